@@ -9,7 +9,8 @@ A fenced block runs if its info string is a language (python, sh, cpp) followed 
     ```cpp run file=hello.cpp     saved under that name, compiled (C++20, cpp/include, threads) and run
     ```python run exit=1          must end with that status
     ```python save file=net.py    only saved, for a later block
-    ```text                       right after a block that ran: its output must be this; a line `...` stands for any lines
+    ```text                       right after a block that ran: its output must be this; a line `...`
+                                  stands for any number of lines
 
 All blocks of a file share one scratch folder, in which they run unless `in=root` is given. `timeout=SECONDS` replaces
 the default of 120. Blocks whose info string says neither `run` nor `save` are left alone.
@@ -21,6 +22,7 @@ Invariants
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -142,10 +144,8 @@ def run_bounded(command: list[str], cwd: Path, timeout: float) -> tuple[int | No
         stdout, stderr = process.communicate()
         return None, stdout, stderr
     finally:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 
 def commands_of(block: Block, scratch: Path) -> list[list[str]]:
@@ -213,7 +213,10 @@ def test_file(path: Path) -> tuple[int, int]:
 
 def main(arguments: list[str]) -> int:
     if not arguments or arguments[0].startswith("-"):
-        print("usage: doctest_md.py FILE…    (runs the blocks marked `run`; see the head of the file)", file=sys.stderr)
+        print(
+            "usage: doctest_md.py FILE…    (runs the blocks marked `run`; see the head of the file)",
+            file=sys.stderr,
+        )
         return 2
     counts = [test_file(Path(argument)) for argument in arguments]
     passed = sum(count[0] for count in counts)

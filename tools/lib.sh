@@ -55,7 +55,8 @@ step() {
   _ticker "$what" "$log" 9>&- &
   ticker=$!
   "$@" >"$log" 2>&1 </dev/null || status=$?
-  kill "$ticker" 2>/dev/null && wait "$ticker" 2>/dev/null || true
+  kill "$ticker" 2>/dev/null || true
+  wait "$ticker" 2>/dev/null || true
   [[ -t 2 ]] && printf '\r\033[K' >&2
   if ((status)); then
     say "$what: failed (status $status); the end of ${log#"$ROOT"/}:"
@@ -160,29 +161,43 @@ need_command() {
 
 # --- Python, node, Go -----------------------------------------------------------------------------------------------
 
-# need_python: a python3 of 3.10 or later (3.11 for the tools, which read TOML with tomllib).
+# Asking an interpreter takes far longer than all else here, so what python3 says of itself is kept: its version and where
+# its Python.h is or should be. It is asked again when another python3 comes first on PATH or that file is a new one.
+_ask_python() {
+  local python kept=$STAMPS/python
+  python=$(command -v python3)
+  if [[ ! -f $kept || $kept -ot $python || $(head -n 1 "$kept") != "$python" ]]; then
+    mkdir -p "$STAMPS"
+    {
+      echo "$python"
+      python3 -c 'import sys, sysconfig; print(*sys.version_info[:2]); print(sysconfig.get_path("include") + "/Python.h")'
+    } >"$kept.new" || die "$python does not run"
+    mv "$kept.new" "$kept"
+  fi
+  { read -r _ && read -r PYTHON_MAJOR PYTHON_MINOR && read -r PYTHON_HEADER; } <"$kept"
+}
+
+# need_python [MINOR]: a python3 of 3.10 (or that minor version) or later.
 need_python() {
+  local minor=${1:-10}
   need_command python3 python3
-  [[ -f $STAMPS/python-version && $STAMPS/python-version -nt $(command -v python3) ]] && return 0
-  python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
-    die "$(command -v python3) is $(python3 -V 2>&1); Weft needs Python 3.10 or later"
-  mkdir -p "$STAMPS" && touch "$STAMPS/python-version"
+  _ask_python
+  ((PYTHON_MAJOR == 3 && PYTHON_MINOR >= minor)) ||
+    die "$(command -v python3) is Python $PYTHON_MAJOR.$PYTHON_MINOR; this needs Python 3.$minor or later"
 }
 
 # need_python_headers: Python.h of the python3 in use.
 need_python_headers() {
-  need_python
-  local header
-  header=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h
-  [[ -f $header ]] && return 0
+  need_python 10
+  [[ -f $PYTHON_HEADER ]] && return 0
   need_apt python3-dev
-  [[ -f $header ]] || die "$header is missing: install the development files of $(command -v python3)"
+  [[ -f $PYTHON_HEADER ]] || die "$PYTHON_HEADER is missing: install the development files of $(command -v python3)"
 }
 
-# need_venv: the virtual environment .venv/, made anew when its Python is gone.
+# need_venv: the virtual environment .venv/, made anew when its Python is gone (its link leads nowhere).
 need_venv() {
-  need_python
-  [[ -x $VENV/bin/pip ]] && "$VENV/bin/python" -c '' 2>/dev/null && return 0
+  need_python 10
+  [[ -x $VENV/bin/python && -x $VENV/bin/pip ]] && return 0
   rm -f "$STAMPS"/pip-* "$STAMPS/weft"
   python3 -c 'import ensurepip, venv' 2>/dev/null || need_apt python3-venv
   step 'making the virtual environment .venv' python3 -m venv --clear "$VENV" ||
@@ -194,8 +209,8 @@ need_pip() {
   need_venv
   local versions
   versions=$(grep -v '^#' "$2" | tr '\n' ' ')
-  stamped "pip-$1" "$(tree_hash "$2") $("$VENV/bin/python" -V)" \
-    retry step "installing Python packages: $versions" "$VENV/bin/pip" install --progress-bar off -r "$2" ||
+  stamped "pip-$1" "$versions $(<"$VENV/pyvenv.cfg")" \
+    retry step "installing Python packages: ${versions% }" "$VENV/bin/pip" install --progress-bar off -r "$2" ||
     die "could not install the Python packages of ${2#"$ROOT"/}; is the network there? Then run the same again."
 }
 
@@ -224,6 +239,9 @@ need_go() {
 
 # The C and C++ files of the checkout, committed or about to be, each ended by a zero byte.
 native_files() {
+  local file
   git -C "$ROOT" ls-files -z --cached --others --exclude-standard -- '*.hpp' '*.cpp' '*.h' '*.c' |
-    (cd "$ROOT" && xargs -0 -r -n 1 sh -c '[ ! -f "$0" ] || printf "%s\\0" "$0"')
+    while IFS= read -r -d '' file; do
+      if [[ -f $ROOT/$file ]]; then printf '%s\0' "$file"; fi # what was removed is still listed
+    done
 }

@@ -33,7 +33,9 @@ from typing import Any
 try:
     import tomllib
 except ModuleNotFoundError:
-    sys.exit("rooms: the tools need Python 3.11 or later (tomllib); the package itself runs on 3.10")
+    sys.exit(
+        "rooms: the tools need Python 3.11 or later (tomllib); the package itself runs on 3.10"
+    )
 
 ROOT = Path(__file__).resolve().parent.parent
 SUMMARY = re.compile(r"(\d+) passed, (\d+) failed")
@@ -185,7 +187,9 @@ def start_room(script: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def follow(process: subprocess.Popen[bytes], name: str, limit: float, log: Path) -> tuple[str, bool]:
+def follow(
+    process: subprocess.Popen[bytes], name: str, limit: float, log: Path
+) -> tuple[str, bool]:
     """Shows and keeps the room's output until it ends or `limit` seconds have passed.
 
     Returns the output and whether the room was in time. The room has ended when its first process has, even if a child
@@ -286,7 +290,9 @@ def set_up(rooms: list[Room]) -> tuple[list[str], float]:
     failed = []
     start = time.monotonic()
     for part in parts:
-        if subprocess.run([ROOT / "tools" / "setup", part], cwd=ROOT, stdin=subprocess.DEVNULL).returncode:
+        if subprocess.run(
+            [ROOT / "tools" / "setup", part], cwd=ROOT, stdin=subprocess.DEVNULL
+        ).returncode:
             failed.append(part)
     return failed, time.monotonic() - start
 
@@ -357,7 +363,9 @@ def run_all(kind: str, names: list[str]) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="./run", description="Run the tests of the rooms in tools/rooms.toml.")
+    parser = argparse.ArgumentParser(
+        prog="./run", description="Run the tests of the rooms in tools/rooms.toml."
+    )
     parser.add_argument("kind", choices=["test", "soak"], help=argparse.SUPPRESS)
     parser.add_argument("rooms", nargs="*", metavar="ROOM", help="only these rooms")
     arguments = parser.parse_args()
