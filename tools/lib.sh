@@ -208,7 +208,7 @@ need_venv() {
 need_pip() {
   need_venv
   local versions
-  versions=$(grep -v '^#' "$2" | tr '\n' ' ')
+  versions=$(sed 's/ *#.*//; /^$/d' "$2" | tr '\n' ' ')
   stamped "pip-$1" "$versions $(<"$VENV/pyvenv.cfg")" \
     retry step "installing Python packages: ${versions% }" "$VENV/bin/pip" install --progress-bar off -r "$2" ||
     die "could not install the Python packages of ${2#"$ROOT"/}; is the network there? Then run the same again."

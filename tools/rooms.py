@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import codecs
+import contextlib
 import json
 import os
 import re
@@ -142,20 +143,29 @@ def say(text: str) -> None:
 
 
 def group_lives(group: int) -> bool:
+    """Whether anything in the process group still runs.
+
+    A zombie does not: in a container there may be nobody to reap it, and it holds nothing.
+    """
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         pass  # it lives, but belongs to somebody else (sudo)
-    return True
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended while we looked
+            state, _, its_group = stat.read_text().rpartition(")")[2].split()[:3]
+            if int(its_group) == group and state not in "ZX":
+                return True
+    return False
 
 
 def wait_gone(process: subprocess.Popen[bytes], seconds: float) -> bool:
     """Whether the process and its whole group are gone within that time."""
     end = time.monotonic() + seconds
     while True:
-        process.poll()  # reap: a zombie keeps its group alive
+        process.poll()
         if not group_lives(process.pid):
             return True
         if time.monotonic() >= end:
