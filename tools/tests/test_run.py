@@ -159,7 +159,7 @@ def test_ctrl_c_at_a_terminal_stops_cleanly(house: House, fifo: Path) -> None:
 
 
 def test_at_a_terminal_a_task_may_ask_and_be_answered(house: House) -> None:
-    house.script("tools/ask", "read -r word; echo \"heard $word\"\n")
+    house.script("tools/ask", 'read -r word; echo "heard $word"\n')
     pid, terminal = pty.fork()
     if pid == 0:
         plain_signals()
