@@ -107,7 +107,7 @@ def test_the_wheel_has_the_package_the_extension_and_the_command(wheel: Path) ->
         entry_points = archive.read(f"{info}/entry_points.txt").decode()
         metadata = archive.read(f"{info}/METADATA").decode()
     package = sorted(name for name in names if not name.startswith(info))
-    assert [name for name in package if name.endswith(".so")][0].startswith("weft/_native.")
+    assert next(name for name in package if name.endswith(".so")).startswith("weft/_native.")
     assert [name for name in package if not name.endswith(".so")] == [
         "weft/__init__.py",
         "weft/cli.py",
