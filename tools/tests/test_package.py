@@ -54,16 +54,21 @@ def pip(*arguments: str | Path) -> None:
     assert result.returncode == 0, result.stdout
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("checkout")
+def copy_checkout(path: Path) -> None:
+    """What a build needs of this checkout, with the small package in it."""
     for name in ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", ".gitignore"):
         shutil.copy(ROOT / name, path / name)
     for name in ("cpp/include", "cpp/cmake", "tools"):
-        shutil.copytree(ROOT / name, path / name)
+        shutil.copytree(ROOT / name, path / name, dirs_exist_ok=True)
     for name, text in PACKAGE.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_text(text)
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("checkout")
+    copy_checkout(path)
     return path
 
 
