@@ -57,7 +57,8 @@ class Extended {
     void await_suspend(std::coroutine_handle<>) const noexcept {}
     Extended await_resume() {
       inner.await_resume();
-      return Extended(state->c, std::move(state));
+      Core* const c = state->c;
+      return Extended(c, std::move(state));
     }
   };
   static std::unique_ptr<State> prepared(Core* c, runtime::ProcessBase* p) {
