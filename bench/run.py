@@ -1,7 +1,7 @@
 """./run bench: measure Weft beside its peers.
 
-Exit status: 0 measured, whether the reach is met or not, and also if a peer is not on this machine; 1 if a program failed, hung or did
-not build, and with --check if a reach is not met; 2 bad usage; 130 Ctrl-C.
+Exit status: 0 measured, whether the reach is met or not, and also if a peer is not on this machine; 1 if a program
+failed, hung or did not build, and with --check if a reach is not met; 2 bad usage; 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -17,26 +17,49 @@ from pathlib import Path
 BENCH = Path(__file__).resolve().parent
 sys.path.insert(0, str(BENCH))
 
-from harness import machine, runner, show, targets
-from harness.build import Broken, Builder, Missing, Program
-from harness.result import Result, evaluate
+from harness import machine, runner, show, targets  # noqa: E402
+from harness.build import Broken, Builder, Missing, Program  # noqa: E402
+from harness.result import Result, evaluate  # noqa: E402
 
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="./run bench", description="Measure Weft beside its peers, interleaved and pinned, and compare with what must be reached."
+        prog="./run bench",
+        description="Measure Weft beside its peers, interleaved and pinned, and compare with what must be reached.",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="benches to run; all of them if none is named")
-    parser.add_argument("--list", action="store_true", help="list the benches and what they must reach")
-    parser.add_argument("--json", action="store_true", help="one JSON object a bench, the last line of the output")
-    parser.add_argument("--quick", action="store_true", help="one short round: does everything run? (figures not for comparing)")
-    parser.add_argument("--runs", type=int, metavar="N", help="rounds, in place of the number in targets.toml")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="benches to run; all of them if none is named"
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="list the benches and what they must reach"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON object a bench, the last line of the output"
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="one short round: does everything run? (figures not for comparing)",
+    )
+    parser.add_argument(
+        "--runs", type=int, metavar="N", help="rounds, in place of the number in targets.toml"
+    )
     parser.add_argument("--check", action="store_true", help="exit status 1 if a reach is not met")
-    parser.add_argument("--report", action="store_true", help="then write bench/RESULTS.md from the kept results (not of quick runs)")
-    parser.add_argument("--no-run", action="store_true", help="with --report: measure nothing, use what is kept in out/bench")
+    parser.add_argument(
+        "--report",
+        action="store_true",
+        help="then write bench/RESULTS.md from the kept results (not of quick runs)",
+    )
+    parser.add_argument(
+        "--no-run",
+        action="store_true",
+        help="with --report: measure nothing, use what is kept in out/bench",
+    )
     parser.add_argument("--milestone", metavar="M", help="judge by the reach of this milestone")
     # For the harness's own tests: other definitions, another place for what is kept.
-    parser.add_argument("--targets", type=Path, default=BENCH / "targets.toml", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--targets", type=Path, default=BENCH / "targets.toml", help=argparse.SUPPRESS
+    )
     parser.add_argument("--root", type=Path, default=BENCH.parent, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.runs is not None and options.runs < 1:
@@ -76,7 +99,9 @@ def prepare(
     return programs, cpus, skipped, broken
 
 
-def measure(bench: targets.Bench, builder: Builder, milestone: str, command: str, quick: bool) -> Result:
+def measure(
+    bench: targets.Bench, builder: Builder, milestone: str, command: str, quick: bool
+) -> Result:
     available = sorted(os.sched_getaffinity(0))
     programs, cpus, skipped, broken = prepare(bench, builder, available)
     with show.progress(bench.name, bench.rounds * len(programs)) as step:
@@ -86,7 +111,12 @@ def measure(bench: targets.Bench, builder: Builder, milestone: str, command: str
 
         samples = runner.interleave(programs, cpus, bench.rounds, bench.timeout, before)
     here = {**machine.machine(), "pinned": {name: cpus[name] for name in programs}}
-    frame = {"command": command, "machine": here, "versions": machine.versions(bench), "quick": quick}
+    frame = {
+        "command": command,
+        "machine": here,
+        "versions": machine.versions(bench),
+        "quick": quick,
+    }
     return evaluate(bench, samples, skipped, broken, milestone, frame)
 
 
@@ -123,10 +153,19 @@ def main(argv: Sequence[str]) -> int:
         bench = all_.benches[name]
         bench = bench.quick() if options.quick else bench
         bench = bench.with_rounds(options.runs) if options.runs else bench
-        words = [name, "--json", *(["--quick"] if options.quick else []), *(["--runs", str(options.runs)] if options.runs else [])]
-        result = measure(bench, builder, milestone, "./run bench " + shlex.join(words), options.quick)
+        words = [
+            name,
+            "--json",
+            *(["--quick"] if options.quick else []),
+            *(["--runs", str(options.runs)] if options.runs else []),
+        ]
+        result = measure(
+            bench, builder, milestone, "./run bench " + shlex.join(words), options.quick
+        )
         line = json.dumps(result, ensure_ascii=False)
-        (folder / (f"{name}.quick.json" if options.quick else f"{name}.json")).write_text(line + "\n", encoding="utf-8")
+        (folder / (f"{name}.quick.json" if options.quick else f"{name}.json")).write_text(
+            line + "\n", encoding="utf-8"
+        )
         show.table(bench, result)
         if options.json:
             print(line, flush=True)

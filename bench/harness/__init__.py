@@ -1,1 +1,1 @@
-"""The bench harness: definitions (targets), programs (build), runs (runner), figures (result), what a person reads (show)."""
+"""The bench harness: definitions (targets), programs (build), runs (runner), figures (result), display (show)."""

@@ -1,7 +1,7 @@
 """Makes each candidate runnable: looks for what it needs, builds what must be built.
 
-Invariants: nothing is built that is not asked for; a peer that is not on this machine is Missing (skipped), one of our own
-programs that does not build is Broken (an error). Builds go to .build/bench, one folder a compiler.
+Invariants: nothing is built that is not asked for; a peer that is not on this machine is Missing (skipped), a program
+that does not build is Broken (an error). Builds go to .build/bench, one folder a compiler.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Program:
 
 
 class Builder:
-    """Builds candidates of the folder `bench`, into `build`. Each CMake folder is configured once, each target built once."""
+    """Builds candidates of the folder `bench` into `build`; configures each CMake folder and builds each target once."""
 
     def __init__(self, bench: Path, build: Path, say: Callable[[str], None]) -> None:
         self._bench = bench
@@ -56,13 +56,16 @@ class Builder:
             raise Broken(f"bench/{candidate.source} does not exist")
         make = {"cpp": self._cpp, "go": self._go, "py": self._python}[candidate.kind]
         argv = [*make(candidate), *candidate.arguments()]
-        return Program(argv, {"PYTHONPATH": str(self._bench / "py"), "PYTHONUNBUFFERED": "1", **dict(candidate.env)})
+        return Program(
+            argv,
+            {"PYTHONPATH": str(self._bench / "py"), "PYTHONUNBUFFERED": "1", **dict(candidate.env)},
+        )
 
     def _need(self, need: str) -> None:
         kind, _, name = need.rpartition(":")
         if kind == "module":
             if importlib.util.find_spec(name) is None:
-                raise Missing(f"the Python module {name} is not installed (pip install -r bench/requirements.txt)")
+                raise Missing(f"the Python module {name} is not installed (pip install {name})")
         elif shutil.which(name) is None:
             raise Missing(f"{name} is not installed (apt-get install {PACKAGES.get(name, name)})")
 
@@ -78,7 +81,11 @@ class Builder:
             output = self._build / "go" / Path(candidate.source).name
             output.parent.mkdir(parents=True, exist_ok=True)
             self._say(f"building {candidate.source} with go")
-            self._run(["go", "build", "-o", str(output), "."], self._bench / candidate.source, {"GOTOOLCHAIN": "local"})
+            self._run(
+                ["go", "build", "-o", str(output), "."],
+                self._bench / candidate.source,
+                {"GOTOOLCHAIN": "local"},
+            )
             self._built[key] = output
         return [str(self._built[key])]
 
@@ -93,7 +100,9 @@ class Builder:
             if folder not in self._configured:
                 self._say(f"configuring with {candidate.compiler}")
                 compiler = f"-DCMAKE_CXX_COMPILER={candidate.compiler}"
-                self._run(["cmake", "-S", str(self._bench), "-B", str(folder), compiler], self._bench, {})
+                self._run(
+                    ["cmake", "-S", str(self._bench), "-B", str(folder), compiler], self._bench, {}
+                )
                 self._configured.add(folder)
             target = candidate.source.removesuffix(".cpp").replace("/", "-")
             self._say(f"building {candidate.source} with {candidate.compiler}")
@@ -104,11 +113,21 @@ class Builder:
     def _run(self, argv: list[str], cwd: Path, env: dict[str, str]) -> None:
         try:
             done = subprocess.run(
-                argv, cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, timeout=BUILD_TIMEOUT, check=False
+                argv,
+                cwd=cwd,
+                env={**os.environ, **env},
+                capture_output=True,
+                text=True,
+                timeout=BUILD_TIMEOUT,
+                check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise Broken(f"{' '.join(argv[:2])} did not end within {BUILD_TIMEOUT:.0f} s") from error
+            raise Broken(
+                f"{' '.join(argv[:2])} did not end within {BUILD_TIMEOUT:.0f} s"
+            ) from error
         if done.returncode:
             lines = (done.stdout + done.stderr).strip().splitlines()
             errors = [line for line in lines if "error" in line.lower()][:3] or lines[-3:]
-            raise Broken(f"{' '.join(argv[:2])} failed: " + " | ".join(line.strip() for line in errors))
+            raise Broken(
+                f"{' '.join(argv[:2])} failed: " + " | ".join(line.strip() for line in errors)
+            )

@@ -58,7 +58,12 @@ def versions(bench: Bench) -> dict[str, str | None]:
         found[compiler] = _first_line([compiler, "--version"])
     if any(c.kind == "go" for c in bench.candidates):
         found["go"] = _first_line(["go", "version"])
-    modules = {need.removeprefix("module:") for c in bench.candidates for need in c.needs if need.startswith("module:")}
+    modules = {
+        need.removeprefix("module:")
+        for c in bench.candidates
+        for need in c.needs
+        if need.startswith("module:")
+    }
     for module in sorted(modules | {"weft"}):
         try:
             found[module] = importlib.metadata.version(module)

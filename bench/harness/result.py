@@ -1,7 +1,7 @@
 """From samples to figures: minima, percentiles, ratios, and whether the reach is met.
 
-The result of a bench is one JSON object; the keys of SCHEMA are always there. `null` stands for a figure that could not be
-measured, `reasons` says why, by candidate or target. A bench with such a hole is not met.
+The result of a bench is one JSON object; the keys of SCHEMA are always there. `null` stands for a figure that could
+not be measured, `reasons` says why, by candidate or target. A bench with such a hole in what its milestone asks is not met.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def evaluate(
     milestone: str,
     frame: Mapping[str, Any],
 ) -> Result:
-    """The result object. `skipped` and `broken` say why candidates were not run at all; `frame` gives command, machine, versions and
-    quick."""
+    """The result object. `skipped` and `broken` say why candidates were not run at all; `frame` gives
+    command, machine, versions and quick."""
     result: Result = {"bench": bench.name, **frame, "milestone": milestone, "rounds": bench.rounds}
     for key in ("ns", "p50", "p99", "bytes", "ratio", "reach"):
         result[key] = {}
@@ -79,7 +79,11 @@ def evaluate(
             continue
         result["reach"][target.name] = reach
         if figure is None:
-            without = [name for name in (target.top, target.bottom) if name and result[target.of].get(name) is None]
+            without = [
+                name
+                for name in (target.top, target.bottom)
+                if name and result[target.of].get(name) is None
+            ]
             reasons[target.name] = f"not measured: no {target.of} of {' and '.join(without)}"
             met = False
         elif figure > reach:
@@ -107,7 +111,9 @@ def _round(value: float) -> float:
 def check_schema(result: Mapping[str, Any]) -> list[str]:
     """What is wrong with a result object, as sentences; empty if nothing is."""
     wrong: Sequence[str] = [
-        f"{key} should be {kind}, is {type(result.get(key)).__name__}" for key, kind in SCHEMA.items() if not isinstance(result.get(key), kind)
+        f"{key} should be {kind}, is {type(result.get(key)).__name__}"
+        for key, kind in SCHEMA.items()
+        if not isinstance(result.get(key), kind)
     ]
     unknown = [f"unknown key {key}" for key in result if key not in SCHEMA]
     return [*wrong, *unknown]

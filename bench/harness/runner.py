@@ -2,8 +2,8 @@
 
 Invariants
 - Rounds are interleaved: A B C, A B C, …; so a slow spell of the machine falls on all of them.
-- One program runs at a time, in a process group of its own, pinned from its first instruction. Whatever ends the run (its end, the
-  time-out, Ctrl-C) no process of that group is left.
+- One program runs at a time, in a process group of its own, pinned from its first instruction. Whatever ends the run
+  (its end, the time-out, Ctrl-C), no process of that group is left.
 - A candidate that failed once is not run again; the others go on.
 
 A program's output: lines "ns V V …" and "bytes V V …"; anything else on stdout is an error, stderr is for messages.
@@ -16,7 +16,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from .build import Program
 from .targets import MEASURES
@@ -35,7 +35,9 @@ class Samples:
 
 
 def choose_cpus(available: Sequence[int], count: int) -> list[int]:
-    """The CPUs a program is pinned to: the last ones, since the first serves most interrupts. Raises RunError if there are too few."""
+    """The CPUs a program is pinned to: the last ones, since the first serves most interrupts.
+
+    Raises RunError if there are too few."""
     if len(available) < count:
         raise RunError(f"needs {count} CPUs, this machine lets us use {len(available)}")
     return sorted(available)[-count:]
@@ -54,10 +56,8 @@ def _pinned(cpus: Sequence[int]) -> Iterator[None]:
 
 def _end(child: subprocess.Popen[str]) -> None:
     """Ends a child's whole process group, which is ours: it was started as its own session."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     child.wait()
 
 
@@ -86,7 +86,11 @@ def run_once(program: Program, cpus: Sequence[int], timeout: float) -> dict[str,
             if pipe is not None:
                 pipe.close()
     if child.returncode:
-        how = f"signal {signal.Signals(-child.returncode).name}" if child.returncode < 0 else f"status {child.returncode}"
+        how = (
+            f"signal {signal.Signals(-child.returncode).name}"
+            if child.returncode < 0
+            else f"status {child.returncode}"
+        )
         last = (err.strip().splitlines() or ["no message"])[-1]
         raise RunError(f"ended with {how}: {last}")
     return parse(out)
@@ -101,7 +105,11 @@ def parse(output: str) -> dict[str, list[float]]:
             numbers = [float(word) for word in words]
         except ValueError:
             numbers = []
-        if measure not in MEASURES or not numbers or not all(0 < number < float("inf") for number in numbers):
+        if (
+            measure not in MEASURES
+            or not numbers
+            or not all(0 < number < float("inf") for number in numbers)
+        ):
             raise RunError(f"printed a line that is no sample: {line[:80]!r}")
         values.setdefault(measure, []).extend(numbers)
     if not values:
@@ -117,8 +125,10 @@ def interleave(
     before: Callable[[str, int], None] = lambda name, round_: None,
     run: Callable[[Program, Sequence[int], float], dict[str, list[float]]] = run_once,
 ) -> dict[str, Samples]:
-    """All programs, round by round, in the order of `programs`; `before(name, round)` is called ahead of each run, also of one that is
-    left out because it failed earlier. KeyboardInterrupt passes through, after the running program was ended."""
+    """All programs, round by round, in the order of `programs`.
+
+    `before(name, round)` is called ahead of each run, also of one that is left out because it failed earlier.
+    KeyboardInterrupt passes through, after the running program was ended."""
     samples = {name: Samples() for name in programs}
     for round_ in range(rounds):
         for name, program in programs.items():

@@ -26,7 +26,13 @@ def number(value: float | None) -> str:
     """A figure as it is shown: three digits that mean something, thousands apart."""
     if value is None:
         return "–"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+    return (
+        f"{value:,.0f}"
+        if abs(value) >= 1000
+        else f"{value:.3g}"
+        if abs(value) < 100
+        else f"{value:.0f}"
+    )
 
 
 def candidate_rows(bench: Bench, result: Result) -> tuple[list[str], Rows]:
@@ -35,7 +41,10 @@ def candidate_rows(bench: Bench, result: Result) -> tuple[list[str], Rows]:
         head.append("bytes")
     rows = []
     for c in bench.candidates:
-        row = [c.name + (" (peer)" if c.peer else ""), *(number(result[k].get(c.name)) for k in ("ns", "p50", "p99"))]
+        row = [
+            c.name + (" (peer)" if c.peer else ""),
+            *(number(result[k].get(c.name)) for k in ("ns", "p50", "p99")),
+        ]
         if result["bytes"]:
             row.append(number(result["bytes"].get(c.name)))
         rows.append(row)
@@ -46,7 +55,15 @@ def target_rows(bench: Bench, result: Result) -> tuple[list[str], Rows]:
     rows = []
     for t in bench.targets:
         figure, reach = result["ratio"].get(t.name), result["reach"].get(t.name)
-        verdict = "not asked" if reach is None else "not measured" if figure is None else "met" if figure <= reach else "NOT MET"
+        verdict = (
+            "not asked"
+            if reach is None
+            else "not measured"
+            if figure is None
+            else "met"
+            if figure <= reach
+            else "NOT MET"
+        )
         rows.append([t.name, number(figure), "–" if reach is None else f"≤ {reach:g}", verdict])
     return ["must be reached", "figure", "reach", "verdict"], rows
 
@@ -66,7 +83,11 @@ def table(bench: Bench, result: Result) -> None:
     if RICH:
         console = rich.console.Console(highlight=False)
         for k, (head, rows) in enumerate(parts):
-            grid = rich.table.Table(title=f"{bench.name}: {bench.title}" if k == 0 else None, title_justify="left", box=None)
+            grid = rich.table.Table(
+                title=f"{bench.name}: {bench.title}" if k == 0 else None,
+                title_justify="left",
+                box=None,
+            )
             for i, name in enumerate(head):
                 grid.add_column(name, justify="left" if i in (0, 3 * k) else "right")
             for row in rows:
@@ -75,7 +96,9 @@ def table(bench: Bench, result: Result) -> None:
             console.print()
         for line in notes(result):
             console.print("  " + line, markup=False, soft_wrap=True)
-        console.print(verdict(result), style="green" if result["met"] else "red", markup=False, soft_wrap=True)
+        console.print(
+            verdict(result), style="green" if result["met"] else "red", markup=False, soft_wrap=True
+        )
         return
     print(f"{bench.name}: {bench.title}")
     for head, rows in parts:
@@ -89,15 +112,19 @@ def plain(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     lines = []
     for row in [head, *rows]:
-        cells = [cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths))]
+        cells = [
+            cell.ljust(w) if i == 0 else cell.rjust(w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
         lines.append("  " + "  ".join(cells).rstrip())
     return "\n".join(lines) + "\n"
 
 
 @contextmanager
 def progress(title: str, total: int) -> Iterator[Callable[[str], None]]:
-    """A progress bar on stderr; the function given to the block says what is run next and counts it. Plain text where stderr is no
-    terminal: one line a bench."""
+    """A progress bar on stderr; the function given to the block says what is run next and counts it.
+
+    Where stderr is no terminal: plain text, one line a bench."""
     if RICH and sys.stderr.isatty():
         console = rich.console.Console(stderr=True)
         columns = (
@@ -107,7 +134,9 @@ def progress(title: str, total: int) -> Iterator[Callable[[str], None]]:
             rich.progress.TimeElapsedColumn(),
         )
         # Four redraws a second, by a thread that stands on another CPU than the programs where there is one.
-        with rich.progress.Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
+        with rich.progress.Progress(
+            *columns, console=console, transient=True, refresh_per_second=4
+        ) as bar:
             task = bar.add_task(title, total=total)
             started = False
 
@@ -156,7 +185,14 @@ def report(targets: Targets, results: Mapping[str, Result]) -> str:
 
 def _section(bench: Bench, result: Result) -> list[str]:
     head, rows = candidate_rows(bench, result)
-    out = [f"## {bench.name}: {bench.title}", "", f"`{result['command']}`", "", f"Counted: {bench.counts}.", ""]
+    out = [
+        f"## {bench.name}: {bench.title}",
+        "",
+        f"`{result['command']}`",
+        "",
+        f"Counted: {bench.counts}.",
+        "",
+    ]
     out += [f"Features on: {bench.features}. {result['rounds']} interleaved rounds.", ""]
     out += ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     out += ["| " + " | ".join(row) + " |" for row in rows]
@@ -165,7 +201,12 @@ def _section(bench: Bench, result: Result) -> list[str]:
         out += ["", *about]
     if result["reasons"]:
         out += ["", "Noted: " + "; ".join(notes(result)) + "."]
-    out += ["", "Machine: " + _flat(result["machine"]) + ".", "", "Versions: " + _flat(result["versions"]) + "."]
+    out += [
+        "",
+        "Machine: " + _flat(result["machine"]) + ".",
+        "",
+        "Versions: " + _flat(result["versions"]) + ".",
+    ]
     return out
 
 

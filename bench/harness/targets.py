@@ -1,7 +1,7 @@
 """Reads targets.toml: what is measured and what it must reach.
 
-Invariant: a bench that load() returned is consistent: names are unique, every target names candidates that exist, every argument
-can be filled in. A definition that is not gets a DefinitionError that says where.
+Invariant: a bench that load() returned is consistent: names are unique, every target names candidates that exist, every
+argument can be filled in. A definition that is not gets a DefinitionError that says where.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 if sys.version_info >= (3, 11):
     import tomllib
-else:  # the back-port, from requirements.txt
+else:  # the back-port
     import tomli as tomllib
 
 KINDS = ("cpp", "go", "py")
@@ -75,7 +75,9 @@ class Bench:
 
     def quick(self) -> Bench:
         """The same with a fraction of the samples, to see that everything runs; its figures are not for comparing."""
-        fewer = tuple(dataclasses.replace(c, samples=max(2, c.samples // 10)) for c in self.candidates)
+        fewer = tuple(
+            dataclasses.replace(c, samples=max(2, c.samples // 10)) for c in self.candidates
+        )
         return dataclasses.replace(self, rounds=1, candidates=fewer)
 
     def with_rounds(self, rounds: int) -> Bench:
@@ -98,14 +100,16 @@ def load(path: Path) -> Targets:
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise DefinitionError(f"{path}: {error}") from error
     if not isinstance(document.get("milestone"), str):
-        raise DefinitionError(f"{path}: needs milestone = \"…\" at the top")
+        raise DefinitionError(f'{path}: needs milestone = "…" at the top')
     benches = {name: _bench(name, table) for name, table in document.get("bench", {}).items()}
     if not benches:
         raise DefinitionError(f"{path}: defines no [bench.NAME]")
     return Targets(document["milestone"], benches)
 
 
-def _take(where: str, table: dict[str, Any], required: dict[str, type], optional: dict[str, type]) -> dict[str, Any]:
+def _take(
+    where: str, table: dict[str, Any], required: dict[str, type], optional: dict[str, type]
+) -> dict[str, Any]:
     """The entries of a table, checked: all required ones, none that is unknown, each of its type."""
     for key in required:
         if key not in table:
@@ -115,13 +119,21 @@ def _take(where: str, table: dict[str, Any], required: dict[str, type], optional
         if kind is None:
             raise DefinitionError(f"{where}: unknown entry {key}")
         if not isinstance(value, kind) or (isinstance(value, int) and kind is int and value < 1):
-            raise DefinitionError(f"{where}: {key} = {value!r} should be {'at least 1' if kind is int else kind.__name__}")
+            raise DefinitionError(
+                f"{where}: {key} = {value!r} should be {'at least 1' if kind is int else kind.__name__}"
+            )
     return dict(table)
 
 
 def _bench(name: str, table: dict[str, Any]) -> Bench:
     where = f"bench.{name}"
-    numbers: dict[str, type] = {"cpus": int, "rounds": int, "samples": int, "per": int, "timeout": int}
+    numbers: dict[str, type] = {
+        "cpus": int,
+        "rounds": int,
+        "samples": int,
+        "per": int,
+        "timeout": int,
+    }
     texts: dict[str, type] = {"title": str, "counts": str, "features": str}
     lists: dict[str, type] = {"candidate": list, "target": list}
     entries = _take(where, table, {**texts, **numbers, **lists}, {})
@@ -132,7 +144,13 @@ def _bench(name: str, table: dict[str, Any]) -> Bench:
         if len(set(list_)) != len(list_) or not list_:
             raise DefinitionError(f"{where}: needs at least one {kind}, each with its own name")
     picked = {key: entries[key] for key in ("title", "counts", "features", "cpus", "rounds")}
-    return Bench(name=name, timeout=float(entries["timeout"]), candidates=candidates, targets=targets, **picked)
+    return Bench(
+        name=name,
+        timeout=float(entries["timeout"]),
+        candidates=candidates,
+        targets=targets,
+        **picked,
+    )
 
 
 def _candidate(where: str, bench: dict[str, Any], table: dict[str, Any]) -> Candidate:
@@ -154,7 +172,9 @@ def _candidate(where: str, bench: dict[str, Any], table: dict[str, Any]) -> Cand
     try:
         candidate.arguments()
     except (KeyError, IndexError, ValueError) as error:
-        raise DefinitionError(f"{where}: args may name {{samples}}, {{per}} and {{n}} only ({error})") from error
+        raise DefinitionError(
+            f"{where}: args may name {{samples}}, {{per}} and {{n}} only ({error})"
+        ) from error
     if any("{n}" in a for a in candidate.args) and not candidate.n:
         raise DefinitionError(f"{where}: args name {{n}}, but n is missing")
     return candidate
@@ -162,13 +182,17 @@ def _candidate(where: str, bench: dict[str, Any], table: dict[str, Any]) -> Cand
 
 def _target(where: str, candidates: list[str], table: dict[str, Any]) -> Target:
     where = f"{where}.target {table.get('name', '?')}"
-    entries = _take(where, table, {"name": str, "top": str, "reach": dict}, {"bottom": str, "of": str})
+    entries = _take(
+        where, table, {"name": str, "top": str, "reach": dict}, {"bottom": str, "of": str}
+    )
     of = entries.get("of", "ns")
     if of not in MEASURES:
         raise DefinitionError(f"{where}: of = {of!r} is none of {', '.join(MEASURES)}")
     for side in ("top", "bottom"):
         if side in entries and entries[side] not in candidates:
-            raise DefinitionError(f"{where}: {side} = {entries[side]!r} is no candidate of this bench")
+            raise DefinitionError(
+                f"{where}: {side} = {entries[side]!r} is no candidate of this bench"
+            )
     for milestone, value in entries["reach"].items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
             raise DefinitionError(f"{where}: reach of {milestone} should be a number above 0")

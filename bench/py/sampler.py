@@ -11,6 +11,7 @@ import gc
 import os
 import sys
 import time
+from pathlib import Path
 from typing import NoReturn
 
 
@@ -26,17 +27,17 @@ def numbers(usage: str) -> list[int]:
     try:
         values = [int(text) for text in sys.argv[1:]]
     except ValueError:
-        fail(f"usage: {os.path.basename(sys.argv[0])} {usage}, all whole numbers")
+        fail(f"usage: {Path(sys.argv[0]).name} {usage}, all whole numbers")
     if len(values) != len(words) or min(values) < 1:
-        fail(f"usage: {os.path.basename(sys.argv[0])} {usage}, all at least 1")
+        fail(f"usage: {Path(sys.argv[0]).name} {usage}, all at least 1")
     return values
 
 
 def resident() -> int:
     """The resident set of this process, in bytes, after a collection."""
     gc.collect()
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    return int(pages) * os.sysconf("SC_PAGESIZE")
 
 
 class Sampler:

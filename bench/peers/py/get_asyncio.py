@@ -1,4 +1,6 @@
-"""One get of an asyncio.Queue(1) at which two writers wait: what the writers and the loop cost is in it, as it is in a select."""
+"""One get of an asyncio.Queue(1) at which two writers wait.
+
+What the writers and the loop cost is in it, as it is in a select."""
 
 import asyncio
 
