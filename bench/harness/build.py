@@ -39,7 +39,7 @@ class Program:
 
 
 class Builder:
-    """Builds candidates of the folder `bench` into `build`; configures each CMake folder and builds each target once."""
+    """Builds candidates of `bench` into `build`; configures each CMake folder and builds each target once."""
 
     def __init__(self, bench: Path, build: Path, say: Callable[[str], None]) -> None:
         self._bench = bench

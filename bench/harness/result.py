@@ -1,7 +1,8 @@
 """From samples to figures: minima, percentiles, ratios, and whether the reach is met.
 
 The result of a bench is one JSON object; the keys of SCHEMA are always there. `null` stands for a figure that could
-not be measured, `reasons` says why, by candidate or target. A bench with such a hole in what its milestone asks is not met.
+not be measured, `reasons` says why, by candidate or target. A bench with such a hole in what its
+milestone asks is not met.
 """
 
 from __future__ import annotations
