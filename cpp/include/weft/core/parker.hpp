@@ -1,0 +1,52 @@
+// A waiter that is an OS thread: it parks on one word.
+//
+//   0 ──wake()──► woken      0 ──nudge()──► nudged (look around: a cancellation, a timer)     await() resets to 0
+#pragma once
+#include "waiter.hpp"
+
+namespace weft::core {
+
+class Parker : public Waiter {
+ public:
+  static constexpr std::uint32_t woken = 1;
+  static constexpr std::uint32_t nudged = 2;
+
+  Parker() noexcept { ops = &kOps; }
+  Parker(const Parker&) = delete;
+  Parker& operator=(const Parker&) = delete;
+
+  // Sleep until woken (true), or until nudged or past `until` (false; a later wake-up is not lost).
+  bool await(std::int64_t until = prim::forever) noexcept {
+    for (unsigned round = 0;; ++round) {
+      std::uint32_t s = word_.load(std::memory_order_acquire);
+      if (s & woken) {
+        word_.store(s & ~(woken | nudged), std::memory_order_relaxed);
+        return true;
+      }
+      if (s & nudged) {
+        if (word_.compare_exchange_strong(s, 0, std::memory_order_acquire)) return false;
+        continue;
+      }
+      if (until != prim::forever && prim::now() >= until) return false;
+      prim::park(word_, 0, until);
+    }
+  }
+
+  void nudge() noexcept { signal(nudged); }
+
+ private:
+  void signal(std::uint32_t bit) noexcept {
+    word_.fetch_or(bit, std::memory_order_release);
+    prim::unpark(word_);
+  }
+  static void wake(Waker* w) noexcept {
+    static_cast<Parker*>(static_cast<Waiter*>(w))->signal(woken);
+  }
+  static const WakerOps kOps;
+
+  prim::atomic<std::uint32_t> word_{0};
+};
+
+inline constexpr WakerOps Parker::kOps{&Parker::wake, nullptr};
+
+}  // namespace weft::core

@@ -1,0 +1,229 @@
+// Who waits, and how a choice commits (the algorithm of a committed choice: one word per choice, claimed in ascending order).
+//
+// A *waiter* is a node in a channel's queue. It belongs to a *plain* operation (no choice: being queued, under the channel's lock, means
+// that it can be claimed) or to a *choice* (its word decides). How a waiter is woken is all in which a coroutine, an OS thread, a Python
+// coroutine and a foreign task differ: that is the Waker.
+//
+//   IDLE ──arm()──► WAITING ──claim_one(DONE i)──────────────► DONE(i)
+//                    │  ▲ │
+//                    │  │ └─expire()──► TIMED_OUT     withdraw()──► CANCELLED
+//      claim_both()  ▼  │ claim_both(): the other is gone
+//                   LOCKED ──claim_both(): both won──► DONE(i)
+//
+// Invariants
+//  1 One channel lock at a time. (The ready list of a standing alternative has a leaf lock, under which nothing else is taken.)
+//  2 Whoever has a word LOCKED takes no channel lock.
+//  3 Words are taken in ascending order of address.
+//  4 A node is queued only while its owner's frame lives; the owner unlinks it, or a committer under the channel's lock.
+//  5 A terminal state does not change until the owner resets it, after it has left every channel.
+// Hence no deadlock (lock holders wait only for words, word holders only for higher words), no lost wake-up (of two complementary
+// parties the later to take the channel's lock sees the earlier), no loss (a value moves after all words are won; cancellation and
+// timers compete for the same word).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "../prim.hpp"
+#include "list.hpp"
+#include "status.hpp"
+
+// Mutants: each breaks the algorithm on purpose; the tests must notice (see conformance/models/MUTANTS.md). 0 is the real thing.
+#ifndef WEFT_MUTANT
+#define WEFT_MUTANT 0
+#endif
+
+namespace weft::core {
+
+struct Waker;
+
+struct WakerOps {
+  // Called exactly once for each time that an operation went pending and was decided; never under a lock; from any thread.
+  void (*wake)(Waker*) noexcept;
+  // Called by the scheduler on whose run queue the waker was put.
+  void (*run)(Waker*);
+};
+
+struct Waker {
+  const WakerOps* ops = nullptr;
+  Waker* next = nullptr;  // in a run queue, or in the list of those to be woken after an unlock
+};
+
+class Choice;
+struct Node;
+
+struct NodeFlags {
+  static constexpr std::uint8_t queued = 1;     // linked in a channel's queue            (channel's lock)
+  static constexpr std::uint8_t out = 2;        // an output party
+  static constexpr std::uint8_t extended = 4;   // an extended read (rule 1.6)
+  static constexpr std::uint8_t compute = 8;    // an output whose owner makes the value after the commit (rule 5.8)
+  static constexpr std::uint8_t foreign = 16;   // an input that takes for itself when awake (rule 6.6)
+  static constexpr std::uint8_t notified = 32;  // foreign, and has been told               (channel's lock)
+  static constexpr std::uint8_t standing = 64;  // stays linked between selects (rule 5.9)
+  static constexpr std::uint8_t disabled = 128; // its precondition is false                (channel's lock)
+};
+
+struct Node : Link {
+  void* slot = nullptr;      // output: the value; input: room for one (raw storage)
+  Choice* choice = nullptr;  // null for a plain operation
+  void* place = nullptr;     // the channel or barrier at which it waits, for withdrawal and for reports
+  std::uint32_t index = 0;   // of the guard
+  std::uint8_t flags = 0;
+  Status status = Status::pending;  // the outcome, written by the committer before the wake-up
+
+  bool is(std::uint8_t f) const noexcept { return (flags & f) != 0; }
+  void set(std::uint8_t f) noexcept { flags = static_cast<std::uint8_t>(flags | f); }
+  void clear(std::uint8_t f) noexcept { flags = static_cast<std::uint8_t>(flags & ~f); }
+
+  // A committed node may hold its partner: the writer that an extended read keeps waiting, the reader that waits for a computed value.
+  // The field serves twice: its owner knows where it is.
+  Node* partner() const noexcept { return static_cast<Node*>(place); }
+  void hold(Node* other) noexcept { place = other; }
+};
+
+// What a report can say of a place where processes wait (rule 10.2): the head of every channel and barrier.
+struct Place {
+  const char* name = nullptr;     // with line 0: its name; else the file of its birth
+  std::uint32_t line = 0;
+  std::uint32_t last_reader = 0;  // ids of the processes that were given or last used an end; 0: none yet
+  std::uint32_t last_writer = 0;
+};
+
+// The one waiter of a process: a plain operation's node beside its waker, so that a plain node needs no pointer to the latter.
+struct Waiter : Waker, Node {};
+
+enum Word : std::uint32_t { IDLE = 0, WAITING = 1, LOCKED = 2, CANCELLED = 3, TIMED_OUT = 4, DONE = 8 };
+
+class Choice {
+ public:
+  Waker* waker = nullptr;
+
+  std::uint32_t word() const noexcept { return word_.load(std::memory_order_seq_cst); }
+  bool done() const noexcept { return word() >= DONE; }
+  std::uint32_t winner() const noexcept { return word() - DONE; }
+
+  void arm() noexcept { word_.store(WAITING, std::memory_order_seq_cst); }
+  void reset() noexcept { word_.store(IDLE, std::memory_order_release); }
+
+  bool cas(std::uint32_t from, std::uint32_t to) noexcept {
+    return word_.compare_exchange_strong(from, to, std::memory_order_seq_cst);
+  }
+
+  // A timer or a cancellation competes for the word like everybody else. False: somebody committed us, the wake-up is under way.
+  bool finish_as(Word outcome) noexcept {
+#if WEFT_MUTANT == 8
+    word_.store(outcome);
+    return true;
+#else
+    return claim_one(outcome);
+#endif
+  }
+
+  // Whoever has this word LOCKED gives it its next value (claim_both, barriers).
+  void unlock_as(std::uint32_t to) noexcept { word_.store(to, std::memory_order_seq_cst); }
+
+  // True if this choice was WAITING and is now `to`, by us.
+  bool claim_one(std::uint32_t to) noexcept {
+    for (unsigned round = 0;; ++round) {
+      const std::uint32_t s = word();
+      if (s == WAITING) {
+        if (cas(WAITING, to)) return true;
+      } else if (s == LOCKED) {
+#if WEFT_MUTANT == 1
+        return false;
+#endif
+        prim::pause(round);
+      } else {
+        return false;
+      }
+    }
+  }
+
+  enum class Both : std::uint8_t { won, self_gone, other_gone };
+
+  // Two choices commit with each other: x's guard xi with y's guard yi.
+  static Both claim_both(Choice& x, std::uint32_t xi, Choice& y, std::uint32_t yi) noexcept {
+#if WEFT_MUTANT == 2
+    const bool x_low = true;
+#else
+    const bool x_low = &x < &y;
+#endif
+    Choice& lo = x_low ? x : y;
+    Choice& hi = x_low ? y : x;
+    const std::uint32_t lo_to = DONE + (x_low ? xi : yi);
+    const std::uint32_t hi_to = DONE + (x_low ? yi : xi);
+    if (!lo.claim_one(LOCKED)) return x_low ? Both::self_gone : Both::other_gone;
+    if (!hi.claim_one(hi_to)) {
+      lo.unlock_as(WAITING);
+      return x_low ? Both::other_gone : Both::self_gone;
+    }
+    lo.unlock_as(lo_to);
+    return Both::won;
+  }
+
+ private:
+  prim::atomic<std::uint32_t> word_{IDLE};
+};
+
+inline Waker* waker_of(Node* n) noexcept {
+  return n->choice ? n->choice->waker : static_cast<Waker*>(static_cast<Waiter*>(n));
+}
+
+// Those to be woken once the lock is released (rule 12), in the order in which they were decided.
+class Wakes {
+ public:
+  void add(Waker* w) noexcept {
+    w->next = nullptr;
+    if (tail_)
+      tail_->next = w;
+    else
+      head_ = w;
+    tail_ = w;
+  }
+  void finish(Node* n, Status s) noexcept {
+    n->status = s;
+    add(waker_of(n));
+  }
+  void run() noexcept {
+    for (Waker* w = head_; w;) {
+      Waker* next = w->next;
+      w->ops->wake(w);
+      w = next;
+    }
+    head_ = tail_ = nullptr;
+  }
+
+ private:
+  Waker* head_ = nullptr;
+  Waker* tail_ = nullptr;
+};
+
+// --- How a party wins itself and its peer -----------------------------------------------------------------------------------------
+
+enum class Claim : std::uint8_t { won, self_gone, other_gone, itself };
+
+// A party that nobody can claim: a plain operation at its start, a select that is enrolled nowhere.
+struct Free {
+  bool self() const noexcept { return true; }
+  Claim with(Node* y) const noexcept {
+    if (!y->choice) return Claim::won;
+    return y->choice->claim_one(DONE + y->index) ? Claim::won : Claim::other_gone;
+  }
+};
+
+// A party whose choice others may be winning at this moment; also a third party that commits two sleepers.
+struct Enrolled {
+  Choice* x;
+  std::uint32_t index;
+  bool self() const noexcept { return x->claim_one(DONE + index); }
+  Claim with(Node* y) const noexcept {
+    if (!y->choice) return self() ? Claim::won : Claim::self_gone;
+    if (y->choice == x) return Claim::itself;
+    switch (Choice::claim_both(*x, index, *y->choice, y->index)) {
+      case Choice::Both::won: return Claim::won;
+      case Choice::Both::self_gone: return Claim::self_gone;
+      default: return Claim::other_gone;
+    }
+  }
+};
+
+}  // namespace weft::core

@@ -1,0 +1,104 @@
+// The primitives on which everything stands: atomics, pausing, parking.
+//
+// This is the only header that touches the machine. A checker takes its place by -DWEFT_PRIM_HEADER='"…"': a header that defines the
+// same names, so that the production code itself runs under schedule exploration (as tokio's code does under loom).
+//
+// Names to supply, in weft::prim:
+//   atomic<T>                    as std::atomic<T>: load, store, exchange, compare_exchange_strong, fetch_add, fetch_sub
+//   pause(round)                 one round of waiting for another thread's few instructions; rounds count from 0
+//   park(word, expected, until)  sleep while word == expected, until steady time `until` in ns (forever: never); may wake early
+//   unpark(word)                 wake the thread that parks on word
+//   now()                        steady time in ns
+//   fatal(message)               print and abort
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+namespace weft::prim {
+inline constexpr std::int64_t forever = INT64_MAX;
+}  // namespace weft::prim
+
+#if defined(WEFT_PRIM_HEADER)
+#include WEFT_PRIM_HEADER
+#elif __STDC_HOSTED__
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <thread>
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace weft::prim {
+
+template <class T>
+using atomic = std::atomic<T>;
+
+inline void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield" ::: "memory");
+#endif
+}
+
+// Never a blind spin: the peer may share our CPU (measured: 1.8 µs became 34–50 µs).
+inline void pause(unsigned round) noexcept {
+  if (round < 64)
+    relax();
+  else
+    std::this_thread::yield();
+}
+
+inline std::int64_t now() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+[[noreturn]] inline void fatal(const char* message) noexcept {
+  std::fprintf(stderr, "weft: fatal: %s\n", message);
+  std::abort();
+}
+
+#if defined(__linux__)
+inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
+  timespec t{};
+  timespec* limit = nullptr;
+  if (until != forever) {
+    t.tv_sec = until / 1'000'000'000;
+    t.tv_nsec = until % 1'000'000'000;
+    limit = &t;
+  }
+  // The bitset form takes an absolute CLOCK_MONOTONIC time, which is what steady_clock reads here.
+  syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, limit, nullptr,
+          FUTEX_BITSET_MATCH_ANY);
+}
+inline void unpark(atomic<std::uint32_t>& word) noexcept {
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+#else
+// The stand-in: std::atomic::wait has no time limit, so a limited park polls.
+inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
+  if (until == forever) {
+    word.wait(expected, std::memory_order_acquire);
+    return;
+  }
+  if (word.load(std::memory_order_acquire) == expected && now() < until)
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+}
+inline void unpark(atomic<std::uint32_t>& word) noexcept { word.notify_one(); }
+#endif
+
+}  // namespace weft::prim
+#else  // freestanding: one core and no threads unless the platform supplies WEFT_PRIM_HEADER
+namespace weft::prim {
+template <class T>
+using atomic = std::atomic<T>;
+inline void pause(unsigned) noexcept {}
+[[noreturn]] inline void fatal(const char*) noexcept { __builtin_trap(); }
+}  // namespace weft::prim
+#endif
