@@ -47,6 +47,7 @@ class Builder:
         self._say = say
         self._configured: set[Path] = set()
         self._built: dict[tuple[str, str], Path] = {}
+        self._broken: dict[tuple[str, str, str], Broken] = {}  # what does not build is tried once
 
     def program(self, candidate: Candidate) -> Program:
         """The candidate, built. Raises Missing or Broken."""
@@ -55,7 +56,14 @@ class Builder:
         if not (self._bench / candidate.source).exists():
             raise Broken(f"bench/{candidate.source} does not exist")
         make = {"cpp": self._cpp, "go": self._go, "py": self._python}[candidate.kind]
-        argv = [*make(candidate), *candidate.arguments()]
+        key = (candidate.kind, candidate.compiler, candidate.source)
+        if key in self._broken:
+            raise self._broken[key]
+        try:
+            argv = [*make(candidate), *candidate.arguments()]
+        except Broken as error:
+            self._broken[key] = error
+            raise
         return Program(
             argv,
             {"PYTHONPATH": str(self._bench / "py"), "PYTHONUNBUFFERED": "1", **dict(candidate.env)},
@@ -129,5 +137,9 @@ class Builder:
             lines = (done.stdout + done.stderr).strip().splitlines()
             errors = [line for line in lines if "error" in line.lower()][:3] or lines[-3:]
             raise Broken(
-                f"{' '.join(argv[:2])} failed: " + " | ".join(line.strip() for line in errors)
+                f"{' '.join(argv[:2])} failed: " + " | ".join(self._short(line) for line in errors)
             )
+
+    def _short(self, line: str) -> str:
+        """A compiler's line with paths as they are seen from the checkout: results are kept and shown elsewhere."""
+        return line.strip().replace(f"{self._bench.parent}/", "").replace("bench/../", "")

@@ -181,6 +181,34 @@ class MissingThings(Folder):
                 ["sh", "-c", "echo quiet; echo 'x.cpp:3: error: no'; exit 2"], self.root, {}
             )
 
+    def test_what_does_not_build_is_tried_once(self):
+        (self.bench / "b.cpp").write_text("int main() {}", encoding="utf-8")
+        ours = 'kind = "cpp"\nsource = "b.cpp"\nargs = []\npeer = true'
+        both = [f'name = "{name}"\n{ours}' for name in "ab"]
+        candidates = self.load(bench_text("x", both, RATIO)).benches["x"].candidates
+        tried = []
+
+        def fail(argv, cwd, env):
+            tried.append(argv[0])
+            raise build.Broken("no")
+
+        builder = build.Builder(self.bench, self.root / ".build", lambda text: None)
+        with (
+            mock.patch.object(builder, "_run", fail),
+            mock.patch.object(build.shutil, "which", lambda name: f"/usr/bin/{name}"),
+        ):
+            for c in candidates:
+                with self.assertRaises(build.Broken):
+                    builder.program(c)
+        self.assertEqual(tried, ["cmake"])
+
+    def test_what_does_not_build_is_told_without_paths_of_this_machine(self):
+        builder = build.Builder(self.bench, self.root / ".build", lambda text: None)
+        told = f"echo '{self.root}/bench/../cpp/x.hpp:3: error: no'; exit 2"
+        with self.assertRaises(build.Broken) as caught:
+            builder._run(["sh", "-c", told], self.root, {})
+        self.assertEqual(str(caught.exception), "sh -c failed: cpp/x.hpp:3: error: no")
+
 
 class Usage(Folder):
     def setUp(self) -> None:

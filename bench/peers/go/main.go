@@ -2,6 +2,7 @@
 //
 //	peers commstime SAMPLES PER
 //	peers select SAMPLES PER
+//	peers ready SAMPLES PER       select, with a reader that yields
 //	peers ring N SAMPLES PER
 //
 // Output: a line "ns V V …" of samples, and for the ring a line "bytes V".
@@ -43,13 +44,13 @@ func number(text string) int {
 }
 
 func main() {
-	usage := "usage: peers commstime SAMPLES PER | select SAMPLES PER | ring N SAMPLES PER"
+	usage := "usage: peers commstime SAMPLES PER | select SAMPLES PER | ready SAMPLES PER | ring N SAMPLES PER"
 	args := os.Args[1:]
 	switch {
 	case len(args) == 3 && args[0] == "commstime":
 		commstime(number(args[1]), number(args[2]))
-	case len(args) == 3 && args[0] == "select":
-		selectTen(number(args[1]), number(args[2]))
+	case len(args) == 3 && (args[0] == "select" || args[0] == "ready"):
+		selectTen(number(args[1]), number(args[2]), args[0] == "ready")
 	case len(args) == 4 && args[0] == "ring":
 		ring(number(args[1]), number(args[2]), number(args[3]))
 	default:
