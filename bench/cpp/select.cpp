@@ -38,7 +38,7 @@ weft::Process fair_reader(std::vector<In> in, long samples, long per) {
 }
 
 weft::Process standing_reader(std::vector<In> in, long selects) {
-  weft::Standing alternative(in);
+  weft::StandingAlternative alternative(in);
   for (long i = 0; i < selects; ++i) {
     const auto [index, value] = co_await alternative.select();
     if (value != static_cast<int>(index))
