@@ -3,9 +3,10 @@
  * What the cores cost each other: the AHB-Lite crossbar's ports and the XIP cache (RP2040 datasheet 2.1, 2.6).
  *
  * Invariants
- * - A port serves one core a cycle. `slots[n]` remembers core n's accesses of the last 256 cycles as cycle * 16 + port.
- * - The core that finds its cycle taken waits one cycle; if the other had the next cycle too, the waiting one gets it and the other is
- *   pushed back: round robin, the reset state of BUS_PRIORITY (2.1.1).
+ * - A port serves one core a cycle. `slots[n]` remembers core n's accesses of the last 256 cycles as cycle * 32 + port * 2 + retry.
+ * - Two fresh requests for a port in one cycle take turns at winning; the loser waits one cycle and then wins, without using its
+ *   turn: round robin, the reset state of BUS_PRIORITY (2.1.1). A winner whose instruction is simulated second pushes back what the
+ *   other has already done from that cycle on.
  * - The striped address of SRAM selects banks 0-3 by bits 3:2, the non-striped alias by bits 17:16; scratch X and Y are banks 4, 5.
  * - The XIP cache has 1024 sets of two 8-byte lines; a miss holds the port until the line is there (2.6.3).
  *
@@ -27,6 +28,8 @@ const PORT_ROM = 7;
 const PORT_APB = 8;
 const PORT_AHB = 9;
 const NO_PORT = 15;
+/** Marks an access that has already lost once. */
+const RETRY = 1;
 
 /** Which downstream port an address belongs to. @param {number} address */
 export function portOf(address) {
@@ -58,12 +61,18 @@ export class BusModel {
     this.slots = [new Float64Array(256).fill(-1), new Float64Array(256).fill(-1)];
     /** @type {import('./core.mjs').Core[]} */
     this.cores = [];
+    /** Per core: cycle of the last fetch ahead, first cycle its word can be executed, first cycle its bus is free. */
+    this.ahead = [-1, -1];
+    this.ready = [0, 0];
+    this.free = [0, 0];
     this.tags = new Int32Array(2 * SETS).fill(-1);
     this.older = new Uint8Array(SETS);
     this.xipFreeAt = 0;
     this.apbFreeAt = 0;
     this.hits = 0;
     this.misses = 0;
+    /** Who wins the next conflict, by port. */
+    this.turn = new Uint8Array(16);
     /** Conflicts by port. */
     this.conflicts = new Float64Array(16);
   }
@@ -73,14 +82,35 @@ export class BusModel {
     this.cores = cores;
   }
 
-  /** @param {import('./core.mjs').Core} core @param {number} cycle @param {number} address @returns {number} cycles to wait */
-  fetch(core, cycle, address) {
-    return this.access(core, cycle, address >>> 0);
+  /**
+   * An instruction begins a word, or the first word after a branch: waits for that word, then fetches the next one ahead.
+   * @param {import('./core.mjs').Core} core @param {number} cycle @param {number} pc @returns {number} cycles to wait
+   */
+  prefetch(core, cycle, pc) {
+    const id = core.id;
+    const stall = !core.branched && this.ready[id] > cycle ? this.ready[id] - cycle : 0;
+    const at = Math.max(cycle + stall, this.free[id]);
+    const done = at + this.access(core, at, ((pc & ~3) >>> 0) + 4);
+    this.ahead[id] = done;
+    this.ready[id] = this.free[id] = done + 1;
+    core.stallCycles += stall;
+    return stall;
   }
 
-  /** @param {import('./core.mjs').Core} core @param {number} cycle @param {number} address @returns {number} */
+  /** The word a branch goes to: nothing can go on before it is there. @param {import('./core.mjs').Core} core @param {number} cycle @param {number} address */
+  target(core, cycle, address) {
+    return this.data(core, cycle, address);
+  }
+
+  /** @param {import('./core.mjs').Core} core @param {number} cycle @param {number} address @returns {number} cycles to wait */
   data(core, cycle, address) {
-    return this.access(core, cycle, address >>> 0);
+    const id = core.id;
+    if (portOf(address) === NO_PORT) return 0;
+    const at = Math.max(cycle, this.free[id]);
+    const done = at + this.access(core, at, address >>> 0);
+    this.free[id] = done + 1;
+    core.stallCycles += done - cycle;
+    return done - cycle;
   }
 
   /** @param {import('./core.mjs').Core} core @param {number} cycle @param {number} address @returns {number} */
@@ -93,29 +123,60 @@ export class BusModel {
     if (this.banks) wait += this.arbitrate(core, cycle + wait, port);
     if (port === PORT_XIP && this.xip) wait += this.lookUp(cycle + wait, address);
     else if (port === PORT_APB && this.banks) this.apbFreeAt = cycle + wait + 3;
-    core.stallCycles += wait;
     return wait;
   }
 
-  /** @param {import('./core.mjs').Core} core @param {number} cycle @param {number} port @returns {number} */
+  /** @param {import('./core.mjs').Core} core @param {number} cycle @param {number} port @returns {number} cycles to wait */
   arbitrate(core, cycle, port) {
     const mine = this.slots[core.id];
     const theirs = this.slots[core.id ^ 1];
-    const key = cycle * 16 + port;
-    if (theirs[cycle & 255] !== key) {
+    const key = cycle * 32 + port * 2;
+    const rival = theirs[cycle & 255];
+    if (rival !== key && rival !== key + RETRY) {
       mine[cycle & 255] = key;
       return 0;
     }
     this.conflicts[port]++;
-    const next = cycle + 1;
-    if (theirs[next & 255] === key + 16) {
-      const other = this.cores[core.id ^ 1];
-      other.t++;
-      other.stallCycles++;
-      theirs[(next + 1) & 255] = key + 32;
+    if (rival === key) {
+      const won = this.turn[port] === core.id;
+      this.turn[port] ^= 1;
+      if (won) {
+        mine[cycle & 255] = key;
+        this.pushBack(this.cores[core.id ^ 1], theirs, cycle);
+        return 0;
+      }
     }
-    mine[next & 255] = key + 16;
+    if (theirs[(cycle + 1) & 255] === key + 32) this.pushBack(this.cores[core.id ^ 1], theirs, cycle + 1);
+    mine[(cycle + 1) & 255] = key + 32 + RETRY;
     return 1;
+  }
+
+  /**
+   * Delays by one cycle the accesses a core has already made from `cycle` on; the first becomes a retry.
+   * @param {import('./core.mjs').Core} core @param {Float64Array} slots @param {number} cycle
+   */
+  pushBack(core, slots, cycle) {
+    const id = core.id;
+    let blocked = false;
+    let moved = slots[cycle & 255] + RETRY;
+    slots[cycle & 255] = -1;
+    let c = cycle;
+    for (; moved >= c * 32; ) {
+      if (this.ahead[id] === c) {
+        this.ahead[id]++;
+        this.ready[id]++;
+      } else blocked = true;
+      c++;
+      const next = slots[c & 255];
+      slots[c & 255] = moved + 32;
+      moved = next;
+      // The access of cycle c now stands in c + 1; what stood there moves on in turn.
+    }
+    if (this.free[id] > cycle) this.free[id]++;
+    if (blocked) {
+      core.t++;
+      core.stallCycles++;
+    }
   }
 
   /** @param {number} cycle @param {number} address @returns {number} */

@@ -38,7 +38,8 @@ const THREAD_PRIORITY = 4;
 /**
  * Extra cycles of a bus access; see bus.mjs.
  * @typedef {{
- *   fetch(core: Core, cycle: number, address: number): number,
+ *   prefetch(core: Core, cycle: number, pc: number): number,
+ *   target(core: Core, cycle: number, address: number): number,
  *   data(core: Core, cycle: number, address: number): number
  * }} Contention
  */

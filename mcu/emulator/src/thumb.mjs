@@ -111,7 +111,7 @@ export function execute(core) {
   if (bus !== null) {
     // The prefetch buffer takes a word, two instructions: the word after this one is fetched when this one begins a word,
     // or at once after a branch into the second half of a word.
-    if ((pc & 2) === 0 || core.branched) cycles += bus.fetch(core, t, (pc & ~3) + 4);
+    if ((pc & 2) === 0 || core.branched) cycles += bus.prefetch(core, t, pc);
     core.branched = false;
   }
   let next = pc + 2;
@@ -192,7 +192,7 @@ export function execute(core) {
             } else cycles += branchExchange(core, target);
             cycles += 1;
             core.branched = true;
-            if (bus !== null) cycles += bus.fetch(core, t + cycles - 1, core.pc);
+            if (bus !== null) cycles += bus.target(core, t + cycles - 1, core.pc);
             return cycles;
           }
         }
@@ -409,7 +409,7 @@ export function execute(core) {
       if (passes(core, cond)) {
         next = (pc + 4 + ((op << 24) >> 23)) >>> 0;
         core.branched = true;
-        if (bus !== null) cycles += bus.fetch(core, t + cycles, next);
+        if (bus !== null) cycles += bus.target(core, t + cycles, next);
         cycles += 1;
       }
       break;
@@ -417,7 +417,7 @@ export function execute(core) {
     case 28:
       next = (pc + 4 + ((op << 21) >> 20)) >>> 0;
       core.branched = true;
-      if (bus !== null) cycles += bus.fetch(core, t + cycles, next);
+      if (bus !== null) cycles += bus.target(core, t + cycles, next);
       cycles += 1;
       break;
     case 30:
@@ -518,7 +518,7 @@ function miscellaneous(core, op, cycles) {
         r[13] = a + 4;
         cycles += 3 + branchExchange(core, target);
         core.branched = true;
-        if (bus !== null) cycles += bus.fetch(core, core.t + cycles - 1, core.pc);
+        if (bus !== null) cycles += bus.target(core, core.t + cycles - 1, core.pc);
         return cycles;
       }
       r[13] = a;
@@ -563,7 +563,7 @@ function wide(core, op, cycles) {
   const op2 = fetch(core, pc + 2);
   const bus = core.contention;
   // The second halfword begins a word when the first did not: its successor is fetched then.
-  if (bus !== null && (pc & 2) !== 0) cycles += bus.fetch(core, core.t + cycles, pc + 6);
+  if (bus !== null && (pc & 2) !== 0) cycles += bus.prefetch(core, core.t + cycles - 1, pc + 2);
   if ((op2 & 0xd000) === 0xd000) {
     const s = (op >>> 10) & 1;
     const i1 = ((op2 >>> 13) & 1) ^ s ^ 1;
@@ -572,7 +572,7 @@ function wide(core, op, cycles) {
     core.r[14] = (pc + 4) | 1;
     core.pc = (pc + 4 + offset) >>> 0;
     core.branched = true;
-    if (bus !== null) cycles += bus.fetch(core, core.t + cycles + 1, core.pc);
+    if (bus !== null) cycles += bus.target(core, core.t + cycles + 1, core.pc);
     return cycles + 2;
   }
   if ((op2 & 0xd000) !== 0x8000) undefinedInstruction(core, op);
