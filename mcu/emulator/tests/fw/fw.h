@@ -21,6 +21,11 @@ static inline void sev(void) { __asm volatile("sev" ::: "memory"); }
 static inline void mask(void) { __asm volatile("cpsid i" ::: "memory"); }
 static inline void unmask(void) { __asm volatile("cpsie i" ::: "memory"); }
 
+/* Ends the run as failed unless `holds`. */
+static inline void check(int holds) {
+    if (!holds) __asm volatile("bkpt 2");
+}
+
 static inline void pin_out(unsigned n) {
     REG(IO_BANK0 + 8 * n + 4) = 5;
     REG(SIO + 0x24) = 1u << n;
