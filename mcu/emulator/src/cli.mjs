@@ -232,9 +232,8 @@ async function run(path, image, values) {
   const failed = judge(stop, wanted, found, values.until);
   const statistics = machine.statistics();
   const instructions = statistics.cores[0].instructions + statistics.cores[1].instructions;
-  if (seen && uart === 1 && !values.quiet) put(1, '');
   say(
-    `weft-rp2040: ${interrupted ? 'interrupted' : describe(stop, machine)} after ${statistics.cycles} cycles (${statistics.micros.toFixed(3)} us); ` +
+    `weft-rp2040: ${interrupted ? 'interrupted' : describe(stop)} after ${statistics.cycles} cycles (${statistics.micros.toFixed(3)} us); ` +
       `${statistics.edges} edges, hash ${statistics.edgeHash}; ${instructions} instructions at ${(instructions / seconds / 1e6).toFixed(1)} MIPS`,
   );
   for (const core of statistics.cores)
@@ -260,8 +259,8 @@ async function run(path, image, values) {
   return status;
 }
 
-/** @param {import('./machine.mjs').Stop} stop @param {Machine} machine */
-function describe(stop, machine) {
+/** @param {import('./machine.mjs').Stop} stop */
+function describe(stop) {
   switch (stop.reason) {
     case 'limit':
       return 'limit reached';
@@ -270,7 +269,7 @@ function describe(stop, machine) {
     case 'stopped':
       return `place reached by core ${stop.core}`;
     case 'break':
-      return `bkpt ${stop.code} on core ${stop.core} at ${hex(machine.cores[stop.core ?? 0].pc)}`;
+      return `bkpt ${stop.code} on core ${stop.core} ${stop.why}`;
     case 'lockup':
       return `lockup of core ${stop.core}`;
     default:

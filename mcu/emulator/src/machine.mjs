@@ -35,12 +35,11 @@ import { ImageError, parseImage, startOf } from './image.mjs';
  *   core1Delay?: number,
  *   hz?: number,
  *   runBoot2?: boolean,
- *   quiet?: boolean,
  * }} MachineOptions
  *   conflicts: model SRAM bank and XIP cache conflicts; uartDelay: characters take their time on the wire;
  *   alarmNow: what an alarm set to the current microsecond does; core1Delay: cycles from the last word of the launch handshake to
  *   core 1's first instruction (default 40); hz: clk_sys until the firmware sets it (default 125 MHz); runBoot2: execute the image's
- *   boot2 instead of skipping it; quiet: collect warnings without a callback
+ *   boot2 instead of skipping it
  *
  * @typedef {{ reason: 'limit' | 'until' | 'break' | 'lockup' | 'deadlock' | 'stopped', cycle: number, core?: number, code?: number, why?: string }} Stop
  */
@@ -120,7 +119,7 @@ export class Machine {
         cores[0].signalEvent();
         cores[1].signalEvent();
       };
-      core.onBreak = (c, code) => this.halt({ reason: 'break', cycle: c.t, core: c.id, code });
+      core.onBreak = (c, code) => this.halt({ reason: 'break', cycle: c.t, core: c.id, code, why: `at 0x${c.pc.toString(16).padStart(8, '0')}` });
       core.onFault = (c, why, locked) => {
         this.warn(why);
         if (locked) this.halt({ reason: 'lockup', cycle: c.t, core: c.id, why });
@@ -337,18 +336,16 @@ export class Machine {
   runTo(place, limit = Infinity, core) {
     const address = this.address(place);
     const old = this.breakpoints.get(address);
-    let first = true;
     const at = this.cores.map((c) => c.pc === address && c.running);
     const counts = this.cores.map((c) => c.instructions);
     this.breakpoints.set(address, (c) => {
       // Standing on the place already does not count as reaching it.
-      if (first && at[c.id] && c.instructions === counts[c.id]) return false;
+      if (at[c.id] && c.instructions === counts[c.id]) return false;
       return core === undefined || c.id === core;
     });
     try {
       return this.run(limit);
     } finally {
-      first = false;
       if (old) this.breakpoints.set(address, old);
       else this.breakpoints.delete(address);
     }

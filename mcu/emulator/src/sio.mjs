@@ -120,16 +120,6 @@ export class Sio {
     this.onSpinlock = null;
   }
 
-  reset() {
-    this.words = [[], []];
-    this.overflow = [false, false];
-    this.underflow = [false, false];
-    this.locks = 0;
-    this.dividers = [new Divider(), new Divider()];
-    this.updateLine(0);
-    this.updateLine(1);
-  }
-
   /** @param {number} core */
   updateLine(core) {
     this.onLine(core, IRQ_PROC0 + core, this.words[core].length > 0 || this.overflow[core] || this.underflow[core]);

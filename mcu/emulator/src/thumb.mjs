@@ -82,6 +82,7 @@ function undefinedInstruction(core, op) {
 
 /** Reads one halfword of program. @param {Core} core @param {number} pc */
 function fetch(core, pc) {
+  if (pc < 0x4000 && core.memory.rp.bootrom[0] === 0) throw new BusFault('jump into the bootrom, which is not emulated,', pc);
   if (pc >>> 28 >= 4) throw new BusFault('instruction fetch from peripheral space', pc);
   return core.load16(pc);
 }

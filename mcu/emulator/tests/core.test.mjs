@@ -191,7 +191,7 @@ test('SysTick reads: the value counts down and a write clears it and COUNTFLAG (
 });
 
 test('an unaligned access, an unmapped address and an undefined instruction each take HardFault (ARMv6-M B1.5.6, A3.2.1)', () => {
-  for (const bad of ['__asm volatile("str %0, [%0]" ::"l"(0x20000001));', '(void)*(volatile uint32_t *)0x30000000;', '__asm volatile("udf 0");', '((void (*)(void))0x40000001)();', '*(volatile uint32_t *)0x10000000 = 1;']) {
+  for (const bad of ['__asm volatile("str %0, [%0]" ::"l"(0x20000001));', '(void)*(volatile uint32_t *)0x30000000;', '__asm volatile("udf 0");', '((void (*)(void))0x40000001)();', '((void (*)(void))1)();', '*(volatile uint32_t *)0x10000000 = 1;']) {
     const m = boot(`void hardfault(void) { __asm volatile("bkpt 7"); } int main(void) { ${bad} return 0; }`);
     assert.equal(finish(m), 7, bad);
     assert.equal(m.warnings.length, 1, bad);
