@@ -114,19 +114,28 @@ class ChannelCore : public ChannelBase<P> {
   // Begin a read into me.slot or a write from me.slot. `pending`: me.status and the waker will tell.
   template <Side S>
   Status begin(Node& me) noexcept {
-    Wakes fx;
     lock_.lock();
-    if (special_ == 0) [[likely]] {
-      const Try t = meet<S>(me, Free{}, fx);
-      if (t == Try::not_ready) {
+    if (special_ == 0 && !me.is(NodeFlags::special)) [[likely]] {
+      Queue& q = opposite<S>();
+      Node* y = node(q.front());
+      if (!y) {
         me.status = Status::pending;
         join<S>(me);
         lock_.unlock();
         return Status::pending;
       }
-      lock_.unlock();
-      fx.run();
-      return t == Try::held ? Status::pending : Status::ok;
+      if (!y->is(NodeFlags::special)) [[likely]] {
+        q.pop_front();
+        y->clear(NodeFlags::queued);
+        ++transfers_;
+        Node& w = S == Side::in ? *y : me;
+        Node& r = S == Side::in ? me : *y;
+        ::new (r.slot) T(std::move(*static_cast<T*>(w.slot)));
+        y->status = Status::ok;
+        lock_.unlock();
+        P::wake(y);
+        return Status::ok;
+      }
     }
     return begin_special<S>(me);
   }
@@ -226,7 +235,7 @@ class ChannelCore : public ChannelBase<P> {
 #if WEFT_MUTANT == 3
     Try t = Try::not_ready;
 #else
-    Try t = attempt<S>(n, Enrolled{n.choice, n.index}, fx);
+    Try t = attempt<S>(n, Enrolled{n.choice_, n.index}, fx);
 #endif
     if (t == Try::not_ready) {
       if (!n.is(NodeFlags::queued)) {
@@ -510,7 +519,7 @@ class ChannelCore : public ChannelBase<P> {
     for (Link* l = own<S>().front(); l; l = l->next) {
       const Node* y = node(l);
       if (!(y->flags & (NodeFlags::foreign | NodeFlags::disabled)) &&
-          (!y->choice || y->choice->word() == WAITING || y->choice->word() == LOCKED))
+          (!y->choice() || y->choice()->word() == WAITING || y->choice()->word() == LOCKED))
         return true;
     }
     return false;
@@ -623,9 +632,9 @@ class ChannelCore : public ChannelBase<P> {
 #if WEFT_MUTANT == 4
         continue;
 #endif
-        if (r->choice->word() != WAITING) continue;
+        if (r->choice_->word() != WAITING) continue;
       }
-      const Try t = r->choice ? match(*r, Enrolled{r->choice, r->index}, fx) : match(*r, Free{}, fx);
+      const Try t = r->choice() ? match(*r, Enrolled{r->choice_, r->index}, fx) : match(*r, Free{}, fx);
       if (t == Try::not_ready) continue;
       if (!standing) leave<Side::in>(*r);
       if (t == Try::committed) fx.finish(r, Status::ok);
@@ -641,8 +650,8 @@ class ChannelCore : public ChannelBase<P> {
 #if WEFT_MUTANT == 4
       continue;
 #endif
-      if (w->choice->word() != WAITING) continue;
-      const Enrolled me{w->choice, w->index};
+      if (w->choice_->word() != WAITING) continue;
+      const Enrolled me{w->choice_, w->index};
       const Try t = ring ? to_buffer(*w, me, fx) : meet<Side::out>(*w, me, fx);
       if (t == Try::committed) fx.finish(w, Status::ok);
       if (t != Try::not_ready) l = wq_.front();

@@ -51,7 +51,7 @@ inline constexpr GuardOps channel_ops{
     [](Guard& g) noexcept { return static_cast<C*>(g.where)->template ready<S>(); },
     [](Guard& g) noexcept {
       if constexpr (S == Side::in)
-        return static_cast<C*>(g.where)->take(g.node, Enrolled{g.node.choice, g.node.index});
+        return static_cast<C*>(g.where)->take(g.node, Enrolled{g.node.choice_, g.node.index});
       else
         return static_cast<C*>(g.where)->template enrol<S>(g.node);
     },
@@ -204,7 +204,7 @@ class Select {
 
  private:
   void prepare(Guard& x, std::uint32_t i) noexcept {
-    x.node.choice = &choice;
+    x.node.belongs_to(&choice);
     x.node.index = i;
   }
 

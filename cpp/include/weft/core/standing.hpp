@@ -22,7 +22,7 @@ class Standing {
     choice.waker = waker;
     for (std::uint32_t i = 0; i < n_; ++i) {
       Guard& x = g_[i];
-      x.node.choice = &choice;
+      x.node.belongs_to(&choice);
       x.node.index = i;
       flat_ = flat_ && x.kind < Kind::barrier;
       x.flat = x.kind < Kind::barrier && x.ops->link(x);
