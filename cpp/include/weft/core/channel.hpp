@@ -162,7 +162,7 @@ class ChannelCore : public ChannelBase<P> {
     Effects fx;
     lock_.lock();
     if (ring->held > 0) --ring->held;
-    pull(fx);
+    rematch(fx);
     settle(fx);
     unlock(fx);
   }
@@ -204,7 +204,7 @@ class ChannelCore : public ChannelBase<P> {
     Effects fx;
     lock_.lock();
     if (ring->reserved > 0) --ring->reserved;
-    pull(fx);
+    rematch(fx);
     settle(fx);
     unlock(fx);
   }
