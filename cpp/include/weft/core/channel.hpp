@@ -144,6 +144,7 @@ class ChannelCore : public ChannelBase<P> {
     const bool was = me.is(NodeFlags::queued);
     if (was) leave<S>(me);
     if (special_ != 0) [[unlikely]] {
+      if (S == Side::in && was && ring) rematch(fx);  // an extended read that lacked a slot held up those behind it
       decided(me, fx);
       settle(fx);
     }
@@ -187,7 +188,9 @@ class ChannelCore : public ChannelBase<P> {
     --ring->reserved;
     Node probe;
     probe.slot = me.slot;
-    if (attempt_decided<Side::out>(probe, Free{}, fx) == Try::ended) ++ring->dropped;
+    const Try t = attempt_decided<Side::out>(probe, Free{}, fx);
+    if (t == Try::ended) ++ring->dropped;
+    if (t == Try::not_ready) prim::fatal("a computed value finds its reserved slot taken");
     rematch(fx);
     unlock(fx);
     return Status::ok;
@@ -523,13 +526,38 @@ class ChannelCore : public ChannelBase<P> {
 
   template <class Me>
   Try from_buffer(Node& n, Me me, Effects& fx) noexcept {
-    if (ring->size == 0) return Try::not_ready;
+    if (ring->size == 0) return from_writer(n, me, fx);
     if (!me.self()) return Try::gone;
     ring->pop_into(n.slot);
     ++transfers_;
     if (n.is(NodeFlags::extended)) ++ring->held;
     pull(fx);
     return Try::committed;
+  }
+
+  // The buffer is empty and a writer waits all the same: every slot is held or reserved. They meet as in a rendezvous (rule 1.5), but an
+  // extended read needs a slot to occupy, and so does a value that is yet to be computed.
+  template <class Me>
+  Try from_writer(Node& n, Me me, Effects& fx) noexcept {
+    if (n.is(NodeFlags::extended) && !ring->room()) return Try::not_ready;
+    for (Link* l = wq_.front(); l;) {
+      Node* y = node(l);
+      l = l->next;
+      if (y->is(NodeFlags::disabled)) continue;
+      if (y->is(NodeFlags::compute)) break;
+      const Claim c = me.with(y);
+      if (c == Claim::self_gone) return Try::gone;
+      if (c == Claim::won) {
+        release(wq_, y);
+        ++transfers_;
+        ::new (n.slot) T(std::move(*static_cast<T*>(y->slot)));
+        if (n.is(NodeFlags::extended)) ++ring->held;
+        fx.finish(y, Status::ok);
+        return Try::committed;
+      }
+      if (c == Claim::other_gone && !y->is(NodeFlags::standing)) release(wq_, y);
+    }
+    return Try::not_ready;
   }
 
   template <class Me>
@@ -542,7 +570,7 @@ class ChannelCore : public ChannelBase<P> {
         Node* y = node(l);
         l = l->next;
         if (y->is(NodeFlags::disabled)) continue;
-        if (y->is(NodeFlags::foreign)) break;
+        if (y->is(NodeFlags::foreign) || (y->is(NodeFlags::extended) && !ring->room())) break;
         const Claim c = me.with(y);
         if (c == Claim::self_gone) return Try::gone;
         if (c == Claim::won) {
