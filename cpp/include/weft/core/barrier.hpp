@@ -10,10 +10,8 @@
 namespace weft::core {
 
 template <class P>
-class BarrierCore {
+class BarrierCore : public Place {
  public:
-  const char* name = nullptr;
-  std::uint32_t line = 0;
   typename P::Count references{0};
 
   explicit BarrierCore(std::uint32_t parties = 0) noexcept : enrolled_(parties) {}
@@ -52,7 +50,7 @@ class BarrierCore {
     if (t == Try::not_ready) {
       me.status = Status::pending;
       me.set(NodeFlags::queued);
-      me.place = this;
+      me.place = static_cast<Place*>(this);
       plain_.push_back(&me);
       ++plain_count_;
     }
@@ -86,7 +84,7 @@ class BarrierCore {
     if (t == Try::not_ready) {
       n.status = Status::pending;
       n.set(NodeFlags::queued);
-      n.place = this;
+      n.place = static_cast<Place*>(this);
       Link* at = choices_.front();
       while (at && static_cast<Node*>(at)->choice < n.choice) at = at->next;
       choices_.insert_before(at, &n);

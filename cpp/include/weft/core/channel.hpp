@@ -29,13 +29,8 @@ namespace weft::core {
 enum class Side : std::uint8_t { in, out };
 
 template <class P>
-class ChannelBase {
+class ChannelBase : public Place {
  public:
-  // Identity and holders, for reports (rule 10.2).
-  const char* name = nullptr;       // with line 0: a name; else the file of birth
-  std::uint32_t line = 0;
-  std::uint32_t last_reader = 0;    // process ids, 0: none yet
-  std::uint32_t last_writer = 0;
   typename P::Count references{0};  // what keeps the storage alive (hosted layer)
 
   std::uint64_t transfers() const noexcept { return transfers_; }
@@ -375,7 +370,7 @@ class ChannelCore : public ChannelBase<P> {
   void join(Node& n) noexcept {
     if constexpr (S == Side::out) n.set(NodeFlags::out);
     n.set(NodeFlags::queued);
-    n.place = this;
+    n.place = static_cast<Place*>(this);
     own<S>().push_back(&n);
   }
   template <Side S>

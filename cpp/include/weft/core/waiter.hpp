@@ -80,6 +80,14 @@ struct Node : Link {
   void hold(Node* other) noexcept { place = other; }
 };
 
+// What a report can say of a place where processes wait (rule 10.2): the head of every channel and barrier.
+struct Place {
+  const char* name = nullptr;     // with line 0: its name; else the file of its birth
+  std::uint32_t line = 0;
+  std::uint32_t last_reader = 0;  // ids of the processes that were given or last used an end; 0: none yet
+  std::uint32_t last_writer = 0;
+};
+
 // The one waiter of a process: a plain operation's node beside its waker, so that a plain node needs no pointer to the latter.
 struct Waiter : Waker, Node {};
 
@@ -160,26 +168,33 @@ inline Waker* waker_of(Node* n) noexcept {
   return n->choice ? n->choice->waker : static_cast<Waker*>(static_cast<Waiter*>(n));
 }
 
-// Those to be woken once the lock is released (rule 12).
+// Those to be woken once the lock is released (rule 12), in the order in which they were decided.
 class Wakes {
  public:
   void add(Waker* w) noexcept {
-    w->next = head_;
-    head_ = w;
+    w->next = nullptr;
+    if (tail_)
+      tail_->next = w;
+    else
+      head_ = w;
+    tail_ = w;
   }
   void finish(Node* n, Status s) noexcept {
     n->status = s;
     add(waker_of(n));
   }
   void run() noexcept {
-    while (Waker* w = head_) {
-      head_ = w->next;
+    for (Waker* w = head_; w;) {
+      Waker* next = w->next;
       w->ops->wake(w);
+      w = next;
     }
+    head_ = tail_ = nullptr;
   }
 
  private:
   Waker* head_ = nullptr;
+  Waker* tail_ = nullptr;
 };
 
 // --- How a party wins itself and its peer -----------------------------------------------------------------------------------------

@@ -1,0 +1,321 @@
+// Coroutine processes: a process is a function that returns weft::Process (or weft::ProcessOf<R>) and co_awaits its operations.
+//
+//   weft::Process successor(weft::Reader<int> in, weft::Writer<int> out) {
+//     while (auto v = co_await in.next()) co_await out.write(*v + 1);
+//   }
+//
+// The promise is the process: waiter, name, place in its group. One node per process serves all its plain operations, so that an awaiter
+// is a pointer and a value.
+#pragma once
+#include <coroutine>
+#include <iterator>
+#include <ranges>
+
+#include "channel.hpp"
+
+namespace weft {
+
+namespace detail {
+
+class PromiseBase;
+
+template <class A>
+struct IsReader : std::false_type {};
+template <class T, class P>
+struct IsReader<Reader<T, P>> : std::true_type {};
+template <class A>
+struct IsWriter : std::false_type {};
+template <class T, class P>
+struct IsWriter<Writer<T, P>> : std::true_type {};
+
+// The ends among a process's arguments, for the records of who holds what.
+template <class A>
+void note_holder(const A& a, std::uint32_t id) {
+  if constexpr (IsReader<A>::value) {
+    if (a.core()) a.core()->last_reader = id;
+  } else if constexpr (IsWriter<A>::value) {
+    if (a.core()) a.core()->last_writer = id;
+  } else if constexpr (std::ranges::range<const A>) {
+    using E = std::remove_cvref_t<std::ranges::range_reference_t<const A>>;
+    if constexpr (IsReader<E>::value || IsWriter<E>::value)
+      for (const auto& e : a) note_holder(e, id);
+  }
+}
+
+template <class T, class P>
+struct ReadAwaiter {
+  using Core = CoreOf<T, P>;
+  runtime::ProcessBase* p;
+  Core* c;
+  Slot<T> slot;
+
+  bool await_ready();
+  void await_suspend(std::coroutine_handle<>) const noexcept {}
+  T await_resume() {
+    p->op = nullptr;
+    if (p->status != Status::ok) [[unlikely]] throw_end_of(c, p->status, "read");
+    c->last_reader = p->id;
+    return slot.take();
+  }
+};
+
+template <class T, class P>
+struct NextAwaiter : ReadAwaiter<T, P> {
+  std::optional<T> await_resume() {
+    if (this->p->status == Status::retired) {
+      this->p->op = nullptr;
+      return std::nullopt;
+    }
+    return std::optional<T>(ReadAwaiter<T, P>::await_resume());
+  }
+};
+
+template <class T, class P>
+struct WriteAwaiter {
+  using Core = CoreOf<T, P>;
+  runtime::ProcessBase* p;
+  Core* c;
+  T value;
+
+  bool await_ready();
+  void await_suspend(std::coroutine_handle<>) const noexcept {}
+  void await_resume() {
+    p->op = nullptr;
+    if (p->status != Status::ok) [[unlikely]] throw_end_with(c, p->status, "write", std::move(value));
+    c->last_writer = p->id;
+  }
+};
+
+// The start of any operation of a coroutine. False: cancelled (rule 6.1); status says so.
+inline bool may_begin(runtime::ProcessBase* p) noexcept {
+  if (p->cancel.load(std::memory_order_relaxed) == 0) [[likely]] return true;
+  p->status = Status::cancelled;
+  return false;
+}
+
+template <class T, class P>
+bool ReadAwaiter<T, P>::await_ready() {
+  if (!may_begin(p)) [[unlikely]] return true;
+  p->slot = &slot;
+  const Status s = c->template begin<core::Side::in>(*p);
+  if (s == Status::pending) {
+    p->op = &read_op<Core>;
+    return false;
+  }
+  p->status = s;
+  return true;
+}
+template <class T, class P>
+bool WriteAwaiter<T, P>::await_ready() {
+  if (!may_begin(p)) [[unlikely]] return true;
+  p->slot = &value;
+  const Status s = c->template begin<core::Side::out>(*p);
+  if (s == Status::pending) {
+    p->op = &write_op<Core>;
+    return false;
+  }
+  p->status = s;
+  return true;
+}
+
+}  // namespace detail
+
+// What an awaitable of the library is: it is told which process awaits it.
+//   bind(process) returns the awaiter.
+template <class A>
+concept Operation = requires(A a, runtime::ProcessBase* p) { std::move(a).bind(p); };
+
+template <class R>
+class [[nodiscard("a process does nothing until it is started: give it to run, par, seq, spawn or co_await it")]] BasicProcess;
+
+namespace detail {
+
+class PromiseBase : public runtime::ProcessBase {
+ public:
+  template <class... A>
+  explicit PromiseBase(const A&... args) {
+    ops = &kOps;
+    (note(args), ...);
+  }
+
+  std::suspend_always initial_suspend() const noexcept { return {}; }
+
+  // Let go of the ends (the frame), then tell the group (rule 7.7).
+  struct Final {
+    bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    void await_suspend(std::coroutine_handle<Promise> h) const noexcept {
+      PromiseBase& p = h.promise();
+      runtime::Group* g = p.group;
+      std::exception_ptr failure = std::move(p.failure_);
+      const std::uint32_t id = p.id;
+      runtime::Context& c = *runtime::this_context;
+      c.dying = p.dying_;
+      g->unlink(p);
+      h.destroy();
+      c.dying = 0;
+      c.running = nullptr;
+      g->finished(id, std::move(failure));
+    }
+    void await_resume() const noexcept {}
+  };
+  Final final_suspend() const noexcept { return {}; }
+
+  // How it ended (rules 3.5, 4.3, 4.6, 6.5).
+  void unhandled_exception() noexcept {
+    try {
+      throw;
+    } catch (const Retired&) {
+    } catch (const Cancelled&) {
+    } catch (const Poisoned& e) {
+      dying_ = e.strength;
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+  }
+
+  template <class T, class P>
+  ReadAwaiter<T, P> await_transform(ReadOp<T, P> o, std::uint32_t at = __builtin_LINE()) noexcept {
+    line = at;
+    return {this, o.core, {}};
+  }
+  template <class T, class P>
+  NextAwaiter<T, P> await_transform(NextOp<T, P> o, std::uint32_t at = __builtin_LINE()) noexcept {
+    line = at;
+    return {{this, o.core, {}}};
+  }
+  template <class T, class P>
+  WriteAwaiter<T, P> await_transform(WriteOp<T, P> o, std::uint32_t at = __builtin_LINE()) noexcept {
+    line = at;
+    return {this, o.core, std::move(o.value)};
+  }
+  template <Operation A>
+  auto await_transform(A&& a, std::uint32_t at = __builtin_LINE()) {
+    line = at;
+    return std::forward<A>(a).bind(this);
+  }
+  template <class R>
+  auto await_transform(BasicProcess<R>&& p, std::uint32_t at = __builtin_LINE());
+
+  // Every promise has this alignment and begins with this base (asserted where they are made), so the frame is found from here.
+  std::coroutine_handle<PromiseBase> handle() noexcept { return std::coroutine_handle<PromiseBase>::from_promise(*this); }
+
+ private:
+  template <class A>
+  void note(const A& a) {
+    if constexpr (IsReader<A>::value || IsWriter<A>::value || std::ranges::range<const A>) {
+      if (id == 0) id = runtime::next_process_id();
+      note_holder(a, id);
+    }
+  }
+  static PromiseBase* self(core::Waker* w) noexcept {
+    return static_cast<PromiseBase*>(static_cast<runtime::ProcessBase*>(static_cast<core::Waiter*>(w)));
+  }
+  static void wake(core::Waker* w) noexcept {
+    runtime::Executor* e = self(w)->group->executor;
+    static_cast<runtime::Scheduler*>(e)->post(w);
+  }
+  static void run(core::Waker* w) {
+    PromiseBase* p = self(w);
+    runtime::this_context->running = p;
+    p->handle().resume();
+  }
+  static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept { return p.group->executor; }
+  static const runtime::ProcessOps kOps;
+
+  std::exception_ptr failure_;
+  std::uint8_t dying_ = 0;
+};
+inline const runtime::ProcessOps PromiseBase::kOps{{&PromiseBase::wake, &PromiseBase::run}, &PromiseBase::executor_of};
+
+template <class R>
+class Promise : public PromiseBase {
+ public:
+  std::optional<R>* result = nullptr;
+
+  template <class... A>
+  explicit Promise(const A&... args) : PromiseBase(args...) {}
+  BasicProcess<R> get_return_object(const char* f = __builtin_FUNCTION(), const char* in = __builtin_FILE(),
+                                    std::uint32_t at = __builtin_LINE()) noexcept;
+  template <class V>
+  void return_value(V&& v) {
+    if (result) result->emplace(std::forward<V>(v));
+  }
+};
+template <>
+class Promise<void> : public PromiseBase {
+ public:
+  template <class... A>
+  explicit Promise(const A&... args) : PromiseBase(args...) {}
+  BasicProcess<void> get_return_object(const char* f = __builtin_FUNCTION(), const char* in = __builtin_FILE(),
+                                       std::uint32_t at = __builtin_LINE()) noexcept;
+  void return_void() const noexcept {}
+};
+
+}  // namespace detail
+
+// A process that has not been started. It holds the ends in its arguments already; dropped unstarted, it lets go of them.
+template <class R>
+class BasicProcess {
+ public:
+  using promise_type = detail::Promise<R>;
+  using result_type = R;
+  using Handle = std::coroutine_handle<promise_type>;
+
+  BasicProcess(BasicProcess&& o) noexcept : h_(std::exchange(o.h_, nullptr)) {}
+  BasicProcess& operator=(BasicProcess o) noexcept {
+    std::swap(h_, o.h_);
+    return *this;
+  }
+  ~BasicProcess() {
+    if (h_) h_.destroy();
+  }
+
+  // Its name in its path, in place of the function's. The text must outlive it.
+  BasicProcess&& named(const char* name) && {
+    h_.promise().function = name;
+    return std::move(*this);
+  }
+
+  // Start it in a group; its result goes to *result, which must live until the group is done.
+  template <class Slot>
+  void start(runtime::Group& g, Slot* result) {
+    if (!h_) detail::bad_use("a process that was started already (or moved away) cannot be started");
+    promise_type& p = std::exchange(h_, nullptr).promise();
+    if constexpr (!std::is_void_v<R>) p.result = result;
+    g.add(p);
+    g.executor->post(&p);
+  }
+  static constexpr bool on_thread = false;
+
+  explicit BasicProcess(Handle h) noexcept : h_(h) {}
+
+ private:
+  Handle h_;
+};
+
+using Process = BasicProcess<void>;
+template <class R>
+using ProcessOf = BasicProcess<R>;
+
+namespace detail {
+template <class R>
+BasicProcess<R> Promise<R>::get_return_object(const char* f, const char* in, std::uint32_t at) noexcept {
+  auto h = std::coroutine_handle<Promise>::from_promise(*this);
+  static_assert(alignof(Promise) == alignof(PromiseBase));
+  function = f;
+  file = in;
+  line = at;
+  return BasicProcess<R>(h);
+}
+inline BasicProcess<void> Promise<void>::get_return_object(const char* f, const char* in, std::uint32_t at) noexcept {
+  auto h = std::coroutine_handle<Promise>::from_promise(*this);
+  static_assert(alignof(Promise<void>) == alignof(PromiseBase));
+  function = f;
+  file = in;
+  line = at;
+  return BasicProcess<void>(h);
+}
+}  // namespace detail
+
+}  // namespace weft
