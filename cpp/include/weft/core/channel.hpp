@@ -215,7 +215,7 @@ class ChannelCore : public ChannelBase<P> {
     Effects fx;
     lock_.lock();
     const Try t = attempt<S>(n, Free{}, fx);
-    if (t == Try::committed && n.is(NodeFlags::standing)) remark<S>(n);
+    if ((t == Try::committed || t == Try::held) && n.is(NodeFlags::standing)) remark<S>(n);
     unlock(fx);
     return t;
   }
@@ -251,7 +251,7 @@ class ChannelCore : public ChannelBase<P> {
     if constexpr (S == Side::in)
       r = r || (ring && ring->size > 0);
     else
-      r = r || (ring && (ring->room() || ring->overflow != Overflow::block));
+      r = r || accepts();
     r = r || claimable<S == Side::in ? Side::out : Side::in>();
     lock_.unlock();
     return r;
@@ -519,6 +519,9 @@ class ChannelCore : public ChannelBase<P> {
     return false;
   }
 
+  // The buffer takes a value without waiting (rule 1.4).
+  bool accepts() const noexcept { return ring && (ring->room() || ring->overflow != Overflow::block); }
+
   template <class Me>
   Try from_buffer(Node& n, Me me, Effects& fx) noexcept {
     if (ring->size == 0) return from_writer(n, me, fx);
@@ -664,7 +667,7 @@ class ChannelCore : public ChannelBase<P> {
       Node* w = node(l);
       l = l->next;
       if (!w->is(NodeFlags::standing) || w->is(NodeFlags::disabled)) continue;
-      if (!blocked(rq_) && !(ring && ring->room())) continue;
+      if (!blocked(rq_) && !accepts()) continue;
       mark_ready(w);
 #if WEFT_MUTANT == 4
       continue;
@@ -706,7 +709,7 @@ class ChannelCore : public ChannelBase<P> {
   // A standing alternative just took something here: is there more?
   template <Side S>
   void remark(Node& n) noexcept {
-    const bool more = S == Side::in ? offered() : (claimable<Side::in>() || (ring && ring->room()));
+    const bool more = S == Side::in ? offered() : (claimable<Side::in>() || accepts());
     if (more) mark_ready(&n);
   }
 
