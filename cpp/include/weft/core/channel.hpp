@@ -462,7 +462,8 @@ class ChannelCore : public ChannelBase<P> {
   template <Side S, class Me>
   Try attempt(Node& n, Me me, Effects& fx) noexcept {
     if (special_ == 0) [[likely]] return meet<S>(n, me, fx);
-    if ((special_ & (B::kDeciding | B::kPoisoned)) == B::kDeciding) return Try::not_ready;
+    // Readers wait for a foreign one's decision. Writers need not be told: in the line they meet it first, and a buffer with room is open.
+    if (S == Side::in && (special_ & (B::kDeciding | B::kPoisoned)) == B::kDeciding) return Try::not_ready;
     return attempt_decided<S>(n, me, fx);
   }
 
@@ -613,7 +614,7 @@ class ChannelCore : public ChannelBase<P> {
 
   // Room in the buffer: waiting writers' values enter it, in order (rule 1.5).
   void pull(Effects& fx) noexcept {
-    if (!ring || ring->overflow != Overflow::block) return;
+    if (!ring) return;
     for (Link* l = wq_.front(); l && ring->room();) {
       Node* y = node(l);
       l = l->next;
