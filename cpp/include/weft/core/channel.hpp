@@ -94,8 +94,10 @@ class ChannelCore : public ChannelBase<P> {
     Ring<T> trash;
     alignas(T) unsigned char victim[sizeof(T)];
     bool has_victim = false;
+    Waker* told = nullptr;  // a foreign party: not in the list, for two channels may tell one select at the same time
     void finish_all() noexcept {
       this->run();
+      if (told) told->ops->tell(told);
       if (has_victim) reinterpret_cast<T*>(victim)->~T();
     }
   };
@@ -215,7 +217,10 @@ class ChannelCore : public ChannelBase<P> {
     Effects fx;
     lock_.lock();
     const Try t = attempt<S>(n, Free{}, fx);
-    if ((t == Try::committed || t == Try::held) && n.is(NodeFlags::standing)) remark<S>(n);
+    if (n.is(NodeFlags::standing)) {
+      if (t == Try::committed || t == Try::held) remark<S>(n);
+      if (S == Side::out && t == Try::not_ready) invite(fx);
+    }
     unlock(fx);
     return t;
   }
@@ -290,7 +295,8 @@ class ChannelCore : public ChannelBase<P> {
 
   // --- foreign readers (rule 6.6) -----------------------------------------------------------------------------------------------
 
-  // Join the line as one who takes for itself. `pending`: the waker says "look again", any number of times, until take() decides.
+  // Join the line as one who takes for itself. `pending`: the waker is told to look again, any number of times, until take() decides; it
+  // is woken only if a partner that computes its value holds us.
   Status begin_foreign(Node& me) noexcept {
     Effects fx;
     lock_.lock();
@@ -311,8 +317,14 @@ class ChannelCore : public ChannelBase<P> {
   Try take(Node& me, Me how) noexcept {
     Effects fx;
     lock_.lock();
-    Try t = attempt_decided<Side::in>(me, how, fx);
-    if (t != Try::not_ready) leave<Side::in>(me);
+    // Out of the line while we try: who settles accounts on the way must not tell us once more.
+    Link* const behind = me.next;
+    leave<Side::in>(me);
+    const Try t = attempt_decided<Side::in>(me, how, fx);
+    if (t == Try::not_ready) {
+      rq_.insert_before(behind, &me);
+      me.set(NodeFlags::queued);
+    }
     if (t == Try::committed) me.status = Status::ok;
     decided(me, fx);
     settle(fx);
@@ -646,8 +658,8 @@ class ChannelCore : public ChannelBase<P> {
       if (r->is(NodeFlags::disabled)) continue;
       if (!(ring && ring->size > 0) && wq_.empty()) return;
       if (r->is(NodeFlags::foreign)) {
-        if (!r->is(NodeFlags::notified) && offered()) tell(r, fx);
-        return;
+        if (offered()) tell(r, fx);
+        break;
       }
       const bool standing = r->is(NodeFlags::standing);
       if (standing) {
@@ -686,24 +698,42 @@ class ChannelCore : public ChannelBase<P> {
   }
   bool offered() const noexcept {
     if (ring && ring->size > 0) return true;
-    for (Link* l = wq_.front(); l; l = l->next)
-      if (!node(l)->is(NodeFlags::disabled)) return true;
+    for (Link* l = wq_.front(); l; l = l->next) {
+      const Node* y = node(l);
+      if (y->is(NodeFlags::disabled)) continue;
+      if (ring && y->is(NodeFlags::compute)) return false;  // it needs a slot first
+      if (!y->is(NodeFlags::standing)) return true;
+      const std::uint32_t w = y->choice->word();
+      if (w == WAITING || w == LOCKED) return true;
+    }
     return false;
   }
 
+  // One foreign reader decides at a time; so one operation tells at most one.
   void tell(Node* r, Effects& fx) noexcept {
+    if (deciding_ != 0) return;
     r->set(NodeFlags::notified);
+    ++r->told;
     ++deciding_;
     special_ |= B::kDeciding;
-    fx.add(waker_of(r));
+    fx.told = waker_of(r);
+  }
+  // A standing output found nobody: let a foreign reader find it. If that comes before it waits, it is marked ready and comes back.
+  void invite(Effects& fx) noexcept {
+    for (Link* l = rq_.front(); l; l = l->next)
+      if (node(l)->is(NodeFlags::foreign)) return tell(node(l), fx);
   }
   // A foreign reader has decided (taken, withdrawn, or found nothing): the line moves on.
   void decided(Node& r, Effects& fx) noexcept {
     if (!r.is(NodeFlags::notified)) return;
     r.clear(NodeFlags::notified);
-    if (--deciding_ == 0) special_ &= static_cast<std::uint8_t>(~B::kDeciding);
+    deciding_ = 0;
+    special_ &= static_cast<std::uint8_t>(~B::kDeciding);
 #if WEFT_MUTANT != 7
-    if (deciding_ == 0 && !(special_ & B::kPoisoned)) rematch(fx);
+    if (special_ & B::kPoisoned)
+      fail_all(rq_, Status::poisoned, fx);
+    else
+      rematch(fx);
 #endif
   }
 
@@ -746,7 +776,7 @@ class ChannelCore : public ChannelBase<P> {
       Node* y = node(l);
       l = l->next;
       if (y->is(NodeFlags::foreign)) {
-        if (!y->is(NodeFlags::notified)) tell(y, fx);
+        tell(y, fx);
         continue;
       }
       if (y->is(NodeFlags::standing)) mark_ready(y);

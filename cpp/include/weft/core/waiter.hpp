@@ -41,6 +41,9 @@ struct WakerOps {
   void (*wake)(Waker*) noexcept;
   // Called by the scheduler on whose run queue the waker was put.
   void (*run)(Waker*);
+  // Foreign parties only: look again (rule 6.6). Any number of times (Node::told counts them), never under a lock, from any thread; wake()
+  // still comes once, if another party decides. Whoever frees the waker has received them all, or keeps it alive by a count of its own.
+  void (*tell)(Waker*) noexcept = nullptr;
 };
 
 struct Waker {
@@ -69,6 +72,7 @@ struct Node : Link {
   std::uint32_t index = 0;   // of the guard
   std::uint8_t flags = 0;
   Status status = Status::pending;  // the outcome, written by the committer before the wake-up
+  std::uint16_t told = 0;  // foreign: how many calls of WakerOps::tell are due in all   (channel's lock)
 
   bool is(std::uint8_t f) const noexcept { return (flags & f) != 0; }
   void set(std::uint8_t f) noexcept { flags = static_cast<std::uint8_t>(flags | f); }
