@@ -248,6 +248,16 @@ class ChannelCore : public ChannelBase<P> {
     return t;
   }
 
+  // A foreign select looks again at an output: commit if it can, but do not join anew. Out of the line: somebody committed us here.
+  template <Side S>
+  Try retry(Node& n) noexcept {
+    Effects fx;
+    lock_.lock();
+    const Try t = n.is(NodeFlags::queued) ? attempt<S>(n, Enrolled{n.choice, n.index}, fx) : Try::gone;
+    unlock(fx);
+    return t;
+  }
+
   // Could this guard commit now? (A hint for random choice and for reports; nothing is decided.)
   template <Side S>
   bool ready() noexcept {
@@ -306,6 +316,7 @@ class ChannelCore : public ChannelBase<P> {
       special_ |= B::kWatched;
       me.status = Status::pending;
       join<Side::in>(me);
+      rematch(fx);  // a standing output must learn of us
     }
     unlock(fx);
     return outcome(t, me);

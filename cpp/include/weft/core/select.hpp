@@ -53,7 +53,7 @@ inline constexpr GuardOps channel_ops{
       if constexpr (S == Side::in)
         return static_cast<C*>(g.where)->take(g.node, Enrolled{g.node.choice, g.node.index});
       else
-        return static_cast<C*>(g.where)->template enrol<S>(g.node);
+        return static_cast<C*>(g.where)->template retry<S>(g.node);
     },
     [](Guard& g) noexcept { return static_cast<C*>(g.where)->template link_standing<S>(g.node); },
     [](Guard& g, bool on) noexcept { static_cast<C*>(g.where)->template set_enabled<S>(g.node, on); },
