@@ -80,8 +80,11 @@ class BarrierCore : public Place {
   Try enrol(Node& n) noexcept {
     Wakes fx;
     lock_.lock();
-    const Try t = arrive(n.choice_, n.index, fx);
-    if (t == Try::not_ready) {
+    Try t = Try::not_ready;
+    Link* same = choices_.front();
+    while (same && static_cast<Node*>(same)->choice_ != n.choice_) same = same->next;
+    if (!same) t = arrive(n.choice_, n.index, fx);  // twice in one select is one arrival
+    if (t == Try::not_ready && !same) {
       n.status = Status::pending;
       n.set(NodeFlags::queued);
       n.place = static_cast<Place*>(this);

@@ -146,13 +146,13 @@ class Standing {
       if (x.flat || !x.enabled || x.kind >= Kind::timer) continue;
       switch (x.ops->enrol(x)) {
         case Try::committed:
-        case Try::ended: {
-          const Status s = x.node.status;
-          const bool over = is_end(s);
           finish();
-          status_ = over ? s : Status::ok;
+          status_ = Status::ok;
           return static_cast<int>(i);
-        }
+        case Try::ended:
+          finish();
+          status_ = x.node.status;
+          return static_cast<int>(i);
         case Try::held:
         case Try::gone: return parked;
         case Try::not_ready: break;

@@ -39,8 +39,7 @@ struct Node;
 class RunQueue;
 
 struct WakerOps {
-  // Called exactly once for each time that an operation went pending and was decided (a foreign reader's: each time it should look
-  // again); never under a lock; from any thread.
+  // Called exactly once for each time that an operation went pending and was decided; never under a lock; from any thread.
   void (*wake)(Node*) noexcept;
   // Called by the scheduler on whose run queue the waker was put.
   void (*run)(Node*);
@@ -48,6 +47,9 @@ struct WakerOps {
   RunQueue* home = nullptr;
   // If not 0: it is a coroutine whose frame begins so many bytes before the waker; the scheduler resumes it without a call to run.
   std::ptrdiff_t frame = 0;
+  // Foreign parties only: look again (rule 6.6). Any number of times (Node::told counts them), never under a lock, from any thread; wake()
+  // still comes once, if another party decides. Whoever frees the waker has received them all, or keeps it alive by a count of its own.
+  void (*tell)(Node*) noexcept = nullptr;
 };
 
 struct NodeFlags {
@@ -76,6 +78,7 @@ struct Node : Link {
   std::uint32_t index = 0;  // of the guard
   std::uint16_t flags = 0;
   Status status = Status::pending;  // the outcome, written by the committer before the wake-up
+  std::uint8_t told = 0;  // foreign: how many calls of WakerOps::tell were made, modulo 256   (channel's lock)
 
   bool is(std::uint16_t f) const noexcept { return (flags & f) != 0; }
   void set(std::uint16_t f) noexcept { flags = static_cast<std::uint16_t>(flags | f); }
