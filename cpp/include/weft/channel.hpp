@@ -101,6 +101,10 @@ inline std::uint8_t poison_under_way() noexcept {
   return std::uncaught_exceptions() > 0 ? c->thrown : 0;
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] inline void closed_end(const char* what, const char* kind) {
+  bad_use(std::string(what) + " on a " + kind + " end that is closed (retired, moved away or never opened)");
+}
+
 template <class C>
 [[noreturn, gnu::cold]] void throw_end_of(C* c, Status s, const char* verb, int guard = -1) {
   throw_end(s, *c, c->poison_strength(), verb, guard, [](auto&) {});
@@ -246,8 +250,8 @@ class Reader {
   }
   explicit operator bool() const noexcept { return core_ != nullptr; }
 
-  Core* checked(const char* what) const {
-    if (!core_) [[unlikely]] detail::bad_use(std::string(what) + " on a reader end that is closed (retired, moved away or never opened)");
+  [[gnu::always_inline]] Core* checked(const char* what) const {
+    if (!core_) [[unlikely]] detail::closed_end(what, "reader");
     return core_;
   }
   Core* core() const noexcept { return core_; }
@@ -316,8 +320,8 @@ class Writer {
   }
   explicit operator bool() const noexcept { return core_ != nullptr; }
 
-  Core* checked(const char* what) const {
-    if (!core_) [[unlikely]] detail::bad_use(std::string(what) + " on a writer end that is closed (retired, moved away or never opened)");
+  [[gnu::always_inline]] Core* checked(const char* what) const {
+    if (!core_) [[unlikely]] detail::closed_end(what, "writer");
     return core_;
   }
   Core* core() const noexcept { return core_; }

@@ -115,20 +115,22 @@ class ChannelCore : public ChannelBase<P> {
 
   // Begin a read into me.slot or a write from me.slot. `pending`: me.status and the waker will tell.
   template <Side S>
-  Status begin(Node& me) noexcept {
+  [[gnu::always_inline]] Status begin(Node& me) noexcept {
     lock_.lock();
     if (special_ == 0 && !me.is(NodeFlags::special)) [[likely]] {
       Queue& q = opposite<S>();
       Node* y = node(q.front());
       if (!y) {
         me.status = Status::pending;
-        join<S>(me);
+        me.flags = S == Side::out ? NodeFlags::queued | NodeFlags::out : NodeFlags::queued;
+        me.place = static_cast<Place*>(this);
+        own<S>().push_back(&me);
         lock_.unlock();
         return Status::pending;
       }
       if (!y->is(NodeFlags::special)) [[likely]] {
         q.pop_front();
-        y->clear(NodeFlags::queued);
+        y->flags = 0;
         ++transfers_;
         Node& w = S == Side::in ? *y : me;
         Node& r = S == Side::in ? me : *y;
