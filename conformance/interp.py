@@ -187,7 +187,7 @@ class Sim(World):
                 self.ops.pop(p.pid, None)
         else:
             op = self.ops[p.pid]
-            if op.state == "done":
+            if op.state != "waiting":
                 yield None
                 return
         if self.grain == "atomic" or len(op.guards) == 1:
@@ -260,8 +260,13 @@ class Sim(World):
                 if kind == "loop" and extra > 1:
                     p.frames = (*rest, (kind, body, 0, extra - 1))
                 elif kind == "iter":
-                    p.frames = (*rest, ("iter", body, 0, extra))
-                    p.at = extra
+                    at, turns = extra
+                    s = self.code.bodies[at[0]][at[1]]
+                    if len(s) > 3 and turns >= s[3]:  # break after so many turns
+                        p.frames = rest
+                        continue
+                    p.frames = (*rest, ("iter", body, 0, (at, min(turns + 1, s[3]) if len(s) > 3 else 0)))
+                    p.at = at
                     return self._call(p)
                 elif kind == "ext":
                     p.frames = (*rest, ("leave", body, 0, extra))
@@ -277,7 +282,7 @@ class Sim(World):
                 inner, handler = self.code.nest[id(s)]
                 p.frames += (("try", inner, 0, (tuple(s[2]), handler)),)
             elif s[0] == "iter":
-                p.frames += (("iter", self.code.nest[id(s)][0], 10**9, (body, pc)),)  # as if a turn were over: read first
+                p.frames += (("iter", self.code.nest[id(s)][0], 10**9, ((body, pc), 0)),)  # as if a turn were over: read first
             else:
                 p.at = (body, pc)
                 return self._call(p)
@@ -350,7 +355,7 @@ class Sim(World):
             if p.pid not in self.ops:
                 self.begin(self._op(p))
             op = self.ops[p.pid]
-            if op.state == "done":
+            if op.state != "waiting":
                 p.st = "parked"
             elif self.grain == "atomic" or len(op.guards) == 1:
                 if kind == "select" and self.fairness:

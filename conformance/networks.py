@@ -52,7 +52,7 @@ class _Maker:
         inner = [s for _ in range(self.upto(2)) for s in self.statement(pid, sides, depth)]
         readers = [k for k, (_, side) in enumerate(sides) if side == "r"]
         if readers and self.rng.random() < 0.35:
-            out: list[Any] = [["iter", self.pick(readers), inner if self.rng.random() < 0.6 else []]]
+            out: list[Any] = [["iter", self.pick(readers), inner if self.rng.random() < 0.6 else [], 4]]  # at most 4 turns: no network runs for ever
         else:
             out = [["loop", self.upto(3), inner]]
         if not self.once(out):
@@ -219,6 +219,8 @@ def _show_body(body: list[Any], names: dict[int, str], pad: str, lines: list[str
             head = {"ext": "extended read of ", "iter": "for each of ", "loop": "repeat "}[kind]
             lines.append(f"{pad}{head}{s[1] if kind == 'loop' else end(s[1])}:")
             _show_body(s[2], names, pad + "    ", lines)
+            if kind == "iter" and len(s) > 3:
+                lines.append(f"{pad}    (at most {s[3]} turns)")
         elif kind == "select":
             lines.append(f"{pad}select {s[1]}:")
             for k, g in enumerate(s[2]):
