@@ -5,7 +5,9 @@ one and returns the record it makes, if any.  Three drive it: `run` (a seeded sc
 one that a recorded history tells).
 
 Two grains.  `atomic` (one scheduler): an operation arrives in one step.  `cores` (threads): a select takes its guards one by one, in any
-order, with other processes' steps between them, as in choice.md, phase B.
+order, with other processes' steps between them, since no lock covers two channels.
+
+Two clocks.  `virtual` (8.6).  `real`: an armed timer may go off at any moment.
 
   process:   new ─_go▶ called ─_arrive▶ parked ─▶ decided ─_ret▶ ready ─_go▶ …
              … ready ─_go (its body is over)▶ finishing ─_finish (lets go of its ends, one a step)▶ ended
@@ -17,7 +19,7 @@ from __future__ import annotations
 import random
 from typing import Any, Iterator
 
-from .model import READ, WRITE, BadUse, Guard, Op, World
+from .model import READ, WRITE, BadUse, Barrier, Chan, Guard, Op, World
 
 Step = tuple
 Record = dict[str, Any]
@@ -94,11 +96,10 @@ class Proc:
 class Sim(World):
     """A network in progress. All its state is immutable values in lists and dictionaries, so that a search can copy it."""
 
-    def __init__(self, net: dict[str, Any] | Code, grain: str = "atomic", fairness: bool = True):
+    def __init__(self, net: dict[str, Any] | Code, grain: str = "atomic", fairness: bool = True, clock: str = "virtual"):
         super().__init__()
-        from .model import Barrier, Chan
-
-        assert grain in ("atomic", "cores")
+        assert grain in ("atomic", "cores") and clock in ("virtual", "real")
+        self.clock = clock
         self.code = net if isinstance(net, Code) else Code(net)
         self.grain, self.fairness = grain, fairness and grain == "atomic"
         self.chans = [Chan(c.get("capacity", 0), c.get("overflow", "block"), c.get("immunity", 1)) for c in self.code.net["channels"]]
@@ -114,7 +115,7 @@ class Sim(World):
     def clone(self) -> Sim:
         new = Sim.__new__(Sim)
         self._clone_into(new)
-        new.code, new.grain, new.fairness = self.code, self.grain, self.fairness
+        new.code, new.grain, new.fairness, new.clock = self.code, self.grain, self.fairness, self.clock
         new.procs = {p: q.clone() for p, q in self.procs.items()}
         new.root, new.failing, new.dead, new.over = self.root, self.failing, self.dead, self.over
         return new
@@ -131,8 +132,10 @@ class Sim(World):
         found: list[Step] = []
         for p in self.procs.values():
             found.extend(self._steps_of(p))
-        if self.due():
-            found.append(("fire",))
+        if self.clock == "real":  # processes take time too, so nothing is known of the order in which timers go off
+            found.extend(("fire", k) for k in range(len(self.timers)))
+        elif self.due():
+            found.append(("fire", 0))
         if found:
             return found
         if self.timers:
@@ -216,7 +219,7 @@ class Sim(World):
         kind = step[0]
         record: Record | None = None
         if kind == "fire":
-            self.fire()
+            self.fire(step[1])
         elif kind == "advance":
             self.advance()
         elif kind == "deadlock":

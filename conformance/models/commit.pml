@@ -1,4 +1,4 @@
-/* How a choice commits (choice.md; SEMANTICS 5.1, 5.3, 5.10, 6.2–6.4).
+/* How a choice commits (SEMANTICS 5.1, 5.3, 5.10, 6.2–6.4).
  *
  * Three processes, each making one select over two channels. A word per select says where it stands:
  *

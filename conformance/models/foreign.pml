@@ -1,4 +1,4 @@
-/* The take of a foreign reader: a task of another event loop (choice.md, "Foreign waiters"; SEMANTICS 6.6).
+/* The take of a foreign reader: a task of another event loop (SEMANTICS 6.6).
  *
  * It may be cancelled by its own loop at any moment, even in the turn in which it was woken; so it is never handed a value while it
  * sleeps. A foreign party at the head of the line:

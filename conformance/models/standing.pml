@@ -1,5 +1,5 @@
 /* A standing input alternative over two channels, against a plain writer on each and a plain reader on channel 0
- * (choice.md, "Standing alternatives"; SEMANTICS 5.9, 6.4).
+ * (SEMANTICS 5.9, 6.4).
  *
  * The alternative's nodes stay in their lines between its selects. Its word:
  *
