@@ -20,7 +20,7 @@ from typing import Any, Callable, Protocol
 
 from .checker import Verdict, check
 from .interp import Record, run
-from .networks import DEFAULT, Net, generate, readable
+from .networks import DEFAULT, FEATURES, Net, generate, readable
 from .shrink import repeated, report, shrink
 
 
@@ -226,15 +226,18 @@ def conform(driver: Driver, seeds: range, size: int = 4, say: Callable[[str], No
     return passed, failed, unknown
 
 
-def driver_of(name: str, grain: str, clock: str) -> Driver:
-    """The driver for a name given on the command line."""
+def driver_of(name: str, grain: str, clock: str, without: frozenset[str] = frozenset()) -> Driver:
+    """The driver for a name given on the command line, for networks without some features."""
     if name == "model":
-        return ModelDriver(grain or "atomic")
-    if name.startswith("program:"):
-        return ProgramDriver(name[8:].split(), grain or "cores", clock or "virtual")
-    from .python_driver import PythonDriver
+        driver: Driver = ModelDriver(grain or "atomic")
+    elif name.startswith("program:"):
+        driver = ProgramDriver(name[8:].split(), grain or "cores", clock or "virtual")
+    else:
+        from .python_driver import PythonDriver
 
-    return PythonDriver(name)
+        driver = PythonDriver(name)
+    driver.features -= without
+    return driver
 
 
 def main() -> int:
@@ -245,6 +248,7 @@ def main() -> int:
     args.add_argument("--size", type=int, default=4, help="most processes at the top (default 4)")
     args.add_argument("--grain", default="", choices=["", "atomic", "cores"], help="of model and program")
     args.add_argument("--clock", default="", choices=["", "virtual", "real"], help="of program")
+    args.add_argument("--without", default="", metavar="F,F", help=f"features that the runtime lacks: {', '.join(sorted(FEATURES))}")
     args.add_argument("--twin", action="store_true", help="read a network's lines, print its history under the model")
     given, rest = args.parse_known_args()
     if given.twin:
@@ -253,7 +257,10 @@ def main() -> int:
         return 0
     if rest:
         args.error(f"unknown: {' '.join(rest)}")
-    driver = driver_of(given.on, given.grain, given.clock)
+    without = frozenset(f for f in given.without.split(",") if f)
+    if without - FEATURES:
+        args.error(f"no such feature: {', '.join(sorted(without - FEATURES))}; there are {', '.join(sorted(FEATURES))}")
+    driver = driver_of(given.on, given.grain, given.clock, without)
     if given.seed is not None:
         net = generate(given.seed, given.size, driver.features)
         v, history = verdict(driver, net, given.seed)

@@ -92,6 +92,12 @@ class Proc:
     def key(self) -> tuple:
         return tuple(getattr(self, f) for f in Proc.FIELDS)
 
+    def slot(self, k: int) -> int:
+        """The end in a slot; a slot that was never filled (an end that never came) is bad use."""
+        if k >= len(self.slots):
+            raise BadUse(f"there is no end in slot {k}")
+        return self.slots[k]
+
 
 class Sim(World):
     """A network in progress. All its state is immutable values in lists and dictionaries, so that a search can copy it."""
@@ -180,8 +186,8 @@ class Sim(World):
                 yield "cancel"
                 if self.grain == "atomic":
                     return
-            op = self._op(p)
             try:
+                op = self._op(p)
                 self.begin(op)
             except BadUse:
                 yield "bad"
@@ -309,7 +315,7 @@ class Sim(World):
         s, kind = self._stmt(p), self._kind(p)
 
         def plain(what: str, slot: int, value: Any = None, raises: bool = False, pre: bool = True) -> Guard:
-            end = p.slots[slot]
+            end = p.slot(slot)
             return Guard(what, self.ends[end].chan, end, value, raises, pre)
 
         if kind in ("read", "ext"):
@@ -317,7 +323,7 @@ class Sim(World):
         if kind == "write":
             return Op(p.pid, kind, (plain("out", s[1], p.values[0]),))
         if kind == "send":
-            return Op(p.pid, kind, (plain("out", s[1], ("end", p.slots[s[2]])),))
+            return Op(p.pid, kind, (plain("out", s[1], ("end", p.slot(s[2]))),))
         if kind == "sync":
             return Op(p.pid, kind, (Guard("barrier", s[1]),))
         if kind == "sleep":
@@ -388,9 +394,9 @@ class Sim(World):
         if kind == "release":
             self.release(p.pid)
         elif kind in ("retire", "die"):
-            self.close(p.slots[s[1]], "retired" if kind == "retire" else "died", died=kind == "die")
+            self.close(p.slot(s[1]), "retired" if kind == "retire" else "died", died=kind == "die")
         elif kind == "poison":
-            self.poison(self.ends[p.slots[s[1]]].chan, s[2])
+            self.poison(self.ends[p.slot(s[1])].chan, s[2])
         elif kind == "enrol":
             self.enrol_party(s[1])
         elif kind == "resign":
@@ -498,10 +504,10 @@ class Sim(World):
         for proc in procs:
             slots: list[int] = []
             for e in proc["ends"]:
-                if isinstance(e, int):
+                if isinstance(e, int) and e < len(maker.slots):
                     slots.append(maker.slots[e])
                     continue
-                end, why = self.make_end(e[0], READ if e[1] == "r" else WRITE)
+                end, why = (-1, "BadUse") if isinstance(e, int) else self.make_end(e[0], READ if e[1] == "r" else WRITE)
                 if why:
                     for f in fresh:
                         self.close(f, "dropped")

@@ -62,6 +62,8 @@ class _Maker:
             out = [["try", out, caught, self.statement(pid, sides, 9)]]
         if self.has("retire", 0.2) and sides:
             out.append(["retire", int(self.rng.random() * len(sides))])
+            if self.rng.random() < 0.4:
+                out += self.statement(pid, sides, 9)  # the process goes on, perhaps with the end that it retired
         if self.has("fail", 0.06):
             out.append(["fail"])
         return out

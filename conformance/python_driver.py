@@ -201,7 +201,7 @@ class _Player:
     """Plays the statements of one process."""
 
     def __init__(self, play: _Play, pid: int, slots: list[Any]):
-        self.play, self.names, self.pid, self.slots = play, play.names, pid, slots
+        self.play, self.names, self.pid, self.slots = play, play.names, pid, _Slots(play.names.m.BadUse, slots)
         self.made = 0
 
     def value(self) -> str:
@@ -234,8 +234,6 @@ class _Player:
 
     def failure(self, error: BaseException, kind: str, made: tuple[str, ...]) -> list[Any]:
         name = self.names.name_of(error)
-        if kind == "iter end":
-            return ["stop"]
         more: dict[str, Any] = {}
         if kind in ("par", "seq"):
             more = self.play.pids(error, name)
@@ -321,7 +319,7 @@ class _Player:
             self.record("call", op=["read"])
             try:
                 if it is None:
-                    end = self.slots[s[1]]
+                    end = self.slots[s[1]]  # one iterator for the whole loop
                     it = aiter(end) if self.names.one_scheduler else iter(end)
                 step = it
                 value = yield (lambda: anext(step)) if self.names.one_scheduler else (lambda: _next(step))
@@ -391,6 +389,19 @@ class _Player:
             return [index] if not wrong else [index, f"the functions of the guards {wrong} were called {calls} times (5.8)"]
 
         yield from self.operate("select", start, tuple(made), shown)
+
+
+class _Slots(list[Any]):
+    """The ends of a process by number; one that is not there is bad use, as in the model."""
+
+    def __init__(self, bad_use: type[Exception], ends: list[Any]):
+        super().__init__(ends)
+        self.bad_use = bad_use
+
+    def __getitem__(self, k: Any) -> Any:
+        if k >= len(self):
+            raise self.bad_use(f"there is no end in slot {k}")
+        return super().__getitem__(k)
 
 
 class _Stop(Exception):
