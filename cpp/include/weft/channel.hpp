@@ -65,12 +65,10 @@ struct HeapRing : core::Ring<T> {
   ~HeapRing() {
     if (this->data) this->discard(*this);
   }
-  static T* allocate(std::uint32_t n) {
-    return static_cast<T*>(::operator new(std::size_t{n} * sizeof(T), std::align_val_t(alignof(T))));
-  }
+  static T* allocate(std::uint32_t n) { return static_cast<T*>(::operator new (std::size_t{n} * sizeof(T), std::align_val_t(alignof(T)))); }
   static bool double_it(Ring& r) noexcept {
     const std::uint32_t n = r.capacity ? r.capacity * 2 : 8;
-    T* to = static_cast<T*>(::operator new(std::size_t{n} * sizeof(T), std::align_val_t(alignof(T)), std::nothrow));
+    T* to = static_cast<T*>(::operator new (std::size_t{n} * sizeof(T), std::align_val_t(alignof(T)), std::nothrow));
     if (!to) return false;
     const std::uint32_t size = r.size;
     for (std::uint32_t i = 0; i < size; ++i) r.pop_into(to + i);
@@ -96,7 +94,8 @@ void release(CoreOf<T, P>* c) noexcept {
 // What an end does when it goes: poison if an uncaught poison is on its way through the process (rule 4.3), else retire.
 inline std::uint8_t poison_under_way() noexcept {
   const runtime::Context* c = runtime::this_context;
-  if (!c || (c->dying | c->thrown) == 0) [[likely]] return 0;
+  if (!c || (c->dying | c->thrown) == 0) [[likely]]
+    return 0;
   if (c->dying) return c->dying;
   return std::uncaught_exceptions() > 0 ? c->thrown : 0;
 }
@@ -251,7 +250,8 @@ class Reader {
   explicit operator bool() const noexcept { return core_ != nullptr; }
 
   [[gnu::always_inline]] Core* checked(const char* what) const {
-    if (!core_) [[unlikely]] detail::closed_end(what, "reader");
+    if (!core_) [[unlikely]]
+      detail::closed_end(what, "reader");
     return core_;
   }
   Core* core() const noexcept { return core_; }
@@ -321,7 +321,8 @@ class Writer {
   explicit operator bool() const noexcept { return core_ != nullptr; }
 
   [[gnu::always_inline]] Core* checked(const char* what) const {
-    if (!core_) [[unlikely]] detail::closed_end(what, "writer");
+    if (!core_) [[unlikely]]
+      detail::closed_end(what, "writer");
     return core_;
   }
   Core* core() const noexcept { return core_; }
@@ -369,12 +370,16 @@ class Channel {
 
   // A new end. Throws how the channel has ended, if it has (rule 2.5).
   Reader<T, P> reader() const {
-    if (!core_->first_reader()) detail::throw_end_of(core_, core_->template how_ended<core::Side::out>() == Status::poisoned ? Status::poisoned : Status::retired, "making a reader end");
+    if (!core_->first_reader())
+      detail::throw_end_of(core_, core_->template how_ended<core::Side::out>() == Status::poisoned ? Status::poisoned : Status::retired,
+                           "making a reader end");
     core_->references.up();
     return Reader<T, P>(core_);
   }
   Writer<T, P> writer() const {
-    if (!core_->first_writer()) detail::throw_end_of(core_, core_->template how_ended<core::Side::in>() == Status::poisoned ? Status::poisoned : Status::retired, "making a writer end");
+    if (!core_->first_writer())
+      detail::throw_end_of(core_, core_->template how_ended<core::Side::in>() == Status::poisoned ? Status::poisoned : Status::retired,
+                           "making a writer end");
     core_->references.up();
     return Writer<T, P>(core_);
   }
