@@ -711,7 +711,10 @@ class ChannelCore : public ChannelBase<P> {
       const Enrolled me{w->choice_, w->index};
       const Try t = ring ? to_buffer(*w, me, fx) : meet<Side::out>(*w, me, fx);
       if (t == Try::committed) fx.finish(w, Status::ok);
-      if (t != Try::not_ready) l = wq_.front();
+      if (t != Try::not_ready)
+        l = wq_.front();
+      else
+        invite(fx);
     }
   }
   template <class Me>
