@@ -505,7 +505,7 @@ class SelectAwaiter : Selecting<Set, Engine> {
     p->ops->run(p);
   }
   static runtime::ProcessBase* process(core::Waker* w) noexcept {
-    return static_cast<runtime::ProcessBase*>(static_cast<core::Waiter*>(w));
+    return static_cast<runtime::ProcessBase*>(w);
   }
   static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept { return p.group->executor; }
   static const runtime::ProcessOps ops;
@@ -513,7 +513,7 @@ class SelectAwaiter : Selecting<Set, Engine> {
   const core::WakerOps* usual_ = nullptr;
 };
 template <class Set, class Engine>
-const runtime::ProcessOps SelectAwaiter<Set, Engine>::ops{{&SelectAwaiter::wake, &SelectAwaiter::run}, &SelectAwaiter::executor_of};
+const runtime::ProcessOps SelectAwaiter<Set, Engine>::ops{{&SelectAwaiter::wake, &SelectAwaiter::run, nullptr, 0}, &SelectAwaiter::executor_of};
 
 template <class Set, class Engine>
 auto select_in_thread(Set& set, Engine& engine) {

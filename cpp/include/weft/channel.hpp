@@ -13,6 +13,7 @@
 
 #include "core/select.hpp"
 #include "errors.hpp"
+#include "runtime/pool.hpp"
 #include "runtime/scheduler.hpp"
 #include "runtime/thread.hpp"
 
@@ -42,6 +43,8 @@ inline const char* intern(const char* name) {
   return names.insert(name).first->c_str();
 }
 
+template <class T, class P>
+struct PooledCore final : core::ChannelCore<T, P>, runtime::Pooled {};
 template <class T, class P>
 using CoreOf = core::ChannelCore<T, P>;
 
@@ -83,7 +86,7 @@ struct HeapRing : core::Ring<T> {
 template <class T, class P>
 void destroy(CoreOf<T, P>* c) noexcept {
   delete static_cast<HeapRing<T>*>(c->ring);
-  delete c;
+  delete static_cast<PooledCore<T, P>*>(c);
 }
 template <class T, class P>
 void release(CoreOf<T, P>* c) noexcept {
@@ -335,7 +338,7 @@ class Channel {
   using Core = detail::CoreOf<T, P>;
 
   explicit Channel(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
-      : core_(new Core) {
+      : core_(new detail::PooledCore<T, P>) {
     core_->references.up();
     core_->name = o.name ? detail::intern(o.name) : file;
     core_->line = o.name ? 0 : line;
@@ -344,11 +347,11 @@ class Channel {
       try {
         core_->set_ring(new detail::HeapRing<T>(o.capacity > 0 ? o.capacity : 8, o.overflow));
       } catch (...) {
-        delete core_;
+        delete static_cast<detail::PooledCore<T, P>*>(core_);
         throw;
       }
     } else if (o.overflow != Overflow::block) {
-      delete core_;
+      delete static_cast<detail::PooledCore<T, P>*>(core_);
       detail::bad_use("a channel that drops values needs a capacity of at least 1");
     }
   }

@@ -325,12 +325,12 @@ struct Stop : core::Waiter {
   explicit Stop(runtime::Scheduler& to) noexcept : s(&to) { ops = &kOps; }
 
  private:
-  static Stop* self(core::Waker* w) noexcept { return static_cast<Stop*>(static_cast<core::Waiter*>(w)); }
+  static Stop* self(core::Waker* w) noexcept { return static_cast<Stop*>(w); }
   static void wake(core::Waker* w) noexcept { self(w)->s->post(w); }
   static void run(core::Waker* w) { self(w)->s->stop(); }
   static const core::WakerOps kOps;
 };
-inline constexpr core::WakerOps Stop::kOps{&Stop::wake, &Stop::run};
+inline constexpr core::WakerOps Stop::kOps{&Stop::wake, &Stop::run, nullptr, 0};
 
 struct Spawned {
   runtime::Group* group = nullptr;

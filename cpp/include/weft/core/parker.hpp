@@ -40,13 +40,13 @@ class Parker : public Waiter {
     prim::unpark(word_);
   }
   static void wake(Waker* w) noexcept {
-    static_cast<Parker*>(static_cast<Waiter*>(w))->signal(woken);
+    static_cast<Parker*>(w)->signal(woken);
   }
   static const WakerOps kOps;
 
   prim::atomic<std::uint32_t> word_{0};
 };
 
-inline constexpr WakerOps Parker::kOps{&Parker::wake, nullptr};
+inline constexpr WakerOps Parker::kOps{&Parker::wake, nullptr, nullptr, 0};
 
 }  // namespace weft::core

@@ -66,7 +66,7 @@ class StandingChoice : public Choice {
 };
 
 inline void mark_ready(Node* n) noexcept {
-  static_cast<StandingChoice*>(n->choice)->mark(static_cast<StandingNode*>(n));
+  static_cast<StandingChoice*>(n->choice_)->mark(static_cast<StandingNode*>(n));
 }
 
 }  // namespace weft::core

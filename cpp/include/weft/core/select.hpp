@@ -51,9 +51,9 @@ inline constexpr GuardOps channel_ops{
     [](Guard& g) noexcept { return static_cast<C*>(g.where)->template ready<S>(); },
     [](Guard& g) noexcept {
       if constexpr (S == Side::in)
-        return static_cast<C*>(g.where)->take(g.node, Enrolled{g.node.choice, g.node.index});
+        return static_cast<C*>(g.where)->take(g.node, Enrolled{g.node.choice_, g.node.index});
       else
-        return static_cast<C*>(g.where)->template enrol<S>(g.node);
+        return static_cast<C*>(g.where)->template retry<S>(g.node);
     },
     [](Guard& g) noexcept { return static_cast<C*>(g.where)->template link_standing<S>(g.node); },
     [](Guard& g, bool on) noexcept { static_cast<C*>(g.where)->template set_enabled<S>(g.node, on); },
@@ -147,6 +147,7 @@ class Select {
       Guard& x = g_[i];
       if (!x.enabled || x.kind >= Kind::timer) continue;
       prepare(x, i);
+      x.node.clear(NodeFlags::foreign);
       if (foreign && x.kind == Kind::input) x.node.set(NodeFlags::foreign);
       switch (x.ops->enrol(x)) {
         case Try::committed:
@@ -163,9 +164,9 @@ class Select {
     return parked;
   }
 
-  // A foreign select was told to look again: commit if it can.
+  // A foreign select was told to look again: commit if it can. `parked`: not yet, or decided already and the wake-up is under way.
   int look_again() noexcept {
-    if (choice.done()) return finish();
+    if (choice.done()) return parked;
     for (std::uint32_t k = 0, i = start_; k < n_; ++k, i = i + 1 == n_ ? 0 : i + 1) {
       Guard& x = g_[i];
       if (!x.enabled || x.kind >= Kind::timer || !x.ops->take) continue;
@@ -176,8 +177,8 @@ class Select {
         case Try::ended:
           leave();
           return chosen(i, x.node.status);
-        case Try::held: return parked;
-        case Try::gone: return finish();
+        case Try::held:
+        case Try::gone: return parked;
         case Try::not_ready: break;
       }
     }
@@ -204,7 +205,7 @@ class Select {
 
  private:
   void prepare(Guard& x, std::uint32_t i) noexcept {
-    x.node.choice = &choice;
+    x.node.belongs_to(&choice);
     x.node.index = i;
   }
 

@@ -22,7 +22,7 @@ class Standing {
     choice.waker = waker;
     for (std::uint32_t i = 0; i < n_; ++i) {
       Guard& x = g_[i];
-      x.node.choice = &choice;
+      x.node.belongs_to(&choice);
       x.node.index = i;
       flat_ = flat_ && x.kind < Kind::barrier;
       x.flat = x.kind < Kind::barrier && x.ops->link(x);
@@ -146,13 +146,13 @@ class Standing {
       if (x.flat || !x.enabled || x.kind >= Kind::timer) continue;
       switch (x.ops->enrol(x)) {
         case Try::committed:
-        case Try::ended: {
-          const Status s = x.node.status;
-          const bool over = is_end(s);
           finish();
-          status_ = over ? s : Status::ok;
+          status_ = Status::ok;
           return static_cast<int>(i);
-        }
+        case Try::ended:
+          finish();
+          status_ = x.node.status;
+          return static_cast<int>(i);
         case Try::held:
         case Try::gone: return parked;
         case Try::not_ready: break;

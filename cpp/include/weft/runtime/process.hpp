@@ -53,6 +53,7 @@ class ProcessBase : public core::Waiter {
   std::uint32_t id = 0;            // unique in this program, ascending; holders are recorded by it
   std::uint32_t index = 0;         // among those of one name in its group
   prim::atomic<std::uint8_t> cancel{0};  // cancellations asked for and not yet raised: 0 or 1
+  std::uint8_t dying = 0;                // ended by an uncaught poison of this strength
 
   Executor* executor() noexcept { return static_cast<const ProcessOps*>(ops)->executor(*this); }
 
