@@ -48,6 +48,36 @@ struct PooledCore final : core::ChannelCore<T, P>, runtime::Pooled {};
 template <class T, class P>
 using CoreOf = core::ChannelCore<T, P>;
 
+// What an end does when it goes: poison if an uncaught poison is on its way through the process (rule 4.3), else retire.
+inline std::uint8_t poison_under_way() noexcept {
+  const runtime::Context* c = runtime::this_context;
+  if (!c || (c->dying | c->thrown) == 0) [[likely]] return 0;
+  if (c->dying) return c->dying;
+  return std::uncaught_exceptions() > 0 && !c->poisoned.expired() ? c->thrown : 0;
+}
+// Values that a buffer drops are undelivered, not held by the process that happens to drop them: ends among them are retired (rule 2.4).
+class NobodysValues {
+ public:
+  NobodysValues() noexcept {
+    if (runtime::Context* c = runtime::this_context) {
+      dying_ = std::exchange(c->dying, 0);
+      thrown_ = std::exchange(c->thrown, 0);
+    }
+  }
+  NobodysValues(const NobodysValues&) = delete;
+  NobodysValues& operator=(const NobodysValues&) = delete;
+  ~NobodysValues() {
+    if (runtime::Context* c = runtime::this_context) {
+      c->dying = dying_;
+      c->thrown = thrown_;
+    }
+  }
+
+ private:
+  std::uint8_t dying_ = 0;
+  std::uint8_t thrown_ = 0;
+};
+
 template <class T>
 struct HeapRing : core::Ring<T> {
   using Ring = core::Ring<T>;
@@ -56,6 +86,7 @@ struct HeapRing : core::Ring<T> {
     this->capacity = n;
     this->overflow = o;
     this->discard = [](Ring& r) noexcept {
+      const NobodysValues undelivered;
       r.clear();
       ::operator delete(static_cast<void*>(r.data), std::align_val_t(alignof(T)));
       r.data = nullptr;
@@ -89,15 +120,6 @@ void destroy(CoreOf<T, P>* c) noexcept {
 template <class T, class P>
 void release(CoreOf<T, P>* c) noexcept {
   if (c->references.down()) destroy(c);
-}
-
-// What an end does when it goes: poison if an uncaught poison is on its way through the process (rule 4.3), else retire.
-inline std::uint8_t poison_under_way() noexcept {
-  const runtime::Context* c = runtime::this_context;
-  if (!c || (c->dying | c->thrown) == 0) [[likely]]
-    return 0;
-  if (c->dying) return c->dying;
-  return std::uncaught_exceptions() > 0 ? c->thrown : 0;
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void closed_end(const char* what, const char* kind) {
@@ -370,16 +392,12 @@ class Channel {
 
   // A new end. Throws how the channel has ended, if it has (rule 2.5).
   Reader<T, P> reader() const {
-    if (!core_->first_reader())
-      detail::throw_end_of(core_, core_->template how_ended<core::Side::out>() == Status::poisoned ? Status::poisoned : Status::retired,
-                           "making a reader end");
+    if (!core_->first_reader()) no_more(core_->template how_ended<core::Side::out>(), "a new reader end");
     core_->references.up();
     return Reader<T, P>(core_);
   }
   Writer<T, P> writer() const {
-    if (!core_->first_writer())
-      detail::throw_end_of(core_, core_->template how_ended<core::Side::in>() == Status::poisoned ? Status::poisoned : Status::retired,
-                           "making a writer end");
+    if (!core_->first_writer()) no_more(core_->template how_ended<core::Side::in>(), "a new writer end");
     core_->references.up();
     return Writer<T, P>(core_);
   }
@@ -397,6 +415,9 @@ class Channel {
   Core* core() const noexcept { return core_; }
 
  private:
+  [[noreturn]] void no_more(Status how, const char* what) const {
+    detail::throw_end_of(core_, is_end(how) ? how : Status::retired, what);
+  }
   Core* core_;
 };
 

@@ -44,8 +44,17 @@ class Retired final : public ChannelEnd {
 };
 class Poisoned final : public ChannelEnd {
  public:
-  Poisoned(const std::string& what, int guard_index, std::uint8_t s) : ChannelEnd(what, guard_index), strength(s) {}
+  Poisoned(const std::string& what, int guard_index, std::uint8_t s)
+      : ChannelEnd(what, guard_index), strength(s), alive_(std::make_shared<char>()) {
+    if (runtime::Context* c = runtime::this_context) {
+      c->thrown = s;
+      c->poisoned = alive_;
+    }
+  }
   const std::uint8_t strength;
+
+ private:
+  std::shared_ptr<const void> alive_;  // shared by its copies; see Context::poisoned
 };
 class PeerDied final : public ChannelEnd {
  public:
@@ -104,13 +113,12 @@ template <class Carry>
                                                       Carry&& carry) {
   const std::string at = who() + verb + " on channel " + runtime::name_of(c) + ": ";
   if (s == Status::poisoned) {
-    if (runtime::this_context) runtime::this_context->thrown = strength;
     Poisoned e(at + "it was poisoned", guard, strength);
     carry(e);
     throw e;
   }
   if (s == Status::died) {
-    PeerDied e(at + "the other side died", guard);
+    PeerDied e(at + "its holder died", guard);
     carry(e);
     throw e;
   }
@@ -120,7 +128,7 @@ template <class Carry>
     carry(e);
     throw e;
   }
-  Retired e(at + "the other side has retired", guard);
+  Retired e(at + "it has retired", guard);
   carry(e);
   throw e;
 }

@@ -10,7 +10,9 @@
 // Who touches what: `op`, `line`, `flags` only the process's own thread (and a reporter while nothing can run); the sibling links under the
 // group's lock; `cancel` anybody.
 #pragma once
+#include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "../core/waiter.hpp"
 
@@ -55,7 +57,13 @@ class ProcessBase : public core::Waiter {
   prim::atomic<std::uint8_t> cancel{0};  // cancellations asked for and not yet raised: 0 or 1
   std::uint8_t dying = 0;                // ended by an uncaught poison of this strength
 
-  Executor* executor() noexcept { return static_cast<const ProcessOps*>(ops)->executor(*this); }
+  // From any thread: a select exchanges the ops for its own while it is parked (alt.hpp).
+  Executor* executor() noexcept {
+    return static_cast<const ProcessOps*>(std::atomic_ref(ops).load(std::memory_order_relaxed))->executor(*this);
+  }
+  // Its place in the order in which its group started its children. (A plain node has no use for the index of a guard.)
+  std::uint32_t order() const noexcept { return core::Node::index; }
+  void set_order(std::uint32_t n) noexcept { core::Node::index = n; }
 
   // At the start of an operation (rule 6.1). True: raise Cancelled now.
   bool take_cancel() noexcept {
@@ -76,7 +84,8 @@ class ProcessBase : public core::Waiter {
 struct Context {
   ProcessBase* running = nullptr;
   std::uint8_t dying = 0;   // its frame is being destroyed after an uncaught poison of this strength
-  std::uint8_t thrown = 0;  // a poison of this strength was raised since it was resumed
+  std::uint8_t thrown = 0;  // a Poisoned of this strength was made since it was resumed
+  std::weak_ptr<const void> poisoned{};  // lives as long as that exception does: a poison that was caught spreads no more
 };
 inline constinit thread_local Context* this_context = nullptr;
 
