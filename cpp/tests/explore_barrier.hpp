@@ -13,7 +13,8 @@ SCENARIO("barrier, three plain parties, two phases (rule 8.1)", 2) {
     for (std::uint32_t k = 1; k <= 2; ++k) {
       phase[i] = k;
       REQUIRE_THAT(p[i].sync(bar) == Status::ok);
-      for (std::uint32_t q : phase) REQUIRE_THAT(q >= k);
+      for (std::uint32_t q : phase)
+        REQUIRE_THAT(q >= k);
     }
   };
   spawn("A", [&] { act(0); });
@@ -29,13 +30,20 @@ SCENARIO("barrier with plain and choosing parties: all at once (rule 8.4)", 3) {
   Process a, p, q;
   Process::Chosen x, y;
   spawn("A", [&] { REQUIRE_THAT(a.sync(bar) == Status::ok); });
-  spawn("P", [&] { p.barrier(bar), p.in(c); x = p.go(); });
-  spawn("Q", [&] { q.in(c), q.barrier(bar); y = q.go(); });
+  spawn("P", [&] {
+    p.barrier(bar), p.in(c);
+    x = p.go();
+  });
+  spawn("Q", [&] {
+    q.in(c), q.barrier(bar);
+    y = q.go();
+  });
   run();
   REQUIRE_THAT(x.index == 0 && y.index == 1 && bar.phases() == 1 && empty(c));
 }
 
-SCENARIO("barrier guards meet channel guards: all three, or the two by channel (rules 5.1, 8.4)", 2) {
+SCENARIO("barrier guards meet channel guards: all three, or the two by channel (rules 5.1, 8.4)",
+         2) {
   Balance b;
   Barrier bar{3};
   Chan c;
@@ -43,8 +51,16 @@ SCENARIO("barrier guards meet channel guards: all three, or the two by channel (
   Process::Chosen x, y;
   Status s{};
   spawn("A", [&] { s = a.sync(bar); });
-  spawn("P", [&] { p.barrier(bar), p.in(c); x = p.go(); if (x.index == 1) a.cancel(); });
-  spawn("Q", [&] { q.out(c, 7), q.barrier(bar); y = q.go(); });
+  spawn("P", [&] {
+    p.barrier(bar), p.in(c);
+    x = p.go();
+    if (x.index == 1)
+      a.cancel();
+  });
+  spawn("Q", [&] {
+    q.out(c, 7), q.barrier(bar);
+    y = q.go();
+  });
   run();
   if (x.index == 0)
     REQUIRE_THAT(y.index == 1 && s == Status::ok && bar.phases() == 1);
@@ -60,7 +76,8 @@ SCENARIO("cancel meets barrier: the phase needs another arrival (rule 8.3)", 3) 
   Status first{}, s{};
   spawn("A", [&] {
     first = s = a.sync(bar);
-    if (s == Status::cancelled) s = a.sync(bar);
+    if (s == Status::cancelled)
+      s = a.sync(bar);
   });
   spawn("P", [&] { REQUIRE_THAT(p.sync(bar) == Status::ok); });
   spawn("X", [&] { a.cancel(); });
@@ -77,12 +94,14 @@ SCENARIO("cancel meets a barrier guard (rules 5.10, 8.3)", 2) {
   spawn("P", [&] {
     p.barrier(bar), p.in(c);
     x = p.go();
-    if (x.index < 0) a.cancel();
+    if (x.index < 0)
+      a.cancel();
   });
   spawn("A", [&] { s = a.sync(bar); });
   spawn("X", [&] { p.cancel(); });
   run();
-  REQUIRE_THAT((x.index == 0) == (s == Status::ok) && bar.phases() == (x.index == 0 ? 1u : 0u) && empty(c));
+  REQUIRE_THAT((x.index == 0) == (s == Status::ok) && bar.phases() == (x.index == 0 ? 1u : 0u) &&
+               empty(c));
 }
 
 SCENARIO("resign meets select: the last one missing completes the phase (rules 8.2, 8.4)", 3) {
@@ -91,7 +110,10 @@ SCENARIO("resign meets select: the last one missing completes the phase (rules 8
   Process a, p;
   Process::Chosen x;
   spawn("A", [&] { REQUIRE_THAT(a.sync(bar) == Status::ok); });
-  spawn("P", [&] { p.barrier(bar), p.in(c); x = p.go(); });
+  spawn("P", [&] {
+    p.barrier(bar), p.in(c);
+    x = p.go();
+  });
   spawn("X", [&] { REQUIRE_THAT(bar.resign()); });
   run();
   REQUIRE_THAT(x.index == 0 && bar.phases() == 1 && bar.enrolled() == 2 && empty(c));
@@ -108,8 +130,10 @@ SCENARIO("resign meets a select that commits elsewhere (rules 5.1, 8.2)", 2) {
   spawn("P", [&] {
     p.barrier(bar), p.in(c);
     x = p.go();
-    if (x.index == 0) w.cancel();
-    if (x.index == 1) REQUIRE_THAT(bar.resign());
+    if (x.index == 0)
+      w.cancel();
+    if (x.index == 1)
+      REQUIRE_THAT(bar.resign());
   });
   spawn("W", [&] { w.write(c, 7); });
   spawn("X", [&] { REQUIRE_THAT(bar.resign()); });
@@ -122,8 +146,14 @@ SCENARIO("two barriers, guards in opposite order (rules 5.1, 8.4)", 2) {
   Barrier a{2}, z{2};
   Process p, q;
   Process::Chosen x, y;
-  spawn("P", [&] { p.barrier(a), p.barrier(z); x = p.go(); });
-  spawn("Q", [&] { q.barrier(z), q.barrier(a); y = q.go(); });
+  spawn("P", [&] {
+    p.barrier(a), p.barrier(z);
+    x = p.go();
+  });
+  spawn("Q", [&] {
+    q.barrier(z), q.barrier(a);
+    y = q.go();
+  });
   run();
   REQUIRE_THAT(x.index == 1 - y.index && a.phases() + z.phases() == 1);
 }
@@ -132,7 +162,10 @@ SCENARIO("the same barrier twice in one select is one arrival (rules 5.5, 8.4)",
   Barrier bar{2};
   Process p, q;
   Process::Chosen x;
-  spawn("P", [&] { p.barrier(bar), p.barrier(bar); x = p.go(); });
+  spawn("P", [&] {
+    p.barrier(bar), p.barrier(bar);
+    x = p.go();
+  });
   spawn("Q", [&] { REQUIRE_THAT(q.sync(bar) == Status::ok); });
   run();
   REQUIRE_THAT(x.index >= 0 && x.status == Status::ok && bar.phases() == 1);
@@ -161,4 +194,4 @@ SCENARIO("a standing alternative with a barrier guard (rules 5.9, 8.4)", 2) {
   b.check();
 }
 
-}  // namespace weft::test
+} // namespace weft::test

@@ -1,4 +1,5 @@
-// Buffered channels: the four overflow policies, and buffers meeting cancellation, ends, extended reads and computed outputs.
+// Buffered channels: the four overflow policies, and buffers meeting cancellation, ends, extended
+// reads and computed outputs.
 #pragma once
 
 namespace weft::test {
@@ -11,10 +12,12 @@ SCENARIO("buffer, block: order kept, nothing lost (rules 1.3, 1.5)", 3) {
     Buf f{1};
     Process w, r;
     spawn("W", [&] {
-      for (std::uint32_t i = 1; i <= 3; ++i) REQUIRE_THAT(w.write(f.c, i) == Status::ok);
+      for (std::uint32_t i = 1; i <= 3; ++i)
+        REQUIRE_THAT(w.write(f.c, i) == Status::ok);
     });
     spawn("R", [&] {
-      for (std::uint32_t i = 1; i <= 3; ++i) REQUIRE_THAT(r.read(f.c).value == i);
+      for (std::uint32_t i = 1; i <= 3; ++i)
+        REQUIRE_THAT(r.read(f.c).value == i);
     });
     run();
     REQUIRE_THAT(empty(f.c) && f.ring.size == 0);
@@ -28,17 +31,23 @@ SCENARIO("buffer, block, 2x2: every value arrives once (rules 1.3, 1.5)", 2) {
     Buf f{1};
     Process w1, w2, r1, r2;
     std::uint32_t sum = 0;
-    spawn("W1", [&] { REQUIRE_THAT(w1.write(f.c, 1) == Status::ok && w1.write(f.c, 10) == Status::ok); });
+    spawn("W1",
+          [&] { REQUIRE_THAT(w1.write(f.c, 1) == Status::ok && w1.write(f.c, 10) == Status::ok); });
     spawn("W2", [&] { REQUIRE_THAT(w2.write(f.c, 100) == Status::ok); });
     spawn("R1", [&] { sum += r1.read(f.c).value; });
-    spawn("R2", [&] { sum += r2.read(f.c).value; sum += r2.read(f.c).value; });
+    spawn("R2", [&] {
+      sum += r2.read(f.c).value;
+      sum += r2.read(f.c).value;
+    });
     run();
     REQUIRE_THAT(sum == 111 && empty(f.c) && f.ring.size == 0);
   }
   b.check();
 }
 
-SCENARIO("buffer, drop_oldest and drop_newest: a write never waits, every value is read or counted (rule 1.4)", 2) {
+SCENARIO("buffer, drop_oldest and drop_newest: a write never waits, every value is read or counted "
+         "(rule 1.4)",
+         2) {
   Balance b;
   {
     const bool oldest = choose(2) != 0;
@@ -47,15 +56,22 @@ SCENARIO("buffer, drop_oldest and drop_newest: a write never waits, every value 
     Process w, v, r;
     std::uint32_t got = 0, last = 0;
     int writers = 2;
-    const auto leave = [&] { if (--writers == 0) f.c.drop_writer(); };
+    const auto leave = [&] {
+      if (--writers == 0)
+        f.c.drop_writer();
+    };
     spawn("W", [&] {
       REQUIRE_THAT(w.write(f.c, 1) == Status::ok && w.write(f.c, 2) == Status::ok);
       leave();
     });
-    spawn("V", [&] { REQUIRE_THAT(v.write(f.c, 10) == Status::ok); leave(); });
+    spawn("V", [&] {
+      REQUIRE_THAT(v.write(f.c, 10) == Status::ok);
+      leave();
+    });
     spawn("R", [&] {
       Got g;
-      while ((g = r.read(f.c)).ok()) ++got, last = g.value;
+      while ((g = r.read(f.c)).ok())
+        ++got, last = g.value;
       REQUIRE_THAT(g.status == Status::retired);
     });
     run();
@@ -69,17 +85,20 @@ SCENARIO("buffer, unbounded: a write never waits, everything arrives in order (r
   Balance b;
   {
     Buf f{1, Overflow::unbounded};
-    f.ring.grow = [](core::Ring<Item>& r) noexcept {
-      if (r.head + r.size > r.capacity) return false;  // the test's storage is large enough and never wraps
+    f.ring.grow = [](core::Ring<Item> &r) noexcept {
+      if (r.head + r.size > r.capacity)
+        return false; // the test's storage is large enough and never wraps
       r.capacity = 8;
       return true;
     };
     Process w, r;
     spawn("W", [&] {
-      for (std::uint32_t i = 1; i <= 3; ++i) REQUIRE_THAT(w.write(f.c, i) == Status::ok);
+      for (std::uint32_t i = 1; i <= 3; ++i)
+        REQUIRE_THAT(w.write(f.c, i) == Status::ok);
     });
     spawn("R", [&] {
-      for (std::uint32_t i = 1; i <= 3; ++i) REQUIRE_THAT(r.read(f.c).value == i);
+      for (std::uint32_t i = 1; i <= 3; ++i)
+        REQUIRE_THAT(r.read(f.c).value == i);
     });
     run();
     REQUIRE_THAT(empty(f.c) && f.ring.size == 0 && f.ring.dropped == 0);
@@ -109,7 +128,8 @@ SCENARIO("buffer meets choice at both ends (rules 1.5, 5.1)", 2) {
       }
     });
     run();
-    REQUIRE_THAT(sent == 6 && got == 6 && empty(f.c) && empty(g.c) && f.ring.size + g.ring.size == 0);
+    REQUIRE_THAT(sent == 6 && got == 6 && empty(f.c) && empty(g.c) &&
+                 f.ring.size + g.ring.size == 0);
   }
   b.check();
 }
@@ -129,7 +149,8 @@ SCENARIO("buffer: cancel meets the writer that enters as a slot falls free (rule
     });
     spawn("R", [&] {
       Got g;
-      while ((g = r.read(f.c)).ok()) got += g.value;
+      while ((g = r.read(f.c)).ok())
+        got += g.value;
       REQUIRE_THAT(g.status == Status::retired);
     });
     spawn("X", [&] { w.cancel(); });
@@ -146,8 +167,14 @@ SCENARIO("buffer: poison drops what is in it, nobody is left (rule 4.2)", 3) {
     Buf f{1};
     Process w, r;
     std::uint32_t sent = 0, got = 0;
-    spawn("W", [&] { while (sent < 3 && w.write(f.c, 1) == Status::ok) ++sent; });
-    spawn("R", [&] { while (got < 3 && r.read(f.c).ok()) ++got; });
+    spawn("W", [&] {
+      while (sent < 3 && w.write(f.c, 1) == Status::ok)
+        ++sent;
+    });
+    spawn("R", [&] {
+      while (got < 3 && r.read(f.c).ok())
+        ++got;
+    });
     spawn("X", [&] { f.c.poison(1); });
     run();
     REQUIRE_THAT(sent == got + f.ring.dropped && empty(f.c) && f.ring.size == 0);
@@ -163,13 +190,17 @@ SCENARIO("buffer: the last reader goes, what is buffered is dropped and counted 
     Process w, r;
     std::uint32_t sent = 0;
     Status last{};
-    spawn("W", [&] { while ((last = w.write(f.c, 1)) == Status::ok) ++sent; });
+    spawn("W", [&] {
+      while ((last = w.write(f.c, 1)) == Status::ok)
+        ++sent;
+    });
     spawn("R", [&] {
       REQUIRE_THAT(r.read(f.c).ok());
       f.c.drop_reader();
     });
     run();
-    REQUIRE_THAT(last == Status::retired && sent == 1 + f.ring.dropped && empty(f.c) && f.ring.size == 0);
+    REQUIRE_THAT(last == Status::retired && sent == 1 + f.ring.dropped && empty(f.c) &&
+                 f.ring.size == 0);
   }
   b.check();
 }
@@ -182,7 +213,8 @@ SCENARIO("buffer: an extended read occupies the slot until its block ends (rule 
     bool in_block = false;
     std::uint32_t sum = 0;
     spawn("W", [&] {
-      for (std::uint32_t i = 1; i <= 100; i *= 10) REQUIRE_THAT(w.write(f.c, i) == Status::ok);
+      for (std::uint32_t i = 1; i <= 100; i *= 10)
+        REQUIRE_THAT(w.write(f.c, i) == Status::ok);
     });
     spawn("R", [&] {
       REQUIRE_THAT(r.extended(f.c, [&](std::uint32_t v) {
@@ -192,14 +224,18 @@ SCENARIO("buffer: an extended read occupies the slot until its block ends (rule 
         in_block = false;
       }) == Status::ok);
     });
-    spawn("S", [&] { sum += s.read(f.c).value; sum += s.read(f.c).value; });
+    spawn("S", [&] {
+      sum += s.read(f.c).value;
+      sum += s.read(f.c).value;
+    });
     run();
     REQUIRE_THAT(sum == 111 && empty(f.c) && f.ring.held == 0 && f.ring.size == 0);
   }
   b.check();
 }
 
-SCENARIO("buffer: two extended readers and a computed output: nothing is lost (rules 1.6, 5.8)", 2) {
+SCENARIO("buffer: two extended readers and a computed output: nothing is lost (rules 1.6, 5.8)",
+         2) {
   Balance b;
   {
     Buf f{1};
@@ -214,7 +250,8 @@ SCENARIO("buffer: two extended readers and a computed output: nothing is lost (r
     spawn("R", [&] { REQUIRE_THAT(r.extended(f.c, block) == Status::ok); });
     spawn("S", [&] { REQUIRE_THAT(s.extended(f.c, block) == Status::ok); });
     run();
-    REQUIRE_THAT(sum == 11 && empty(f.c) && f.ring.held == 0 && f.ring.reserved == 0 && f.ring.dropped == 0);
+    REQUIRE_THAT(sum == 11 && empty(f.c) && f.ring.held == 0 && f.ring.reserved == 0 &&
+                 f.ring.dropped == 0);
   }
   b.check();
 }
@@ -226,13 +263,21 @@ SCENARIO("buffer: reader and writer meet while the only slot is held (rules 1.5,
     Process w, r, s;
     std::uint32_t got = 0;
     Process inner;
-    // R holds the slot and, inside its block, needs S to have received: W's second value must reach S all the same.
+    // R holds the slot and, inside its block, needs S to have received: W's second value must reach
+    // S all the same.
     Chan done;
-    spawn("W", [&] { REQUIRE_THAT(w.write(f.c, 1) == Status::ok && w.write(f.c, 1) == Status::ok); });
+    spawn("W",
+          [&] { REQUIRE_THAT(w.write(f.c, 1) == Status::ok && w.write(f.c, 1) == Status::ok); });
     spawn("R", [&] {
-      REQUIRE_THAT(r.extended(f.c, [&](std::uint32_t v) { got += v; REQUIRE_THAT(inner.read(done).ok()); }) == Status::ok);
+      REQUIRE_THAT(r.extended(f.c, [&](std::uint32_t v) {
+        got += v;
+        REQUIRE_THAT(inner.read(done).ok());
+      }) == Status::ok);
     });
-    spawn("S", [&] { got += s.read(f.c).value; REQUIRE_THAT(s.write(done, 5) == Status::ok); });
+    spawn("S", [&] {
+      got += s.read(f.c).value;
+      REQUIRE_THAT(s.write(done, 5) == Status::ok);
+    });
     run();
     REQUIRE_THAT(got == 2 && empty(f.c) && empty(done));
   }
@@ -248,12 +293,22 @@ SCENARIO("buffer: a computed output reserves its slot; failing gives it back (ru
     const std::uint32_t value = choose(2);
     std::uint32_t sum = 0;
     int writers = 2;
-    const auto leave = [&] { if (--writers == 0) f.c.drop_writer(); };
-    spawn("W", [&] { w.compute(f.c, [&] { return value; }); leave(); });
-    spawn("V", [&] { REQUIRE_THAT(v.write(f.c, 10) == Status::ok); leave(); });
+    const auto leave = [&] {
+      if (--writers == 0)
+        f.c.drop_writer();
+    };
+    spawn("W", [&] {
+      w.compute(f.c, [&] { return value; });
+      leave();
+    });
+    spawn("V", [&] {
+      REQUIRE_THAT(v.write(f.c, 10) == Status::ok);
+      leave();
+    });
     spawn("R", [&] {
       Got g;
-      while ((g = r.read(f.c)).ok()) sum += g.value;
+      while ((g = r.read(f.c)).ok())
+        sum += g.value;
       REQUIRE_THAT(g.status == Status::retired);
     });
     run();
@@ -262,4 +317,4 @@ SCENARIO("buffer: a computed output reserves its slot; failing gives it back (ru
   b.check();
 }
 
-}  // namespace weft::test
+} // namespace weft::test

@@ -1,17 +1,26 @@
-// Choices: choice meets choice (input and output guards in every process), cancellation, time limits, ends, barriers.
+// Choices: choice meets choice (input and output guards in every process), cancellation, time
+// limits, ends, barriers.
 #pragma once
 
 namespace weft::test {
 
-// Two selects in opposite directions over the same two channels: exactly one channel carries exactly one value.
-SCENARIO("choice meets choice: 2 processes, 2 channels, input and output in each (rules 5.1, 5.3)", 3) {
+// Two selects in opposite directions over the same two channels: exactly one channel carries
+// exactly one value.
+SCENARIO("choice meets choice: 2 processes, 2 channels, input and output in each (rules 5.1, 5.3)",
+         3) {
   Balance b;
   Chan c, d;
   Process p, q;
   name(c, "c"), name(d, "d"), name(p, "P"), name(q, "Q");
   Process::Chosen x, y;
-  spawn("P", [&] { p.in(c), p.out(d, 7); x = p.go(); });
-  spawn("Q", [&] { q.in(d), q.out(c, 8); y = q.go(); });
+  spawn("P", [&] {
+    p.in(c), p.out(d, 7);
+    x = p.go();
+  });
+  spawn("Q", [&] {
+    q.in(d), q.out(c, 8);
+    y = q.go();
+  });
   run();
   REQUIRE_THAT(x.status == Status::ok && y.status == Status::ok);
   if (x.index == 0)
@@ -22,23 +31,28 @@ SCENARIO("choice meets choice: 2 processes, 2 channels, input and output in each
   b.check();
 }
 
-// Three in a ring-like knot: two meet, the third is cancelled at the end or meets nobody; a fourth party takes the rest.
-SCENARIO("choice meets choice: 3 processes, 2 channels, input and output in each (rules 5.1, 5.3)", 2) {
+// Three in a ring-like knot: two meet, the third is cancelled at the end or meets nobody; a fourth
+// party takes the rest.
+SCENARIO("choice meets choice: 3 processes, 2 channels, input and output in each (rules 5.1, 5.3)",
+         2) {
   Balance b;
   Chan c, d;
   Process p, q, r, last;
   name(c, "c"), name(d, "d"), name(p, "P"), name(q, "Q"), name(r, "R");
   std::uint32_t sent = 0, received = 0, done = 0;
-  const auto act = [&](Process& me, Chan& from, Chan& to, std::uint32_t v) {
+  const auto act = [&](Process &me, Chan &from, Chan &to, std::uint32_t v) {
     me.in(from), me.out(to, v);
     const Process::Chosen x = me.go();
     REQUIRE_THAT(x.status == Status::ok || x.status == Status::cancelled);
-    if (x.status == Status::ok && x.index == 1) sent += v;
-    if (x.status == Status::ok && x.index == 0) received += x.value;
+    if (x.status == Status::ok && x.index == 1)
+      sent += v;
+    if (x.status == Status::ok && x.index == 0)
+      received += x.value;
     // Two of three can meet; the second of them to finish calls the third off.
     if (++done == 2)
-      for (Process* o : {&p, &q, &r})
-        if (o != &me) o->cancel();
+      for (Process *o : {&p, &q, &r})
+        if (o != &me)
+          o->cancel();
   };
   spawn("P", [&] { act(p, c, d, 1); });
   spawn("Q", [&] { act(q, d, c, 10); });
@@ -56,13 +70,17 @@ SCENARIO("choice meets choice both ways round, addresses swapped (rule 5.3)", 2)
   Process::Chosen x, y;
   const std::uint32_t mine = choose(2), theirs = choose(2);
   spawn("P", [&] {
-    if (mine) p.in(c), p.out(d, 7);
-    else p.out(d, 7), p.in(c);
+    if (mine)
+      p.in(c), p.out(d, 7);
+    else
+      p.out(d, 7), p.in(c);
     x = p.go();
   });
   spawn("Q", [&] {
-    if (theirs) q.in(d), q.out(c, 8);
-    else q.out(c, 8), q.in(d);
+    if (theirs)
+      q.in(d), q.out(c, 8);
+    else
+      q.out(c, 8), q.in(d);
     y = q.go();
   });
   run();
@@ -79,13 +97,17 @@ SCENARIO("choice meets plain reader and plain writer (rules 5.1, 5.10)", 2) {
   spawn("P", [&] {
     for (int k = 0; k < 2; ++k) {
       // Each guard once: after the input only the output is left, and the other way round.
-      if (!in) p.in(c);
-      if (!out) p.out(d, 7);
+      if (!in)
+        p.in(c);
+      if (!out)
+        p.out(d, 7);
       const bool had_in = !in;
       const Process::Chosen x = p.go();
       REQUIRE_THAT(x.status == Status::ok);
-      if (had_in && x.index == 0) in = x.value;
-      else out = 7;
+      if (had_in && x.index == 0)
+        in = x.value;
+      else
+        out = 7;
     }
   });
   Got got;
@@ -102,18 +124,21 @@ SCENARIO("cancel meets commit: a choice is withdrawn whole or completes (rules 5
   Process p, q;
   Process::Chosen x;
   Status sent{};
-  spawn("P", [&] { p.in(c), p.out(d, 9); x = p.go(); });
-  spawn("W", [&] {
-    sent = q.write(c, 7);
+  spawn("P", [&] {
+    p.in(c), p.out(d, 9);
+    x = p.go();
   });
+  spawn("W", [&] { sent = q.write(c, 7); });
   spawn("X", [&] {
     p.cancel();
     q.cancel();
   });
   run();
   REQUIRE_THAT((sent == Status::ok) == (x.status == Status::ok));
-  if (x.status == Status::ok) REQUIRE_THAT(x.index == 0 && x.value == 7);
-  else REQUIRE_THAT(x.index == -1 && sent == Status::cancelled);
+  if (x.status == Status::ok)
+    REQUIRE_THAT(x.index == 0 && x.value == 7);
+  else
+    REQUIRE_THAT(x.index == -1 && sent == Status::cancelled);
   REQUIRE_THAT(empty(c) && empty(d));
   b.check();
 }
@@ -123,8 +148,16 @@ SCENARIO("cancel meets choice meets choice (rules 5.1, 6.4)", 2) {
   Chan c, d;
   Process p, q;
   Process::Chosen x, y;
-  spawn("P", [&] { p.in(c), p.out(d, 7); x = p.go(); if (x.index < 0) q.cancel(); });
-  spawn("Q", [&] { q.in(d), q.out(c, 8); y = q.go(); });
+  spawn("P", [&] {
+    p.in(c), p.out(d, 7);
+    x = p.go();
+    if (x.index < 0)
+      q.cancel();
+  });
+  spawn("Q", [&] {
+    q.in(d), q.out(c, 8);
+    y = q.go();
+  });
   spawn("X", [&] { p.cancel(); });
   run();
   REQUIRE_THAT((x.status == Status::ok) == (y.status == Status::ok));
@@ -139,7 +172,12 @@ SCENARIO("a time limit meets commit (rules 5.1, 5.7)", 3) {
   Process p, q;
   Process::Chosen x;
   Status sent{};
-  spawn("P", [&] { p.in(c), p.timer(1000); x = p.go(); if (x.index == 1) q.cancel(); });
+  spawn("P", [&] {
+    p.in(c), p.timer(1000);
+    x = p.go();
+    if (x.index == 1)
+      q.cancel();
+  });
   spawn("W", [&] { sent = q.write(c, 7); });
   run();
   if (x.index == 0)
@@ -156,7 +194,10 @@ SCENARIO("poison meets choice: it ends with the guard named, nobody is left (rul
   Process p, w;
   Process::Chosen x;
   Status sent{};
-  spawn("P", [&] { p.in(c), p.out(d, 9); x = p.go(); });
+  spawn("P", [&] {
+    p.in(c), p.out(d, 9);
+    x = p.go();
+  });
   spawn("W", [&] { sent = w.write(c, 7); });
   spawn("X", [&] { c.poison(1); });
   run();
@@ -174,14 +215,21 @@ SCENARIO("poison meets choice meets choice (rules 4.2, 5.6)", 2) {
   Chan c, d;
   Process p, q;
   Process::Chosen x, y;
-  spawn("P", [&] { p.in(c), p.out(d, 7); x = p.go(); });
-  spawn("Q", [&] { q.in(d), q.out(c, 8); y = q.go(); });
+  spawn("P", [&] {
+    p.in(c), p.out(d, 7);
+    x = p.go();
+  });
+  spawn("Q", [&] {
+    q.in(d), q.out(c, 8);
+    y = q.go();
+  });
   spawn("X", [&] { c.poison(1); });
   run();
   if (x.status == Status::ok || y.status == Status::ok)
     REQUIRE_THAT(x.status == Status::ok && y.status == Status::ok && x.index != y.index);
   else
-    REQUIRE_THAT(x.status == Status::poisoned && x.index == 0 && y.status == Status::poisoned && y.index == 1);
+    REQUIRE_THAT(x.status == Status::poisoned && x.index == 0 && y.status == Status::poisoned &&
+                 y.index == 1);
   REQUIRE_THAT(empty(c) && empty(d));
   b.check();
 }
@@ -198,8 +246,10 @@ SCENARIO("retire meets choice: input and output guards both end (rules 3.1, 3.3,
     bool in = true, out = true;
     while (in || out) {
       const bool first_is_in = in;
-      if (in) p.in(c);
-      if (out) p.out(d, 9);
+      if (in)
+        p.in(c);
+      if (out)
+        p.out(d, 9);
       const Process::Chosen x = p.go();
       const bool is_in = first_is_in && x.index == 0;
       if (x.status == Status::ok) {
@@ -212,7 +262,10 @@ SCENARIO("retire meets choice: input and output guards both end (rules 3.1, 3.3,
       (is_in ? in : out) = false;
     }
   });
-  spawn("W", [&] { REQUIRE_THAT(w.write(c, 5) == Status::ok); c.drop_writer(); });
+  spawn("W", [&] {
+    REQUIRE_THAT(w.write(c, 5) == Status::ok);
+    c.drop_writer();
+  });
   spawn("X", [&] { d.drop_reader(); });
   run();
   REQUIRE_THAT(got == 5 && ends == 2 && empty(c) && empty(d));
@@ -220,17 +273,25 @@ SCENARIO("retire meets choice: input and output guards both end (rules 3.1, 3.3,
 }
 
 SCENARIO("retire: a choice that withdraws was the last blocked party (rules 3.2, 5.10)", 2) {
-  // The reader is a select whose end is closed while it waits; when it commits elsewhere, the writer must be told.
+  // The reader is a select whose end is closed while it waits; when it commits elsewhere, the
+  // writer must be told.
   Balance b;
   Chan c, d;
   c.first_reader();
   Process p, w, v;
   Process::Chosen x;
   Status sent{};
-  spawn("P", [&] { p.in(c), p.in(d); x = p.go(); });
+  spawn("P", [&] {
+    p.in(c), p.in(d);
+    x = p.go();
+  });
   spawn("X", [&] { c.drop_reader(); });
   spawn("V", [&] { v.write(d, 1); });
-  spawn("W", [&] { sent = w.write(c, 7); if (sent == Status::ok) v.cancel(); });
+  spawn("W", [&] {
+    sent = w.write(c, 7);
+    if (sent == Status::ok)
+      v.cancel();
+  });
   run();
   REQUIRE_THAT(x.status == Status::ok || x.status == Status::retired);
   if (x.index == 0)
@@ -247,8 +308,15 @@ SCENARIO("computed output guard meets plain reader, select and failure (rule 5.8
   Process p, r;
   Process::Chosen x, y;
   const std::uint32_t v = choose(2) ? 7 : 0;
-  spawn("P", [&] { p.out_computed(c, v), p.in(d); x = p.go(); });
-  spawn("R", [&] { r.in(c); r.in(d); y = r.go(); });
+  spawn("P", [&] {
+    p.out_computed(c, v), p.in(d);
+    x = p.go();
+  });
+  spawn("R", [&] {
+    r.in(c);
+    r.in(d);
+    y = r.go();
+  });
   run();
   REQUIRE_THAT(x.index == 0 && y.index == 0);
   if (v)
@@ -259,13 +327,20 @@ SCENARIO("computed output guard meets plain reader, select and failure (rule 5.8
   b.check();
 }
 
-SCENARIO("computed output in a choice is never called for a guard not chosen; cancel (rules 5.8, 6.4)", 2) {
+SCENARIO(
+    "computed output in a choice is never called for a guard not chosen; cancel (rules 5.8, 6.4)",
+    2) {
   Balance b;
   Chan c, d;
   Process p, r;
   Process::Chosen x;
   Got got;
-  spawn("P", [&] { p.out_computed(c, 7), p.in(d); x = p.go(); if (x.index < 0) r.cancel(); });
+  spawn("P", [&] {
+    p.out_computed(c, 7), p.in(d);
+    x = p.go();
+    if (x.index < 0)
+      r.cancel();
+  });
   spawn("R", [&] { got = r.read(c); });
   spawn("X", [&] { p.cancel(); });
   run();
@@ -277,4 +352,4 @@ SCENARIO("computed output in a choice is never called for a guard not chosen; ca
   b.check();
 }
 
-}  // namespace weft::test
+} // namespace weft::test

@@ -1,20 +1,22 @@
 // Foreign readers (rule 6.6): woken, keep their place, take for themselves; and foreign selects.
 //
-// A foreign party is told to look again, any number of times (Node::told counts them), and woken once if another party decides. One whose
-// waker is not kept alive by other means must have received all of these before it goes: the one below checks that they come, and no more.
+// A foreign party is told to look again, any number of times (Node::told counts them), and woken
+// once if another party decides. One whose waker is not kept alive by other means must have
+// received all of these before it goes: the one below checks that they come, and no more.
 #pragma once
 
 namespace weft::test {
 
 class Foreigner : public core::Waiter {
- public:
+public:
   Foreigner() { ops = &kOps; }
 
   template <class C>
-  Got read(C& c) {
-    if (asked_.exchange(0)) return {Status::cancelled, 0};
+  Got read(C &c) {
+    if (asked_.exchange(0))
+      return {Status::cancelled, 0};
     Room room;
-    Node& n = begin(room.raw);
+    Node &n = begin(room.raw);
     Status s = c.begin_foreign(n);
     while (s == Status::pending) {
       await();
@@ -25,13 +27,19 @@ class Foreigner : public core::Waiter {
         s = Status::cancelled;
       } else {
         switch (c.take(n, core::Free{})) {
-          case core::Try::committed: s = Status::ok; break;
-          case core::Try::ended: s = n.status; break;
-          case core::Try::held:
-            while (!woken()) await();
-            s = n.status;
-            break;
-          default: break;
+        case core::Try::committed:
+          s = Status::ok;
+          break;
+        case core::Try::ended:
+          s = n.status;
+          break;
+        case core::Try::held:
+          while (!woken())
+            await();
+          s = n.status;
+          break;
+        default:
+          break;
         }
       }
     }
@@ -41,18 +49,22 @@ class Foreigner : public core::Waiter {
 
   // A select of one input and one output.
   template <class C>
-  Process::Chosen select(C& in, C& out, std::uint32_t v) {
+  Process::Chosen select(C &in, C &out, std::uint32_t v) {
     Process::Chosen c;
-    if (asked_.exchange(0)) return c;
+    if (asked_.exchange(0))
+      return c;
     Room room;
     Item item{v};
     Guard g[2];
-    g[0].kind = Kind::input, g[0].where = &in, g[0].ops = &core::channel_ops<C, Side::in>, g[0].node.slot = room.raw;
-    g[1].kind = Kind::output, g[1].where = &out, g[1].ops = &core::channel_ops<C, Side::out>, g[1].node.slot = &item;
+    g[0].kind = Kind::input, g[0].where = &in, g[0].ops = &core::channel_ops<C, Side::in>,
+    g[0].node.slot = room.raw;
+    g[1].kind = Kind::output, g[1].where = &out, g[1].ops = &core::channel_ops<C, Side::out>,
+    g[1].node.slot = &item;
     begin(nullptr);
     Select s{g, 2, Mode::fair, this};
     int r = s.scan([] { return std::int64_t{0}; });
-    if (r == Select::none) r = s.enrol(true);
+    if (r == Select::none)
+      r = s.enrol(true);
     while (r == Select::parked) {
       await();
       if (woken() || (asked_.load() && s.choice.finish_as(core::CANCELLED))) {
@@ -62,10 +74,12 @@ class Foreigner : public core::Waiter {
       r = s.look_again();
     }
     drain(g[0].node.told + g[1].node.told);
-    if (r < 0) return c;
+    if (r < 0)
+      return c;
     c.index = r;
     c.status = s.status();
-    if (c.status == Status::ok && r == 0) c.value = room.take();
+    if (c.status == Status::ok && r == 0)
+      c.value = room.take();
     return c;
   }
 
@@ -74,9 +88,9 @@ class Foreigner : public core::Waiter {
     ring();
   }
 
- private:
-  Node& begin(void* slot) {
-    Node& n = *this;
+private:
+  Node &begin(void *slot) {
+    Node &n = *this;
     n.flags = 0;
     n.choice = nullptr;
     n.told = 0;
@@ -87,7 +101,8 @@ class Foreigner : public core::Waiter {
   }
   // Until the bell has rung again.
   void await() {
-    for (std::uint32_t n; (n = bell_.load()) == heard_;) prim::park(bell_, n, prim::forever);
+    for (std::uint32_t n; (n = bell_.load()) == heard_;)
+      prim::park(bell_, n, prim::forever);
     heard_ = bell_.load();
   }
   bool woken() { return woken_.load() != 0; }
@@ -95,7 +110,8 @@ class Foreigner : public core::Waiter {
     for (;;) {
       const std::uint32_t bell = bell_.load(), n = told_.load();
       REQUIRE_THAT(n <= due);
-      if (n == due && woken_.load() <= 1) return;
+      if (n == due && woken_.load() <= 1)
+        return;
       prim::park(bell_, bell, prim::forever);
     }
   }
@@ -103,12 +119,14 @@ class Foreigner : public core::Waiter {
     bell_.fetch_add(1);
     prim::unpark(bell_);
   }
-  static Foreigner& of(core::Waker* w) { return *static_cast<Foreigner*>(static_cast<core::Waiter*>(w)); }
-  static void wake(core::Waker* w) noexcept {
+  static Foreigner &of(core::Waker *w) {
+    return *static_cast<Foreigner *>(static_cast<core::Waiter *>(w));
+  }
+  static void wake(core::Waker *w) noexcept {
     of(w).woken_.fetch_add(1);
     of(w).ring();
   }
-  static void tell(core::Waker* w) noexcept {
+  static void tell(core::Waker *w) noexcept {
     of(w).told_.fetch_add(1);
     of(w).ring();
   }
@@ -137,7 +155,11 @@ SCENARIO("foreign reader is cancelled: the value goes to the next in line (rule 
   Foreigner f;
   Process w, r;
   Got g, h;
-  spawn("F", [&] { g = f.read(c); if (g.ok()) r.cancel(); });
+  spawn("F", [&] {
+    g = f.read(c);
+    if (g.ok())
+      r.cancel();
+  });
   spawn("R", [&] { h = r.read(c); });
   spawn("W", [&] { REQUIRE_THAT(w.write(c, 7) == Status::ok); });
   spawn("X", [&] { f.cancel(); });
@@ -170,7 +192,12 @@ SCENARIO("foreign reader meets a choosing writer that is cancelled (rules 6.4, 6
   Got g;
   Process::Chosen x;
   spawn("F", [&] { g = f.read(c); });
-  spawn("P", [&] { p.out(c, 7), p.in(d); x = p.go(); if (x.index < 0) REQUIRE_THAT(w.write(c, 8) == Status::ok); });
+  spawn("P", [&] {
+    p.out(c, 7), p.in(d);
+    x = p.go();
+    if (x.index < 0)
+      REQUIRE_THAT(w.write(c, 8) == Status::ok);
+  });
   spawn("X", [&] { p.cancel(); });
   run();
   REQUIRE_THAT(g.ok() && g.value == (x.index == 0 ? 7u : 8u) && empty(c) && empty(d));
@@ -203,20 +230,26 @@ SCENARIO("foreign readers meet retirement: drained, then ended (rules 3.1, 6.6)"
   Foreigner f, e;
   Process w;
   std::uint32_t sum = 0;
-  const auto iterate = [&](Foreigner& x) {
+  const auto iterate = [&](Foreigner &x) {
     Got g;
-    while ((g = x.read(c)).ok()) sum += g.value;
+    while ((g = x.read(c)).ok())
+      sum += g.value;
     REQUIRE_THAT(g.status == Status::retired);
   };
   spawn("F", [&] { iterate(f); });
   spawn("E", [&] { iterate(e); });
-  spawn("W", [&] { REQUIRE_THAT(w.write(c, 1) == Status::ok && w.write(c, 10) == Status::ok); c.drop_writer(); });
+  spawn("W", [&] {
+    REQUIRE_THAT(w.write(c, 1) == Status::ok && w.write(c, 10) == Status::ok);
+    c.drop_writer();
+  });
   run();
   REQUIRE_THAT(sum == 11 && empty(c));
   b.check();
 }
 
-SCENARIO("foreign reader on a buffer of each policy: a write never waits for its decision (rules 1.4, 6.6)", 2) {
+SCENARIO("foreign reader on a buffer of each policy: a write never waits for its decision (rules "
+         "1.4, 6.6)",
+         2) {
   Balance b;
   {
     const std::uint32_t policy = choose(3);
@@ -225,14 +258,19 @@ SCENARIO("foreign reader on a buffer of each policy: a write never waits for its
     Foreigner f;
     Process w;
     std::uint32_t got = 0;
-    spawn("F", [&] { while (f.read(q.c).ok()) ++got; });
+    spawn("F", [&] {
+      while (f.read(q.c).ok())
+        ++got;
+    });
     spawn("W", [&] {
-      for (int k = 0; k < 3; ++k) REQUIRE_THAT(w.write(q.c, 1) == Status::ok);
+      for (int k = 0; k < 3; ++k)
+        REQUIRE_THAT(w.write(q.c, 1) == Status::ok);
       q.c.drop_writer();
     });
     run();
     REQUIRE_THAT(got + q.ring.dropped == 3 && got > 0 && empty(q.c));
-    if (policy == 0) REQUIRE_THAT(got == 3);
+    if (policy == 0)
+      REQUIRE_THAT(got == 3);
   }
   b.check();
 }
@@ -245,8 +283,10 @@ SCENARIO("foreign reader beside an extended reader on a buffer (rules 1.6, 6.6)"
     Process w, r;
     std::uint32_t sum = 0;
     spawn("F", [&] { sum += f.read(q.c).value; });
-    spawn("R", [&] { REQUIRE_THAT(r.extended(q.c, [&](std::uint32_t v) { sum += v; }) == Status::ok); });
-    spawn("W", [&] { REQUIRE_THAT(w.write(q.c, 1) == Status::ok && w.write(q.c, 10) == Status::ok); });
+    spawn("R",
+          [&] { REQUIRE_THAT(r.extended(q.c, [&](std::uint32_t v) { sum += v; }) == Status::ok); });
+    spawn("W",
+          [&] { REQUIRE_THAT(w.write(q.c, 1) == Status::ok && w.write(q.c, 10) == Status::ok); });
     run();
     REQUIRE_THAT(sum == 11 && empty(q.c));
   }
@@ -260,7 +300,12 @@ SCENARIO("foreign reader and standing reader share two writers (rules 5.9, 6.6)"
   Process s, w, v;
   std::uint32_t sum = 0;
   spawn("F", [&] { sum += f.read(c).value; });
-  spawn("S", [&] { s.in(c); s.stand(); sum += s.next().value; s.unstand(); });
+  spawn("S", [&] {
+    s.in(c);
+    s.stand();
+    sum += s.next().value;
+    s.unstand();
+  });
   spawn("W", [&] { REQUIRE_THAT(w.write(c, 1) == Status::ok); });
   spawn("V", [&] { REQUIRE_THAT(v.write(c, 10) == Status::ok); });
   run();
@@ -275,7 +320,12 @@ SCENARIO("foreign reader meets a standing output (rules 5.9, 6.6)", 2) {
   Process s;
   Got g;
   spawn("F", [&] { g = f.read(c); });
-  spawn("S", [&] { s.out(c, 7); s.stand(); REQUIRE_THAT(s.next().status == Status::ok); s.unstand(); });
+  spawn("S", [&] {
+    s.out(c, 7);
+    s.stand();
+    REQUIRE_THAT(s.next().status == Status::ok);
+    s.unstand();
+  });
   run();
   REQUIRE_THAT(g.ok() && g.value == 7 && empty(c));
   b.check();
@@ -304,18 +354,27 @@ SCENARIO("foreign select meets a plain writer and a plain reader (rules 5.1, 6.6
   b.check();
 }
 
-SCENARIO("foreign select meets a select, both with input and output; cancel (rules 5.3, 6.4, 6.6)", 2) {
+SCENARIO("foreign select meets a select, both with input and output; cancel (rules 5.3, 6.4, 6.6)",
+         2) {
   Balance b;
   Chan c, d;
   Foreigner f;
   Process p;
   Process::Chosen x, y;
-  spawn("F", [&] { x = f.select(c, d, 9); if (x.index < 0) p.cancel(); });
-  spawn("P", [&] { p.in(d), p.out(c, 7); y = p.go(); });
+  spawn("F", [&] {
+    x = f.select(c, d, 9);
+    if (x.index < 0)
+      p.cancel();
+  });
+  spawn("P", [&] {
+    p.in(d), p.out(c, 7);
+    y = p.go();
+  });
   spawn("X", [&] { f.cancel(); });
   run();
   REQUIRE_THAT((x.status == Status::ok) == (y.status == Status::ok));
-  if (x.status == Status::ok) REQUIRE_THAT(x.index != y.index && x.value + y.value == (x.index == 0 ? 7u : 9u));
+  if (x.status == Status::ok)
+    REQUIRE_THAT(x.index != y.index && x.value + y.value == (x.index == 0 ? 7u : 9u));
   REQUIRE_THAT(empty(c) && empty(d));
   b.check();
 }
@@ -340,7 +399,8 @@ SCENARIO("foreign select told by two channels at once (rules 5.1, 6.6)", 2) {
   spawn("X", [&] { x.write(c, 7); });
   spawn("V", [&] {
     const Got g = v.read(d);
-    if (g.ok()) REQUIRE_THAT(g.value == 9);
+    if (g.ok())
+      REQUIRE_THAT(g.value == 9);
     x.cancel(), w.cancel();
   });
   run();
@@ -367,4 +427,4 @@ SCENARIO("foreign readers meet a computed output (rules 5.8, 6.6)", 2) {
   b.check();
 }
 
-}  // namespace weft::test
+} // namespace weft::test

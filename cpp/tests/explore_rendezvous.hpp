@@ -25,7 +25,10 @@ SCENARIO("rendezvous 2x1: both values arrive, each once (rule 1.1)", 3) {
   std::uint32_t sum = 0;
   spawn("W1", [&] { REQUIRE_THAT(w1.write(c, 1) == Status::ok); });
   spawn("W2", [&] { REQUIRE_THAT(w2.write(c, 10) == Status::ok); });
-  spawn("R", [&] { sum += r.read(c).value; sum += r.read(c).value; });
+  spawn("R", [&] {
+    sum += r.read(c).value;
+    sum += r.read(c).value;
+  });
   run();
   REQUIRE_THAT(sum == 11 && empty(c) && c.transfers() == 2);
   b.check();
@@ -50,10 +53,12 @@ SCENARIO("values of one writer keep their order (rule 1.2)", 2) {
   Chan c;
   Process w, r;
   spawn("W", [&] {
-    for (std::uint32_t i = 1; i <= 3; ++i) REQUIRE_THAT(w.write(c, i) == Status::ok);
+    for (std::uint32_t i = 1; i <= 3; ++i)
+      REQUIRE_THAT(w.write(c, i) == Status::ok);
   });
   spawn("R", [&] {
-    for (std::uint32_t i = 1; i <= 3; ++i) REQUIRE_THAT(r.read(c).value == i);
+    for (std::uint32_t i = 1; i <= 3; ++i)
+      REQUIRE_THAT(r.read(c).value == i);
   });
   run();
   REQUIRE_THAT(empty(c));
@@ -68,7 +73,8 @@ SCENARIO("cancel meets commit: a plain write is withdrawn whole or completes (ru
   Got got;
   spawn("W", [&] {
     sent = w.write(c, 7);
-    if (sent != Status::ok) REQUIRE_THAT(w.write(c, 8) == Status::ok);
+    if (sent != Status::ok)
+      REQUIRE_THAT(w.write(c, 8) == Status::ok);
   });
   spawn("R", [&] { got = r.read(c); });
   spawn("X", [&] { w.cancel(); });
@@ -101,7 +107,8 @@ SCENARIO("cancel meets commit: a plain read is withdrawn whole or completes (rul
   b.check();
 }
 
-SCENARIO("poison meets plain operations: all end, the delivered value counts once (rules 4.1, 4.2)", 3) {
+SCENARIO("poison meets plain operations: all end, the delivered value counts once (rules 4.1, 4.2)",
+         3) {
   Balance b;
   Chan c;
   Process w, r;
@@ -118,7 +125,8 @@ SCENARIO("poison meets plain operations: all end, the delivered value counts onc
   b.check();
 }
 
-SCENARIO("retiring writer meets iteration: everything arrives, then it ends (rules 3.1, 3.2, 3.4)", 3) {
+SCENARIO("retiring writer meets iteration: everything arrives, then it ends (rules 3.1, 3.2, 3.4)",
+         3) {
   Balance b;
   Chan c;
   c.first_writer();
@@ -127,7 +135,8 @@ SCENARIO("retiring writer meets iteration: everything arrives, then it ends (rul
   std::uint32_t sum = 0;
   Status last{};
   spawn("W", [&] {
-    for (std::uint32_t i = 1; i <= 2; ++i) REQUIRE_THAT(w.write(c, i) == Status::ok);
+    for (std::uint32_t i = 1; i <= 2; ++i)
+      REQUIRE_THAT(w.write(c, i) == Status::ok);
     c.drop_writer();
   });
   spawn("R", [&] {
@@ -146,20 +155,23 @@ SCENARIO("retiring writer meets iteration: everything arrives, then it ends (rul
   b.check();
 }
 
-SCENARIO("two writers retire, two readers iterate: everything arrives once, all end (rules 2.5, 3.1)", 2) {
+SCENARIO(
+    "two writers retire, two readers iterate: everything arrives once, all end (rules 2.5, 3.1)",
+    2) {
   Balance b;
   Chan c;
   c.first_writer();
   c.another_writer();
   Process w1, w2, r1, r2;
   std::uint32_t sum = 0;
-  const auto writer = [&](Process& w, std::uint32_t v) {
+  const auto writer = [&](Process &w, std::uint32_t v) {
     REQUIRE_THAT(w.write(c, v) == Status::ok);
     c.drop_writer();
   };
-  const auto reader = [&](Process& r) {
+  const auto reader = [&](Process &r) {
     Got g;
-    while ((g = r.read(c)).ok()) sum += g.value;
+    while ((g = r.read(c)).ok())
+      sum += g.value;
     REQUIRE_THAT(g.status == Status::retired);
   };
   spawn("W1", [&] { writer(w1, 1); });
@@ -181,8 +193,9 @@ SCENARIO("a write that waits when its end is closed still delivers (rule 3.2)", 
   spawn("W", [&] { sent = w.write(c, 7); });
   spawn("X", [&] {
     bool waits = false;
-    c.with_lock([&](core::Queue&, core::Queue& q) { waits = !q.empty(); });
-    if (waits) c.drop_writer();
+    c.with_lock([&](core::Queue &, core::Queue &q) { waits = !q.empty(); });
+    if (waits)
+      c.drop_writer();
   });
   spawn("R", [&] { got = r.read(c); });
   run();
@@ -247,7 +260,8 @@ SCENARIO("extended read: the writer goes on after the block (rule 1.6)", 3) {
   b.check();
 }
 
-SCENARIO("extended read: a held writer cannot be cancelled, poisoned or retired (rules 1.6, 6.3)", 2) {
+SCENARIO("extended read: a held writer cannot be cancelled, poisoned or retired (rules 1.6, 6.3)",
+         2) {
   Balance b;
   Chan c;
   c.first_reader();
@@ -257,17 +271,21 @@ SCENARIO("extended read: a held writer cannot be cancelled, poisoned or retired 
   bool block_over = false;
   spawn("W", [&] {
     sent = w.write(c, 7);
-    if (sent == Status::ok) REQUIRE_THAT(block_over);
+    if (sent == Status::ok)
+      REQUIRE_THAT(block_over);
   });
   spawn("R", [&] {
     read = r.extended(c, [&](std::uint32_t) {
-      if (how == 2) c.drop_reader();
+      if (how == 2)
+        c.drop_reader();
       block_over = true;
     });
   });
   spawn("X", [&] {
-    if (how == 0) w.cancel(), r.cancel();
-    if (how == 1) c.poison(1);
+    if (how == 0)
+      w.cancel(), r.cancel();
+    if (how == 1)
+      c.poison(1);
   });
   run();
   REQUIRE_THAT((sent == Status::ok) == (read == Status::ok));
@@ -323,4 +341,4 @@ SCENARIO("computed output meets extended read: made, held, released (rules 1.6, 
   b.check();
 }
 
-}  // namespace weft::test
+} // namespace weft::test

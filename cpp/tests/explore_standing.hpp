@@ -1,4 +1,5 @@
-// Standing alternatives (rule 5.9): the two re-reads, other readers beside them, both sides standing, ends.
+// Standing alternatives (rule 5.9): the two re-reads, other readers beside them, both sides
+// standing, ends.
 #pragma once
 
 namespace weft::test {
@@ -33,11 +34,13 @@ SCENARIO("standing meets one writer that writes often (rule 5.9)", 3) {
   spawn("S", [&] {
     s.in(c);
     s.stand();
-    for (std::uint32_t k = 1; k <= 3; ++k) REQUIRE_THAT(s.next().value == k);
+    for (std::uint32_t k = 1; k <= 3; ++k)
+      REQUIRE_THAT(s.next().value == k);
     s.unstand();
   });
   spawn("W", [&] {
-    for (std::uint32_t k = 1; k <= 3; ++k) REQUIRE_THAT(w.write(c, k) == Status::ok);
+    for (std::uint32_t k = 1; k <= 3; ++k)
+      REQUIRE_THAT(w.write(c, k) == Status::ok);
   });
   run();
   REQUIRE_THAT(empty(c));
@@ -96,7 +99,10 @@ SCENARIO("standing meets a select with input and output guards (rules 5.3, 5.9)"
     x = s.next();
     s.unstand();
   });
-  spawn("P", [&] { p.in(d), p.out(c, 8); y = p.go(); });
+  spawn("P", [&] {
+    p.in(d), p.out(c, 8);
+    y = p.go();
+  });
   run();
   REQUIRE_THAT(x.status == Status::ok && y.status == Status::ok && x.index != y.index);
   REQUIRE_THAT(x.value + y.value == (x.index == 0 ? 8u : 7u) && empty(c) && empty(d));
@@ -108,7 +114,7 @@ SCENARIO("standing meets standing: the second side enrols each time (rules 5.3, 
   Chan c, d;
   Process s, p;
   std::uint32_t ok = 0, got = 0;
-  const auto act = [&](Process& me, Chan& from, Chan& to, std::uint32_t v) {
+  const auto act = [&](Process &me, Chan &from, Chan &to, std::uint32_t v) {
     me.in(from), me.out(to, v);
     me.stand();
     for (int k = 0; k < 2; ++k) {
@@ -116,7 +122,8 @@ SCENARIO("standing meets standing: the second side enrols each time (rules 5.3, 
       REQUIRE_THAT(x.status == Status::ok);
       ++ok;
       got += x.value;
-      if (x.index == 1) me.refill(1, v);
+      if (x.index == 1)
+        me.refill(1, v);
     }
     me.unstand();
   };
@@ -156,7 +163,7 @@ SCENARIO("two standing readers and two writers (rules 1.2, 5.9)", 2) {
   Chan c;
   Process s, t, w, v;
   std::uint32_t sum = 0;
-  const auto read_one = [&](Process& p) {
+  const auto read_one = [&](Process &p) {
     p.in(c);
     p.stand();
     sum += p.next().value;
@@ -183,8 +190,10 @@ SCENARIO("standing over a buffer, beside an extended reader (rules 1.6, 5.9)", 2
       sum += s.next().value;
       s.unstand();
     });
-    spawn("R", [&] { REQUIRE_THAT(r.extended(f.c, [&](std::uint32_t v) { sum += v; }) == Status::ok); });
-    spawn("W", [&] { REQUIRE_THAT(w.write(f.c, 1) == Status::ok && w.write(f.c, 10) == Status::ok); });
+    spawn("R",
+          [&] { REQUIRE_THAT(r.extended(f.c, [&](std::uint32_t v) { sum += v; }) == Status::ok); });
+    spawn("W",
+          [&] { REQUIRE_THAT(w.write(f.c, 1) == Status::ok && w.write(f.c, 10) == Status::ok); });
     run();
     REQUIRE_THAT(sum == 11 && empty(f.c));
   }
@@ -210,16 +219,19 @@ SCENARIO("standing output over buffers of each policy (rules 1.4, 5.9)", 2) {
       f.c.drop_writer();
     });
     spawn("R", [&] {
-      while (r.read(f.c).ok()) ++got;
+      while (r.read(f.c).ok())
+        ++got;
     });
     run();
     REQUIRE_THAT(got + f.ring.dropped == 3 && empty(f.c));
-    if (policy == 0) REQUIRE_THAT(got == 3);
+    if (policy == 0)
+      REQUIRE_THAT(got == 3);
   }
   b.check();
 }
 
-SCENARIO("standing meets computed outputs: the second writer is not forgotten (rules 5.8, 5.9)", 2) {
+SCENARIO("standing meets computed outputs: the second writer is not forgotten (rules 5.8, 5.9)",
+         2) {
   Balance b;
   Chan c;
   Process s, w, v;
@@ -247,7 +259,8 @@ SCENARIO("cancel meets standing meets writer (rules 5.9, 6.4)", 2) {
     s.in(c), s.in(d);
     s.stand();
     auto x = s.next();
-    if (x.index < 0) x = s.next();
+    if (x.index < 0)
+      x = s.next();
     got = x.value;
     s.unstand();
   });
@@ -273,7 +286,8 @@ SCENARIO("poison meets standing: it ends at once and every time (rules 4.2, 5.6,
     }
     REQUIRE_THAT(x.status == Status::poisoned && x.index == 1);
     x = s.next();
-    if (x.status == Status::ok) x = s.next();
+    if (x.status == Status::ok)
+      x = s.next();
     REQUIRE_THAT(x.status == Status::poisoned && x.index == 1);
     s.unstand();
     w.cancel();
@@ -285,7 +299,8 @@ SCENARIO("poison meets standing: it ends at once and every time (rules 4.2, 5.6,
   b.check();
 }
 
-SCENARIO("retire meets standing: what blocked writers hold is read first (rules 3.1, 3.2, 5.9)", 2) {
+SCENARIO("retire meets standing: what blocked writers hold is read first (rules 3.1, 3.2, 5.9)",
+         2) {
   Balance b;
   Chan c;
   c.first_writer();
@@ -305,8 +320,14 @@ SCENARIO("retire meets standing: what blocked writers hold is read first (rules 
     }
     s.unstand();
   });
-  spawn("W", [&] { REQUIRE_THAT(w.write(c, 1) == Status::ok); c.drop_writer(); });
-  spawn("V", [&] { REQUIRE_THAT(v.write(c, 10) == Status::ok); c.drop_writer(); });
+  spawn("W", [&] {
+    REQUIRE_THAT(w.write(c, 1) == Status::ok);
+    c.drop_writer();
+  });
+  spawn("V", [&] {
+    REQUIRE_THAT(v.write(c, 10) == Status::ok);
+    c.drop_writer();
+  });
   run();
   REQUIRE_THAT(sum == 11 && empty(c));
   b.check();
@@ -357,4 +378,4 @@ SCENARIO("standing: a disabled guard is passed over, enabling makes it ready (ru
   b.check();
 }
 
-}  // namespace weft::test
+} // namespace weft::test

@@ -1,8 +1,8 @@
 // Channels and their counted ends (rules 1 and 2), over the freestanding core.
 //
-//   weft::Channel<int> c;                          // shared: coroutines and threads anywhere in the address space meet on it
-//   weft::Channel<int, weft::Local> d;             // local: one scheduler, no atomic operation
-//   weft::Channel<int> b{weft::buffer(16)};        // buffered
+//   weft::Channel<int> c;                          // shared: coroutines and threads anywhere in
+//   the address space meet on it weft::Channel<int, weft::Local> d;             // local: one
+//   scheduler, no atomic operation weft::Channel<int> b{weft::buffer(16)};        // buffered
 //
 // Storage: a core lives as long as a channel handle or an end refers to it (`references`).
 #pragma once
@@ -20,13 +20,15 @@
 namespace weft {
 
 struct ChannelOptions {
-  std::uint32_t capacity = 0;  // values; 0: rendezvous
+  std::uint32_t capacity = 0; // values; 0: rendezvous
   Overflow overflow = Overflow::block;
-  std::uint8_t immunity = 0;   // poison below this strength is ignored
-  const char* name = nullptr;  // copied
+  std::uint8_t immunity = 0;  // poison below this strength is ignored
+  const char *name = nullptr; // copied
 };
-inline ChannelOptions buffer(std::uint32_t capacity, Overflow overflow = Overflow::block) { return {capacity, overflow, 0, nullptr}; }
-inline ChannelOptions named(const char* name) { return {0, Overflow::block, 0, name}; }
+inline ChannelOptions buffer(std::uint32_t capacity, Overflow overflow = Overflow::block) {
+  return {capacity, overflow, 0, nullptr};
+}
+inline ChannelOptions named(const char *name) { return {0, Overflow::block, 0, name}; }
 
 template <class T, class P>
 class Reader;
@@ -36,7 +38,7 @@ class Writer;
 namespace detail {
 
 // Names outlive their channels (reports may come later); each distinct one is kept once.
-inline const char* intern(const char* name) {
+inline const char *intern(const char *name) {
   static std::mutex m;
   static std::unordered_set<std::string> names;
   const std::lock_guard g(m);
@@ -55,26 +57,32 @@ struct HeapRing : core::Ring<T> {
     this->data = allocate(n);
     this->capacity = n;
     this->overflow = o;
-    this->discard = [](Ring& r) noexcept {
+    this->discard = [](Ring &r) noexcept {
       r.clear();
-      ::operator delete(static_cast<void*>(r.data), std::align_val_t(alignof(T)));
+      ::operator delete(static_cast<void *>(r.data), std::align_val_t(alignof(T)));
       r.data = nullptr;
     };
-    if (o == Overflow::unbounded) this->grow = &double_it;
+    if (o == Overflow::unbounded)
+      this->grow = &double_it;
   }
   ~HeapRing() {
-    if (this->data) this->discard(*this);
+    if (this->data)
+      this->discard(*this);
   }
-  static T* allocate(std::uint32_t n) {
-    return static_cast<T*>(::operator new(std::size_t{n} * sizeof(T), std::align_val_t(alignof(T))));
+  static T *allocate(std::uint32_t n) {
+    return static_cast<T *>(
+        ::operator new (std::size_t{n} * sizeof(T), std::align_val_t(alignof(T))));
   }
-  static bool double_it(Ring& r) noexcept {
+  static bool double_it(Ring &r) noexcept {
     const std::uint32_t n = r.capacity ? r.capacity * 2 : 8;
-    T* to = static_cast<T*>(::operator new(std::size_t{n} * sizeof(T), std::align_val_t(alignof(T)), std::nothrow));
-    if (!to) return false;
+    T *to = static_cast<T *>(
+        ::operator new (std::size_t{n} * sizeof(T), std::align_val_t(alignof(T)), std::nothrow));
+    if (!to)
+      return false;
     const std::uint32_t size = r.size;
-    for (std::uint32_t i = 0; i < size; ++i) r.pop_into(to + i);
-    ::operator delete(static_cast<void*>(r.data), std::align_val_t(alignof(T)));
+    for (std::uint32_t i = 0; i < size; ++i)
+      r.pop_into(to + i);
+    ::operator delete(static_cast<void *>(r.data), std::align_val_t(alignof(T)));
     r.data = to;
     r.capacity = n;
     r.head = 0;
@@ -84,30 +92,41 @@ struct HeapRing : core::Ring<T> {
 };
 
 template <class T, class P>
-void destroy(CoreOf<T, P>* c) noexcept {
-  delete static_cast<HeapRing<T>*>(c->ring);
-  delete static_cast<PooledCore<T, P>*>(c);
+void destroy(CoreOf<T, P> *c) noexcept {
+  delete static_cast<HeapRing<T> *>(c->ring);
+  delete static_cast<PooledCore<T, P> *>(c);
 }
 template <class T, class P>
-void release(CoreOf<T, P>* c) noexcept {
-  if (c->references.down()) destroy(c);
+void release(CoreOf<T, P> *c) noexcept {
+  if (c->references.down())
+    destroy(c);
 }
 
-// What an end does when it goes: poison if an uncaught poison is on its way through the process (rule 4.3), else retire.
+// What an end does when it goes: poison if an uncaught poison is on its way through the process
+// (rule 4.3), else retire.
 inline std::uint8_t poison_under_way() noexcept {
-  const runtime::Context* c = runtime::this_context;
-  if (!c || (c->dying | c->thrown) == 0) [[likely]] return 0;
-  if (c->dying) return c->dying;
+  const runtime::Context *c = runtime::this_context;
+  if (!c || (c->dying | c->thrown) == 0) [[likely]]
+    return 0;
+  if (c->dying)
+    return c->dying;
   return std::uncaught_exceptions() > 0 ? c->thrown : 0;
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] inline void closed_end(const char *what, const char *kind) {
+  bad_use(std::string(what) + " on a " + kind +
+          " end that is closed (retired, moved away or never opened)");
+}
+
 template <class C>
-[[noreturn, gnu::cold]] void throw_end_of(C* c, Status s, const char* verb, int guard = -1) {
-  throw_end(s, *c, c->poison_strength(), verb, guard, [](auto&) {});
+[[noreturn, gnu::cold]] void throw_end_of(C *c, Status s, const char *verb, int guard = -1) {
+  throw_end(s, *c, c->poison_strength(), verb, guard, [](auto &) {});
 }
 template <class C, class T>
-[[noreturn, gnu::cold]] void throw_end_with(C* c, Status s, const char* verb, T&& v, int guard = -1) {
-  throw_end(s, *c, c->poison_strength(), verb, guard, [&](auto& e) { e.carry(std::forward<T>(v)); });
+[[noreturn, gnu::cold]] void throw_end_with(C *c, Status s, const char *verb, T &&v,
+                                            int guard = -1) {
+  throw_end(s, *c, c->poison_strength(), verb, guard,
+            [&](auto &e) { e.carry(std::forward<T>(v)); });
 }
 
 // Room for a T that a committer constructs.
@@ -124,66 +143,72 @@ union Slot {
 };
 
 template <class C, core::Side S>
-bool withdraw_plain(runtime::ProcessBase& p) noexcept {
-  if (!static_cast<C*>(static_cast<core::Place*>(p.place))->template withdraw<S>(p)) return false;
+bool withdraw_plain(runtime::ProcessBase &p) noexcept {
+  if (!static_cast<C *>(static_cast<core::Place *>(p.place))->template withdraw<S>(p))
+    return false;
   p.status = Status::cancelled;
   return true;
 }
 template <bool Writing>
-void visit_plain(runtime::ProcessBase& p, runtime::Places& v) {
-  v.channel(*static_cast<core::Place*>(p.place), Writing);
+void visit_plain(runtime::ProcessBase &p, runtime::Places &v) {
+  v.channel(*static_cast<core::Place *>(p.place), Writing);
 }
 template <class C>
-inline constexpr runtime::OpKind read_op{"read", &withdraw_plain<C, core::Side::in>, &visit_plain<false>};
+inline constexpr runtime::OpKind read_op{"read", &withdraw_plain<C, core::Side::in>,
+                                         &visit_plain<false>};
 template <class C>
-inline constexpr runtime::OpKind write_op{"write", &withdraw_plain<C, core::Side::out>, &visit_plain<true>};
+inline constexpr runtime::OpKind write_op{"write", &withdraw_plain<C, core::Side::out>,
+                                          &visit_plain<true>};
 
 // The blocking forms are for threads. A coroutine that called one would stop its whole scheduler.
-inline runtime::ThreadProcess& blocking_caller(const char* what) {
+inline runtime::ThreadProcess &blocking_caller(const char *what) {
   if (runtime::this_context && runtime::Scheduler::current() && runtime::this_context->running &&
       runtime::this_context != &runtime::ThreadProcess::self().context)
     bad_use(std::string(what) + " blocks the thread: in a coroutine process use co_await");
   return runtime::ThreadProcess::self();
 }
 
-}  // namespace detail
+} // namespace detail
 
 // What co_await takes; see coroutine.hpp.
 template <class T, class P>
 struct ReadOp {
-  detail::CoreOf<T, P>* core;
+  detail::CoreOf<T, P> *core;
 };
 template <class T, class P>
 struct NextOp {
-  detail::CoreOf<T, P>* core;
+  detail::CoreOf<T, P> *core;
 };
 template <class T, class P>
 struct WriteOp {
-  detail::CoreOf<T, P>* core;
+  detail::CoreOf<T, P> *core;
   T value;
 };
 template <class T, class P>
-struct ExtendedOp;  // extended.hpp
+struct ExtendedOp; // extended.hpp
 
-// A counted reader end. Copying makes another end; moving moves it. Destroying retires it (or spreads a poison that is under way).
+// A counted reader end. Copying makes another end; moving moves it. Destroying retires it (or
+// spreads a poison that is under way).
 template <class T, class P = Shared>
 class Reader {
- public:
+public:
   using value_type = T;
   using policy = P;
   using Core = detail::CoreOf<T, P>;
 
   Reader() noexcept = default;
-  Reader(const Reader& o) noexcept : core_(o.core_) {
-    if (core_) core_->another_reader(), core_->references.up();
+  Reader(const Reader &o) noexcept : core_(o.core_) {
+    if (core_)
+      core_->another_reader(), core_->references.up();
   }
-  Reader(Reader&& o) noexcept : core_(std::exchange(o.core_, nullptr)) {}
-  Reader& operator=(Reader o) noexcept {
+  Reader(Reader &&o) noexcept : core_(std::exchange(o.core_, nullptr)) {}
+  Reader &operator=(Reader o) noexcept {
     std::swap(core_, o.core_);
     return *this;
   }
   ~Reader() {
-    if (core_) drop();
+    if (core_)
+      drop();
   }
 
   // co_await: the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
@@ -195,9 +220,10 @@ class Reader {
 
   // In a thread: read, blocking it.
   T operator()() const {
-    Core* c = checked("read");
-    runtime::ThreadProcess& self = detail::blocking_caller("reader()");
-    if (self.take_cancel()) throw Cancelled();
+    Core *c = checked("read");
+    runtime::ThreadProcess &self = detail::blocking_caller("reader()");
+    if (self.take_cancel())
+      throw Cancelled();
     detail::Slot<T> slot;
     self.slot = &slot;
     Status s = c->template begin<core::Side::in>(self);
@@ -205,90 +231,100 @@ class Reader {
       self.block(detail::read_op<Core>);
       s = self.status;
     }
-    if (s != Status::ok) detail::throw_end_of(c, s, "read");
+    if (s != Status::ok)
+      detail::throw_end_of(c, s, "read");
     c->last_reader = self.id;
     return slot.take();
   }
   // In a thread: for (T v : reader) …
   class Iterator {
-   public:
-    explicit Iterator(const Reader* r) : r_(r) {
-      if (r_) ++*this;
+  public:
+    explicit Iterator(const Reader *r) : r_(r) {
+      if (r_)
+        ++*this;
     }
-    T& operator*() { return *v_; }
-    Iterator& operator++() {
+    T &operator*() { return *v_; }
+    Iterator &operator++() {
       try {
         v_.emplace((*r_)());
-      } catch (const Retired&) {
+      } catch (const Retired &) {
         r_ = nullptr;
       }
       return *this;
     }
-    bool operator!=(const Iterator& o) const { return r_ != o.r_; }
+    bool operator!=(const Iterator &o) const { return r_ != o.r_; }
 
-   private:
-    const Reader* r_;
+  private:
+    const Reader *r_;
     std::optional<T> v_;
   };
   Iterator begin() const { return Iterator(this); }
   Iterator end() const { return Iterator(nullptr); }
 
   void poison(std::uint8_t strength = 1) const {
-    if (strength < 1) detail::bad_use("poison: the strength must be at least 1");
+    if (strength < 1)
+      detail::bad_use("poison: the strength must be at least 1");
     checked("poison")->poison(strength);
   }
   void retire() noexcept {
-    if (Core* c = std::exchange(core_, nullptr)) c->drop_reader(), detail::release<T, P>(c);
+    if (Core *c = std::exchange(core_, nullptr))
+      c->drop_reader(), detail::release<T, P>(c);
   }
   // Whoever held this end was killed (rule 4.5).
   void die() noexcept {
-    if (Core* c = std::exchange(core_, nullptr)) c->drop_reader(true), detail::release<T, P>(c);
+    if (Core *c = std::exchange(core_, nullptr))
+      c->drop_reader(true), detail::release<T, P>(c);
   }
   explicit operator bool() const noexcept { return core_ != nullptr; }
 
-  Core* checked(const char* what) const {
-    if (!core_) [[unlikely]] detail::bad_use(std::string(what) + " on a reader end that is closed (retired, moved away or never opened)");
+  [[gnu::always_inline]] Core *checked(const char *what) const {
+    if (!core_) [[unlikely]]
+      detail::closed_end(what, "reader");
     return core_;
   }
-  Core* core() const noexcept { return core_; }
-  explicit Reader(Core* c) noexcept : core_(c) {}  // takes over one count
+  Core *core() const noexcept { return core_; }
+  explicit Reader(Core *c) noexcept : core_(c) {} // takes over one count
 
- private:
+private:
   void drop() noexcept {
-    if (const std::uint8_t s = detail::poison_under_way()) core_->poison(s);
+    if (const std::uint8_t s = detail::poison_under_way())
+      core_->poison(s);
     retire();
   }
-  Core* core_ = nullptr;
+  Core *core_ = nullptr;
 };
 
 // A counted writer end.
 template <class T, class P = Shared>
 class Writer {
- public:
+public:
   using value_type = T;
   using policy = P;
   using Core = detail::CoreOf<T, P>;
 
   Writer() noexcept = default;
-  Writer(const Writer& o) noexcept : core_(o.core_) {
-    if (core_) core_->another_writer(), core_->references.up();
+  Writer(const Writer &o) noexcept : core_(o.core_) {
+    if (core_)
+      core_->another_writer(), core_->references.up();
   }
-  Writer(Writer&& o) noexcept : core_(std::exchange(o.core_, nullptr)) {}
-  Writer& operator=(Writer o) noexcept {
+  Writer(Writer &&o) noexcept : core_(std::exchange(o.core_, nullptr)) {}
+  Writer &operator=(Writer o) noexcept {
     std::swap(core_, o.core_);
     return *this;
   }
   ~Writer() {
-    if (core_) drop();
+    if (core_)
+      drop();
   }
 
-  // co_await: done when a reader has taken the value (or a buffer has it). An exception carries the value back: e.value<T>().
+  // co_await: done when a reader has taken the value (or a buffer has it). An exception carries the
+  // value back: e.value<T>().
   WriteOp<T, P> write(T value) const { return {checked("write"), std::move(value)}; }
 
   // In a thread: write, blocking it.
   void operator()(T value) const {
-    Core* c = checked("write");
-    runtime::ThreadProcess& self = detail::blocking_caller("writer(value)");
+    Core *c = checked("write");
+    runtime::ThreadProcess &self = detail::blocking_caller("writer(value)");
     if (self.take_cancel()) {
       Cancelled e;
       e.carry(std::move(value));
@@ -300,44 +336,51 @@ class Writer {
       self.block(detail::write_op<Core>);
       s = self.status;
     }
-    if (s != Status::ok) detail::throw_end_with(c, s, "write", std::move(value));
+    if (s != Status::ok)
+      detail::throw_end_with(c, s, "write", std::move(value));
     c->last_writer = self.id;
   }
 
   void poison(std::uint8_t strength = 1) const {
-    if (strength < 1) detail::bad_use("poison: the strength must be at least 1");
+    if (strength < 1)
+      detail::bad_use("poison: the strength must be at least 1");
     checked("poison")->poison(strength);
   }
   void retire() noexcept {
-    if (Core* c = std::exchange(core_, nullptr)) c->drop_writer(), detail::release<T, P>(c);
+    if (Core *c = std::exchange(core_, nullptr))
+      c->drop_writer(), detail::release<T, P>(c);
   }
   void die() noexcept {
-    if (Core* c = std::exchange(core_, nullptr)) c->drop_writer(true), detail::release<T, P>(c);
+    if (Core *c = std::exchange(core_, nullptr))
+      c->drop_writer(true), detail::release<T, P>(c);
   }
   explicit operator bool() const noexcept { return core_ != nullptr; }
 
-  Core* checked(const char* what) const {
-    if (!core_) [[unlikely]] detail::bad_use(std::string(what) + " on a writer end that is closed (retired, moved away or never opened)");
+  [[gnu::always_inline]] Core *checked(const char *what) const {
+    if (!core_) [[unlikely]]
+      detail::closed_end(what, "writer");
     return core_;
   }
-  Core* core() const noexcept { return core_; }
-  explicit Writer(Core* c) noexcept : core_(c) {}
+  Core *core() const noexcept { return core_; }
+  explicit Writer(Core *c) noexcept : core_(c) {}
 
- private:
+private:
   void drop() noexcept {
-    if (const std::uint8_t s = detail::poison_under_way()) core_->poison(s);
+    if (const std::uint8_t s = detail::poison_under_way())
+      core_->poison(s);
     retire();
   }
-  Core* core_ = nullptr;
+  Core *core_ = nullptr;
 };
 
 // A channel handle: makes ends, keeps none. Copies refer to the same channel.
 template <class T, class P = Shared>
 class Channel {
- public:
+public:
   using Core = detail::CoreOf<T, P>;
 
-  explicit Channel(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
+  explicit Channel(ChannelOptions o = {}, const char *file = __builtin_FILE(),
+                   std::uint32_t line = __builtin_LINE())
       : core_(new detail::PooledCore<T, P>) {
     core_->references.up();
     core_->name = o.name ? detail::intern(o.name) : file;
@@ -347,16 +390,16 @@ class Channel {
       try {
         core_->set_ring(new detail::HeapRing<T>(o.capacity > 0 ? o.capacity : 8, o.overflow));
       } catch (...) {
-        delete static_cast<detail::PooledCore<T, P>*>(core_);
+        delete static_cast<detail::PooledCore<T, P> *>(core_);
         throw;
       }
     } else if (o.overflow != Overflow::block) {
-      delete static_cast<detail::PooledCore<T, P>*>(core_);
+      delete static_cast<detail::PooledCore<T, P> *>(core_);
       detail::bad_use("a channel that drops values needs a capacity of at least 1");
     }
   }
-  Channel(const Channel& o) noexcept : core_(o.core_) { core_->references.up(); }
-  Channel& operator=(const Channel& o) noexcept {
+  Channel(const Channel &o) noexcept : core_(o.core_) { core_->references.up(); }
+  Channel &operator=(const Channel &o) noexcept {
     Channel c(o);
     std::swap(core_, c.core_);
     return *this;
@@ -365,12 +408,22 @@ class Channel {
 
   // A new end. Throws how the channel has ended, if it has (rule 2.5).
   Reader<T, P> reader() const {
-    if (!core_->first_reader()) detail::throw_end_of(core_, core_->template how_ended<core::Side::out>() == Status::poisoned ? Status::poisoned : Status::retired, "making a reader end");
+    if (!core_->first_reader())
+      detail::throw_end_of(core_,
+                           core_->template how_ended<core::Side::out>() == Status::poisoned
+                               ? Status::poisoned
+                               : Status::retired,
+                           "making a reader end");
     core_->references.up();
     return Reader<T, P>(core_);
   }
   Writer<T, P> writer() const {
-    if (!core_->first_writer()) detail::throw_end_of(core_, core_->template how_ended<core::Side::in>() == Status::poisoned ? Status::poisoned : Status::retired, "making a writer end");
+    if (!core_->first_writer())
+      detail::throw_end_of(core_,
+                           core_->template how_ended<core::Side::in>() == Status::poisoned
+                               ? Status::poisoned
+                               : Status::retired,
+                           "making a writer end");
     core_->references.up();
     return Writer<T, P>(core_);
   }
@@ -378,17 +431,18 @@ class Channel {
   Writer<T, P> operator-() const { return writer(); }
 
   void poison(std::uint8_t strength = 1) const {
-    if (strength < 1) detail::bad_use("poison: the strength must be at least 1");
+    if (strength < 1)
+      detail::bad_use("poison: the strength must be at least 1");
     core_->poison(strength);
   }
   std::string name() const { return runtime::name_of(*core_); }
   // Statistics: values passed so far; values dropped by the buffer (rules 1.4, 3.3, 4.2).
   std::uint64_t transfers() const noexcept { return core_->transfers(); }
   std::uint64_t dropped() const noexcept { return core_->ring ? core_->ring->dropped : 0; }
-  Core* core() const noexcept { return core_; }
+  Core *core() const noexcept { return core_; }
 
- private:
-  Core* core_;
+private:
+  Core *core_;
 };
 
-}  // namespace weft
+} // namespace weft

@@ -1,8 +1,9 @@
 // Composition (rule 7): par, seq, spawn, groups, and run, which starts the outermost network.
 //
-//   weft::run(weft::par(producer(c.writer()), consumer(c.reader())));       or shorter   weft::run(producer(…), consumer(…));
-//   co_await weft::par(a(), b());      auto [x, y] = co_await weft::par(f(), g());      co_await weft::seq(a(), b());
-//   weft::thread([r = c.reader()] { for (int v : r) … })                    a process on an OS thread, anywhere a process may stand
+//   weft::run(weft::par(producer(c.writer()), consumer(c.reader())));       or shorter
+//   weft::run(producer(…), consumer(…)); co_await weft::par(a(), b());      auto [x, y] = co_await
+//   weft::par(f(), g());      co_await weft::seq(a(), b()); weft::thread([r = c.reader()] { for
+//   (int v : r) … })                    a process on an OS thread, anywhere a process may stand
 #pragma once
 #include <functional>
 #include <thread>
@@ -17,15 +18,16 @@ using Clock = runtime::Clock;
 
 namespace detail {
 
-// --- a thread as a process ------------------------------------------------------------------------------------------------------------
+// --- a thread as a process
+// ------------------------------------------------------------------------------------------------------------
 
 template <class F, class R>
 class ThreadRunner final : public runtime::ThreadProcess {
- public:
-  ThreadRunner(runtime::Run& r, F&& f) : ThreadProcess(&r), f_(std::move(f)) {}
+public:
+  ThreadRunner(runtime::Run &r, F &&f) : ThreadProcess(&r), f_(std::move(f)) {}
 
   // Owns itself from here on.
-  void launch(std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>>* result) {
+  void launch(std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>> *result) {
     run->activated();
     try {
       run->keep(std::thread([this, result] { body(result); }));
@@ -35,11 +37,11 @@ class ThreadRunner final : public runtime::ThreadProcess {
     }
   }
 
- private:
+private:
   template <class Slot>
-  void body(Slot* result) noexcept {
-    runtime::Run& r = *run;
-    runtime::Group& g = *group;
+  void body(Slot *result) noexcept {
+    runtime::Run &r = *run;
+    runtime::Group &g = *group;
     const std::uint32_t my_id = id;
     std::exception_ptr failure;
     {
@@ -51,13 +53,13 @@ class ThreadRunner final : public runtime::ThreadProcess {
             (*f)();
           else if (result)
             result->emplace((*f)());
-        } catch (const Poisoned& e) {
+        } catch (const Poisoned &e) {
           context.dying = e.strength;
           f.reset();
           context.dying = 0;
         }
-      } catch (const Retired&) {
-      } catch (const Cancelled&) {
+      } catch (const Retired &) {
+      } catch (const Cancelled &) {
       } catch (...) {
         failure = std::current_exception();
       }
@@ -72,22 +74,23 @@ class ThreadRunner final : public runtime::ThreadProcess {
 
 template <class F>
 class ThreadTask {
- public:
-  using result_type = std::remove_cvref_t<std::invoke_result_t<F&>>;
+public:
+  using result_type = std::remove_cvref_t<std::invoke_result_t<F &>>;
   static constexpr bool on_thread = true;
 
-  ThreadTask(F f, const char* function, const char* file, std::uint32_t line)
+  ThreadTask(F f, const char *function, const char *file, std::uint32_t line)
       : f_(std::move(f)), function_(function), file_(file), line_(line) {}
 
-  ThreadTask&& named(const char* name) && {
+  ThreadTask &&named(const char *name) && {
     function_ = name;
     return std::move(*this);
   }
 
   template <class Slot>
-  void start(runtime::Group& g, Slot* result) {
-    if (!f_) bad_use("a process that was started already cannot be started");
-    auto* t = new ThreadRunner<F, result_type>(g.run, std::move(*f_));
+  void start(runtime::Group &g, Slot *result) {
+    if (!f_)
+      bad_use("a process that was started already cannot be started");
+    auto *t = new ThreadRunner<F, result_type>(g.run, std::move(*f_));
     f_.reset();
     t->function = function_;
     t->file = file_;
@@ -96,10 +99,10 @@ class ThreadTask {
     t->launch(result);
   }
 
- private:
+private:
   std::optional<F> f_;
-  const char* function_;
-  const char* file_;
+  const char *function_;
+  const char *file_;
   std::uint32_t line_;
 };
 
@@ -107,45 +110,54 @@ template <class R>
 using Room = std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>>;
 
 [[noreturn]] inline void raise_all(std::vector<std::exception_ptr> failures) {
-  if (failures.size() == 1) std::rethrow_exception(failures[0]);
+  if (failures.size() == 1)
+    std::rethrow_exception(failures[0]);
   throw Failures(std::move(failures));
 }
 
-// --- waiting for a group ----------------------------------------------------------------------------------------------------------------
+// --- waiting for a group
+// ----------------------------------------------------------------------------------------------------------------
 
 // A cancelled wait cancels the children and goes on waiting: nothing outlives its group (rule 7.6).
-inline bool withdraw_wait(runtime::ProcessBase& p) noexcept {
-  static_cast<runtime::Group*>(p.place)->cancel();
+inline bool withdraw_wait(runtime::ProcessBase &p) noexcept {
+  static_cast<runtime::Group *>(p.place)->cancel();
   return false;
 }
 inline constexpr runtime::OpKind wait_op{"wait for", &withdraw_wait, nullptr};
 
-inline void after_wait(runtime::ProcessBase& p, runtime::Group& g) {
+inline void after_wait(runtime::ProcessBase &p, runtime::Group &g) {
   std::vector<std::exception_ptr> failures = g.take_failures();
-  if (!failures.empty()) raise_all(std::move(failures));
-  if (p.take_cancel()) throw Cancelled();
+  if (!failures.empty())
+    raise_all(std::move(failures));
+  if (p.take_cancel())
+    throw Cancelled();
 }
 
-}  // namespace detail
+} // namespace detail
 
 // Run f (with no arguments; bind them) as a process on its own OS thread.
 template <class F>
-auto thread(F f, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
+auto thread(F f, const char *file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
   return detail::ThreadTask<F>(std::move(f), "thread", file, line);
 }
 
 template <class P>
-concept Startable = requires { typename std::remove_cvref_t<P>::result_type; std::remove_cvref_t<P>::on_thread; };
+concept Startable = requires {
+  typename std::remove_cvref_t<P>::result_type;
+  std::remove_cvref_t<P>::on_thread;
+};
 
 namespace detail {
 
 // Wait in a coroutine until the group is done.
 struct GroupAwaiter {
-  runtime::ProcessBase* p;
-  runtime::Group* g;
+  runtime::ProcessBase *p;
+  runtime::Group *g;
   bool await_ready() const noexcept {
-    if (p->cancel.load(std::memory_order_relaxed)) g->cancel();
-    if (g->begin_wait(*p) == Status::ok) return true;
+    if (p->cancel.load(std::memory_order_relaxed))
+      g->cancel();
+    if (g->begin_wait(*p) == Status::ok)
+      return true;
     p->place = g;
     p->op = &wait_op;
     return false;
@@ -157,33 +169,40 @@ struct GroupAwaiter {
   }
 };
 
-// The result of a parallel: nothing if no process has any, a tuple otherwise (void becomes std::monostate).
+// The result of a parallel: nothing if no process has any, a tuple otherwise (void becomes
+// std::monostate).
 template <class... Rs>
-using ParResult = std::conditional_t<(std::is_void_v<Rs> && ...), void, std::tuple<std::conditional_t<std::is_void_v<Rs>, std::monostate, Rs>...>>;
+using ParResult =
+    std::conditional_t<(std::is_void_v<Rs> && ...), void,
+                       std::tuple<std::conditional_t<std::is_void_v<Rs>, std::monostate, Rs>...>>;
 
 template <class... Ps>
 class Par {
- public:
+public:
   using Result = ParResult<typename Ps::result_type...>;
-  explicit Par(Ps&&... ps) : ps_(std::move(ps)...) {}
+  explicit Par(Ps &&...ps) : ps_(std::move(ps)...) {}
 
-  void start(runtime::Group& g) {
-    [&]<std::size_t... I>(std::index_sequence<I...>) { (std::get<I>(ps_).start(g, &std::get<I>(rooms_)), ...); }
+  void start(runtime::Group &g) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (std::get<I>(ps_).start(g, &std::get<I>(rooms_)), ...);
+    }
     (std::index_sequence_for<Ps...>{});
   }
   Result result() {
     if constexpr (!std::is_void_v<Result>)
-      return std::apply([](auto&... r) { return Result{value(r)...}; }, rooms_);
+      return std::apply([](auto &...r) { return Result{value(r)...}; }, rooms_);
   }
 
   struct Awaiter : GroupAwaiter {
-    Par& par;
+    Par &par;
     runtime::Group group;
-    Awaiter(Par& q, runtime::ProcessBase* me) : GroupAwaiter{me, nullptr}, par(q), group(me->group->run, me->group->executor, me) {
+    Awaiter(Par &q, runtime::ProcessBase *me)
+        : GroupAwaiter{me, nullptr}, par(q), group(me->group->run, me->group->executor, me) {
       this->g = &group;
     }
     bool await_ready() {
-      if (this->p->take_cancel()) throw Cancelled();
+      if (this->p->take_cancel())
+        throw Cancelled();
       par.start(group);
       return GroupAwaiter::await_ready();
     }
@@ -192,14 +211,16 @@ class Par {
       return par.result();
     }
   };
-  Awaiter bind(runtime::ProcessBase* p) & { return Awaiter(*this, p); }
-  Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(*this, p); }
+  Awaiter bind(runtime::ProcessBase *p) & { return Awaiter(*this, p); }
+  Awaiter bind(runtime::ProcessBase *p) && { return Awaiter(*this, p); }
 
- private:
-  // A process that ended quietly (retired, poisoned, cancelled) has no result: a value-initialised one stands for it.
+private:
+  // A process that ended quietly (retired, poisoned, cancelled) has no result: a value-initialised
+  // one stands for it.
   template <class V>
-  static V value(std::optional<V>& r) {
-    if (r) return std::move(*r);
+  static V value(std::optional<V> &r) {
+    if (r)
+      return std::move(*r);
     if constexpr (std::is_default_constructible_v<V>)
       return V();
     else
@@ -211,24 +232,31 @@ class Par {
 
 template <class P>
 class ParVector {
- public:
+public:
   using R = typename P::result_type;
-  using Result = std::conditional_t<std::is_void_v<R>, void, std::vector<std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>>>>;
-  explicit ParVector(std::vector<P>&& ps) : ps_(std::move(ps)), rooms_(std::is_void_v<R> ? 0 : ps_.size()) {}
-  void start(runtime::Group& g) {
-    for (std::size_t i = 0; i < ps_.size(); ++i) ps_[i].start(g, std::is_void_v<R> ? nullptr : &rooms_[i]);
+  using Result = std::conditional_t<
+      std::is_void_v<R>, void,
+      std::vector<std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>>>>;
+  explicit ParVector(std::vector<P> &&ps)
+      : ps_(std::move(ps)), rooms_(std::is_void_v<R> ? 0 : ps_.size()) {}
+  void start(runtime::Group &g) {
+    for (std::size_t i = 0; i < ps_.size(); ++i)
+      ps_[i].start(g, std::is_void_v<R> ? nullptr : &rooms_[i]);
   }
   Result result() {
-    if constexpr (!std::is_void_v<Result>) return std::move(rooms_);
+    if constexpr (!std::is_void_v<Result>)
+      return std::move(rooms_);
   }
   struct Awaiter : GroupAwaiter {
-    ParVector& par;
+    ParVector &par;
     runtime::Group group;
-    Awaiter(ParVector& q, runtime::ProcessBase* me) : GroupAwaiter{me, nullptr}, par(q), group(me->group->run, me->group->executor, me) {
+    Awaiter(ParVector &q, runtime::ProcessBase *me)
+        : GroupAwaiter{me, nullptr}, par(q), group(me->group->run, me->group->executor, me) {
       this->g = &group;
     }
     bool await_ready() {
-      if (this->p->take_cancel()) throw Cancelled();
+      if (this->p->take_cancel())
+        throw Cancelled();
       par.start(group);
       return GroupAwaiter::await_ready();
     }
@@ -237,15 +265,15 @@ class ParVector {
       return par.result();
     }
   };
-  Awaiter bind(runtime::ProcessBase* p) & { return Awaiter(*this, p); }
-  Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(*this, p); }
+  Awaiter bind(runtime::ProcessBase *p) & { return Awaiter(*this, p); }
+  Awaiter bind(runtime::ProcessBase *p) && { return Awaiter(*this, p); }
 
- private:
+private:
   std::vector<P> ps_;
   std::vector<Room<R>> rooms_;
 };
 
-}  // namespace detail
+} // namespace detail
 
 // In parallel; with co_await, or given to run.
 template <Startable... Ps>
@@ -259,43 +287,49 @@ template <Startable P>
 
 // One after another.
 template <Startable... Ps>
-ProcessOf<std::tuple<std::conditional_t<std::is_void_v<typename Ps::result_type>, std::monostate, typename Ps::result_type>...>> seq_results(Ps... ps) {
-  co_return std::tuple<std::conditional_t<std::is_void_v<typename Ps::result_type>, std::monostate, typename Ps::result_type>...>{
+ProcessOf<std::tuple<std::conditional_t<std::is_void_v<typename Ps::result_type>, std::monostate,
+                                        typename Ps::result_type>...>>
+seq_results(Ps... ps) {
+  co_return std::tuple<std::conditional_t<std::is_void_v<typename Ps::result_type>, std::monostate,
+                                          typename Ps::result_type>...>{
       std::get<0>(co_await detail::Par<Ps>(std::move(ps)))...};
 }
 template <Startable... Ps>
-  requires(std::is_void_v<typename Ps::result_type> && ...)
-Process seq(Ps... ps) {
+requires(std::is_void_v<typename Ps::result_type> &&...) Process seq(Ps... ps) {
   (co_await detail::Par<Ps>(std::move(ps)), ...);
 }
 
 // A group whose processes are started as its owner goes on: g.start(p) …, then co_await g.wait().
 class Group {
- public:
-  explicit Group(runtime::ProcessBase& owner) : group_(owner.group->run, owner.group->executor, &owner) {}
+public:
+  explicit Group(runtime::ProcessBase &owner)
+      : group_(owner.group->run, owner.group->executor, &owner) {}
   Group() : Group(current()) {}
-  Group(const Group&) = delete;
-  Group& operator=(const Group&) = delete;
+  Group(const Group &) = delete;
+  Group &operator=(const Group &) = delete;
   ~Group() {
-    if (!group_.done()) prim::fatal("a weft::Group was destroyed while processes in it run: co_await its wait() first");
+    if (!group_.done())
+      prim::fatal(
+          "a weft::Group was destroyed while processes in it run: co_await its wait() first");
   }
 
   template <Startable P>
   void start(P p) {
     using R = typename P::result_type;
-    p.start(group_, static_cast<detail::Room<R>*>(nullptr));
+    p.start(group_, static_cast<detail::Room<R> *>(nullptr));
   }
   void cancel() noexcept { group_.cancel(); }
   struct Wait {
-    runtime::Group* g;
-    detail::GroupAwaiter bind(runtime::ProcessBase* p) const noexcept { return {p, g}; }
+    runtime::Group *g;
+    detail::GroupAwaiter bind(runtime::ProcessBase *p) const noexcept { return {p, g}; }
   };
   [[nodiscard]] Wait wait() noexcept { return {&group_}; }
 
- private:
-  static runtime::ProcessBase& current() {
-    runtime::ProcessBase* p = runtime::this_process();
-    if (!p || !p->group) detail::bad_use("weft::Group is for use inside a process");
+private:
+  static runtime::ProcessBase &current() {
+    runtime::ProcessBase *p = runtime::this_process();
+    if (!p || !p->group)
+      detail::bad_use("weft::Group is for use inside a process");
     return *p;
   }
   runtime::Group group_;
@@ -303,12 +337,12 @@ class Group {
 
 namespace detail {
 template <class R>
-auto PromiseBase::await_transform(BasicProcess<R>&& child, std::uint32_t at) {
+auto PromiseBase::await_transform(BasicProcess<R> &&child, std::uint32_t at) {
   line = at;
   struct One : Par<BasicProcess<R>>::Awaiter {
     using Base = typename Par<BasicProcess<R>>::Awaiter;
     Par<BasicProcess<R>> owned;
-    One(BasicProcess<R>&& c, runtime::ProcessBase* p) : Base(owned, p), owned(std::move(c)) {}
+    One(BasicProcess<R> &&c, runtime::ProcessBase *p) : Base(owned, p), owned(std::move(c)) {}
     R await_resume() {
       if constexpr (std::is_void_v<R>)
         Base::await_resume();
@@ -321,56 +355,65 @@ auto PromiseBase::await_transform(BasicProcess<R>&& child, std::uint32_t at) {
 
 // Ends the scheduler's loop when a group is done.
 struct Stop : core::Waiter {
-  runtime::Scheduler* s;
-  explicit Stop(runtime::Scheduler& to) noexcept : s(&to) { ops = &kOps; }
+  runtime::Scheduler *s;
+  explicit Stop(runtime::Scheduler &to) noexcept : s(&to) { ops = &kOps; }
 
- private:
-  static Stop* self(core::Waker* w) noexcept { return static_cast<Stop*>(w); }
-  static void wake(core::Waker* w) noexcept { self(w)->s->post(w); }
-  static void run(core::Waker* w) { self(w)->s->stop(); }
+private:
+  static Stop *self(core::Waker *w) noexcept { return static_cast<Stop *>(w); }
+  static void wake(core::Waker *w) noexcept { self(w)->s->post(w); }
+  static void run(core::Waker *w) { self(w)->s->stop(); }
   static const core::WakerOps kOps;
 };
 inline constexpr core::WakerOps Stop::kOps{&Stop::wake, &Stop::run, nullptr, 0};
 
 struct Spawned {
-  runtime::Group* group = nullptr;
+  runtime::Group *group = nullptr;
 };
 inline constinit thread_local Spawned spawned;
 
 // Run a started-by-`start` group to its end on this thread: as a scheduler for its coroutines.
 template <class Start>
-void execute(runtime::Run& run, runtime::ThreadProcess& self, const char* name, Start&& start) {
+void execute(runtime::Run &run, runtime::ThreadProcess &self, const char *name, Start &&start) {
   runtime::Scheduler scheduler(run, &self);
   runtime::Group group(run, &scheduler, &self);
   runtime::Group spawn_group(run, &scheduler, &self);
   group.name = name;
   spawn_group.also = &group;
-  runtime::Group* const outer = std::exchange(spawned.group, &spawn_group);
-  runtime::Executor* const outer_host = self.hosting.exchange(&scheduler, std::memory_order_acq_rel);
+  runtime::Group *const outer = std::exchange(spawned.group, &spawn_group);
+  runtime::Executor *const outer_host =
+      self.hosting.exchange(&scheduler, std::memory_order_acq_rel);
   start(group);
   Stop stop(scheduler);
   self.place = &group;
   self.op = &wait_op;
   while (!group.done() || !spawn_group.done()) {
-    runtime::Group& g = group.done() ? spawn_group : group;
-    if (g.begin_wait(stop) == Status::pending) scheduler.loop();
+    runtime::Group &g = group.done() ? spawn_group : group;
+    if (g.begin_wait(stop) == Status::pending)
+      scheduler.loop();
   }
   self.op = nullptr;
   self.hosting.store(outer_host, std::memory_order_release);
   spawned.group = outer;
   std::vector<std::exception_ptr> failures = group.take_failures();
-  for (auto& f : spawn_group.take_failures()) failures.push_back(std::move(f));
-  if (run.deadlocked() && !outer_host && !outer) throw Deadlock(run.deadlock_report(), run.knot());
-  if (!failures.empty()) raise_all(std::move(failures));
-  if (self.take_cancel()) throw Cancelled();
+  for (auto &f : spawn_group.take_failures())
+    failures.push_back(std::move(f));
+  if (run.deadlocked() && !outer_host && !outer)
+    throw Deadlock(run.deadlock_report(), run.knot());
+  if (!failures.empty())
+    raise_all(std::move(failures));
+  if (self.take_cancel())
+    throw Cancelled();
 }
 
-// From main, or any thread that is no process: the outermost run. In a thread process: a network inside the same run.
+// From main, or any thread that is no process: the outermost run. In a thread process: a network
+// inside the same run.
 template <class Start>
-void execute(Clock clock, Start&& start) {
-  if (runtime::Scheduler::current() && runtime::this_context && runtime::this_context != &runtime::ThreadProcess::self().context)
-    bad_use("weft::run inside a coroutine process would block its scheduler: use co_await weft::par(…)");
-  if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run) {
+void execute(Clock clock, Start &&start) {
+  if (runtime::Scheduler::current() && runtime::this_context &&
+      runtime::this_context != &runtime::ThreadProcess::self().context)
+    bad_use("weft::run inside a coroutine process would block its scheduler: use co_await "
+            "weft::par(…)");
+  if (runtime::ThreadProcess *t = runtime::ThreadProcess::current_or_null(); t && t->run) {
     execute(*t->run, *t, nullptr, start);
     return;
   }
@@ -380,27 +423,28 @@ void execute(Clock clock, Start&& start) {
   run.activated();
   const runtime::ThreadProcess::Scope scope(self);
   struct Join {
-    runtime::Run& r;
+    runtime::Run &r;
     ~Join() { r.join_threads(); }
   } join{run};
   execute(run, self, nullptr, start);
 }
 
-}  // namespace detail
+} // namespace detail
 
 struct RunOptions {
   Clock clock = Clock::steady;
 };
 
-// Run a network to its end. Throws what failed in it (Failures if several did), Deadlock if it cannot go on.
+// Run a network to its end. Throws what failed in it (Failures if several did), Deadlock if it
+// cannot go on.
 template <class... Ps>
 auto run(RunOptions o, detail::Par<Ps...> p) {
-  detail::execute(o.clock, [&](runtime::Group& g) { p.start(g); });
+  detail::execute(o.clock, [&](runtime::Group &g) { p.start(g); });
   return p.result();
 }
 template <class P>
 auto run(RunOptions o, detail::ParVector<P> p) {
-  detail::execute(o.clock, [&](runtime::Group& g) { p.start(g); });
+  detail::execute(o.clock, [&](runtime::Group &g) { p.start(g); });
   return p.result();
 }
 template <class... Ps>
@@ -412,10 +456,7 @@ auto run(detail::ParVector<P> p) {
   return run(RunOptions{}, std::move(p));
 }
 template <Startable... Ps>
-  requires(sizeof...(Ps) > 1)
-auto run(Ps... ps) {
-  return run(RunOptions{}, par(std::move(ps)...));
-}
+requires(sizeof...(Ps) > 1) auto run(Ps... ps) { return run(RunOptions{}, par(std::move(ps)...)); }
 template <Startable P>
 auto run(RunOptions o, P p) {
   if constexpr (std::is_void_v<typename P::result_type>)
@@ -431,23 +472,27 @@ auto run(P p) {
 // Start a process that may outlive its group; it belongs to the run (rule 7.4).
 template <Startable P>
 void spawn(P p) {
-  if (!detail::spawned.group) detail::bad_use("weft::spawn outside any run: there is nobody to wait for the process");
-  p.start(*detail::spawned.group, static_cast<detail::Room<typename P::result_type>*>(nullptr));
+  if (!detail::spawned.group)
+    detail::bad_use("weft::spawn outside any run: there is nobody to wait for the process");
+  p.start(*detail::spawned.group, static_cast<detail::Room<typename P::result_type> *>(nullptr));
 }
 
 // Let every other runnable process of this scheduler run (rule 7.7).
 struct YieldOp {
   struct Awaiter {
-    runtime::ProcessBase* p;
+    runtime::ProcessBase *p;
     bool await_ready() const {
-      if (p->take_cancel()) throw Cancelled();
+      if (p->take_cancel())
+        throw Cancelled();
       return !runtime::Scheduler::current()->anything_ready();
     }
-    void await_suspend(std::coroutine_handle<>) const noexcept { runtime::Scheduler::current()->push(p); }
+    void await_suspend(std::coroutine_handle<>) const noexcept {
+      runtime::Scheduler::current()->push(p);
+    }
     void await_resume() const noexcept {}
   };
-  Awaiter bind(runtime::ProcessBase* p) const noexcept { return {p}; }
+  Awaiter bind(runtime::ProcessBase *p) const noexcept { return {p}; }
 };
 [[nodiscard]] inline YieldOp yield() noexcept { return {}; }
 
-}  // namespace weft
+} // namespace weft

@@ -1,11 +1,12 @@
-// Coroutine processes: a process is a function that returns weft::Process (or weft::ProcessOf<R>) and co_awaits its operations.
+// Coroutine processes: a process is a function that returns weft::Process (or weft::ProcessOf<R>)
+// and co_awaits its operations.
 //
 //   weft::Process successor(weft::Reader<int> in, weft::Writer<int> out) {
 //     while (auto v = co_await in.next()) co_await out.write(*v + 1);
 //   }
 //
-// The promise is the process: waiter, name, place in its group. One node per process serves all its plain operations, so that an awaiter
-// is a pointer and a value.
+// The promise is the process: waiter, name, place in its group. One node per process serves all its
+// plain operations, so that an awaiter is a pointer and a value.
 #pragma once
 #include <coroutine>
 #include <iterator>
@@ -30,35 +31,39 @@ struct IsWriter<Writer<T, P>> : std::true_type {};
 
 // The ends among a process's arguments, for the records of who holds what.
 template <class A>
-void note_holder(const A& a, std::uint32_t id) {
+void note_holder(const A &a, std::uint32_t id) {
   if constexpr (IsReader<A>::value) {
-    if (a.core()) a.core()->last_reader = id;
+    if (a.core())
+      a.core()->last_reader = id;
   } else if constexpr (IsWriter<A>::value) {
-    if (a.core()) a.core()->last_writer = id;
+    if (a.core())
+      a.core()->last_writer = id;
   } else if constexpr (std::ranges::range<const A>) {
     using E = std::remove_cvref_t<std::ranges::range_reference_t<const A>>;
     if constexpr (IsReader<E>::value || IsWriter<E>::value)
-      for (const auto& e : a) note_holder(e, id);
+      for (const auto &e : a)
+        note_holder(e, id);
   }
 }
 
 template <class Core>
-Core* channel_of(const runtime::ProcessBase* p) noexcept {
-  return static_cast<Core*>(static_cast<core::Place*>(p->place));
+Core *channel_of(const runtime::ProcessBase *p) noexcept {
+  return static_cast<Core *>(static_cast<core::Place *>(p->place));
 }
 
 template <class T, class P>
 struct ReadAwaiter {
   using Core = CoreOf<T, P>;
-  runtime::ProcessBase* p;  // p->place: the channel
+  runtime::ProcessBase *p; // p->place: the channel
   Slot<T> slot;
 
   bool await_ready();
   void await_suspend(std::coroutine_handle<>) const noexcept {}
-  T await_resume() {
+  [[gnu::always_inline]] T await_resume() {
     p->op = nullptr;
-    Core* c = channel_of<Core>(p);
-    if (p->status != Status::ok) [[unlikely]] throw_end_of(c, p->status, "read");
+    Core *c = channel_of<Core>(p);
+    if (p->status != Status::ok) [[unlikely]]
+      throw_end_of(c, p->status, "read");
     c->last_reader = p->id;
     return slot.take();
   }
@@ -78,31 +83,34 @@ struct NextAwaiter : ReadAwaiter<T, P> {
 template <class T, class P>
 struct WriteAwaiter {
   using Core = CoreOf<T, P>;
-  runtime::ProcessBase* p;  // p->place: the channel
+  runtime::ProcessBase *p; // p->place: the channel
   T value;
 
   bool await_ready();
   void await_suspend(std::coroutine_handle<>) const noexcept {}
-  void await_resume() {
+  [[gnu::always_inline]] void await_resume() {
     p->op = nullptr;
-    Core* c = channel_of<Core>(p);
-    if (p->status != Status::ok) [[unlikely]] throw_end_with(c, p->status, "write", std::move(value));
+    Core *c = channel_of<Core>(p);
+    if (p->status != Status::ok) [[unlikely]]
+      throw_end_with(c, p->status, "write", std::move(value));
     c->last_writer = p->id;
   }
 };
 
 // The start of any operation of a coroutine. False: cancelled (rule 6.1); status says so.
-inline bool may_begin(runtime::ProcessBase* p) noexcept {
-  if (p->cancel.load(std::memory_order_relaxed) == 0) [[likely]] return true;
+inline bool may_begin(runtime::ProcessBase *p) noexcept {
+  if (p->cancel.load(std::memory_order_relaxed) == 0) [[likely]]
+    return true;
   p->status = Status::cancelled;
   return false;
 }
 
 template <class T, class P>
-bool ReadAwaiter<T, P>::await_ready() {
-  if (!may_begin(p)) [[unlikely]] return true;
+[[gnu::always_inline]] inline bool ReadAwaiter<T, P>::await_ready() {
+  if (!may_begin(p)) [[unlikely]]
+    return true;
   p->slot = &slot;
-  Core* c = channel_of<Core>(p);
+  Core *c = channel_of<Core>(p);
   const Status s = c->template begin<core::Side::in>(*p);
   if (s == Status::pending) {
     p->op = &read_op<Core>;
@@ -112,10 +120,11 @@ bool ReadAwaiter<T, P>::await_ready() {
   return true;
 }
 template <class T, class P>
-bool WriteAwaiter<T, P>::await_ready() {
-  if (!may_begin(p)) [[unlikely]] return true;
+[[gnu::always_inline]] inline bool WriteAwaiter<T, P>::await_ready() {
+  if (!may_begin(p)) [[unlikely]]
+    return true;
   p->slot = &value;
-  Core* c = channel_of<Core>(p);
+  Core *c = channel_of<Core>(p);
   const Status s = c->template begin<core::Side::out>(*p);
   if (s == Status::pending) {
     p->op = &write_op<Core>;
@@ -125,28 +134,31 @@ bool WriteAwaiter<T, P>::await_ready() {
   return true;
 }
 
-}  // namespace detail
+} // namespace detail
 
 // What an awaitable of the library is: it is told which process awaits it.
 //   bind(process) returns the awaiter.
 template <class A>
-concept Operation = requires(A a, runtime::ProcessBase* p) { std::move(a).bind(p); };
+concept Operation = requires(A a, runtime::ProcessBase *p) {
+  std::move(a).bind(p);
+};
 
 template <class R>
-class [[nodiscard("a process does nothing until it is started: give it to run, par, seq, spawn or co_await it")]] BasicProcess;
+class [[nodiscard("a process does nothing until it is started: give it to run, par, seq, spawn or "
+                  "co_await it")]] BasicProcess;
 
 namespace detail {
 
 class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
- public:
+public:
   template <class... A>
-  explicit PromiseBase(const A&... args) {
+  explicit PromiseBase(const A &...args) {
     ops = &kOps;
     (note(args), ...);
   }
 
   std::suspend_always initial_suspend() const noexcept { return {}; }
-  void ended_well() noexcept { ::new (static_cast<void*>(&slot)) std::exception_ptr; }
+  void ended_well() noexcept { ::new (static_cast<void *>(&slot)) std::exception_ptr; }
   static const runtime::ProcessOps kOps;
 
   // Let go of the ends (the frame), then tell the group (rule 7.7).
@@ -154,12 +166,12 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
     bool await_ready() const noexcept { return false; }
     template <class Promise>
     void await_suspend(std::coroutine_handle<Promise> h) const noexcept {
-      PromiseBase& p = h.promise();
-      runtime::Group* g = p.group;
+      PromiseBase &p = h.promise();
+      runtime::Group *g = p.group;
       std::exception_ptr failure = std::move(p.failure());
       p.failure().~exception_ptr();
       const std::uint32_t id = p.id;
-      runtime::Context& c = *runtime::this_context;
+      runtime::Context &c = *runtime::this_context;
       c.dying = p.dying;
       g->unlink(p);
       h.destroy();
@@ -173,12 +185,12 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
 
   // How it ended (rules 3.5, 4.3, 4.6, 6.5).
   void unhandled_exception() noexcept {
-    std::exception_ptr& failed = *::new (static_cast<void*>(&slot)) std::exception_ptr;
+    std::exception_ptr &failed = *::new (static_cast<void *>(&slot)) std::exception_ptr;
     try {
       throw;
-    } catch (const Retired&) {
-    } catch (const Cancelled&) {
-    } catch (const Poisoned& e) {
+    } catch (const Retired &) {
+    } catch (const Cancelled &) {
+    } catch (const Poisoned &e) {
       dying = e.strength;
     } catch (...) {
       failed = std::current_exception();
@@ -196,62 +208,74 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
     return {{this, {}}};
   }
   template <class T, class P>
-  WriteAwaiter<T, P> await_transform(WriteOp<T, P> o, std::uint32_t at = __builtin_LINE()) noexcept {
+  WriteAwaiter<T, P> await_transform(WriteOp<T, P> o,
+                                     std::uint32_t at = __builtin_LINE()) noexcept {
     begin_at(o.core, at);
     return {this, std::move(o.value)};
   }
   template <Operation A>
-  auto await_transform(A&& a, std::uint32_t at = __builtin_LINE()) {
+  auto await_transform(A &&a, std::uint32_t at = __builtin_LINE()) {
     line = at;
     return std::forward<A>(a).bind(this);
   }
   template <class R>
-  auto await_transform(BasicProcess<R>&& p, std::uint32_t at = __builtin_LINE());
+  auto await_transform(BasicProcess<R> &&p, std::uint32_t at = __builtin_LINE());
 
-  // Every promise has this alignment and begins with this base (asserted where they are made), so the frame is found from here.
-  std::coroutine_handle<PromiseBase> handle() noexcept { return std::coroutine_handle<PromiseBase>::from_promise(*this); }
+  // Every promise has this alignment and begins with this base (asserted where they are made), so
+  // the frame is found from here.
+  std::coroutine_handle<PromiseBase> handle() noexcept {
+    return std::coroutine_handle<PromiseBase>::from_promise(*this);
+  }
 
- private:
+private:
   template <class A>
-  void note(const A& a) {
+  void note(const A &a) {
     if constexpr (IsReader<A>::value || IsWriter<A>::value || std::ranges::range<const A>) {
-      if (id == 0) id = runtime::next_process_id();
+      if (id == 0)
+        id = runtime::next_process_id();
       note_holder(a, id);
     }
   }
-  static PromiseBase* self(core::Waker* w) noexcept {
-    return static_cast<PromiseBase*>(static_cast<runtime::ProcessBase*>(w));
+  static PromiseBase *self(core::Waker *w) noexcept {
+    return static_cast<PromiseBase *>(static_cast<runtime::ProcessBase *>(w));
   }
-  static void wake(core::Waker* w) noexcept {
-    runtime::Executor* e = self(w)->group->executor;
-    static_cast<runtime::Scheduler*>(e)->post(w);
+  static void wake(core::Waker *w) noexcept {
+    runtime::Executor *e = self(w)->group->executor;
+    static_cast<runtime::Scheduler *>(e)->post(w);
   }
-  static void run(core::Waker* w) {
-    PromiseBase* p = self(w);
+  static void run(core::Waker *w) {
+    PromiseBase *p = self(w);
     runtime::this_context->running = p;
     p->handle().resume();
   }
-  static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept { return p.group->executor; }
+  static runtime::Executor *executor_of(runtime::ProcessBase &p) noexcept {
+    return p.group->executor;
+  }
 
-  // After the last operation the node's slot is free: the failure waits there (null: none) until the frame is gone.
-  static_assert(sizeof(std::exception_ptr) == sizeof(void*) && alignof(std::exception_ptr) == alignof(void*));
-  std::exception_ptr& failure() noexcept { return *std::launder(reinterpret_cast<std::exception_ptr*>(&slot)); }
+  // After the last operation the node's slot is free: the failure waits there (null: none) until
+  // the frame is gone.
+  static_assert(sizeof(std::exception_ptr) == sizeof(void *) &&
+                alignof(std::exception_ptr) == alignof(void *));
+  std::exception_ptr &failure() noexcept {
+    return *std::launder(reinterpret_cast<std::exception_ptr *>(&slot));
+  }
 
-  void begin_at(core::Place* channel, std::uint32_t at) noexcept {
+  void begin_at(core::Place *channel, std::uint32_t at) noexcept {
     line = at;
     place = channel;
   }
 };
 
-inline const runtime::ProcessOps PromiseBase::kOps{{&PromiseBase::wake, &PromiseBase::run, nullptr, 0}, &PromiseBase::executor_of};
+inline const runtime::ProcessOps PromiseBase::kOps{
+    {&PromiseBase::wake, &PromiseBase::run, nullptr, 0}, &PromiseBase::executor_of};
 
 // The ops of a promise: where its frame begins is known once its type is complete.
 template <class Promise>
-const runtime::ProcessOps& ops_of(Promise& p) {
+const runtime::ProcessOps &ops_of(Promise &p) {
   static const runtime::ProcessOps ops = [&] {
     runtime::ProcessOps o = PromiseBase::kOps;
-    o.frame = reinterpret_cast<char*>(static_cast<core::Waker*>(&p)) -
-              static_cast<char*>(std::coroutine_handle<Promise>::from_promise(p).address());
+    o.frame = reinterpret_cast<char *>(static_cast<core::Waker *>(&p)) -
+              static_cast<char *>(std::coroutine_handle<Promise>::from_promise(p).address());
     return o;
   }();
   return ops;
@@ -259,63 +283,70 @@ const runtime::ProcessOps& ops_of(Promise& p) {
 
 template <class R>
 class Promise : public PromiseBase {
- public:
-  std::optional<R>* result = nullptr;
-  const runtime::ProcessOps& ops_with_frame() { return ops_of(*this); }
+public:
+  std::optional<R> *result = nullptr;
+  const runtime::ProcessOps &ops_with_frame() { return ops_of(*this); }
 
   template <class... A>
-  explicit Promise(const A&... args) : PromiseBase(args...) {}
-  BasicProcess<R> get_return_object(const char* f = __builtin_FUNCTION(), const char* in = __builtin_FILE(),
+  explicit Promise(const A &...args) : PromiseBase(args...) {}
+  BasicProcess<R> get_return_object(const char *f = __builtin_FUNCTION(),
+                                    const char *in = __builtin_FILE(),
                                     std::uint32_t at = __builtin_LINE()) noexcept;
   template <class V>
-  void return_value(V&& v) {
-    if (result) result->emplace(std::forward<V>(v));
+  void return_value(V &&v) {
+    if (result)
+      result->emplace(std::forward<V>(v));
     this->ended_well();
   }
 };
 template <>
 class Promise<void> : public PromiseBase {
- public:
-  const runtime::ProcessOps& ops_with_frame() { return ops_of(*this); }
+public:
+  const runtime::ProcessOps &ops_with_frame() { return ops_of(*this); }
   template <class... A>
-  explicit Promise(const A&... args) : PromiseBase(args...) {}
-  BasicProcess<void> get_return_object(const char* f = __builtin_FUNCTION(), const char* in = __builtin_FILE(),
+  explicit Promise(const A &...args) : PromiseBase(args...) {}
+  BasicProcess<void> get_return_object(const char *f = __builtin_FUNCTION(),
+                                       const char *in = __builtin_FILE(),
                                        std::uint32_t at = __builtin_LINE()) noexcept;
   void return_void() noexcept { ended_well(); }
 };
 
-}  // namespace detail
+} // namespace detail
 
-// A process that has not been started. It holds the ends in its arguments already; dropped unstarted, it lets go of them.
+// A process that has not been started. It holds the ends in its arguments already; dropped
+// unstarted, it lets go of them.
 template <class R>
 class BasicProcess {
- public:
+public:
   using promise_type = detail::Promise<R>;
   using result_type = R;
   using Handle = std::coroutine_handle<promise_type>;
 
-  BasicProcess(BasicProcess&& o) noexcept : h_(std::exchange(o.h_, nullptr)) {}
-  BasicProcess& operator=(BasicProcess o) noexcept {
+  BasicProcess(BasicProcess &&o) noexcept : h_(std::exchange(o.h_, nullptr)) {}
+  BasicProcess &operator=(BasicProcess o) noexcept {
     std::swap(h_, o.h_);
     return *this;
   }
   ~BasicProcess() {
-    if (h_) h_.destroy();
+    if (h_)
+      h_.destroy();
   }
 
   // Its name in its path, in place of the function's. The text must outlive it.
-  BasicProcess&& named(const char* name) && {
+  BasicProcess &&named(const char *name) && {
     h_.promise().function = name;
     return std::move(*this);
   }
 
   // Start it in a group; its result goes to *result, which must live until the group is done.
   template <class Slot>
-  void start(runtime::Group& g, Slot* result) {
-    if (!h_) detail::bad_use("a process that was started already (or moved away) cannot be started");
-    promise_type& p = std::exchange(h_, nullptr).promise();
-    if constexpr (!std::is_void_v<R>) p.result = result;
-    auto* home = static_cast<runtime::Scheduler*>(g.executor);
+  void start(runtime::Group &g, Slot *result) {
+    if (!h_)
+      detail::bad_use("a process that was started already (or moved away) cannot be started");
+    promise_type &p = std::exchange(h_, nullptr).promise();
+    if constexpr (!std::is_void_v<R>)
+      p.result = result;
+    auto *home = static_cast<runtime::Scheduler *>(g.executor);
     p.ops = &home->homed(p.ops_with_frame());
     g.add(p);
     home->post(&p);
@@ -324,7 +355,7 @@ class BasicProcess {
 
   explicit BasicProcess(Handle h) noexcept : h_(h) {}
 
- private:
+private:
   Handle h_;
 };
 
@@ -334,7 +365,8 @@ using ProcessOf = BasicProcess<R>;
 
 namespace detail {
 template <class R>
-BasicProcess<R> Promise<R>::get_return_object(const char* f, const char* in, std::uint32_t at) noexcept {
+BasicProcess<R> Promise<R>::get_return_object(const char *f, const char *in,
+                                              std::uint32_t at) noexcept {
   auto h = std::coroutine_handle<Promise>::from_promise(*this);
   static_assert(alignof(Promise) == alignof(PromiseBase));
   function = f;
@@ -342,7 +374,8 @@ BasicProcess<R> Promise<R>::get_return_object(const char* f, const char* in, std
   line = at;
   return BasicProcess<R>(h);
 }
-inline BasicProcess<void> Promise<void>::get_return_object(const char* f, const char* in, std::uint32_t at) noexcept {
+inline BasicProcess<void> Promise<void>::get_return_object(const char *f, const char *in,
+                                                           std::uint32_t at) noexcept {
   auto h = std::coroutine_handle<Promise>::from_promise(*this);
   static_assert(alignof(Promise<void>) == alignof(PromiseBase));
   function = f;
@@ -350,6 +383,6 @@ inline BasicProcess<void> Promise<void>::get_return_object(const char* f, const 
   line = at;
   return BasicProcess<void>(h);
 }
-}  // namespace detail
+} // namespace detail
 
-}  // namespace weft
+} // namespace weft

@@ -13,74 +13,77 @@
 namespace weft {
 
 class Error : public std::runtime_error {
- public:
+public:
   using std::runtime_error::runtime_error;
 
-  // The value of a write that did not happen (rules 3.3, 4.2, 6.2); null if there was none or it is of another type.
+  // The value of a write that did not happen (rules 3.3, 4.2, 6.2); null if there was none or it is
+  // of another type.
   template <class T>
-  T* value() const noexcept {
-    return carried_ && *type_ == typeid(T) ? static_cast<T*>(carried_.get()) : nullptr;
+  T *value() const noexcept {
+    return carried_ && *type_ == typeid(T) ? static_cast<T *>(carried_.get()) : nullptr;
   }
   template <class T>
-  void carry(T&& v) {
+  void carry(T &&v) {
     carried_ = std::make_shared<std::decay_t<T>>(std::forward<T>(v));
     type_ = &typeid(std::decay_t<T>);
   }
 
- private:
+private:
   std::shared_ptr<void> carried_;
-  const std::type_info* type_ = nullptr;
+  const std::type_info *type_ = nullptr;
 };
 
 // A channel has ended: the common base of the three ways.
 class ChannelEnd : public Error {
- public:
-  ChannelEnd(const std::string& what, int guard_index) : Error(what), guard(guard_index) {}
-  const int guard;  // of the select that chose it; -1 for a plain operation (rule 5.6)
+public:
+  ChannelEnd(const std::string &what, int guard_index) : Error(what), guard(guard_index) {}
+  const int guard; // of the select that chose it; -1 for a plain operation (rule 5.6)
 };
 class Retired final : public ChannelEnd {
- public:
+public:
   using ChannelEnd::ChannelEnd;
 };
 class Poisoned final : public ChannelEnd {
- public:
-  Poisoned(const std::string& what, int guard_index, std::uint8_t s) : ChannelEnd(what, guard_index), strength(s) {}
+public:
+  Poisoned(const std::string &what, int guard_index, std::uint8_t s)
+      : ChannelEnd(what, guard_index), strength(s) {}
   const std::uint8_t strength;
 };
 class PeerDied final : public ChannelEnd {
- public:
+public:
   using ChannelEnd::ChannelEnd;
 };
 
 class Cancelled final : public Error {
- public:
+public:
   Cancelled() : Error("cancelled") {}
 };
 
 class BadUse final : public Error {
- public:
+public:
   using Error::Error;
 };
 
 class Deadlock final : public Error {
- public:
-  Deadlock(const std::string& report, std::vector<std::string> k) : Error(report), knot(std::move(k)) {}
-  const std::vector<std::string> knot;  // the paths of the processes in it
+public:
+  Deadlock(const std::string &report, std::vector<std::string> k)
+      : Error(report), knot(std::move(k)) {}
+  const std::vector<std::string> knot; // the paths of the processes in it
 };
 
 // Several processes of one group have failed (rule 7.2).
 class Failures final : public Error {
- public:
+public:
   explicit Failures(std::vector<std::exception_ptr> e) : Error(describe(e)), all(std::move(e)) {}
   const std::vector<std::exception_ptr> all;
 
- private:
-  static std::string describe(const std::vector<std::exception_ptr>& e) {
+private:
+  static std::string describe(const std::vector<std::exception_ptr> &e) {
     std::string s = std::to_string(e.size()) + " processes failed";
-    for (const auto& x : e) {
+    for (const auto &x : e) {
       try {
         std::rethrow_exception(x);
-      } catch (const std::exception& y) {
+      } catch (const std::exception &y) {
         s += std::string("; ") + y.what();
       } catch (...) {
         s += "; an exception of another type";
@@ -93,18 +96,20 @@ class Failures final : public Error {
 namespace detail {
 
 inline std::string who() {
-  const runtime::ProcessBase* p = runtime::this_process();
+  const runtime::ProcessBase *p = runtime::this_process();
   return p ? runtime::path_of(*p) + ": " : std::string();
 }
 
-[[noreturn]] inline void bad_use(const std::string& what) { throw BadUse(who() + what); }
+[[noreturn]] inline void bad_use(const std::string &what) { throw BadUse(who() + what); }
 
 template <class Carry>
-[[noreturn, gnu::cold, gnu::noinline]] void throw_end(Status s, const core::Place& c, std::uint8_t strength, const char* verb,
-                                                     int guard, Carry&& carry) {
+[[noreturn, gnu::cold, gnu::noinline]] void throw_end(Status s, const core::Place &c,
+                                                      std::uint8_t strength, const char *verb,
+                                                      int guard, Carry &&carry) {
   const std::string at = who() + verb + " on channel " + runtime::name_of(c) + ": ";
   if (s == Status::poisoned) {
-    if (runtime::this_context) runtime::this_context->thrown = strength;
+    if (runtime::this_context)
+      runtime::this_context->thrown = strength;
     Poisoned e(at + "it was poisoned", guard, strength);
     carry(e);
     throw e;
@@ -115,7 +120,8 @@ template <class Carry>
     throw e;
   }
   if (s == Status::cancelled) {
-    if (runtime::ProcessBase* p = runtime::this_process()) p->take_cancel();
+    if (runtime::ProcessBase *p = runtime::this_process())
+      p->take_cancel();
     Cancelled e;
     carry(e);
     throw e;
@@ -125,5 +131,5 @@ template <class Carry>
   throw e;
 }
 
-}  // namespace detail
-}  // namespace weft
+} // namespace detail
+} // namespace weft

@@ -1,22 +1,23 @@
 // The primitives on which everything stands: atomics, pausing, parking.
 //
-// This is the only header that touches the machine. A checker takes its place by -DWEFT_PRIM_HEADER='"…"': a header that defines the
-// same names, so that the production code itself runs under schedule exploration (as tokio's code does under loom).
+// This is the only header that touches the machine. A checker takes its place by
+// -DWEFT_PRIM_HEADER='"…"': a header that defines the same names, so that the production code
+// itself runs under schedule exploration (as tokio's code does under loom).
 //
 // Names to supply, in weft::prim:
-//   atomic<T>                    as std::atomic<T>: load, store, exchange, compare_exchange_strong, fetch_add, fetch_sub
-//   pause(round)                 one round of waiting for another thread's few instructions; rounds count from 0
-//   park(word, expected, until)  sleep while word == expected, until steady time `until` in ns (forever: never); may wake early
-//   unpark(word)                 wake the thread that parks on word
-//   now()                        steady time in ns
-//   fatal(message)               print and abort
+//   atomic<T>                    as std::atomic<T>: load, store, exchange, compare_exchange_strong,
+//   fetch_add, fetch_sub pause(round)                 one round of waiting for another thread's few
+//   instructions; rounds count from 0 park(word, expected, until)  sleep while word == expected,
+//   until steady time `until` in ns (forever: never); may wake early unpark(word) wake the thread
+//   that parks on word now()                        steady time in ns fatal(message) print and
+//   abort
 #pragma once
 #include <atomic>
 #include <cstdint>
 
 namespace weft::prim {
 inline constexpr std::int64_t forever = INT64_MAX;
-}  // namespace weft::prim
+} // namespace weft::prim
 
 #if defined(WEFT_PRIM_HEADER)
 #include WEFT_PRIM_HEADER
@@ -59,15 +60,15 @@ inline std::int64_t now() noexcept {
       .count();
 }
 
-[[noreturn]] inline void fatal(const char* message) noexcept {
+[[noreturn]] inline void fatal(const char *message) noexcept {
   std::fprintf(stderr, "weft: fatal: %s\n", message);
   std::abort();
 }
 
 #if defined(__linux__)
-inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
+inline void park(atomic<std::uint32_t> &word, std::uint32_t expected, std::int64_t until) noexcept {
   timespec t{};
-  timespec* limit = nullptr;
+  timespec *limit = nullptr;
   if (until != forever) {
     t.tv_sec = until / 1'000'000'000;
     t.tv_nsec = until % 1'000'000'000;
@@ -77,12 +78,12 @@ inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64
   syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, limit, nullptr,
           FUTEX_BITSET_MATCH_ANY);
 }
-inline void unpark(atomic<std::uint32_t>& word) noexcept {
+inline void unpark(atomic<std::uint32_t> &word) noexcept {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 #else
 // The stand-in: std::atomic::wait has no time limit, so a limited park polls.
-inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
+inline void park(atomic<std::uint32_t> &word, std::uint32_t expected, std::int64_t until) noexcept {
   if (until == forever) {
     word.wait(expected, std::memory_order_acquire);
     return;
@@ -90,15 +91,15 @@ inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64
   if (word.load(std::memory_order_acquire) == expected && now() < until)
     std::this_thread::sleep_for(std::chrono::microseconds(200));
 }
-inline void unpark(atomic<std::uint32_t>& word) noexcept { word.notify_one(); }
+inline void unpark(atomic<std::uint32_t> &word) noexcept { word.notify_one(); }
 #endif
 
-}  // namespace weft::prim
-#else  // freestanding: one core and no threads unless the platform supplies WEFT_PRIM_HEADER
+} // namespace weft::prim
+#else // freestanding: one core and no threads unless the platform supplies WEFT_PRIM_HEADER
 namespace weft::prim {
 template <class T>
 using atomic = std::atomic<T>;
 inline void pause(unsigned) noexcept {}
-[[noreturn]] inline void fatal(const char*) noexcept { __builtin_trap(); }
-}  // namespace weft::prim
+[[noreturn]] inline void fatal(const char *) noexcept { __builtin_trap(); }
+} // namespace weft::prim
 #endif

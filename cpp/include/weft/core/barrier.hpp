@@ -1,8 +1,10 @@
-// A barrier: all enrolled parties meet, then all go on (rule 8). A party may come by sync or as a guard of a choice.
+// A barrier: all enrolled parties meet, then all go on (rule 8). A party may come by sync or as a
+// guard of a choice.
 //
-// Completing a phase claims every choice among the parties at once: their words are LOCKED in ascending order (the alternatives' line is
-// kept sorted by address for that), then all become DONE; if one is gone, those locked so far go back to WAITING (invariants 2 and 3 of
-// waiter.hpp; a barrier's lock counts as a channel's).
+// Completing a phase claims every choice among the parties at once: their words are LOCKED in
+// ascending order (the alternatives' line is kept sorted by address for that), then all become
+// DONE; if one is gone, those locked so far go back to WAITING (invariants 2 and 3 of waiter.hpp; a
+// barrier's lock counts as a channel's).
 #pragma once
 #include "policy.hpp"
 #include "waiter.hpp"
@@ -11,7 +13,7 @@ namespace weft::core {
 
 template <class P>
 class BarrierCore : public Place {
- public:
+public:
   typename P::Count references{0};
 
   explicit BarrierCore(std::uint32_t parties = 0) noexcept : enrolled_(parties) {}
@@ -19,7 +21,7 @@ class BarrierCore : public Place {
   std::uint32_t enrolled() const noexcept { return enrolled_; }
   std::uint64_t phases() const noexcept { return phases_; }
   template <class F>
-  void with_lock(F&& f) noexcept {
+  void with_lock(F &&f) noexcept {
     lock_.lock();
     f(plain_, choices_);
     lock_.unlock();
@@ -36,21 +38,22 @@ class BarrierCore : public Place {
     Wakes fx;
     lock_.lock();
     const bool fine = enrolled_ > 0;
-    if (fine && --enrolled_ > 0) complete_without_us(fx);
+    if (fine && --enrolled_ > 0)
+      complete_without_us(fx);
     lock_.unlock();
     fx.run();
     return fine;
   }
 
   // `ok`: we were the last. `pending`: await the wake-up.
-  Status begin_sync(Node& me) noexcept {
+  Status begin_sync(Node &me) noexcept {
     Wakes fx;
     lock_.lock();
     const Try t = arrive(nullptr, 0, fx);
     if (t == Try::not_ready) {
       me.status = Status::pending;
       me.set(NodeFlags::queued);
-      me.place = static_cast<Place*>(this);
+      me.place = static_cast<Place *>(this);
       plain_.push_back(&me);
       ++plain_count_;
     }
@@ -60,15 +63,16 @@ class BarrierCore : public Place {
   }
 
   // True: it was still waiting, the phase needs another arrival (rule 8.3).
-  bool withdraw(Node& me) noexcept {
+  bool withdraw(Node &me) noexcept {
     lock_.lock();
     const bool was = me.is(NodeFlags::queued);
-    if (was) remove(me);
+    if (was)
+      remove(me);
     lock_.unlock();
     return was;
   }
 
-  Try scan(Node&) noexcept {
+  Try scan(Node &) noexcept {
     Wakes fx;
     lock_.lock();
     const Try t = arrive(nullptr, 0, fx);
@@ -77,19 +81,22 @@ class BarrierCore : public Place {
     return t;
   }
 
-  Try enrol(Node& n) noexcept {
+  Try enrol(Node &n) noexcept {
     Wakes fx;
     lock_.lock();
     Try t = Try::not_ready;
-    Link* same = choices_.front();
-    while (same && static_cast<Node*>(same)->choice_ != n.choice_) same = same->next;
-    if (!same) t = arrive(n.choice_, n.index, fx);  // twice in one select is one arrival
+    Link *same = choices_.front();
+    while (same && static_cast<Node *>(same)->choice_ != n.choice_)
+      same = same->next;
+    if (!same)
+      t = arrive(n.choice_, n.index, fx); // twice in one select is one arrival
     if (t == Try::not_ready && !same) {
       n.status = Status::pending;
       n.set(NodeFlags::queued);
-      n.place = static_cast<Place*>(this);
-      Link* at = choices_.front();
-      while (at && static_cast<Node*>(at)->choice_ < n.choice_) at = at->next;
+      n.place = static_cast<Place *>(this);
+      Link *at = choices_.front();
+      while (at && static_cast<Node *>(at)->choice_ < n.choice_)
+        at = at->next;
       choices_.insert_before(at, &n);
       ++choice_count_;
     }
@@ -105,10 +112,10 @@ class BarrierCore : public Place {
     return r;
   }
 
- private:
-  static Node* node(Link* l) noexcept { return static_cast<Node*>(l); }
+private:
+  static Node *node(Link *l) noexcept { return static_cast<Node *>(l); }
 
-  void remove(Node& n) noexcept {
+  void remove(Node &n) noexcept {
     n.clear(NodeFlags::queued);
     if (n.choice()) {
       choices_.erase(&n);
@@ -120,33 +127,39 @@ class BarrierCore : public Place {
   }
 
   // One more party is here, whose choice (if it has one) is x.
-  Try arrive(Choice* x, std::uint32_t xi, Wakes& fx) noexcept {
+  Try arrive(Choice *x, std::uint32_t xi, Wakes &fx) noexcept {
     for (;;) {
-      if (enrolled_ == 0 || plain_count_ + choice_count_ + 1 < enrolled_) return Try::not_ready;
-      Node* gone = nullptr;
+      if (enrolled_ == 0 || plain_count_ + choice_count_ + 1 < enrolled_)
+        return Try::not_ready;
+      Node *gone = nullptr;
       switch (claim_all(x, gone)) {
-        case Claim::won:
-          if (x) x->unlock_as(DONE + xi);
-          finish_phase(fx);
-          return Try::committed;
-        case Claim::self_gone: return Try::gone;
-        default: remove(*gone); break;
+      case Claim::won:
+        if (x)
+          x->unlock_as(DONE + xi);
+        finish_phase(fx);
+        return Try::committed;
+      case Claim::self_gone:
+        return Try::gone;
+      default:
+        remove(*gone);
+        break;
       }
     }
   }
 
-  void complete_without_us(Wakes& fx) noexcept {
+  void complete_without_us(Wakes &fx) noexcept {
     while (plain_count_ + choice_count_ >= enrolled_) {
-      Node* gone = nullptr;
-      if (claim_all(nullptr, gone) == Claim::won) return finish_phase(fx);
+      Node *gone = nullptr;
+      if (claim_all(nullptr, gone) == Claim::won)
+        return finish_phase(fx);
       remove(*gone);
     }
   }
 
   // LOCK every choice in the line, and x, in ascending order; all or none.
-  Claim claim_all(Choice* x, Node*& gone) noexcept {
+  Claim claim_all(Choice *x, Node *&gone) noexcept {
     bool mine = x == nullptr;
-    Link* l = choices_.front();
+    Link *l = choices_.front();
     for (; l || !mine;) {
       if (!mine && (!l || x < node(l)->choice_)) {
         if (!x->claim_one(LOCKED)) {
@@ -159,26 +172,28 @@ class BarrierCore : public Place {
       if (!node(l)->choice_->claim_one(LOCKED)) {
         gone = node(l);
         release_until(l);
-        if (x && x < gone->choice_) x->unlock_as(WAITING);
+        if (x && x < gone->choice_)
+          x->unlock_as(WAITING);
         return Claim::other_gone;
       }
       l = l->next;
     }
     return Claim::won;
   }
-  void release_until(Link* end) noexcept {
-    for (Link* l = choices_.front(); l != end; l = l->next) node(l)->choice_->unlock_as(WAITING);
+  void release_until(Link *end) noexcept {
+    for (Link *l = choices_.front(); l != end; l = l->next)
+      node(l)->choice_->unlock_as(WAITING);
   }
 
-  void finish_phase(Wakes& fx) noexcept {
+  void finish_phase(Wakes &fx) noexcept {
     ++phases_;
-    while (Link* l = choices_.front()) {
-      Node* n = node(l);
+    while (Link *l = choices_.front()) {
+      Node *n = node(l);
       remove(*n);
       n->choice_->unlock_as(DONE + n->index);
       fx.finish(n, Status::ok);
     }
-    while (Link* l = plain_.front()) {
+    while (Link *l = plain_.front()) {
       remove(*node(l));
       fx.finish(node(l), Status::ok);
     }
@@ -190,7 +205,7 @@ class BarrierCore : public Place {
   std::uint32_t choice_count_ = 0;
   std::uint64_t phases_ = 0;
   Queue plain_;
-  Queue choices_;  // ascending by the address of the choice
+  Queue choices_; // ascending by the address of the choice
 };
 
-}  // namespace weft::core
+} // namespace weft::core

@@ -1,7 +1,8 @@
 // The storage of a buffered channel: a ring over storage that somebody else supplies.
 //
-// Invariants (channel's lock): size + held + reserved ≤ capacity unless the buffer grows; held counts slots whose value is out with an
-// extended read (rule 1.6), reserved those whose value is being computed after the commit (rule 5.8).
+// Invariants (channel's lock): size + held + reserved ≤ capacity unless the buffer grows; held
+// counts slots whose value is out with an extended read (rule 1.6), reserved those whose value is
+// being computed after the commit (rule 5.8).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace weft::core {
 
 template <class T>
 struct Ring {
-  T* data = nullptr;
+  T *data = nullptr;
   std::uint32_t capacity = 0;
   std::uint32_t head = 0;
   std::uint32_t size = 0;
@@ -22,24 +23,28 @@ struct Ring {
   std::uint32_t reserved = 0;
   Overflow overflow = Overflow::block;
   std::uint64_t dropped = 0;
-  bool (*grow)(Ring&) noexcept = nullptr;     // unbounded: doubles the storage; null where there is no heap
-  void (*discard)(Ring&) noexcept = nullptr;  // destroys the contents and frees the storage, outside the lock
+  bool (*grow)(Ring &) noexcept =
+      nullptr; // unbounded: doubles the storage; null where there is no heap
+  void (*discard)(Ring &) noexcept =
+      nullptr; // destroys the contents and frees the storage, outside the lock
 
   bool room() const noexcept { return size + held + reserved < capacity; }
-  T& front() noexcept { return data[head]; }
+  T &front() noexcept { return data[head]; }
 
-  void push(T&& v) noexcept {
+  void push(T &&v) noexcept {
     std::uint32_t at = head + size;
-    if (at >= capacity) at -= capacity;
-    ::new (static_cast<void*>(data + at)) T(std::move(v));
+    if (at >= capacity)
+      at -= capacity;
+    ::new (static_cast<void *>(data + at)) T(std::move(v));
     ++size;
   }
 
-  void pop_into(void* slot) noexcept {
-    T& v = data[head];
+  void pop_into(void *slot) noexcept {
+    T &v = data[head];
     ::new (slot) T(std::move(v));
     v.~T();
-    if (++head == capacity) head = 0;
+    if (++head == capacity)
+      head = 0;
     --size;
   }
 
@@ -54,10 +59,11 @@ struct Ring {
   void clear() noexcept {
     while (size > 0) {
       data[head].~T();
-      if (++head == capacity) head = 0;
+      if (++head == capacity)
+        head = 0;
       --size;
     }
   }
 };
 
-}  // namespace weft::core
+} // namespace weft::core

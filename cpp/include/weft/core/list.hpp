@@ -1,25 +1,27 @@
-// Intrusive doubly linked queue of one word. Links belong to their owners; the queue allocates nothing.
+// Intrusive doubly linked queue of one word. Links belong to their owners; the queue allocates
+// nothing.
 //
-// The head's `prev` is the tail, the tail's `next` is null: a channel is two such queues, and channels are many.
-// Invariant: a link is in at most one queue; its pointers are meaningless outside.
+// The head's `prev` is the tail, the tail's `next` is null: a channel is two such queues, and
+// channels are many. Invariant: a link is in at most one queue; its pointers are meaningless
+// outside.
 #pragma once
 
 namespace weft::core {
 
 struct Link {
-  Link* next = nullptr;
-  Link* prev = nullptr;
+  Link *next = nullptr;
+  Link *prev = nullptr;
 };
 
 class Queue {
- public:
+public:
   bool empty() const noexcept { return head_ == nullptr; }
-  Link* front() const noexcept { return head_; }
+  Link *front() const noexcept { return head_; }
 
-  void push_back(Link* n) noexcept {
+  void push_back(Link *n) noexcept {
     n->next = nullptr;
     if (head_) {
-      Link* tail = head_->prev;
+      Link *tail = head_->prev;
       tail->next = n;
       n->prev = tail;
       head_->prev = n;
@@ -30,8 +32,9 @@ class Queue {
   }
 
   // `at` null: at the end.
-  void insert_before(Link* at, Link* n) noexcept {
-    if (!at) return push_back(n);
+  void insert_before(Link *at, Link *n) noexcept {
+    if (!at)
+      return push_back(n);
     n->next = at;
     n->prev = at->prev;
     if (at == head_)
@@ -42,19 +45,21 @@ class Queue {
   }
 
   void pop_front() noexcept {
-    Link* n = head_->next;
-    if (n) n->prev = head_->prev;
+    Link *n = head_->next;
+    if (n)
+      n->prev = head_->prev;
     head_ = n;
   }
 
-  void erase(Link* n) noexcept {
-    if (n == head_) return pop_front();
+  void erase(Link *n) noexcept {
+    if (n == head_)
+      return pop_front();
     n->prev->next = n->next;
     (n->next ? n->next : head_)->prev = n->prev;
   }
 
- private:
-  Link* head_ = nullptr;
+private:
+  Link *head_ = nullptr;
 };
 
-}  // namespace weft::core
+} // namespace weft::core

@@ -1,19 +1,20 @@
 // A waiter that is an OS thread: it parks on one word.
 //
-//   0 ──wake()──► woken      0 ──nudge()──► nudged (look around: a cancellation, a timer)     await() resets to 0
+//   0 ──wake()──► woken      0 ──nudge()──► nudged (look around: a cancellation, a timer) await()
+//   resets to 0
 #pragma once
 #include "waiter.hpp"
 
 namespace weft::core {
 
 class Parker : public Waiter {
- public:
+public:
   static constexpr std::uint32_t woken = 1;
   static constexpr std::uint32_t nudged = 2;
 
   Parker() noexcept { ops = &kOps; }
-  Parker(const Parker&) = delete;
-  Parker& operator=(const Parker&) = delete;
+  Parker(const Parker &) = delete;
+  Parker &operator=(const Parker &) = delete;
 
   // Sleep until woken (true), or until nudged or past `until` (false; a later wake-up is not lost).
   bool await(std::int64_t until = prim::forever) noexcept {
@@ -24,24 +25,24 @@ class Parker : public Waiter {
         return true;
       }
       if (s & nudged) {
-        if (word_.compare_exchange_strong(s, 0, std::memory_order_acquire)) return false;
+        if (word_.compare_exchange_strong(s, 0, std::memory_order_acquire))
+          return false;
         continue;
       }
-      if (until != prim::forever && prim::now() >= until) return false;
+      if (until != prim::forever && prim::now() >= until)
+        return false;
       prim::park(word_, 0, until);
     }
   }
 
   void nudge() noexcept { signal(nudged); }
 
- private:
+private:
   void signal(std::uint32_t bit) noexcept {
     word_.fetch_or(bit, std::memory_order_release);
     prim::unpark(word_);
   }
-  static void wake(Waker* w) noexcept {
-    static_cast<Parker*>(w)->signal(woken);
-  }
+  static void wake(Waker *w) noexcept { static_cast<Parker *>(w)->signal(woken); }
   static const WakerOps kOps;
 
   prim::atomic<std::uint32_t> word_{0};
@@ -49,4 +50,4 @@ class Parker : public Waiter {
 
 inline constexpr WakerOps Parker::kOps{&Parker::wake, nullptr, nullptr, 0};
 
-}  // namespace weft::core
+} // namespace weft::core

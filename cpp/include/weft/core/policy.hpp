@@ -1,7 +1,9 @@
-// Local or shared: whether the parties of a channel are on one scheduler or anywhere in the address space.
+// Local or shared: whether the parties of a channel are on one scheduler or anywhere in the address
+// space.
 //
-// Local costs no atomic operation. Shared takes a spin lock of one byte per operation: held for a few tens of instructions, never
-// across user code (rule 12), never two of them at once (invariant 1 of waiter.hpp).
+// Local costs no atomic operation. Shared takes a spin lock of one byte per operation: held for a
+// few tens of instructions, never across user code (rule 12), never two of them at once (invariant
+// 1 of waiter.hpp).
 #pragma once
 #include <cstdint>
 
@@ -13,27 +15,28 @@ namespace weft {
 namespace core {
 
 class NoLock {
- public:
+public:
   void lock() noexcept {}
   void unlock() noexcept {}
 };
 
 class SpinLock {
- public:
+public:
   void lock() noexcept {
     for (unsigned round = 0; word_.exchange(1, std::memory_order_acquire) != 0;)
-      while (word_.load(std::memory_order_relaxed) != 0) prim::pause(round++);
+      while (word_.load(std::memory_order_relaxed) != 0)
+        prim::pause(round++);
   }
   void unlock() noexcept { word_.store(0, std::memory_order_release); }
 
- private:
+private:
   prim::atomic<std::uint8_t> word_{0};
 };
 
 // A count that several threads may change (shared) or only one (local).
 template <bool Shared>
 class Count {
- public:
+public:
   explicit Count(std::uint32_t n = 0) noexcept : n_(n) {}
   std::uint32_t get() const noexcept { return n_.load(std::memory_order_relaxed); }
   void up() noexcept {
@@ -52,15 +55,16 @@ class Count {
     }
   }
 
- private:
+private:
   prim::atomic<std::uint32_t> n_;
 };
 
-// A scheduler's queue of what is runnable. Parties of a local channel are all on the scheduler that runs now, so waking one is a push.
+// A scheduler's queue of what is runnable. Parties of a local channel are all on the scheduler that
+// runs now, so waking one is a push.
 class RunQueue {
- public:
+public:
   bool empty() const noexcept { return head_ == nullptr; }
-  void push(Waker* w) noexcept {
+  void push(Waker *w) noexcept {
     w->next = nullptr;
     if (head_)
       tail_->next = w;
@@ -68,37 +72,38 @@ class RunQueue {
       head_ = w;
     tail_ = w;
   }
-  Waker* pop() noexcept {
-    Waker* w = head_;
+  Waker *pop() noexcept {
+    Waker *w = head_;
     head_ = next_of(w);
     return w;
   }
 
- private:
-  Waker* head_ = nullptr;
-  Waker* tail_ = nullptr;  // meaningless while the queue is empty
+private:
+  Waker *head_ = nullptr;
+  Waker *tail_ = nullptr; // meaningless while the queue is empty
 };
 
 #if __STDC_HOSTED__
-inline constinit thread_local RunQueue* current_run_queue = nullptr;
+inline constinit thread_local RunQueue *current_run_queue = nullptr;
 #else
-inline constinit RunQueue* current_run_queue = nullptr;  // one core; a platform with more sets it when it switches
+inline constinit RunQueue *current_run_queue =
+    nullptr; // one core; a platform with more sets it when it switches
 #endif
 
-}  // namespace core
+} // namespace core
 
 struct Local {
   using Lock = core::NoLock;
   using Count = core::Count<false>;
   static constexpr bool shared = false;
-  static void wake(core::Waker* w) noexcept { core::current_run_queue->push(w); }
+  static void wake(core::Waker *w) noexcept { core::current_run_queue->push(w); }
 };
 
 struct Shared {
   using Lock = core::SpinLock;
   using Count = core::Count<true>;
   static constexpr bool shared = true;
-  static void wake(core::Waker* w) noexcept {
+  static void wake(core::Waker *w) noexcept {
     if (w->ops->home && w->ops->home == core::current_run_queue)
       w->ops->home->push(w);
     else
@@ -106,4 +111,4 @@ struct Shared {
   }
 };
 
-}  // namespace weft
+} // namespace weft

@@ -1,8 +1,10 @@
-// The ready list of a standing alternative: which of its channels may have become ready while it was not waiting.
+// The ready list of a standing alternative: which of its channels may have become ready while it
+// was not waiting.
 //
-// Writer side (channel's lock held):  enqueue itself, mark(), then read the alternative's word again: WAITING → claim it.
-// Owner side (no lock held):          list empty → word := WAITING, then read the list again: something there → take WAITING back.
-// Both re-reads are needed; all four accesses are sequentially consistent, so at least one side sees the other.
+// Writer side (channel's lock held):  enqueue itself, mark(), then read the alternative's word
+// again: WAITING → claim it. Owner side (no lock held):          list empty → word := WAITING, then
+// read the list again: something there → take WAITING back. Both re-reads are needed; all four
+// accesses are sequentially consistent, so at least one side sees the other.
 #pragma once
 #include "policy.hpp"
 #include "waiter.hpp"
@@ -12,20 +14,20 @@ namespace weft::core {
 struct StandingNode;
 
 struct ReadyLink : Link {
-  StandingNode* owner;
+  StandingNode *owner;
 };
 
 struct StandingNode : Node {
-  ReadyLink ready{{}, this};  // in the ready list      (ready list's lock)
-  bool marked = false;        // it is there            (ready list's lock)
+  ReadyLink ready{{}, this}; // in the ready list      (ready list's lock)
+  bool marked = false;       // it is there            (ready list's lock)
   StandingNode() = default;
-  StandingNode(const StandingNode&) = delete;
-  StandingNode& operator=(const StandingNode&) = delete;
+  StandingNode(const StandingNode &) = delete;
+  StandingNode &operator=(const StandingNode &) = delete;
 };
 
 class StandingChoice : public Choice {
- public:
-  void mark(StandingNode* n) noexcept {
+public:
+  void mark(StandingNode *n) noexcept {
     lock_.lock();
     if (!n->marked) {
       n->marked = true;
@@ -35,38 +37,42 @@ class StandingChoice : public Choice {
     lock_.unlock();
   }
 
-  StandingNode* pop() noexcept {
-    if (!some()) return nullptr;
+  StandingNode *pop() noexcept {
+    if (!some())
+      return nullptr;
     lock_.lock();
-    StandingNode* n = nullptr;
-    if (Link* l = list_.front()) {
-      n = static_cast<ReadyLink*>(l)->owner;
+    StandingNode *n = nullptr;
+    if (Link *l = list_.front()) {
+      n = static_cast<ReadyLink *>(l)->owner;
       list_.erase(l);
       n->marked = false;
     }
-    if (list_.empty()) some_.store(0, std::memory_order_seq_cst);
+    if (list_.empty())
+      some_.store(0, std::memory_order_seq_cst);
     lock_.unlock();
     return n;
   }
 
-  void forget(StandingNode* n) noexcept {
+  void forget(StandingNode *n) noexcept {
     lock_.lock();
-    if (n->marked) list_.erase(&n->ready);
+    if (n->marked)
+      list_.erase(&n->ready);
     n->marked = false;
-    if (list_.empty()) some_.store(0, std::memory_order_seq_cst);
+    if (list_.empty())
+      some_.store(0, std::memory_order_seq_cst);
     lock_.unlock();
   }
 
   bool some() const noexcept { return some_.load(std::memory_order_seq_cst) != 0; }
 
- private:
-  SpinLock lock_;  // a leaf: taken with a channel's lock held, takes nothing itself
+private:
+  SpinLock lock_; // a leaf: taken with a channel's lock held, takes nothing itself
   Queue list_;
   prim::atomic<std::uint32_t> some_{0};
 };
 
-inline void mark_ready(Node* n) noexcept {
-  static_cast<StandingChoice*>(n->choice_)->mark(static_cast<StandingNode*>(n));
+inline void mark_ready(Node *n) noexcept {
+  static_cast<StandingChoice *>(n->choice_)->mark(static_cast<StandingNode *>(n));
 }
 
-}  // namespace weft::core
+} // namespace weft::core

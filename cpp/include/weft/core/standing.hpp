@@ -1,36 +1,41 @@
-// A standing alternative: guards stay enrolled between selects, so that a select costs the same for any number of them (rule 5.9).
+// A standing alternative: guards stay enrolled between selects, so that a select costs the same for
+// any number of them (rule 5.9).
 //
 //   begin():  serve the ready list ─► chosen
-//             list empty: word := WAITING, read the list again ──something──► take WAITING back, serve it
-//                                                             └─nothing───► parked ──woken──► finish()
+//             list empty: word := WAITING, read the list again ──something──► take WAITING back,
+//             serve it
+//                                                             └─nothing───► parked ──woken──►
+//                                                             finish()
 //
-// Between selects the word is IDLE (or DONE until finish()): an arriving peer cannot claim it, queues itself and marks its channel ready.
-// Guards where the other side stands too, barriers, timers and skips are not flat: they are scanned and enrolled at each select.
+// Between selects the word is IDLE (or DONE until finish()): an arriving peer cannot claim it,
+// queues itself and marks its channel ready. Guards where the other side stands too, barriers,
+// timers and skips are not flat: they are scanned and enrolled at each select.
 #pragma once
 #include "select.hpp"
 
 namespace weft::core {
 
 class Standing {
- public:
+public:
   static constexpr int none = Select::none;
   static constexpr int parked = Select::parked;
 
   StandingChoice choice;
 
-  Standing(Guard* guards, std::uint32_t n, Waker* waker) noexcept : g_(guards), n_(n) {
+  Standing(Guard *guards, std::uint32_t n, Waker *waker) noexcept : g_(guards), n_(n) {
     choice.waker = waker;
     for (std::uint32_t i = 0; i < n_; ++i) {
-      Guard& x = g_[i];
+      Guard &x = g_[i];
       x.node.belongs_to(&choice);
       x.node.index = i;
       flat_ = flat_ && x.kind < Kind::barrier;
       x.flat = x.kind < Kind::barrier && x.ops->link(x);
-      if (!x.flat) flat_ = false;
+      if (!x.flat)
+        flat_ = false;
     }
   }
-  Standing(const Standing&) = delete;
-  Standing& operator=(const Standing&) = delete;
+  Standing(const Standing &) = delete;
+  Standing &operator=(const Standing &) = delete;
   ~Standing() {
     for (std::uint32_t i = 0; i < n_; ++i)
       if (g_[i].flat) {
@@ -39,39 +44,46 @@ class Standing {
       }
   }
 
-  Guard& guard(int i) noexcept { return g_[i]; }
+  Guard &guard(int i) noexcept { return g_[i]; }
   std::uint32_t size() const noexcept { return n_; }
   Status status() const noexcept { return status_; }
   bool held() const noexcept { return held_ != none; }
 
   void enable(std::uint32_t i, bool on) noexcept {
     g_[i].enabled = on;
-    if (g_[i].flat) g_[i].ops->enable(g_[i], on);
+    if (g_[i].flat)
+      g_[i].ops->enable(g_[i], on);
   }
 
   int earliest_timer() const noexcept {
     int best = none;
-    if (flat_) return best;
+    if (flat_)
+      return best;
     for (std::uint32_t i = 0; i < n_; ++i)
-      if (g_[i].enabled && g_[i].kind == Kind::timer && (best == none || g_[i].deadline < g_[best].deadline))
+      if (g_[i].enabled && g_[i].kind == Kind::timer &&
+          (best == none || g_[i].deadline < g_[best].deadline))
         best = static_cast<int>(i);
     return best;
   }
 
   template <class Now>
-  int begin(Now&& now) noexcept {
+  int begin(Now &&now) noexcept {
     for (;;) {
-      while (StandingNode* n = choice.pop()) {
-        if (!g_[n->index].enabled) continue;
-        if (const int c = attempt(n->index, true); c != none) return c;
+      while (StandingNode *n = choice.pop()) {
+        if (!g_[n->index].enabled)
+          continue;
+        if (const int c = attempt(n->index, true); c != none)
+          return c;
       }
       if (!flat_)
-        if (const int c = scan_others(now); c != none) return c;
+        if (const int c = scan_others(now); c != none)
+          return c;
       choice.arm();
 #if WEFT_MUTANT != 5
       if (choice.some()) {
-        if (choice.claim_one(IDLE)) continue;
-        return parked;  // claimed meanwhile: the wake-up is under way
+        if (choice.claim_one(IDLE))
+          continue;
+        return parked; // claimed meanwhile: the wake-up is under way
       }
 #endif
       return flat_ ? parked : enrol_others();
@@ -96,32 +108,37 @@ class Standing {
     return r;
   }
 
- private:
+private:
   int attempt(std::uint32_t i, bool listed) noexcept {
-    Guard& x = g_[i];
+    Guard &x = g_[i];
     switch (x.ops->scan(x)) {
-      case Try::committed:
-        status_ = Status::ok;
-        return static_cast<int>(i);
-      case Try::held:
-        held_ = static_cast<int>(i);
-        return parked;
-      case Try::ended:
-        status_ = x.node.status;
-        if (listed) choice.mark(&x.node);  // it stays ready with its end (rule 5.6)
-        return static_cast<int>(i);
-      default: return none;
+    case Try::committed:
+      status_ = Status::ok;
+      return static_cast<int>(i);
+    case Try::held:
+      held_ = static_cast<int>(i);
+      return parked;
+    case Try::ended:
+      status_ = x.node.status;
+      if (listed)
+        choice.mark(&x.node); // it stays ready with its end (rule 5.6)
+      return static_cast<int>(i);
+    default:
+      return none;
     }
   }
 
   template <class Now>
-  int scan_others(Now& now) noexcept {
+  int scan_others(Now &now) noexcept {
     int skip = none;
     for (std::uint32_t k = 0, i = turn_; k < n_; ++k, i = i + 1 == n_ ? 0 : i + 1) {
-      Guard& x = g_[i];
-      if (x.flat || !x.enabled) continue;
-      if (x.kind == Kind::skip) skip = static_cast<int>(i);
-      if (x.kind >= Kind::timer) continue;
+      Guard &x = g_[i];
+      if (x.flat || !x.enabled)
+        continue;
+      if (x.kind == Kind::skip)
+        skip = static_cast<int>(i);
+      if (x.kind >= Kind::timer)
+        continue;
       if (const int c = attempt(i, false); c != none) {
         turn_ = i + 1 == n_ ? 0 : i + 1;
         return c;
@@ -142,39 +159,44 @@ class Standing {
   int enrol_others() noexcept {
     enrolled_ = true;
     for (std::uint32_t i = 0; i < n_; ++i) {
-      Guard& x = g_[i];
-      if (x.flat || !x.enabled || x.kind >= Kind::timer) continue;
+      Guard &x = g_[i];
+      if (x.flat || !x.enabled || x.kind >= Kind::timer)
+        continue;
       switch (x.ops->enrol(x)) {
-        case Try::committed:
-          finish();
-          status_ = Status::ok;
-          return static_cast<int>(i);
-        case Try::ended:
-          finish();
-          status_ = x.node.status;
-          return static_cast<int>(i);
-        case Try::held:
-        case Try::gone: return parked;
-        case Try::not_ready: break;
+      case Try::committed:
+        finish();
+        status_ = Status::ok;
+        return static_cast<int>(i);
+      case Try::ended:
+        finish();
+        status_ = x.node.status;
+        return static_cast<int>(i);
+      case Try::held:
+      case Try::gone:
+        return parked;
+      case Try::not_ready:
+        break;
       }
     }
     return parked;
   }
 
   void leave_others() noexcept {
-    if (!enrolled_) return;
+    if (!enrolled_)
+      return;
     enrolled_ = false;
     for (std::uint32_t i = 0; i < n_; ++i)
-      if (!g_[i].flat && g_[i].enabled && g_[i].kind < Kind::timer) g_[i].ops->leave(g_[i]);
+      if (!g_[i].flat && g_[i].enabled && g_[i].kind < Kind::timer)
+        g_[i].ops->leave(g_[i]);
   }
 
-  Guard* g_;
+  Guard *g_;
   std::uint32_t n_;
   std::uint32_t turn_ = 0;
-  bool flat_ = true;  // every guard is enrolled for good
+  bool flat_ = true; // every guard is enrolled for good
   bool enrolled_ = false;
   int held_ = none;
   Status status_ = Status::pending;
 };
 
-}  // namespace weft::core
+} // namespace weft::core

@@ -1,17 +1,18 @@
-// What an operation came to. The freestanding layer returns these; the hosted layer turns the ends into exceptions.
+// What an operation came to. The freestanding layer returns these; the hosted layer turns the ends
+// into exceptions.
 #pragma once
 #include <cstdint>
 
 namespace weft {
 
 enum class Status : std::uint8_t {
-  ok,         // committed
-  pending,    // not yet: the waker will be called once
-  retired,    // the other side is gone, quietly (rule 3)
-  poisoned,   // the channel was poisoned (rule 4)
-  died,       // the other side was killed (rule 4.5)
-  cancelled,  // withdrawn before the commit (rule 6.2)
-  timed_out,  // a timer guard won (rule 5.2)
+  ok,        // committed
+  pending,   // not yet: the waker will be called once
+  retired,   // the other side is gone, quietly (rule 3)
+  poisoned,  // the channel was poisoned (rule 4)
+  died,      // the other side was killed (rule 4.5)
+  cancelled, // withdrawn before the commit (rule 6.2)
+  timed_out, // a timer guard won (rule 5.2)
 };
 
 constexpr bool is_end(Status s) noexcept {
@@ -25,12 +26,12 @@ namespace core {
 
 // What one attempt of a party at one channel came to, under the channel's lock.
 enum class Try : std::uint8_t {
-  committed,  // done: the value has moved (or, for a computed output, a partner is reserved)
-  held,       // committed, but the partner lets us go later: await the wake-up
-  not_ready,  // nobody to commit with
-  gone,       // our own choice was won by somebody else meanwhile: await the wake-up
-  ended,      // the channel has ended for us; node.status says how
+  committed, // done: the value has moved (or, for a computed output, a partner is reserved)
+  held,      // committed, but the partner lets us go later: await the wake-up
+  not_ready, // nobody to commit with
+  gone,      // our own choice was won by somebody else meanwhile: await the wake-up
+  ended,     // the channel has ended for us; node.status says how
 };
 
-}  // namespace core
-}  // namespace weft
+} // namespace core
+} // namespace weft

@@ -1,8 +1,10 @@
-// Who waits, and how a choice commits (the algorithm of a committed choice: one word per choice, claimed in ascending order).
+// Who waits, and how a choice commits (the algorithm of a committed choice: one word per choice,
+// claimed in ascending order).
 //
-// A *waiter* is a node in a channel's queue. It belongs to a *plain* operation (no choice: being queued, under the channel's lock, means
-// that it can be claimed) or to a *choice* (its word decides). How a waiter is woken is all in which a coroutine, an OS thread, a Python
-// coroutine and a foreign task differ: that is the Waker.
+// A *waiter* is a node in a channel's queue. It belongs to a *plain* operation (no choice: being
+// queued, under the channel's lock, means that it can be claimed) or to a *choice* (its word
+// decides). How a waiter is woken is all in which a coroutine, an OS thread, a Python coroutine and
+// a foreign task differ: that is the Waker.
 //
 //   IDLE ──arm()──► WAITING ──claim_one(DONE i)──────────────► DONE(i)
 //                    │  ▲ │
@@ -11,14 +13,14 @@
 //                   LOCKED ──claim_both(): both won──► DONE(i)
 //
 // Invariants
-//  1 One channel lock at a time. (The ready list of a standing alternative has a leaf lock, under which nothing else is taken.)
-//  2 Whoever has a word LOCKED takes no channel lock.
-//  3 Words are taken in ascending order of address.
-//  4 A node is queued only while its owner's frame lives; the owner unlinks it, or a committer under the channel's lock.
-//  5 A terminal state does not change until the owner resets it, after it has left every channel.
-// Hence no deadlock (lock holders wait only for words, word holders only for higher words), no lost wake-up (of two complementary
-// parties the later to take the channel's lock sees the earlier), no loss (a value moves after all words are won; cancellation and
-// timers compete for the same word).
+//  1 One channel lock at a time. (The ready list of a standing alternative has a leaf lock, under
+//  which nothing else is taken.) 2 Whoever has a word LOCKED takes no channel lock. 3 Words are
+//  taken in ascending order of address. 4 A node is queued only while its owner's frame lives; the
+//  owner unlinks it, or a committer under the channel's lock. 5 A terminal state does not change
+//  until the owner resets it, after it has left every channel.
+// Hence no deadlock (lock holders wait only for words, word holders only for higher words), no lost
+// wake-up (of two complementary parties the later to take the channel's lock sees the earlier), no
+// loss (a value moves after all words are won; cancellation and timers compete for the same word).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +29,8 @@
 #include "list.hpp"
 #include "status.hpp"
 
-// Mutants: each breaks the algorithm on purpose; the tests must notice (see conformance/models/MUTANTS.md). 0 is the real thing.
+// Mutants: each breaks the algorithm on purpose; the tests must notice (see
+// conformance/models/MUTANTS.md). 0 is the real thing.
 #ifndef WEFT_MUTANT
 #define WEFT_MUTANT 0
 #endif
@@ -39,81 +42,100 @@ struct Node;
 class RunQueue;
 
 struct WakerOps {
-  // Called exactly once for each time that an operation went pending and was decided; never under a lock; from any thread.
-  void (*wake)(Node*) noexcept;
+  // Called exactly once for each time that an operation went pending and was decided; never under a
+  // lock; from any thread.
+  void (*wake)(Node *) noexcept;
   // Called by the scheduler on whose run queue the waker was put.
-  void (*run)(Node*);
-  // The run queue on which it is runnable, if it has one: a waker on the same scheduler pushes it there without a call.
-  RunQueue* home = nullptr;
-  // If not 0: it is a coroutine whose frame begins so many bytes before the waker; the scheduler resumes it without a call to run.
+  void (*run)(Node *);
+  // The run queue on which it is runnable, if it has one: a waker on the same scheduler pushes it
+  // there without a call.
+  RunQueue *home = nullptr;
+  // If not 0: it is a coroutine whose frame begins so many bytes before the waker; the scheduler
+  // resumes it without a call to run.
   std::ptrdiff_t frame = 0;
-  // Foreign parties only: look again (rule 6.6). Any number of times (Node::told counts them), never under a lock, from any thread; wake()
-  // still comes once, if another party decides. Whoever frees the waker has received them all, or keeps it alive by a count of its own.
-  void (*tell)(Node*) noexcept = nullptr;
+  // Foreign parties only: look again (rule 6.6). Any number of times (Node::told counts them),
+  // never under a lock, from any thread; wake() still comes once, if another party decides. Whoever
+  // frees the waker has received them all, or keeps it alive by a count of its own.
+  void (*tell)(Node *) noexcept = nullptr;
 };
 
 struct NodeFlags {
-  static constexpr std::uint16_t queued = 1;      // linked in a channel's queue            (channel's lock)
-  static constexpr std::uint16_t out = 2;         // an output party
-  static constexpr std::uint16_t of_choice = 4;   // belongs to a choice; else it is its own waker
-  static constexpr std::uint16_t extended = 8;    // an extended read (rule 1.6)
-  static constexpr std::uint16_t compute = 16;    // an output whose owner makes the value after the commit (rule 5.8)
-  static constexpr std::uint16_t foreign = 32;    // an input that takes for itself when awake (rule 6.6); always of a choice
-  static constexpr std::uint16_t notified = 64;   // foreign, and has been told               (channel's lock)
-  static constexpr std::uint16_t standing = 128;  // stays linked between selects (rule 5.9)
-  static constexpr std::uint16_t disabled = 256;  // its precondition is false                (channel's lock)
+  static constexpr std::uint16_t queued =
+      1;                                  // linked in a channel's queue            (channel's lock)
+  static constexpr std::uint16_t out = 2; // an output party
+  static constexpr std::uint16_t of_choice = 4; // belongs to a choice; else it is its own waker
+  static constexpr std::uint16_t extended = 8;  // an extended read (rule 1.6)
+  static constexpr std::uint16_t compute =
+      16; // an output whose owner makes the value after the commit (rule 5.8)
+  static constexpr std::uint16_t foreign =
+      32; // an input that takes for itself when awake (rule 6.6); always of a choice
+  static constexpr std::uint16_t notified = 64;  // foreign, and has been told (channel's lock)
+  static constexpr std::uint16_t standing = 128; // stays linked between selects (rule 5.9)
+  static constexpr std::uint16_t disabled = 256; // its precondition is false (channel's lock)
   // What the fast path of a meeting cannot do.
-  static constexpr std::uint16_t special = of_choice | extended | compute | foreign | standing | disabled;
+  static constexpr std::uint16_t special =
+      of_choice | extended | compute | foreign | standing | disabled;
 };
 
-// A node that belongs to no choice is a waker as well: the one waiter of a process, for its plain operations and its place in a run queue.
-// (It is out of every channel's queue before its waker is listed anywhere, so that one link serves both.)
+// A node that belongs to no choice is a waker as well: the one waiter of a process, for its plain
+// operations and its place in a run queue. (It is out of every channel's queue before its waker is
+// listed anywhere, so that one link serves both.)
 struct Node : Link {
-  void* slot = nullptr;   // output: the value; input: room for one (raw storage)
-  void* place = nullptr;  // the channel or barrier at which it waits, for withdrawal and for reports
+  void *slot = nullptr;  // output: the value; input: room for one (raw storage)
+  void *place = nullptr; // the channel or barrier at which it waits, for withdrawal and for reports
   union {
-    const WakerOps* ops = nullptr;  // of a waker
-    Choice* choice_;                // if of_choice
+    const WakerOps *ops = nullptr; // of a waker
+    Choice *choice_;               // if of_choice
   };
-  std::uint32_t index = 0;  // of the guard
+  std::uint32_t index = 0; // of the guard
   std::uint16_t flags = 0;
-  Status status = Status::pending;  // the outcome, written by the committer before the wake-up
-  std::uint8_t told = 0;  // foreign: how many calls of WakerOps::tell were made, modulo 256   (channel's lock)
+  Status status = Status::pending; // the outcome, written by the committer before the wake-up
+  std::uint8_t told =
+      0; // foreign: how many calls of WakerOps::tell were made, modulo 256   (channel's lock)
 
   bool is(std::uint16_t f) const noexcept { return (flags & f) != 0; }
   void set(std::uint16_t f) noexcept { flags = static_cast<std::uint16_t>(flags | f); }
   void clear(std::uint16_t f) noexcept { flags = static_cast<std::uint16_t>(flags & ~f); }
 
-  Choice* choice() const noexcept { return is(NodeFlags::of_choice) ? choice_ : nullptr; }
-  void belongs_to(Choice* c) noexcept {
+  Choice *choice() const noexcept { return is(NodeFlags::of_choice) ? choice_ : nullptr; }
+  void belongs_to(Choice *c) noexcept {
     choice_ = c;
     set(NodeFlags::of_choice);
   }
 
-  // A committed node may hold its partner: the writer that an extended read keeps waiting, the reader that waits for a computed value.
-  // The field serves twice: its owner knows where it is.
-  Node* partner() const noexcept { return static_cast<Node*>(place); }
-  void hold(Node* other) noexcept { place = other; }
+  // A committed node may hold its partner: the writer that an extended read keeps waiting, the
+  // reader that waits for a computed value. The field serves twice: its owner knows where it is.
+  Node *partner() const noexcept { return static_cast<Node *>(place); }
+  void hold(Node *other) noexcept { place = other; }
 };
 
-using Waker = Node;   // one that belongs to no choice
+using Waker = Node; // one that belongs to no choice
 using Waiter = Node;
 
-inline Waker* next_of(const Waker* w) noexcept { return static_cast<Waker*>(w->next); }
+inline Waker *next_of(const Waker *w) noexcept { return static_cast<Waker *>(w->next); }
 
-// What a report can say of a place where processes wait (rule 10.2): the head of every channel and barrier.
+// What a report can say of a place where processes wait (rule 10.2): the head of every channel and
+// barrier.
 struct Place {
-  const char* name = nullptr;     // with line 0: its name; else the file of its birth
+  const char *name = nullptr; // with line 0: its name; else the file of its birth
   std::uint32_t line = 0;
-  std::uint32_t last_reader = 0;  // ids of the processes that were given or last used an end; 0: none yet
+  std::uint32_t last_reader =
+      0; // ids of the processes that were given or last used an end; 0: none yet
   std::uint32_t last_writer = 0;
 };
 
-enum Word : std::uint32_t { IDLE = 0, WAITING = 1, LOCKED = 2, CANCELLED = 3, TIMED_OUT = 4, DONE = 8 };
+enum Word : std::uint32_t {
+  IDLE = 0,
+  WAITING = 1,
+  LOCKED = 2,
+  CANCELLED = 3,
+  TIMED_OUT = 4,
+  DONE = 8
+};
 
 class Choice {
- public:
-  Waker* waker = nullptr;
+public:
+  Waker *waker = nullptr;
 
   std::uint32_t word() const noexcept { return word_.load(std::memory_order_seq_cst); }
   bool done() const noexcept { return word() >= DONE; }
@@ -126,7 +148,8 @@ class Choice {
     return word_.compare_exchange_strong(from, to, std::memory_order_seq_cst);
   }
 
-  // A timer or a cancellation competes for the word like everybody else. False: somebody committed us, the wake-up is under way.
+  // A timer or a cancellation competes for the word like everybody else. False: somebody committed
+  // us, the wake-up is under way.
   bool finish_as(Word outcome) noexcept {
 #if WEFT_MUTANT == 8
     word_.store(outcome);
@@ -144,7 +167,8 @@ class Choice {
     for (unsigned round = 0;; ++round) {
       const std::uint32_t s = word();
       if (s == WAITING) {
-        if (cas(WAITING, to)) return true;
+        if (cas(WAITING, to))
+          return true;
       } else if (s == LOCKED) {
 #if WEFT_MUTANT == 1
         return false;
@@ -159,17 +183,18 @@ class Choice {
   enum class Both : std::uint8_t { won, self_gone, other_gone };
 
   // Two choices commit with each other: x's guard xi with y's guard yi.
-  static Both claim_both(Choice& x, std::uint32_t xi, Choice& y, std::uint32_t yi) noexcept {
+  static Both claim_both(Choice &x, std::uint32_t xi, Choice &y, std::uint32_t yi) noexcept {
 #if WEFT_MUTANT == 2
     const bool x_low = true;
 #else
     const bool x_low = &x < &y;
 #endif
-    Choice& lo = x_low ? x : y;
-    Choice& hi = x_low ? y : x;
+    Choice &lo = x_low ? x : y;
+    Choice &hi = x_low ? y : x;
     const std::uint32_t lo_to = DONE + (x_low ? xi : yi);
     const std::uint32_t hi_to = DONE + (x_low ? yi : xi);
-    if (!lo.claim_one(LOCKED)) return x_low ? Both::self_gone : Both::other_gone;
+    if (!lo.claim_one(LOCKED))
+      return x_low ? Both::self_gone : Both::other_gone;
     if (!hi.claim_one(hi_to)) {
       lo.unlock_as(WAITING);
       return x_low ? Both::other_gone : Both::self_gone;
@@ -178,16 +203,18 @@ class Choice {
     return Both::won;
   }
 
- private:
+private:
   prim::atomic<std::uint32_t> word_{IDLE};
 };
 
-inline Waker* waker_of(Node* n) noexcept { return n->is(NodeFlags::of_choice) ? n->choice_->waker : n; }
+inline Waker *waker_of(Node *n) noexcept {
+  return n->is(NodeFlags::of_choice) ? n->choice_->waker : n;
+}
 
 // Those to be woken once the lock is released (rule 12), in the order in which they were decided.
 class Wakes {
- public:
-  void add(Waker* w) noexcept {
+public:
+  void add(Waker *w) noexcept {
     w->next = nullptr;
     if (tail_)
       tail_->next = w;
@@ -195,52 +222,59 @@ class Wakes {
       head_ = w;
     tail_ = w;
   }
-  void finish(Node* n, Status s) noexcept {
+  void finish(Node *n, Status s) noexcept {
     n->status = s;
     add(waker_of(n));
   }
   void run() noexcept {
-    for (Waker* w = head_; w;) {
-      Waker* next = next_of(w);
+    for (Waker *w = head_; w;) {
+      Waker *next = next_of(w);
       w->ops->wake(w);
       w = next;
     }
     head_ = tail_ = nullptr;
   }
 
- private:
-  Waker* head_ = nullptr;
-  Waker* tail_ = nullptr;
+private:
+  Waker *head_ = nullptr;
+  Waker *tail_ = nullptr;
 };
 
-// --- How a party wins itself and its peer -----------------------------------------------------------------------------------------
+// --- How a party wins itself and its peer
+// -----------------------------------------------------------------------------------------
 
 enum class Claim : std::uint8_t { won, self_gone, other_gone, itself };
 
 // A party that nobody can claim: a plain operation at its start, a select that is enrolled nowhere.
 struct Free {
   bool self() const noexcept { return true; }
-  Claim with(Node* y) const noexcept {
-    Choice* c = y->choice();
+  Claim with(Node *y) const noexcept {
+    Choice *c = y->choice();
     return !c || c->claim_one(DONE + y->index) ? Claim::won : Claim::other_gone;
   }
 };
 
-// A party whose choice others may be winning at this moment; also a third party that commits two sleepers.
+// A party whose choice others may be winning at this moment; also a third party that commits two
+// sleepers.
 struct Enrolled {
-  Choice* x;
+  Choice *x;
   std::uint32_t index;
   bool self() const noexcept { return x->claim_one(DONE + index); }
-  Claim with(Node* y) const noexcept {
-    Choice* c = y->choice();
-    if (!c) return self() ? Claim::won : Claim::self_gone;
-    if (c == x) return Claim::itself;
+  Claim with(Node *y) const noexcept {
+    Choice *c = y->choice();
+    if (!c)
+      return self() ? Claim::won : Claim::self_gone;
+    if (c == x)
+      return Claim::itself;
     switch (Choice::claim_both(*x, index, *c, y->index)) {
-      case Choice::Both::won: return Claim::won;
-      case Choice::Both::self_gone: return Claim::self_gone;
-      default: return Claim::other_gone;
+    case Choice::Both::won:
+      return Claim::won;
+    case Choice::Both::self_gone:
+      return Claim::self_gone;
+    default:
+      return Claim::other_gone;
     }
   }
 };
 
-}  // namespace weft::core
+} // namespace weft::core

@@ -1,9 +1,11 @@
-// A group: processes that were started together, that are waited for together, of which one failure cancels the others (rule 7).
+// A group: processes that were started together, that are waited for together, of which one failure
+// cancels the others (rule 7).
 //
 //   add() ──► live ──process ends: finished()──► live == 0 ──► whoever waits is woken
 //                └──a failure──► cancel(): the others
 //
-// State under the group's lock: the list of children, live, failures, who waits. A group belongs to the frame that waits for it.
+// State under the group's lock: the list of children, live, failures, who waits. A group belongs to
+// the frame that waits for it.
 #pragma once
 #include <algorithm>
 #include <exception>
@@ -21,60 +23,68 @@ inline std::uint32_t next_process_id() noexcept {
 }
 
 class Group {
- public:
-  Run& run;
-  Executor* executor;            // where its coroutine children run
-  ProcessBase* parent;           // who waits for it, or null
-  const char* name = nullptr;    // part of the path, may be null
+public:
+  Run &run;
+  Executor *executor;         // where its coroutine children run
+  ProcessBase *parent;        // who waits for it, or null
+  const char *name = nullptr; // part of the path, may be null
 
-  Group(Run& r, Executor* e, ProcessBase* p) noexcept : run(r), executor(e), parent(p) { run.add_group(*this); }
-  Group(const Group&) = delete;
-  Group& operator=(const Group&) = delete;
+  Group(Run &r, Executor *e, ProcessBase *p) noexcept : run(r), executor(e), parent(p) {
+    run.add_group(*this);
+  }
+  Group(const Group &) = delete;
+  Group &operator=(const Group &) = delete;
   ~Group() { run.remove_group(*this); }
 
   // The process is a child from now on; making it runnable is the caller's.
-  void add(ProcessBase& p) {
+  void add(ProcessBase &p) {
     p.group = this;
-    if (p.id == 0) p.id = next_process_id();
+    if (p.id == 0)
+      p.id = next_process_id();
     lock_.lock();
     p.index = count_name(p.function);
     p.sibling_next = children_;
     p.sibling_prev = nullptr;
-    if (children_) children_->sibling_prev = &p;
+    if (children_)
+      children_->sibling_prev = &p;
     children_ = &p;
     ++live_;
-    if (cancelled_) p.cancel.store(1, std::memory_order_relaxed);
+    if (cancelled_)
+      p.cancel.store(1, std::memory_order_relaxed);
     lock_.unlock();
   }
 
-  // The process has finished and leaves the list; it may be destroyed now. Its group is told by finished() once its ends are let go
-  // (rule 7.7).
-  void unlink(ProcessBase& p) noexcept {
+  // The process has finished and leaves the list; it may be destroyed now. Its group is told by
+  // finished() once its ends are let go (rule 7.7).
+  void unlink(ProcessBase &p) noexcept {
     lock_.lock();
     if (p.sibling_prev)
       p.sibling_prev->sibling_next = p.sibling_next;
     else
       children_ = p.sibling_next;
-    if (p.sibling_next) p.sibling_next->sibling_prev = p.sibling_prev;
+    if (p.sibling_next)
+      p.sibling_next->sibling_prev = p.sibling_prev;
     lock_.unlock();
   }
   void finished(std::uint32_t id, std::exception_ptr failure) noexcept {
-    if (failure) fail(id, std::move(failure));
-    core::Node* w = nullptr;
+    if (failure)
+      fail(id, std::move(failure));
+    core::Node *w = nullptr;
     lock_.lock();
     const bool last = --live_ == 0;
-    if (last) std::swap(w, waiter_);
+    if (last)
+      std::swap(w, waiter_);
     lock_.unlock();
     // From here on the group may be gone, if nobody waits by the node.
     if (w) {
       w->status = Status::ok;
-      core::Waker* k = core::waker_of(w);
+      core::Waker *k = core::waker_of(w);
       k->ops->wake(k);
     }
   }
 
   // Wait until nobody is live. `ok`: so it is already.
-  Status begin_wait(core::Node& n) noexcept {
+  Status begin_wait(core::Node &n) noexcept {
     lock_.lock();
     const bool done = live_ == 0;
     if (!done) {
@@ -98,15 +108,18 @@ class Group {
     lock_.unlock();
     if (first) {
       cancel();
-      if (also) also->cancel();
+      if (also)
+        also->cancel();
     }
   }
-  Group* also = nullptr;  // fails with this one (spawned processes fail the run, rule 7.4)
+  Group *also = nullptr; // fails with this one (spawned processes fail the run, rule 7.4)
   // In the order of the processes; after all have ended.
   std::vector<std::exception_ptr> take_failures() {
-    std::sort(failures_.begin(), failures_.end(), [](auto& a, auto& b) { return a.first < b.first; });
+    std::sort(failures_.begin(), failures_.end(),
+              [](auto &a, auto &b) { return a.first < b.first; });
     std::vector<std::exception_ptr> r;
-    for (auto& f : failures_) r.push_back(std::move(f.second));
+    for (auto &f : failures_)
+      r.push_back(std::move(f.second));
     failures_.clear();
     return r;
   }
@@ -115,9 +128,9 @@ class Group {
   void cancel() noexcept {
     lock_.lock();
     cancelled_ = true;
-    for (ProcessBase* p = children_; p; p = p->sibling_next) {
+    for (ProcessBase *p = children_; p; p = p->sibling_next) {
       p->cancel.store(1, std::memory_order_release);
-      Executor* e = p->executor();
+      Executor *e = p->executor();
       if (e->here())
         withdraw(*p);
       else
@@ -125,9 +138,9 @@ class Group {
     }
     lock_.unlock();
   }
-  void cancel(ProcessBase& p) noexcept {
+  void cancel(ProcessBase &p) noexcept {
     p.cancel.store(1, std::memory_order_release);
-    Executor* e = p.executor();
+    Executor *e = p.executor();
     if (e->here())
       withdraw(p);
     else
@@ -135,36 +148,41 @@ class Group {
   }
   bool cancelled() const noexcept { return cancelled_; }
 
-  void serve_cancellations(Executor& e) noexcept {
+  void serve_cancellations(Executor &e) noexcept {
     lock_.lock();
-    for (ProcessBase* p = children_; p; p = p->sibling_next)
-      if (p->cancel.load(std::memory_order_acquire) != 0 && p->executor() == &e) withdraw(*p);
+    for (ProcessBase *p = children_; p; p = p->sibling_next)
+      if (p->cancel.load(std::memory_order_acquire) != 0 && p->executor() == &e)
+        withdraw(*p);
     lock_.unlock();
   }
 
   template <class F>
-  void each_child(F&& f) {
+  void each_child(F &&f) {
     lock_.lock();
-    for (ProcessBase* p = children_; p; p = p->sibling_next) f(*p);
+    for (ProcessBase *p = children_; p; p = p->sibling_next)
+      f(*p);
     lock_.unlock();
   }
   // How many of that name were started here (a path has an index only where there are several).
-  std::uint32_t started(const char* function) const noexcept {
-    for (const auto& n : names_)
-      if (n.first == function) return n.second;
+  std::uint32_t started(const char *function) const noexcept {
+    for (const auto &n : names_)
+      if (n.first == function)
+        return n.second;
     return 0;
   }
 
- private:
+private:
   friend class Run;
 
   // On p's own thread. Withdrawn before the commit: it goes on with `cancelled`.
-  static void withdraw(ProcessBase& p) noexcept {
-    if (p.op && p.op->withdraw(p)) p.ops->wake(&p);
+  static void withdraw(ProcessBase &p) noexcept {
+    if (p.op && p.op->withdraw(p))
+      p.ops->wake(&p);
   }
-  std::uint32_t count_name(const char* f) {
+  std::uint32_t count_name(const char *f) {
     for (std::size_t i = names_.size(); i-- > 0;)
-      if (names_[i].first == f) return names_[i].second++;
+      if (names_[i].first == f)
+        return names_[i].second++;
     names_.emplace_back(f, 1);
     return 0;
   }
@@ -172,40 +190,45 @@ class Group {
   core::SpinLock lock_;
   bool cancelled_ = false;
   std::uint32_t live_ = 0;
-  ProcessBase* children_ = nullptr;
-  core::Node* waiter_ = nullptr;
-  std::vector<std::pair<const char*, std::uint32_t>> names_;
+  ProcessBase *children_ = nullptr;
+  core::Node *waiter_ = nullptr;
+  std::vector<std::pair<const char *, std::uint32_t>> names_;
   std::vector<std::pair<std::uint32_t, std::exception_ptr>> failures_;
-  Group* next_ = nullptr;  // in the run's list
-  Group* prev_ = nullptr;
+  Group *next_ = nullptr; // in the run's list
+  Group *prev_ = nullptr;
 };
 
-inline void Run::add_group(Group& g) noexcept {
+inline void Run::add_group(Group &g) noexcept {
   const std::lock_guard lock(groups_mutex_);
   g.next_ = groups_;
-  if (groups_) groups_->prev_ = &g;
+  if (groups_)
+    groups_->prev_ = &g;
   groups_ = &g;
 }
-inline void Run::remove_group(Group& g) noexcept {
+inline void Run::remove_group(Group &g) noexcept {
   const std::lock_guard lock(groups_mutex_);
   if (g.prev_)
     g.prev_->next_ = g.next_;
   else
     groups_ = g.next_;
-  if (g.next_) g.next_->prev_ = g.prev_;
+  if (g.next_)
+    g.next_->prev_ = g.prev_;
 }
 inline void Run::cancel_everybody() noexcept {
   const std::lock_guard lock(groups_mutex_);
-  for (Group* g = groups_; g; g = g->next_) g->cancel();
+  for (Group *g = groups_; g; g = g->next_)
+    g->cancel();
 }
-inline void Run::serve_cancellations(Executor& e) noexcept {
+inline void Run::serve_cancellations(Executor &e) noexcept {
   const std::lock_guard lock(groups_mutex_);
-  for (Group* g = groups_; g; g = g->next_) g->serve_cancellations(e);
+  for (Group *g = groups_; g; g = g->next_)
+    g->serve_cancellations(e);
 }
 template <class F>
-void Run::each_process(F&& f) {
+void Run::each_process(F &&f) {
   const std::lock_guard lock(groups_mutex_);
-  for (Group* g = groups_; g; g = g->next_) g->each_child(f);
+  for (Group *g = groups_; g; g = g->next_)
+    g->each_child(f);
 }
 
-}  // namespace weft::runtime
+} // namespace weft::runtime

@@ -1,9 +1,11 @@
 // How an executor (a scheduler or a thread process) sleeps, and how the run knows that it does.
 //
-//   0 ──sleep()──► idle ──signal(woken │ nudged)──► awake again: the signaller has already counted it active
+//   0 ──sleep()──► idle ──signal(woken │ nudged)──► awake again: the signaller has already counted
+//   it active
 //                   └───time is up────────────────► 0: it counts itself active
 //
-// Counting before waking is what makes `active == 0` mean that nothing can run (rules 8.6 and 10.1).
+// Counting before waking is what makes `active == 0` mean that nothing can run (rules 8.6
+// and 10.1).
 #pragma once
 #include <atomic>
 
@@ -15,60 +17,72 @@ namespace weft::runtime {
 struct Activity {
   virtual void activated() noexcept = 0;
   virtual void deactivated() noexcept = 0;
-  virtual std::int64_t wake_time() noexcept = 0;  // steady ns of the earliest timer, prim::forever: none
+  virtual std::int64_t
+  wake_time() noexcept = 0; // steady ns of the earliest timer, prim::forever: none
 
- protected:
+protected:
   ~Activity() = default;
 };
 
 // A language runtime with a global lock gives it up around a real sleep.
 struct AroundSleep {
-  void* (*begin)() = nullptr;
-  void (*end)(void*) = nullptr;
+  void *(*begin)() = nullptr;
+  void (*end)(void *) = nullptr;
 };
 inline AroundSleep around_sleep;
 
 class Parking {
- public:
+public:
   static constexpr std::uint32_t woken = 1;
   static constexpr std::uint32_t nudged = 2;
   static constexpr std::uint32_t idle = 4;
 
-  Activity* activity = nullptr;  // null outside any run
+  Activity *activity = nullptr; // null outside any run
 
-  // Sleep until signalled or until the earliest timer. Returns the signals; 0: only time has passed.
+  // Sleep until signalled or until the earliest timer. Returns the signals; 0: only time has
+  // passed.
   std::uint32_t sleep() noexcept {
     std::uint32_t s = 0;
-    if (!word_.compare_exchange_strong(s, idle, std::memory_order_seq_cst)) return take();
-    if (activity) activity->deactivated();
+    if (!word_.compare_exchange_strong(s, idle, std::memory_order_seq_cst))
+      return take();
+    if (activity)
+      activity->deactivated();
     const std::int64_t until = activity ? activity->wake_time() : prim::forever;
     bool timed = false;
     if ((s = word_.load(std::memory_order_acquire)) == idle) {
-      void* state = around_sleep.begin ? around_sleep.begin() : nullptr;
+      void *state = around_sleep.begin ? around_sleep.begin() : nullptr;
       while ((s = word_.load(std::memory_order_acquire)) == idle && !timed) {
         prim::park(word_, idle, until);
         timed = until != prim::forever && prim::now() >= until;
       }
-      if (state) around_sleep.end(state);
+      if (state)
+        around_sleep.end(state);
     }
-    // By time: counted active before the word says so, so that the count never dips while somebody is awake.
-    if (timed && activity) activity->activated();
+    // By time: counted active before the word says so, so that the count never dips while somebody
+    // is awake.
+    if (timed && activity)
+      activity->activated();
     s = idle;
-    if (timed && word_.compare_exchange_strong(s, 0, std::memory_order_acq_rel)) return 0;
-    if (timed && activity) activity->deactivated();  // a signaller has counted us as well
+    if (timed && word_.compare_exchange_strong(s, 0, std::memory_order_acq_rel))
+      return 0;
+    if (timed && activity)
+      activity->deactivated(); // a signaller has counted us as well
     return take();
   }
 
   // Signals that came without our sleeping.
-  std::uint32_t take() noexcept { return word_.exchange(0, std::memory_order_acq_rel) & (woken | nudged); }
+  std::uint32_t take() noexcept {
+    return word_.exchange(0, std::memory_order_acq_rel) & (woken | nudged);
+  }
   bool signalled() const noexcept { return word_.load(std::memory_order_relaxed) != 0; }
 
   void signal(std::uint32_t bit) noexcept {
-    Activity* a = activity;  // ours may be gone as soon as the bit is seen
+    Activity *a = activity; // ours may be gone as soon as the bit is seen
     std::uint32_t s = word_.load(std::memory_order_relaxed);
     bool counted = false;
     do {
-      if (s & bit) break;
+      if (s & bit)
+        break;
       if (s == idle && a && !counted) {
         a->activated();
         counted = true;
@@ -77,12 +91,12 @@ class Parking {
     if (s == idle) {
       prim::unpark(word_);
     } else if (counted) {
-      a->deactivated();  // it woke by itself or by another: counted twice
+      a->deactivated(); // it woke by itself or by another: counted twice
     }
   }
 
- private:
+private:
   prim::atomic<std::uint32_t> word_{0};
 };
 
-}  // namespace weft::runtime
+} // namespace weft::runtime

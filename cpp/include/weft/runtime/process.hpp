@@ -1,4 +1,5 @@
-// What every process is, whatever runs it: a waiter with a name, a place in a group, and a way to be cancelled.
+// What every process is, whatever runs it: a waiter with a name, a place in a group, and a way to
+// be cancelled.
 //
 // What differs between kinds of processes is only how they wait and wake (ProcessOps).
 //
@@ -7,8 +8,8 @@
 //                             └──op begins─────────┘
 //                             └──ends: Group::finished()
 //
-// Who touches what: `op`, `line`, `flags` only the process's own thread (and a reporter while nothing can run); the sibling links under the
-// group's lock; `cancel` anybody.
+// Who touches what: `op`, `line`, `flags` only the process's own thread (and a reporter while
+// nothing can run); the sibling links under the group's lock; `cancel` anybody.
 #pragma once
 #include <cstdint>
 
@@ -22,73 +23,78 @@ class ProcessBase;
 
 // A kind of operation on which a process may be parked.
 struct OpKind {
-  const char* verb;                                // "read", "write", "select", "sync", "sleep", "wait for"
-  bool (*withdraw)(ProcessBase&) noexcept;         // on the process's own thread; true: withdrawn, before the commit (rule 6.2)
-  void (*visit)(ProcessBase&, class Places&);      // the places at which it waits, for reports; null: none
+  const char *verb; // "read", "write", "select", "sync", "sleep", "wait for"
+  bool (*withdraw)(ProcessBase &) noexcept; // on the process's own thread; true: withdrawn, before
+                                            // the commit (rule 6.2)
+  void (*visit)(ProcessBase &,
+                class Places &); // the places at which it waits, for reports; null: none
 };
 
 // Receives the places at which a process waits.
 class Places {
- public:
-  virtual void channel(const core::Place&, bool writing) = 0;
-  virtual void barrier(const core::Place&) = 0;
+public:
+  virtual void channel(const core::Place &, bool writing) = 0;
+  virtual void barrier(const core::Place &) = 0;
 
- protected:
+protected:
   ~Places() = default;
 };
 
 struct ProcessOps : core::WakerOps {
-  Executor* (*executor)(ProcessBase&) noexcept;
+  Executor *(*executor)(ProcessBase &) noexcept;
 };
 
 class ProcessBase : public core::Waiter {
- public:
-  Group* group = nullptr;
-  ProcessBase* sibling_next = nullptr;
-  ProcessBase* sibling_prev = nullptr;
-  const char* function = nullptr;  // its name in its path
-  const char* file = nullptr;
-  const OpKind* op = nullptr;      // null: running or runnable
-  std::uint32_t line = 0;          // of the last operation
-  std::uint32_t id = 0;            // unique in this program, ascending; holders are recorded by it
-  std::uint32_t index = 0;         // among those of one name in its group
-  prim::atomic<std::uint8_t> cancel{0};  // cancellations asked for and not yet raised: 0 or 1
-  std::uint8_t dying = 0;                // ended by an uncaught poison of this strength
+public:
+  Group *group = nullptr;
+  ProcessBase *sibling_next = nullptr;
+  ProcessBase *sibling_prev = nullptr;
+  const char *function = nullptr; // its name in its path
+  const char *file = nullptr;
+  const OpKind *op = nullptr; // null: running or runnable
+  std::uint32_t line = 0;     // of the last operation
+  std::uint32_t id = 0;       // unique in this program, ascending; holders are recorded by it
+  std::uint32_t index = 0;    // among those of one name in its group
+  prim::atomic<std::uint8_t> cancel{0}; // cancellations asked for and not yet raised: 0 or 1
+  std::uint8_t dying = 0;               // ended by an uncaught poison of this strength
 
-  Executor* executor() noexcept { return static_cast<const ProcessOps*>(ops)->executor(*this); }
+  Executor *executor() noexcept { return static_cast<const ProcessOps *>(ops)->executor(*this); }
 
   // At the start of an operation (rule 6.1). True: raise Cancelled now.
   bool take_cancel() noexcept {
-    if (cancel.load(std::memory_order_relaxed) == 0) [[likely]] return false;
+    if (cancel.load(std::memory_order_relaxed) == 0) [[likely]]
+      return false;
     return cancel.exchange(0, std::memory_order_acq_rel) != 0;
   }
 
- protected:
+protected:
   ProcessBase() = default;
   ~ProcessBase() = default;
-  ProcessBase(const ProcessBase&) = delete;
-  ProcessBase& operator=(const ProcessBase&) = delete;
+  ProcessBase(const ProcessBase &) = delete;
+  ProcessBase &operator=(const ProcessBase &) = delete;
 };
 
-// What runs on this thread at the moment, and how it is ending. Ends ask it when they are destroyed: a process that an uncaught poison
-// leaves poisons what it holds (rule 4.3).
+// What runs on this thread at the moment, and how it is ending. Ends ask it when they are
+// destroyed: a process that an uncaught poison leaves poisons what it holds (rule 4.3).
 struct Context {
-  ProcessBase* running = nullptr;
-  std::uint8_t dying = 0;   // its frame is being destroyed after an uncaught poison of this strength
-  std::uint8_t thrown = 0;  // a poison of this strength was raised since it was resumed
+  ProcessBase *running = nullptr;
+  std::uint8_t dying = 0;  // its frame is being destroyed after an uncaught poison of this strength
+  std::uint8_t thrown = 0; // a poison of this strength was raised since it was resumed
 };
-inline constinit thread_local Context* this_context = nullptr;
+inline constinit thread_local Context *this_context = nullptr;
 
-inline ProcessBase* this_process() noexcept { return this_context ? this_context->running : nullptr; }
+inline ProcessBase *this_process() noexcept {
+  return this_context ? this_context->running : nullptr;
+}
 
 class Executor {
- public:
-  virtual void post(core::Waker*) noexcept = 0;  // make it runnable; from any thread
+public:
+  virtual void post(core::Waker *) noexcept = 0; // make it runnable; from any thread
   virtual void nudge() noexcept = 0;             // look for cancellations
   virtual bool here() const noexcept = 0;        // is this the calling thread's?
 
- protected:
+protected:
   ~Executor() = default;
 };
 
-}  // namespace weft::runtime
+} // namespace weft::runtime

@@ -1,9 +1,12 @@
-// A run: all the processes under one outermost network. It knows whether anything can still happen, keeps time, and declares deadlock.
+// A run: all the processes under one outermost network. It knows whether anything can still happen,
+// keeps time, and declares deadlock.
 //
-// active_  executors that have something to do (counted up by whoever gives it to them, before they are woken; see parking.hpp)
-// outside_ things beyond the run that may wake it: io calls, foreign tasks (rule 10.3)
+// active_  executors that have something to do (counted up by whoever gives it to them, before they
+// are woken; see parking.hpp) outside_ things beyond the run that may wake it: io calls, foreign
+// tasks (rule 10.3)
 //
-// active_ falls to 0 ──► quiescent(): outside_ > 0 → wait │ a timer → steady: wait, virtual: jump │ else deadlock: cancel everybody
+// active_ falls to 0 ──► quiescent(): outside_ > 0 → wait │ a timer → steady: wait, virtual: jump │
+// else deadlock: cancel everybody
 #pragma once
 #include <mutex>
 #include <string>
@@ -21,16 +24,18 @@ class Group;
 enum class Clock : std::uint8_t { steady, virtual_time };
 
 class Run final : public Activity {
- public:
+public:
   explicit Run(Clock clock = Clock::steady) noexcept : clock_(clock) {}
-  Run(const Run&) = delete;
-  Run& operator=(const Run&) = delete;
+  Run(const Run &) = delete;
+  Run &operator=(const Run &) = delete;
   ~Run() = default;
 
-  // --- activity -----------------------------------------------------------------------------------------------------------------
+  // --- activity
+  // -----------------------------------------------------------------------------------------------------------------
   void activated() noexcept override { active_.fetch_add(1, std::memory_order_seq_cst); }
   void deactivated() noexcept override {
-    if (active_.fetch_sub(1, std::memory_order_seq_cst) == 1) quiescent();
+    if (active_.fetch_sub(1, std::memory_order_seq_cst) == 1)
+      quiescent();
   }
   std::int64_t wake_time() noexcept override {
     return clock_ == Clock::steady ? earliest_.load(std::memory_order_seq_cst) : prim::forever;
@@ -39,23 +44,26 @@ class Run final : public Activity {
   // Something beyond the run may wake it, from now on until leave_outside().
   void enter_outside() noexcept { outside_.fetch_add(1, std::memory_order_seq_cst); }
   void leave_outside() noexcept {
-    if (outside_.fetch_sub(1, std::memory_order_seq_cst) == 1 && active_.load(std::memory_order_seq_cst) == 0)
+    if (outside_.fetch_sub(1, std::memory_order_seq_cst) == 1 &&
+        active_.load(std::memory_order_seq_cst) == 0)
       quiescent();
   }
-  // Asked when nothing can run and nothing is known outside: is there something after all (threads that are no processes, rule 10.3)?
-  bool (*anything_outside)(Run&) noexcept = nullptr;
+  // Asked when nothing can run and nothing is known outside: is there something after all (threads
+  // that are no processes, rule 10.3)?
+  bool (*anything_outside)(Run &) noexcept = nullptr;
 
-  // --- time ---------------------------------------------------------------------------------------------------------------------
+  // --- time
+  // ---------------------------------------------------------------------------------------------------------------------
   Clock clock() const noexcept { return clock_; }
   std::int64_t now() const noexcept {
     return clock_ == Clock::steady ? prim::now() : virtual_now_.load(std::memory_order_relaxed);
   }
-  void arm(TimerNode& t) {
+  void arm(TimerNode &t) {
     const std::lock_guard g(mutex_);
     timers_.add(t);
     earliest_.store(timers_.earliest(), std::memory_order_seq_cst);
   }
-  void disarm(TimerNode& t) noexcept {
+  void disarm(TimerNode &t) noexcept {
     const std::lock_guard g(mutex_);
     timers_.remove(t);
     earliest_.store(timers_.earliest(), std::memory_order_seq_cst);
@@ -73,16 +81,18 @@ class Run final : public Activity {
     wakes.run();
   }
 
-  // --- groups, for reports and cancellation -------------------------------------------------------------------------------------
-  void add_group(Group&) noexcept;
-  void remove_group(Group&) noexcept;
+  // --- groups, for reports and cancellation
+  // -------------------------------------------------------------------------------------
+  void add_group(Group &) noexcept;
+  void remove_group(Group &) noexcept;
   void cancel_everybody() noexcept;
   // On a nudge: withdraw what the processes of this executor wait for, if they were cancelled.
-  void serve_cancellations(Executor&) noexcept;
+  void serve_cancellations(Executor &) noexcept;
   template <class F>
-  void each_process(F&& f);
+  void each_process(F &&f);
 
-  // --- threads of thread processes, joined before the run ends --------------------------------------------------------------------
+  // --- threads of thread processes, joined before the run ends
+  // --------------------------------------------------------------------
   void keep(std::thread t) {
     const std::lock_guard g(mutex_);
     threads_.push_back(std::move(t));
@@ -92,7 +102,8 @@ class Run final : public Activity {
       std::thread t;
       {
         const std::lock_guard g(mutex_);
-        if (threads_.empty()) return;
+        if (threads_.empty())
+          return;
         t = std::move(threads_.back());
         threads_.pop_back();
       }
@@ -100,13 +111,14 @@ class Run final : public Activity {
     }
   }
 
-  // --- deadlock -----------------------------------------------------------------------------------------------------------------
+  // --- deadlock
+  // -----------------------------------------------------------------------------------------------------------------
   bool deadlocked() const noexcept { return deadlocked_.load(std::memory_order_acquire); }
-  const std::string& deadlock_report() const noexcept { return report_; }
+  const std::string &deadlock_report() const noexcept { return report_; }
   std::vector<std::string> knot() const { return knot_; }
   bool detect_deadlock = true;
 
- private:
+private:
   friend struct Report;
 
   void quiescent() noexcept {
@@ -114,30 +126,38 @@ class Run final : public Activity {
     bool dead = false;
     {
       const std::lock_guard g(mutex_);
-      if (active_.load(std::memory_order_seq_cst) != 0 || outside_.load(std::memory_order_seq_cst) != 0) return;
+      if (active_.load(std::memory_order_seq_cst) != 0 ||
+          outside_.load(std::memory_order_seq_cst) != 0)
+        return;
       if (!timers_.empty()) {
-        if (clock_ == Clock::steady) return;
-        activated();  // held until those who woke are counted
+        if (clock_ == Clock::steady)
+          return;
+        activated(); // held until those who woke are counted
         virtual_now_.store(timers_.earliest(), std::memory_order_relaxed);
         fire(timers_.earliest(), wakes);
       } else {
-        dead = detect_deadlock && !(anything_outside && anything_outside(*this)) && anybody_blocked();
-        if (!dead) return;
-        activated();  // so that nobody else concludes the same
-        if (!deadlocked()) describe();
+        dead =
+            detect_deadlock && !(anything_outside && anything_outside(*this)) && anybody_blocked();
+        if (!dead)
+          return;
+        activated(); // so that nobody else concludes the same
+        if (!deadlocked())
+          describe();
         deadlocked_.store(true, std::memory_order_release);
       }
     }
     wakes.run();
-    if (dead) cancel_everybody();
+    if (dead)
+      cancel_everybody();
     deactivated();
   }
 
-  void fire(std::int64_t now, core::Wakes& wakes) noexcept {
+  void fire(std::int64_t now, core::Wakes &wakes) noexcept {
     while (timers_.earliest() <= now) {
-      TimerNode* t = timers_.pop();
-      core::Choice* c = t->choice;
-      if (c->finish_as(core::TIMED_OUT)) wakes.add(c->waker);
+      TimerNode *t = timers_.pop();
+      core::Choice *c = t->choice;
+      if (c->finish_as(core::TIMED_OUT))
+        wakes.add(c->waker);
     }
     earliest_.store(timers_.earliest(), std::memory_order_seq_cst);
   }
@@ -151,14 +171,14 @@ class Run final : public Activity {
   prim::atomic<std::int64_t> earliest_{prim::forever};
   prim::atomic<std::int64_t> virtual_now_{0};
   const Clock clock_;
-  std::mutex mutex_;  // timers_, report_
+  std::mutex mutex_; // timers_, report_
   TimerHeap timers_;
   std::string report_;
   std::vector<std::string> knot_;
   std::vector<std::thread> threads_;
 
   std::mutex groups_mutex_;
-  Group* groups_ = nullptr;
+  Group *groups_ = nullptr;
 };
 
-}  // namespace weft::runtime
+} // namespace weft::runtime

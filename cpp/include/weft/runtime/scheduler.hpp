@@ -1,5 +1,6 @@
-// The single-core scheduler: a trampoline over a run queue (measured faster than symmetric transfer, and safe where that overflowed the
-// stack). Woken from its own thread it links; from another it takes the waker through an inbox.
+// The single-core scheduler: a trampoline over a run queue (measured faster than symmetric
+// transfer, and safe where that overflowed the stack). Woken from its own thread it links; from
+// another it takes the waker through an inbox.
 //
 //   loop:  run the queue ─► empty: inbox ─► empty: timers ─► sleep (parking.hpp)
 #pragma once
@@ -12,21 +13,23 @@
 namespace weft::runtime {
 
 class Scheduler final : public Executor {
- public:
-  Run& run;
+public:
+  Run &run;
 
   // `host`: the thread process on which it runs, whose cancellation is served too; may be null.
-  explicit Scheduler(Run& r, ProcessBase* host = nullptr) noexcept : run(r), host_(host) { parking_.activity = &r; }
-  Scheduler(const Scheduler&) = delete;
-  Scheduler& operator=(const Scheduler&) = delete;
+  explicit Scheduler(Run &r, ProcessBase *host = nullptr) noexcept : run(r), host_(host) {
+    parking_.activity = &r;
+  }
+  Scheduler(const Scheduler &) = delete;
+  Scheduler &operator=(const Scheduler &) = delete;
   ~Scheduler() = default;
 
-  static Scheduler* current() noexcept { return this_scheduler; }
+  static Scheduler *current() noexcept { return this_scheduler; }
 
   // Only from this scheduler's thread.
-  void push(core::Waker* w) noexcept { queue_.push(w); }
+  void push(core::Waker *w) noexcept { queue_.push(w); }
 
-  void post(core::Waker* w) noexcept override {
+  void post(core::Waker *w) noexcept override {
     if (this_scheduler == this) [[likely]]
       push(w);
     else
@@ -35,9 +38,10 @@ class Scheduler final : public Executor {
   void nudge() noexcept override { parking_.signal(Parking::nudged); }
   bool here() const noexcept override { return this_scheduler == this; }
   // These ops, for processes that are at home here.
-  const ProcessOps& homed(const ProcessOps& base) {
-    for (const auto& h : homed_)
-      if (h->executor == base.executor && h->run == base.run) return *h;
+  const ProcessOps &homed(const ProcessOps &base) {
+    for (const auto &h : homed_)
+      if (h->executor == base.executor && h->run == base.run)
+        return *h;
     homed_.push_back(std::make_unique<ProcessOps>(base));
     homed_.back()->home = &queue_;
     return *homed_.back();
@@ -47,31 +51,36 @@ class Scheduler final : public Executor {
   // Run until stop() was called from within.
   void loop() {
     Context context;
-    Context* const outer_context = std::exchange(this_context, &context);
-    Scheduler* const outer = std::exchange(this_scheduler, this);
-    core::RunQueue* const outer_queue = std::exchange(core::current_run_queue, &queue_);
+    Context *const outer_context = std::exchange(this_context, &context);
+    Scheduler *const outer = std::exchange(this_scheduler, this);
+    core::RunQueue *const outer_queue = std::exchange(core::current_run_queue, &queue_);
     stop_ = false;
     unsigned turn = 0;
     while (!stop_) {
       if (!queue_.empty()) [[likely]] {
-        core::Waker* w = queue_.pop();
+        core::Waker *w = queue_.pop();
         context.thrown = 0;
         step(w, context);
-        if (++turn % kLook == 0) look_around();
+        if (++turn % kLook == 0) [[unlikely]]
+          look_around();
         continue;
       }
       context.running = nullptr;
-      if (take_inbox()) continue;
+      if (take_inbox())
+        continue;
       if (run.timers_due()) {
         run.fire_due();
         continue;
       }
-      // Whoever concludes on this very thread that nothing can run (a virtual clock, a deadlock) wakes us as any other thread would.
+      // Whoever concludes on this very thread that nothing can run (a virtual clock, a deadlock)
+      // wakes us as any other thread would.
       this_scheduler = nullptr;
       const std::uint32_t s = parking_.sleep();
       this_scheduler = this;
-      if (s & Parking::nudged) serve();
-      if (run.timers_due()) run.fire_due();
+      if (s & Parking::nudged)
+        serve();
+      if (run.timers_due())
+        run.fire_due();
     }
     this_scheduler = outer;
     this_context = outer_context;
@@ -79,15 +88,16 @@ class Scheduler final : public Executor {
   }
   void stop() noexcept { stop_ = true; }
 
-  // Everything in small steps, for a host that has its own loop: at most `steps` of the run queue. True: more is ready.
+  // Everything in small steps, for a host that has its own loop: at most `steps` of the run queue.
+  // True: more is ready.
   bool turn(unsigned steps) {
     Context context;
-    Context* const outer_context = std::exchange(this_context, &context);
-    Scheduler* const outer = std::exchange(this_scheduler, this);
-    core::RunQueue* const outer_queue = std::exchange(core::current_run_queue, &queue_);
+    Context *const outer_context = std::exchange(this_context, &context);
+    Scheduler *const outer = std::exchange(this_scheduler, this);
+    core::RunQueue *const outer_queue = std::exchange(core::current_run_queue, &queue_);
     look_around();
     while (!queue_.empty() && steps-- > 0) {
-      core::Waker* w = queue_.pop();
+      core::Waker *w = queue_.pop();
       context.thrown = 0;
       step(w, context);
     }
@@ -97,19 +107,21 @@ class Scheduler final : public Executor {
     return !queue_.empty();
   }
 
- private:
-  static constexpr unsigned kLook = 64;  // steps between two looks at the inbox and the clock
+private:
+  static constexpr unsigned kLook = 64; // steps between two looks at the inbox and the clock
 
   void look_around() noexcept {
-    if (parking_.signalled() && (parking_.take() & Parking::nudged)) serve();
+    if (parking_.signalled() && (parking_.take() & Parking::nudged))
+      serve();
     take_inbox();
-    if (run.timers_due()) run.fire_due();
+    if (run.timers_due())
+      run.fire_due();
   }
 
-  static void step(core::Waker* w, Context& context) {
+  static void step(core::Waker *w, Context &context) {
     if (const std::ptrdiff_t frame = w->ops->frame) [[likely]] {
-      context.running = static_cast<ProcessBase*>(w);
-      std::coroutine_handle<>::from_address(reinterpret_cast<char*>(w) - frame).resume();
+      context.running = static_cast<ProcessBase *>(w);
+      std::coroutine_handle<>::from_address(reinterpret_cast<char *>(w) - frame).resume();
     } else {
       w->ops->run(w);
     }
@@ -117,42 +129,45 @@ class Scheduler final : public Executor {
 
   void serve() noexcept {
     run.serve_cancellations(*this);
-    if (host_ && host_->op && host_->cancel.load(std::memory_order_acquire)) host_->op->withdraw(*host_);
+    if (host_ && host_->op && host_->cancel.load(std::memory_order_acquire))
+      host_->op->withdraw(*host_);
   }
 
   // A stack (many threads push), turned round so that the order of arrival is kept.
-  void post_remote(core::Waker* w) noexcept {
-    core::Waker* head = inbox_.load(std::memory_order_relaxed);
-    do w->next = head;
+  void post_remote(core::Waker *w) noexcept {
+    core::Waker *head = inbox_.load(std::memory_order_relaxed);
+    do
+      w->next = head;
     while (!inbox_.compare_exchange_weak(head, w, std::memory_order_seq_cst));
     parking_.signal(Parking::woken);
   }
   bool take_inbox() noexcept {
-    if (!inbox_.load(std::memory_order_seq_cst)) return false;
-    core::Waker* w = inbox_.exchange(nullptr, std::memory_order_acquire);
-    core::Waker* in_order = nullptr;
+    if (!inbox_.load(std::memory_order_seq_cst))
+      return false;
+    core::Waker *w = inbox_.exchange(nullptr, std::memory_order_acquire);
+    core::Waker *in_order = nullptr;
     while (w) {
-      core::Waker* next = core::next_of(w);
+      core::Waker *next = core::next_of(w);
       w->next = in_order;
       in_order = w;
       w = next;
     }
     while (in_order) {
-      core::Waker* next = core::next_of(in_order);
+      core::Waker *next = core::next_of(in_order);
       push(in_order);
       in_order = next;
     }
     return true;
   }
 
-  static inline constinit thread_local Scheduler* this_scheduler = nullptr;
+  static inline constinit thread_local Scheduler *this_scheduler = nullptr;
 
-  ProcessBase* const host_;
+  ProcessBase *const host_;
   core::RunQueue queue_;
   std::vector<std::unique_ptr<ProcessOps>> homed_;
   bool stop_ = false;
   Parking parking_;
-  prim::atomic<core::Waker*> inbox_{nullptr};
+  prim::atomic<core::Waker *> inbox_{nullptr};
 };
 
-}  // namespace weft::runtime
+} // namespace weft::runtime

@@ -7,47 +7,49 @@
 namespace weft::runtime {
 
 class ThreadProcess : public ProcessBase, public Executor {
- public:
-  Run* run = nullptr;  // null: a thread that is no process of any run (a guest at the channel)
+public:
+  Run *run = nullptr; // null: a thread that is no process of any run (a guest at the channel)
   Context context;
 
-  explicit ThreadProcess(Run* r = nullptr) noexcept : run(r) {
+  explicit ThreadProcess(Run *r = nullptr) noexcept : run(r) {
     ops = &kOps;
     parking_.activity = r;
     context.running = r ? this : nullptr;
   }
 
   // The process that this thread is; a thread that is none gets a guest's.
-  static ThreadProcess& self() noexcept {
-    if (current) return *current;
-    static Run beyond;  // for the timers of threads that are in no run; concludes nothing
+  static ThreadProcess &self() noexcept {
+    if (current)
+      return *current;
+    static Run beyond; // for the timers of threads that are in no run; concludes nothing
     beyond.detect_deadlock = false;
     static thread_local ThreadProcess guest;
     guest.run = &beyond;
     guest.parking_.activity = &beyond;
     return guest;
   }
-  static ThreadProcess* current_or_null() noexcept { return current; }
+  static ThreadProcess *current_or_null() noexcept { return current; }
 
   // For the time of a scope this thread is that process.
   class Scope {
-   public:
-    explicit Scope(ThreadProcess& p) noexcept
-        : outer_(std::exchange(current, &p)), outer_context_(std::exchange(this_context, &p.context)) {}
-    Scope(const Scope&) = delete;
-    Scope& operator=(const Scope&) = delete;
+  public:
+    explicit Scope(ThreadProcess &p) noexcept
+        : outer_(std::exchange(current, &p)),
+          outer_context_(std::exchange(this_context, &p.context)) {}
+    Scope(const Scope &) = delete;
+    Scope &operator=(const Scope &) = delete;
     ~Scope() {
       current = outer_;
       this_context = outer_context_;
     }
 
-   private:
-    ThreadProcess* outer_;
-    Context* outer_context_;
+  private:
+    ThreadProcess *outer_;
+    Context *outer_context_;
   };
 
   // Sleep until the operation that has begun is decided; serves cancellations and timers meanwhile.
-  void block(const OpKind& kind) noexcept {
+  void block(const OpKind &kind) noexcept {
     op = &kind;
     if (cancel.load(std::memory_order_acquire) && kind.withdraw(*this)) {
       op = nullptr;
@@ -55,39 +57,45 @@ class ThreadProcess : public ProcessBase, public Executor {
     }
     for (;;) {
       const std::uint32_t s = parking_.sleep();
-      if (s & Parking::woken) break;
-      if (run && run->timers_due()) run->fire_due();
-      if ((s & Parking::nudged) && cancel.load(std::memory_order_acquire) && kind.withdraw(*this)) break;
-      if ((s & Parking::nudged) && interrupted && interrupted(*this) && kind.withdraw(*this)) break;
+      if (s & Parking::woken)
+        break;
+      if (run && run->timers_due())
+        run->fire_due();
+      if ((s & Parking::nudged) && cancel.load(std::memory_order_acquire) && kind.withdraw(*this))
+        break;
+      if ((s & Parking::nudged) && interrupted && interrupted(*this) && kind.withdraw(*this))
+        break;
     }
     op = nullptr;
   }
   // A host's signal (Ctrl-C) while parked: true asks for withdrawal.
-  bool (*interrupted)(ThreadProcess&) = nullptr;
+  bool (*interrupted)(ThreadProcess &) = nullptr;
 
-  void post(core::Waker*) noexcept override { parking_.signal(Parking::woken); }
+  void post(core::Waker *) noexcept override { parking_.signal(Parking::woken); }
   void nudge() noexcept override {
-    if (Executor* h = hosting.load(std::memory_order_acquire))
+    if (Executor *h = hosting.load(std::memory_order_acquire))
       h->nudge();
     else
       parking_.signal(Parking::nudged);
   }
-  // The scheduler that this thread runs at the moment; it is what sleeps, so it is what must be nudged.
-  prim::atomic<Executor*> hosting{nullptr};
+  // The scheduler that this thread runs at the moment; it is what sleeps, so it is what must be
+  // nudged.
+  prim::atomic<Executor *> hosting{nullptr};
   bool here() const noexcept override { return current == this; }
 
- private:
-  static void wake(core::Waker* w) noexcept { self_of(w)->parking_.signal(Parking::woken); }
-  static ThreadProcess* self_of(core::Waker* w) noexcept {
-    return static_cast<ThreadProcess*>(static_cast<ProcessBase*>(w));
+private:
+  static void wake(core::Waker *w) noexcept { self_of(w)->parking_.signal(Parking::woken); }
+  static ThreadProcess *self_of(core::Waker *w) noexcept {
+    return static_cast<ThreadProcess *>(static_cast<ProcessBase *>(w));
   }
-  static Executor* executor_of(ProcessBase& p) noexcept { return static_cast<ThreadProcess*>(&p); }
+  static Executor *executor_of(ProcessBase &p) noexcept { return static_cast<ThreadProcess *>(&p); }
   static const ProcessOps kOps;
-  static inline constinit thread_local ThreadProcess* current = nullptr;
+  static inline constinit thread_local ThreadProcess *current = nullptr;
 
   Parking parking_;
 };
 
-inline const ProcessOps ThreadProcess::kOps{{&ThreadProcess::wake, nullptr, nullptr, 0}, &ThreadProcess::executor_of};
+inline const ProcessOps ThreadProcess::kOps{{&ThreadProcess::wake, nullptr, nullptr, 0},
+                                            &ThreadProcess::executor_of};
 
-}  // namespace weft::runtime
+} // namespace weft::runtime
