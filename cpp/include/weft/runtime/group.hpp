@@ -7,7 +7,6 @@
 #pragma once
 #include <algorithm>
 #include <exception>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -24,9 +23,9 @@ inline std::uint32_t next_process_id() noexcept {
 class Group {
  public:
   Run& run;
-  Executor* executor;            // where its coroutine children run
-  ProcessBase* parent;           // who waits for it, or null
-  const char* name = nullptr;    // part of the path, may be null
+  Executor* executor;          // where its coroutine children run
+  ProcessBase* parent;         // who waits for it, or null
+  const char* name = nullptr;  // part of the path, may be null
 
   Group(Run& r, Executor* e, ProcessBase* p) noexcept : run(r), executor(e), parent(p) { run.add_group(*this); }
   Group(const Group&) = delete;
@@ -151,8 +150,9 @@ class Group {
   }
   // How many of that name were started here (a path has an index only where there are several).
   std::uint32_t started(const char* function) const noexcept {
-    const auto n = names_.find(function);
-    return n == names_.end() ? 0 : n->second;
+    for (const auto& n : names_)
+      if (n.first == function) return n.second;
+    return 0;
   }
 
  private:
@@ -163,7 +163,10 @@ class Group {
     if (p.op && p.op->withdraw(p)) p.ops->wake(&p);
   }
   std::uint32_t count_name(const char* f) {
-    return names_[f]++;
+    for (std::size_t i = names_.size(); i-- > 0;)
+      if (names_[i].first == f) return names_[i].second++;
+    names_.emplace_back(f, 1);
+    return 0;
   }
 
   core::SpinLock lock_;
@@ -171,7 +174,7 @@ class Group {
   std::uint32_t live_ = 0;
   ProcessBase* children_ = nullptr;
   core::Node* waiter_ = nullptr;
-  std::unordered_map<const char*, std::uint32_t> names_;
+  std::vector<std::pair<const char*, std::uint32_t>> names_;
   std::vector<std::pair<std::uint32_t, std::exception_ptr>> failures_;
   Group* next_ = nullptr;  // in the run's list
   Group* prev_ = nullptr;
