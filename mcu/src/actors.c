@@ -1,0 +1,118 @@
+/* actors.c: what stands on the queues (weft_mcu/actors.h): stopping, 64-bit times, periodic events, deadlines.
+ *
+ * Invariant: nothing here touches a queue's contents but through its calls. Each variant's `event` has an action of this file that
+ * finds the variant around the event, which is therefore its first member.
+ */
+#include "weft_mcu/actors.h"
+
+void weft_stop_(weft_queue *q) {
+  weft_irq_t irq = weft_lock(q->lock);
+  q->stop = 1;
+  WEFT_POKE(q->generation, q->generation + 1);
+  weft_unlock(q->lock, irq);
+  weft_wake();
+}
+
+void weft_resume_(weft_queue *q) {
+  weft_irq_t irq = weft_lock(q->lock);
+  q->stop = 0;
+  weft_unlock(q->lock, irq);
+}
+
+enum { PAST = 1u << 30 }; /* a release longer ago counts as this long ago, so that it keeps its distance from the horizon */
+
+int weft_at(uint64_t release, uint32_t *low) {
+  uint64_t now = weft_now64();
+  if (release >= now + (1ull << 31)) return WEFT_E_HORIZON;
+  *low = release + PAST < now ? (uint32_t)now - PAST : (uint32_t)release;
+  return WEFT_OK;
+}
+int weft_list_post_at(weft_queue *q, weft_event *e, uint64_t release) {
+  uint32_t low;
+  int code = weft_at(release, &low);
+  return code ? WEFT_MISTAKE(code, "a release time beyond the horizon of 2^31 us; use weft_far_post") : weft_list_post(q, e, low);
+}
+int weft_heap_post_at(weft_heap *q, weft_event *e, uint64_t release) {
+  uint32_t low;
+  int code = weft_at(release, &low);
+  return code ? WEFT_MISTAKE(code, "a release time beyond the horizon of 2^31 us; use weft_far_post") : weft_heap_post(q, e, low);
+}
+
+static weft_any any_of(weft_queue *queue, bool heap) { return (weft_any){queue, heap}; }
+
+/* ---- periodic ---- */
+/* The event is posted again before the action runs, so that the action may stop it; being claimed meanwhile is impossible, since
+ * its actor is busy. */
+static void periodic_action(weft_event *e, uint32_t release) {
+  weft_periodic *p = (weft_periodic *)(void *)e;
+  if (p->overrun == WEFT_CATCH_UP) {
+    weft_any_post(any_of(p->queue, p->heap), e, release + p->period);
+    p->action(e, release);
+    return;
+  }
+  uint32_t next = release + p->period, now = weft_now32();
+  while ((int32_t)(next - now) < 0) {
+    next += p->period;
+    if (p->skipped != UINT16_MAX) p->skipped++;
+  }
+  weft_any_post(any_of(p->queue, p->heap), e, next);
+  p->action(e, release);
+}
+
+int weft_periodic_start_(weft_any q, weft_periodic *p, weft_actor *a, weft_action action, uint32_t first, uint32_t period,
+                         weft_overrun overrun) {
+  if (!period || period > PAST) return WEFT_MISTAKE(WEFT_E_HORIZON, "a period must be 1 us to 2^30 us");
+  if (p->event.next) return WEFT_MISTAKE(WEFT_E_QUEUED, "a periodic event is started that runs already");
+  *p = (weft_periodic){.event = WEFT_EVENT(periodic_action, a), .action = action, .period = period, .queue = q.queue,
+                       .overrun = (uint8_t)overrun, .heap = q.heap};
+  return weft_any_post(q, &p->event, first);
+}
+
+int weft_periodic_stop(weft_periodic *p) {
+  return p->heap ? weft_heap_cancel((weft_heap *)(void *)p->queue, &p->event) : weft_list_cancel(p->queue, &p->event);
+}
+
+/* ---- deadline ---- */
+static void deadline_action(weft_event *e, uint32_t release) {
+  weft_deadline *d = (weft_deadline *)(void *)e;
+  ((int32_t)(weft_now32() - release) > (int32_t)d->within ? d->missed : d->action)(e, release);
+}
+void weft_deadline_init(weft_deadline *d, weft_actor *a, weft_action action, weft_action missed, uint32_t within) {
+  *d = (weft_deadline){.event = WEFT_EVENT(deadline_action, a), .action = action, .missed = missed, .within = within};
+}
+
+/* ---- far ---- */
+enum { HOP = 1u << 30 };
+static void far_hop(weft_event *e, uint32_t release);
+static int far_post(weft_far *f) {
+  uint64_t now = weft_now64();
+  if (f->release > now && f->release - now > HOP + (HOP >> 1)) {
+    f->event.action = far_hop;
+    return weft_any_post(any_of(f->queue, f->heap), &f->event, (uint32_t)now + HOP);
+  }
+  f->event.action = f->action;
+  uint32_t low = 0;
+  (void)weft_at(f->release, &low); /* within the horizon */
+  return weft_any_post(any_of(f->queue, f->heap), &f->event, low);
+}
+static void far_hop(weft_event *e, uint32_t release) {
+  (void)release;
+  (void)far_post((weft_far *)(void *)e);
+}
+int weft_far_post_(weft_any q, weft_far *f, weft_actor *a, weft_action action, uint64_t release) {
+  if (f->event.next) return WEFT_MISTAKE(WEFT_E_QUEUED, "a far event is posted that is in the queue already");
+  *f = (weft_far){.event = WEFT_EVENT(action, a), .action = action, .queue = q.queue, .release = release, .heap = q.heap};
+  return far_post(f);
+}
+
+#if WEFT_STATS
+void weft_stats_read_(weft_queue *q, weft_stats *copy, bool reset) {
+  weft_irq_t irq = weft_lock(q->lock);
+  *copy = q->stats;
+  if (reset) {
+    uint32_t depth = q->stats.depth;
+    q->stats = (weft_stats){.since = weft_now32(), .depth = depth, .depth_max = depth};
+  }
+  weft_unlock(q->lock, irq);
+}
+#endif
