@@ -6,9 +6,10 @@ enum { LED = 25, HALF_PERIOD = 500000 };
 static weft_queue queue;
 static weft_actor blinker;
 
-static void toggle(weft_event *e, uint32_t release) {
+static uint32_t toggle(weft_event *e, uint32_t release) {
+  (void)e, (void)release;
   pin_toggle(LED);
-  weft_post(&queue, e, release + HALF_PERIOD);
+  return HALF_PERIOD;
 }
 
 int main(void) {

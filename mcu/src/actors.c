@@ -41,41 +41,29 @@ int weft_heap_post_at(weft_heap *q, weft_event *e, uint64_t release) {
 static weft_any any_of(weft_queue *queue, bool heap) { return (weft_any){queue, heap}; }
 
 /* ---- periodic ---- */
-/* The event is posted again before the action runs, so that the action may stop it; being claimed meanwhile is impossible, since
- * its actor is busy. */
-static void periodic_action(weft_event *e, uint32_t release) {
+static uint32_t periodic_action(weft_event *e, uint32_t release) {
   weft_periodic *p = (weft_periodic *)(void *)e;
-  if (p->overrun == WEFT_CATCH_UP) {
-    weft_any_post(any_of(p->queue, p->heap), e, release + p->period);
-    p->action(e, release);
-    return;
-  }
-  uint32_t next = release + p->period, now = weft_now32();
-  while ((int32_t)(next - now) < 0) {
-    next += p->period;
-    if (p->skipped != UINT16_MAX) p->skipped++;
-  }
-  weft_any_post(any_of(p->queue, p->heap), e, next);
+  if (!WEFT_PEEK(p->period)) return WEFT_DONE; /* stopped after a core had committed to it */
   p->action(e, release);
+  uint32_t period = WEFT_PEEK(p->period), step = period, late = weft_now32() - release;
+  if (!period) return WEFT_DONE; /* stopped by its own action, or meanwhile */
+  while (step < late) {
+    step += period;
+    p->skipped++;
+  }
+  return step;
 }
-
-int weft_periodic_start_(weft_any q, weft_periodic *p, weft_actor *a, weft_action action, uint32_t first, uint32_t period,
-                         weft_overrun overrun) {
+int weft_periodic_init(weft_periodic *p, weft_actor *a, weft_action action, uint32_t period) {
   if (!period || period > PAST) return WEFT_MISTAKE(WEFT_E_HORIZON, "a period must be 1 us to 2^30 us");
-  if (p->event.next) return WEFT_MISTAKE(WEFT_E_QUEUED, "a periodic event is started that runs already");
-  *p = (weft_periodic){.event = WEFT_EVENT(periodic_action, a), .action = action, .period = period, .queue = q.queue,
-                       .overrun = (uint8_t)overrun, .heap = q.heap};
-  return weft_any_post(q, &p->event, first);
-}
-
-int weft_periodic_stop(weft_periodic *p) {
-  return p->heap ? weft_heap_cancel((weft_heap *)(void *)p->queue, &p->event) : weft_list_cancel(p->queue, &p->event);
+  if (p->event.next) return WEFT_OK; /* runs already: the post that follows says so */
+  *p = (weft_periodic){.event = WEFT_EVENT(periodic_action, a), .action = action, .period = period};
+  return WEFT_OK;
 }
 
 /* ---- deadline ---- */
-static void deadline_action(weft_event *e, uint32_t release) {
+static uint32_t deadline_action(weft_event *e, uint32_t release) {
   weft_deadline *d = (weft_deadline *)(void *)e;
-  ((int32_t)(weft_now32() - release) > (int32_t)d->within ? d->missed : d->action)(e, release);
+  return ((int32_t)(weft_now32() - release) > (int32_t)d->within ? d->missed : d->action)(e, release);
 }
 void weft_deadline_init(weft_deadline *d, weft_actor *a, weft_action action, weft_action missed, uint32_t within) {
   *d = (weft_deadline){.event = WEFT_EVENT(deadline_action, a), .action = action, .missed = missed, .within = within};
@@ -83,7 +71,7 @@ void weft_deadline_init(weft_deadline *d, weft_actor *a, weft_action action, wef
 
 /* ---- far ---- */
 enum { HOP = 1u << 30 };
-static void far_hop(weft_event *e, uint32_t release);
+static uint32_t far_hop(weft_event *e, uint32_t release);
 static int far_post(weft_far *f) {
   uint64_t now = weft_now64();
   if (f->release > now && f->release - now > HOP + (HOP >> 1)) {
@@ -95,9 +83,10 @@ static int far_post(weft_far *f) {
   (void)weft_at(f->release, &low); /* within the horizon */
   return weft_any_post(any_of(f->queue, f->heap), &f->event, low);
 }
-static void far_hop(weft_event *e, uint32_t release) {
+static uint32_t far_hop(weft_event *e, uint32_t release) {
   (void)release;
   (void)far_post((weft_far *)(void *)e);
+  return WEFT_DONE;
 }
 int weft_far_post_(weft_any q, weft_far *f, weft_actor *a, weft_action action, uint64_t release) {
   if (f->event.next) return WEFT_MISTAKE(WEFT_E_QUEUED, "a far event is posted that is in the queue already");

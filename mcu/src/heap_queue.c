@@ -114,6 +114,11 @@ WEFT_INLINE weft_event *heap_take(weft_queue *q) {
   return e;
 }
 
+WEFT_INLINE bool heap_goes_first(weft_queue *q, uint32_t time) {
+  weft_heap *h = heap_of(q);
+  return !h->count || (int32_t)(event_at(h->base, h->index[0])->time - time) > 0;
+}
+
 WEFT_INLINE bool heap_remove(weft_queue *q, weft_event *e) {
   weft_heap *h = heap_of(q);
   size_t offset = (size_t)((uintptr_t)e - (uintptr_t)h->base);
@@ -125,7 +130,7 @@ WEFT_INLINE bool heap_remove(weft_queue *q, weft_event *e) {
   return false;
 }
 
-static const weft_ops heap_ops = {heap_insert, heap_put_back, heap_take, heap_remove};
+static const weft_ops heap_ops = {heap_insert, heap_put_back, heap_take, heap_goes_first, heap_remove};
 
 void weft_heap_init(weft_heap *q, weft_lock_t *lock, void *base, uint16_t *index, uint32_t capacity) {
   weft_queue_init(&q->queue, lock);

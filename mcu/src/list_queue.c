@@ -54,7 +54,7 @@ WEFT_INLINE weft_event *list_take(weft_queue *q) {
     weft_actor *a = e->actor;
     unsigned mark = a->mark;
     if (__builtin_expect(!(mark & WEFT_BUSY), 1)) {
-      a->mark = (uint8_t)(mark | WEFT_BUSY);
+      a->mark = (uint8_t)(mark + WEFT_BUSY);
       at->next = next->next;
       return e;
     }
@@ -62,6 +62,11 @@ WEFT_INLINE weft_event *list_take(weft_queue *q) {
     at = next;
   }
   return 0;
+}
+
+WEFT_INLINE bool list_goes_first(weft_queue *q, uint32_t time) {
+  q->head.time = time + 1;
+  return (int32_t)(q->head.next->time - time) > 0;
 }
 
 WEFT_INLINE bool list_remove(weft_queue *q, weft_event *e) {
@@ -73,7 +78,7 @@ WEFT_INLINE bool list_remove(weft_queue *q, weft_event *e) {
   return false;
 }
 
-static const weft_ops list_ops = {list_insert, list_put_back, list_take, list_remove};
+static const weft_ops list_ops = {list_insert, list_put_back, list_take, list_goes_first, list_remove};
 
 void weft_list_init(weft_queue *q, weft_lock_t *lock) {
   weft_queue_init(q, lock);

@@ -22,6 +22,7 @@ typedef struct weft_ops {
   int (*insert)(weft_queue *, weft_event *);    /* by e->time, behind those of the same time and priority */
   void (*put_back)(weft_queue *, weft_event *); /* the same, in front of them */
   weft_event *(*take)(weft_queue *);            /* out of the queue: the first whose actor is free, which is now busy; or 0 */
+  bool (*goes_first)(weft_queue *, uint32_t);   /* is every event in the queue later than this time? */
   bool (*remove)(weft_queue *, weft_event *);   /* out of the queue; false: it is not in it */
 } weft_ops;
 
@@ -33,11 +34,14 @@ WEFT_INLINE void weft_news(weft_queue *q) {
 /* Give an actor back; the caller holds the lock. */
 WEFT_INLINE void weft_release(weft_queue *q, weft_actor *a) {
   unsigned mark = a->mark;
-  a->mark = (uint8_t)(mark & ~(unsigned)WEFT_MARK);
-  if (__builtin_expect((mark & WEFT_MARK) == WEFT_WANTED, 0) && WEFT_MUTANT != 2) {
-    weft_news(q);
-    weft_wake();
+  if (__builtin_expect(mark & (WEFT_WANTED - WEFT_BUSY), 0)) {
+    mark -= WEFT_WANTED - WEFT_BUSY;
+    if (WEFT_MUTANT != 2) {
+      weft_news(q);
+      weft_wake();
+    }
   }
+  a->mark = (uint8_t)(mark - WEFT_BUSY);
 }
 
 #if WEFT_DEBUG
@@ -161,6 +165,17 @@ WEFT_INLINE bool weft_wait_for(const weft_ops ops, weft_queue *q, weft_event *e,
   return false;
 }
 
+/* An action asked for its event e again, but an action (this one, another) has posted it already: that post stands. */
+WEFT_INLINE bool weft_posted_meanwhile(const weft_event *e) {
+  if (__builtin_expect(!e->next, 1)) return false;
+#if WEFT_DEBUG
+  weft_panic("weft: an action has posted its event and returns a delay for it as well");
+#endif
+  return true;
+}
+
+/* An event that asks to be released again before anything else in its queue is not put into it: its core keeps it, and its actor. That is
+ * what inserting and taking it would come to, and nobody else needs to know. */
 WEFT_INLINE void weft_work_with(const weft_ops ops, weft_queue *q) {
   unsigned core = weft_core();
   weft_wait_init();
@@ -168,7 +183,7 @@ WEFT_INLINE void weft_work_with(const weft_ops ops, weft_queue *q) {
   weft_lock_thread(q->lock);
   while (!q->stop) {
     weft_event *e = ops.take(q);
-    if (!e) {
+    if (__builtin_expect(!e, 0)) {
       uint32_t seen = q->generation;
       weft_unlock_thread(q->lock);
       while (WEFT_PEEK(q->generation) == seen) weft_wait();
@@ -176,34 +191,57 @@ WEFT_INLINE void weft_work_with(const weft_ops ops, weft_queue *q) {
       continue;
     }
     uint32_t release = e->time;
-    if ((int32_t)(release - weft_now32()) > WEFT_EARLY_US && !weft_wait_for(ops, q, e, core, release)) continue;
-    e->next = 0;
-    weft_count_out(q);
-    weft_unlock_thread(q->lock);
-    weft_actor *actor = e->actor;
-    weft_action action = e->action;
-    while ((int32_t)(release - weft_now32()) > 0) {}
+    for (;;) {
+      int32_t late = (int32_t)(weft_now32() - release);
+      if (late < -WEFT_EARLY_US && !weft_wait_for(ops, q, e, core, release)) break;
+      e->next = 0;
+      weft_count_out(q);
+      weft_unlock_thread(q->lock);
+      weft_actor *actor = e->actor;
+      weft_action action = e->action;
+      if (late < 0)
+        while ((int32_t)(weft_now32() - release) < 0) {}
 #if WEFT_STATS
-    uint32_t started = weft_now32();
+      uint32_t started = weft_now32();
 #endif
-    action(e, release);
-    weft_check_stack();
-    weft_lock_thread(q->lock);
+      uint32_t again = action(e, release);
+      weft_check_stack();
+      weft_lock_thread(q->lock);
 #if WEFT_STATS
-    weft_count_action(q, core, release, started);
+      weft_count_action(q, core, release, started);
 #endif
-    weft_release(q, actor);
+      if (again && !weft_posted_meanwhile(e)) {
+#if WEFT_DEBUG
+        if (e->actor != actor) weft_panic("weft: an action has changed its event's actor and returns a delay for it");
+#endif
+        release += again;
+        e->time = release;
+        weft_count_in(q);
+        if (ops.goes_first(q, release) && !q->stop) {
+          e->next = &e->node; /* not idle */
+          continue;
+        }
+        weft_release(q, actor);
+        (void)ops.insert(q, e); /* a heap has room for what was in it */
+        weft_news(q);
+        weft_wake();
+      } else weft_release(q, actor);
+      break;
+    }
   }
   weft_unlock_thread(q->lock);
 }
 
 WEFT_INLINE void weft_queue_init(weft_queue *q, weft_lock_t *lock) {
-  *q = (weft_queue){.lock = lock};
+  q->generation = 0;
+  q->lock = lock;
+  for (unsigned core = 0; core < WEFT_CORES; core++) q->claimed[core] = 0;
+  q->stop = 0;
 #if WEFT_DEBUG
   q->owner = -1;
 #endif
 #if WEFT_STATS
-  q->stats.since = weft_now32();
+  q->stats = (weft_stats){.since = weft_now32()};
 #endif
 }
 #endif

@@ -38,25 +38,20 @@ void weft_resume_(weft_queue *q);
 #define weft_stop(q) weft_stop_(weft_base(q))
 #define weft_resume(q) weft_resume_(weft_base(q))
 
-/* Periodic: released at first, first + period, first + 2 period, … without drift, whatever the lateness. 32 bytes. (An action may
- * as well post its own event at release + period: 17 bytes an actor all in.) */
-typedef enum {
-  WEFT_CATCH_UP, /* every release happens, late ones one after the other */
-  WEFT_SKIP,     /* releases already past when an action starts are left out, and counted */
-} weft_overrun;
+/* Periodic, with what `return period;` in an action does not give: releases that are already past are left out and counted, and it
+ * can be stopped from anywhere. Released at first, first + period, first + 2 period, … without drift. 28 bytes. */
 typedef struct weft_periodic {
   weft_event event;
-  weft_action action; /* called with &event */
-  uint32_t period;    /* us, 1 … 2^30 */
-  weft_queue *queue;
-  uint16_t skipped;   /* releases left out (stays at 65,535) */
-  uint8_t overrun, heap;
+  weft_action action; /* called with &event; what it returns is ignored */
+  uint32_t period;    /* us; 0: stopped */
+  uint32_t skipped;   /* releases left out since the start */
 } weft_periodic;
-/* Start (an idle one): the first action at `first`. To end it: weft_periodic_stop, which may be called from its action. */
-int weft_periodic_start_(weft_any q, weft_periodic *p, weft_actor *a, weft_action action, uint32_t first, uint32_t period, weft_overrun);
-#define weft_periodic_start(q, p, actor, action, first, period, overrun) \
-  weft_periodic_start_(weft_any_of(q), (p), (actor), (action), (first), (period), (overrun))
-int weft_periodic_stop(weft_periodic *p);
+/* Start one that is stopped or new (zero). period: 1 … 2^30 us, else WEFT_E_HORIZON; WEFT_E_QUEUED if it is queued already. */
+#define weft_periodic_start(q, p, actor, action, first, period) \
+  (weft_periodic_init((p), (actor), (action), (period)) ? WEFT_E_HORIZON : weft_post((q), &(p)->event, (first)))
+int weft_periodic_init(weft_periodic *p, weft_actor *a, weft_action action, uint32_t period);
+/* End it: no action starts after the return, but for one a core has committed to (WEFT_LATE). */
+#define weft_periodic_stop(q, p) (WEFT_POKE((p)->period, 0u), weft_cancel((q), &(p)->event))
 
 /* Deadline: if the action cannot start by release + within, `missed` is called in its place (same actor, same rules). 28 bytes. */
 typedef struct weft_deadline {

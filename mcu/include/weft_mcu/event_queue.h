@@ -37,8 +37,12 @@ typedef struct weft_node {
 
 typedef struct weft_event weft_event;
 /* An action: the event and the release time it was posted for (the event may already have been posted again). Runs outside any
- * lock with interrupts on, one at a time per actor; it must not block. The event is idle while its action runs. */
-typedef void (*weft_action)(weft_event *event, uint32_t release);
+ * lock with interrupts on, one at a time per actor; it must not block. The event is idle while its action runs.
+ * Returns 0 (WEFT_DONE), or how many us after `release` the same event is to be released again, 1 … 2^31-1: that is how a
+ * periodic actor is written; it does not drift, and costs half of a weft_post. An event that its action has posted already is left
+ * as it is (a debug build panics). */
+typedef uint32_t (*weft_action)(weft_event *event, uint32_t release);
+enum { WEFT_DONE = 0 };
 
 /* 16 bytes. Only `action` and `actor` are the caller's to write, and only while the event is idle. An action that needs data has
  * the event inside its own structure. */
@@ -52,7 +56,7 @@ struct weft_event {
 };
 #define WEFT_EVENT(the_action, the_actor) {{{0, 0}}, (the_action), (the_actor)}
 
-/* The sorted list, and what every queue begins with. 24 bytes (statistics off). */
+/* The sorted list, and what every queue begins with. 28 bytes (statistics off). */
 typedef struct weft_queue {
   weft_node head; /* the list is a ring through here; head.time is scratch */
   uint32_t generation;
