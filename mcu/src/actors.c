@@ -8,7 +8,7 @@
 void weft_stop_(weft_queue *q) {
   weft_irq_t irq = weft_lock(q->lock);
   q->stop = 1;
-  WEFT_POKE(q->generation, q->generation + 1);
+  WEFT_POKE(q->news.all, WEFT_NEWS(q->lock));
   weft_unlock(q->lock, irq);
   weft_wake();
 }

@@ -1,51 +1,48 @@
 /* list_queue.c: the sorted list.
  *
- * Invariants: a ring through q->head, ordered by release time, then priority (high first), then order of posting. Times are compared
- * by the sign of their difference, so all must lie within 2^31 us. The head takes part in the search as its own sentinel: its time
- * is set one later than the one looked for, which leaves a single comparison an entry (8 cycles).
+ * Invariant: a ring through q->head, ordered by release time, then priority (high first), then order of posting. Times are compared by
+ * the sign of their difference, so all must lie within 2^31 us.
  */
 #include "scheduler.h"
 
 WEFT_INLINE unsigned priority_of(weft_node *n) { return ((weft_event *)(void *)n)->actor->mark >> WEFT_PRIORITY_SHIFT; }
 
-/* The node after which an event of this time belongs, before any others of the same time. */
-WEFT_INLINE weft_node *before_ties(weft_queue *q, uint32_t time) {
-  weft_node *at = &q->head, *next;
-  q->head.time = time + 1;
-  for (;;) {
-    next = at->next;
-    if ((int32_t)(next->time - time) >= 0) return at;
-    at = next;
-  }
-}
-
-WEFT_INLINE int list_insert(weft_queue *q, weft_event *e) {
-  uint32_t time = e->time;
-  weft_node *at = before_ties(q, time), *next = at->next;
-  if (__builtin_expect(next->time == time, 0)) {
-    unsigned priority = priority_of(&e->node);
-    do {
-      if (priority_of(next) < priority) break;
-      at = next;
-      next = at->next;
-    } while (next->time == time);
-  }
+WEFT_INLINE void link_between(weft_node *at, weft_event *e, weft_node *next) {
   e->next = next;
   at->next = &e->node;
+}
+
+WEFT_INLINE int insert_either(weft_queue *q, weft_event *e, bool in_front) {
+  uint32_t time = e->time;
+  unsigned priority = priority_of(&e->node) + (in_front ? 1 : 0);
+  weft_node *at = &q->head, *next;
+  while ((next = at->next) != &q->head) {
+    int32_t distance = (int32_t)(next->time - time);
+    if (distance > 0 || (!distance && priority_of(next) < priority)) break;
+    at = next;
+  }
+  link_between(at, e, next);
   return WEFT_OK;
 }
+WEFT_INLINE int list_insert(weft_queue *q, weft_event *e) { return insert_either(q, e, false); }
+WEFT_INLINE void list_put_back(weft_queue *q, weft_event *e) { (void)insert_either(q, e, true); }
 
-WEFT_INLINE void list_put_back(weft_queue *q, weft_event *e) {
+/* The same for a time that no event in the queue has. */
+WEFT_INLINE int list_insert_alone(weft_queue *q, weft_event *e) {
   uint32_t time = e->time;
-  weft_node *at = before_ties(q, time), *next = at->next;
-  unsigned priority = priority_of(&e->node);
-  while (next->time == time && priority_of(next) > priority) {
+  weft_node *at = &q->head, *next;
+  while ((next = at->next) != &q->head) {
+    int32_t distance = (int32_t)(next->time - time);
+    if (distance >= 0) {
+      if (__builtin_expect(!distance, 0)) return WEFT_TIED;
+      break;
+    }
     at = next;
-    next = at->next;
   }
-  e->next = next;
-  at->next = &e->node;
+  link_between(at, e, next);
+  return WEFT_OK;
 }
+static int list_post_rare(weft_queue *q, weft_event *e, weft_irq_t irq);
 
 WEFT_INLINE weft_event *list_take(weft_queue *q) {
   weft_node *at = &q->head, *next;
@@ -65,8 +62,8 @@ WEFT_INLINE weft_event *list_take(weft_queue *q) {
 }
 
 WEFT_INLINE bool list_goes_first(weft_queue *q, uint32_t time) {
-  q->head.time = time + 1;
-  return (int32_t)(q->head.next->time - time) > 0;
+  weft_node *next = q->head.next;
+  return next == &q->head || (int32_t)(next->time - time) > 0;
 }
 
 WEFT_INLINE bool list_remove(weft_queue *q, weft_event *e) {
@@ -78,7 +75,11 @@ WEFT_INLINE bool list_remove(weft_queue *q, weft_event *e) {
   return false;
 }
 
-static const weft_ops list_ops = {list_insert, list_put_back, list_take, list_goes_first, list_remove};
+static const weft_ops list_ops = {list_insert_alone, list_post_rare, list_insert, list_put_back, list_take, list_goes_first, list_remove};
+
+WEFT_HOT static int __attribute__((noinline)) list_post_rare(weft_queue *q, weft_event *e, weft_irq_t irq) {
+  return weft_post_rare_with(list_ops, q, e, irq);
+}
 
 void weft_list_init(weft_queue *q, weft_lock_t *lock) {
   weft_queue_init(q, lock);

@@ -6,9 +6,9 @@
  *  - A worker takes the first event whose actor is free, and marks the actor, before it waits for the release time: at the release
  *    it has nothing left to do but to call. While it waits the event stands in claimed[core].
  *  - Whoever changes what a waiting core should hold (a post, a revoked claim, an actor given back that a scan had passed over)
- *    changes the generation under the lock and wakes all cores. A waiter reads the generation under the lock when it claims, and
- *    looks at it again before every sleep; weft_wake is remembered, so none is lost in between.
- *  - A waiter that sees a new generation puts its claim back before it scans: an earlier event of its own actor counts too.
+ *    sets every core's news flag under the lock and wakes all cores. A waiter clears its own under the lock when it claims, and
+ *    looks at it before every sleep; weft_wake is remembered, so none is lost in between.
+ *  - A waiter that has news puts its claim back before it scans: an earlier event of its own actor counts too.
  *  - A scan that passes over an event leaves WEFT_WANTED on its actor. So a core that gives an actor back knows whether the other
  *    might now want to look; without that an event could wait for the release time of a later one.
  *  - About a microsecond before the release the worker commits: under the lock it confirms the claim and makes the event idle.
@@ -18,7 +18,10 @@
 #define WEFT_SCHEDULER_H
 #include "weft_mcu/event_queue.h"
 
+enum { WEFT_TIED = 100 };
 typedef struct weft_ops {
+  int (*insert_alone)(weft_queue *, weft_event *); /* insert, or WEFT_TIED: nothing done, others of its time are in the queue */
+  int (*post_rare)(weft_queue *, weft_event *, weft_irq_t); /* weft_post_rare_with, out of line */
   int (*insert)(weft_queue *, weft_event *);    /* by e->time, behind those of the same time and priority */
   void (*put_back)(weft_queue *, weft_event *); /* the same, in front of them */
   weft_event *(*take)(weft_queue *);            /* out of the queue: the first whose actor is free, which is now busy; or 0 */
@@ -28,7 +31,7 @@ typedef struct weft_ops {
 
 /* A change that waiting cores must see; the caller holds the lock and calls weft_wake after it. */
 WEFT_INLINE void weft_news(weft_queue *q) {
-  if (WEFT_MUTANT != 1) WEFT_POKE(q->generation, q->generation + 1);
+  if (WEFT_MUTANT != 1) WEFT_POKE(q->news.all, WEFT_NEWS(q->lock));
 }
 
 /* Give an actor back; the caller holds the lock. */
@@ -80,23 +83,34 @@ WEFT_INLINE void weft_count_action(weft_queue *q, unsigned core, uint32_t releas
 #define weft_count_out(q) ((void)0)
 #endif
 
+/* The rest of a post: tell the other core, give the lock back. */
+WEFT_INLINE int weft_posted(weft_queue *q, weft_lock_t *lock, weft_irq_t irq, int code) {
+  if (WEFT_MUTANT != 1) WEFT_POKE(q->news.all, WEFT_NEWS(lock));
+  weft_unlock(lock, irq);
+  weft_wake();
+  return code;
+}
+/* What is rare in a post, out of line and with the lock held: its arguments would keep registers busy that the common case needs. */
+WEFT_INLINE int weft_post_rare_with(const weft_ops ops, weft_queue *q, weft_event *e, weft_irq_t irq) {
+  if (e->next) {
+    weft_unlock(q->lock, irq);
+    return WEFT_MISTAKE(WEFT_E_QUEUED, "an event is posted that is in the queue already; use weft_post_as, or another event");
+  }
+  int code = ops.insert(q, e);
+  if (!code) weft_count_in(q);
+  return weft_posted(q, q->lock, irq, code);
+}
 WEFT_INLINE int weft_post_with(const weft_ops ops, weft_queue *q, weft_event *e, uint32_t release) {
   weft_check_owner(q);
   weft_check_release(release);
-  weft_irq_t irq = weft_lock(q->lock);
-  int code = WEFT_E_QUEUED;
-  if (__builtin_expect(!e->next, 1)) {
-    e->time = release;
-    code = ops.insert(q, e);
-    if (!code) weft_count_in(q);
-    weft_news(q);
-  }
-  weft_unlock(q->lock, irq);
-  weft_wake();
-#if WEFT_DEBUG
-  if (code == WEFT_E_QUEUED) weft_panic("weft: an event is posted that is in the queue already; use weft_post_as, or another event");
-#endif
-  return code;
+  weft_lock_t *lock = q->lock;
+  weft_irq_t irq = weft_lock(lock);
+  if (__builtin_expect(e->next != 0, 0)) return ops.post_rare(q, e, irq);
+  e->time = release;
+  int code = ops.insert_alone(q, e);
+  if (__builtin_expect(code == WEFT_TIED, 0)) return ops.post_rare(q, e, irq);
+  if (!code) weft_count_in(q);
+  return weft_posted(q, lock, irq, code);
 }
 
 /* Take e out of the queue or out of the hands of a waiting core; the caller holds the lock. False: it is in neither. */
@@ -149,17 +163,17 @@ WEFT_INLINE int weft_cancel_with(const weft_ops ops, weft_queue *q, weft_event *
 
 /* Wait with e claimed until it is nearly due; the lock is held on entry and on return. True: commit to e. False: scan again. */
 WEFT_INLINE bool weft_wait_for(const weft_ops ops, weft_queue *q, weft_event *e, unsigned core, uint32_t release) {
-  uint32_t seen = q->generation;
+  if (WEFT_MUTANT != 3) WEFT_POKE(q->news.of[core], 0);
   q->claimed[core] = e;
   if (WEFT_MUTANT == 5) e->actor->mark &= (uint8_t)~WEFT_MARK; /* mutant: claimed, yet not marked */
   weft_unlock_thread(q->lock);
-  if (WEFT_MUTANT == 3) seen = WEFT_PEEK(q->generation); /* mutant: the generation read too late */
+  if (WEFT_MUTANT == 3) WEFT_POKE(q->news.of[core], 0); /* mutant: the flag cleared too late */
   weft_arm(release - WEFT_EARLY_US);
-  while ((int32_t)(release - weft_now32()) > WEFT_EARLY_US && WEFT_PEEK(q->generation) == seen) weft_wait();
+  while ((int32_t)(release - weft_now32()) > WEFT_EARLY_US && !WEFT_PEEK(q->news.of[core])) weft_wait();
   weft_lock_thread(q->lock);
   if (q->claimed[core] != e && WEFT_MUTANT != 4) return false; /* withdrawn: who did it gave the actor back */
   q->claimed[core] = 0;
-  if (q->generation == seen) return true;
+  if (!q->news.of[core]) return true;
   weft_release(q, e->actor);
   ops.put_back(q, e);
   return false;
@@ -184,9 +198,9 @@ WEFT_INLINE void weft_work_with(const weft_ops ops, weft_queue *q) {
   while (!q->stop) {
     weft_event *e = ops.take(q);
     if (__builtin_expect(!e, 0)) {
-      uint32_t seen = q->generation;
+      WEFT_POKE(q->news.of[core], 0);
       weft_unlock_thread(q->lock);
-      while (WEFT_PEEK(q->generation) == seen) weft_wait();
+      while (!WEFT_PEEK(q->news.of[core])) weft_wait();
       weft_lock_thread(q->lock);
       continue;
     }
@@ -233,7 +247,7 @@ WEFT_INLINE void weft_work_with(const weft_ops ops, weft_queue *q) {
 }
 
 WEFT_INLINE void weft_queue_init(weft_queue *q, weft_lock_t *lock) {
-  q->generation = 0;
+  q->news.all = 0;
   q->lock = lock;
   for (unsigned core = 0; core < WEFT_CORES; core++) q->claimed[core] = 0;
   q->stop = 0;

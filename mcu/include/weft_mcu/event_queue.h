@@ -4,7 +4,7 @@
  *  1. An event is in at most one queue, at most once; its memory belongs to the caller and must stay while it is not idle.
  *  2. `link` is 0 exactly while the event is idle or its action has been committed to (it may then be posted again).
  *  3. Everything in a queue, the marks of its actors included, changes only under the queue's lock. An actor has one queue.
- *  4. `generation` changes whenever a waiting core should look again; it may be read without the lock.
+ *  4. news.of[core] becomes non-zero whenever a waiting core should look again; it may be read without the lock.
  *
  *            weft_post                 take (worker)              commit (worker, <= 1 us before release)
  *   IDLE ------------------> QUEUED ------------------> CLAIMED ------------------> IDLE, its action runs
@@ -58,8 +58,8 @@ struct weft_event {
 
 /* The sorted list, and what every queue begins with. 28 bytes (statistics off). */
 typedef struct weft_queue {
-  weft_node head; /* the list is a ring through here; head.time is scratch */
-  uint32_t generation;
+  weft_node head; /* the list is a ring through here */
+  union { uint32_t all; uint16_t of[2]; } news; /* not 0: core i shall look again */
   weft_lock_t *lock;
   weft_event *claimed[WEFT_CORES]; /* what each core holds while it waits for the release time */
   uint32_t stop;

@@ -61,6 +61,10 @@ WEFT_NORETURN void weft_panic(const char *what);
 #endif
 
 /* A mistake of the caller: named in a debug build, a return code otherwise. */
+/* A 32-bit word with a non-zero low and high half, cheap to come by where the lock has just been used. */
+#ifndef WEFT_NEWS
+#define WEFT_NEWS(lock) ((uint32_t)0x00010001)
+#endif
 #if WEFT_DEBUG
 #define WEFT_MISTAKE(code, text) (weft_panic("weft: " text), (code))
 #else

@@ -1,7 +1,7 @@
 /* port.c: the second core, and how a mistake is named on a board. */
 #include "weft_mcu/platform.h"
 
-weft_lock_t weft_local_lock = 1;
+_Alignas(8) struct weft_local weft_local = {0, 1};
 
 /* One word to core 1's boot code, and its answer. The boot code waits for the sequence 0, 0, 1, vectors, stack, entry and echoes
  * every word; a wrong echo begins the sequence again (RP2040 datasheet, 2.8.2). */

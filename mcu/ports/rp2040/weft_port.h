@@ -22,8 +22,12 @@
 typedef volatile uint32_t weft_lock_t;
 typedef uint32_t weft_irq_t;
 #define WEFT_SPINLOCK(n) ((weft_lock_t *)(uintptr_t)(SIO_SPINLOCK0 + 4u * (n))) /* n: 0 … 31 */
-extern weft_lock_t weft_local_lock; /* an ordinary word that is never zero */
-#define WEFT_LOCAL (&weft_local_lock)
+/* An ordinary word that is never zero, the second of an aligned pair: so the low half of its address is not zero (WEFT_NEWS). */
+extern struct weft_local { uint32_t unused; weft_lock_t lock; } weft_local;
+#define WEFT_LOCAL (&weft_local.lock)
+
+/* The address of a lock has two non-zero halves: 0xd000 and 0x0100 … 0x017c, and 0x20xx and a multiple of 8, plus 4. */
+#define WEFT_NEWS(lock) ((uint32_t)(uintptr_t)(lock))
 
 #define WEFT_BARRIER() __asm volatile("" ::: "memory")
 
@@ -49,7 +53,7 @@ WEFT_INLINE void weft_arm(uint32_t t) {
 
 WEFT_INLINE weft_irq_t weft_lock(weft_lock_t *l) {
   weft_irq_t irq;
-  __asm volatile("mrs %0, primask\n\tcpsid i" : "=r"(irq)::"memory");
+  __asm volatile("mrs %0, primask\n\tcpsid i" : "=h"(irq)::"memory");
   while (!*l) {}
   WEFT_BARRIER();
   return irq;
@@ -57,7 +61,7 @@ WEFT_INLINE weft_irq_t weft_lock(weft_lock_t *l) {
 WEFT_INLINE void weft_unlock(weft_lock_t *l, weft_irq_t irq) {
   WEFT_BARRIER();
   *l = (uint32_t)(uintptr_t)l; /* any value gives a spin lock back; a local lock must not become 0 */
-  __asm volatile("msr primask, %0" ::"r"(irq) : "memory");
+  __asm volatile("msr primask, %0" ::"h"(irq) : "memory");
 }
 WEFT_INLINE void weft_lock_thread(weft_lock_t *l) {
   __asm volatile("cpsid i" ::: "memory");
