@@ -78,7 +78,7 @@ WEFT_INLINE int heap_insert(weft_queue *q, weft_event *e) {
 
 WEFT_INLINE void heap_put_back(weft_queue *q, weft_event *e) { (void)heap_put(heap_of(q), e); }
 
-/* The first entry (1-based) whose actor is free, 0 if none; the root's is busy. Those passed over are marked wanted. */
+/* The first entry (1-based) whose actor is free, 0 if none; the root's is busy. */
 static unsigned __attribute__((noinline)) first_below(weft_heap *h) {
   uint16_t *one = h->index - 1, todo[34];
   unsigned best = 0, n = 0;
@@ -88,10 +88,8 @@ static unsigned __attribute__((noinline)) first_below(weft_heap *h) {
     if (i > h->count) continue;
     weft_event *e = event_at(h->base, one[i]);
     if (best && !before(e, event_at(h->base, one[best]))) continue;
-    unsigned mark = e->actor->mark;
-    if (!(mark & WEFT_BUSY)) best = i;
+    if (!(e->actor->mark & WEFT_BUSY)) best = i;
     else {
-      e->actor->mark = (uint8_t)(mark | WEFT_WANTED);
       todo[n++] = (uint16_t)(2 * i);
       todo[n++] = (uint16_t)(2 * i + 1);
     }

@@ -12,7 +12,7 @@ WEFT_INLINE void link_between(weft_node *at, weft_event *e, weft_node *next) {
   at->next = &e->node;
 }
 
-WEFT_INLINE int insert_either(weft_queue *q, weft_event *e, bool in_front) {
+WEFT_HOT static int __attribute__((noinline)) insert_either(weft_queue *q, weft_event *e, bool in_front) {
   uint32_t time = e->time;
   unsigned priority = priority_of(&e->node) + (in_front ? 1 : 0);
   weft_node *at = &q->head, *next;
@@ -27,7 +27,7 @@ WEFT_INLINE int insert_either(weft_queue *q, weft_event *e, bool in_front) {
 WEFT_INLINE int list_insert(weft_queue *q, weft_event *e) { return insert_either(q, e, false); }
 WEFT_INLINE void list_put_back(weft_queue *q, weft_event *e) { (void)insert_either(q, e, true); }
 
-/* The same for a time that no event in the queue has. */
+/* The common case: a time that no event in the queue has. In line. */
 WEFT_INLINE int list_insert_alone(weft_queue *q, weft_event *e) {
   uint32_t time = e->time;
   weft_node *at = &q->head, *next;
@@ -45,18 +45,13 @@ WEFT_INLINE int list_insert_alone(weft_queue *q, weft_event *e) {
 static int list_post_rare(weft_queue *q, weft_event *e, weft_irq_t irq);
 
 WEFT_INLINE weft_event *list_take(weft_queue *q) {
-  weft_node *at = &q->head, *next;
-  while ((next = at->next) != &q->head) {
+  for (weft_node *at = &q->head, *next; (next = at->next) != &q->head; at = next) {
     weft_event *e = (weft_event *)(void *)next;
-    weft_actor *a = e->actor;
-    unsigned mark = a->mark;
-    if (__builtin_expect(!(mark & WEFT_BUSY), 1)) {
-      a->mark = (uint8_t)(mark + WEFT_BUSY);
-      at->next = next->next;
-      return e;
-    }
-    a->mark = (uint8_t)(mark | WEFT_WANTED);
-    at = next;
+    unsigned mark = e->actor->mark;
+    if (__builtin_expect(mark & WEFT_BUSY, 0)) continue;
+    e->actor->mark = (uint8_t)(mark + WEFT_BUSY);
+    at->next = next->next;
+    return e;
   }
   return 0;
 }

@@ -5,12 +5,12 @@
  * The protocol (checked as a Promela model, tests/model/claim.pml, and with random schedules on this very code, tests/host)
  *  - A worker takes the first event whose actor is free, and marks the actor, before it waits for the release time: at the release
  *    it has nothing left to do but to call. While it waits the event stands in claimed[core].
- *  - Whoever changes what a waiting core should hold (a post, a revoked claim, an actor given back that a scan had passed over)
- *    sets every core's news flag under the lock and wakes all cores. A waiter clears its own under the lock when it claims, and
- *    looks at it before every sleep; weft_wake is remembered, so none is lost in between.
+ *  - Whoever changes what a waiting core should hold (a post, a withdrawn claim) sets every core's news flag under the lock and wakes all
+ *    cores. A waiter clears its own under the lock when it claims, and looks at it before every sleep; weft_wake is remembered, so
+ *    none is lost in between.
  *  - A waiter that has news puts its claim back before it scans: an earlier event of its own actor counts too.
- *  - A scan that passes over an event leaves WEFT_WANTED on its actor. So a core that gives an actor back knows whether the other
- *    might now want to look; without that an event could wait for the release time of a later one.
+ *  - Giving an actor back after an action is no news, because there are at most two cores: what the other one, asleep, passed over
+ *    before its own claim belongs to this actor alone, and this core takes the first of it at once.
  *  - About a microsecond before the release the worker commits: under the lock it confirms the claim and makes the event idle.
  *    From there on it neither looks nor can it be stopped; it polls the clock and calls.
  */
@@ -35,17 +35,7 @@ WEFT_INLINE void weft_news(weft_queue *q) {
 }
 
 /* Give an actor back; the caller holds the lock. */
-WEFT_INLINE void weft_release(weft_queue *q, weft_actor *a) {
-  unsigned mark = a->mark;
-  if (__builtin_expect(mark & (WEFT_WANTED - WEFT_BUSY), 0)) {
-    mark -= WEFT_WANTED - WEFT_BUSY;
-    if (WEFT_MUTANT != 2) {
-      weft_news(q);
-      weft_wake();
-    }
-  }
-  a->mark = (uint8_t)(mark - WEFT_BUSY);
-}
+WEFT_INLINE void weft_release(weft_actor *a) { a->mark = (uint8_t)(a->mark - WEFT_BUSY); }
 
 #if WEFT_DEBUG
 WEFT_INLINE void weft_check_owner(weft_queue *q) {
@@ -87,7 +77,7 @@ WEFT_INLINE void weft_count_action(weft_queue *q, unsigned core, uint32_t releas
 WEFT_INLINE int weft_posted(weft_queue *q, weft_lock_t *lock, weft_irq_t irq, int code) {
   if (WEFT_MUTANT != 1) WEFT_POKE(q->news.all, WEFT_NEWS(lock));
   weft_unlock(lock, irq);
-  weft_wake();
+  if (WEFT_MUTANT != 6) weft_wake();
   return code;
 }
 /* What is rare in a post, out of line and with the lock held: its arguments would keep registers busy that the common case needs. */
@@ -119,7 +109,7 @@ WEFT_INLINE bool weft_withdraw(const weft_ops ops, weft_queue *q, weft_event *e)
   for (unsigned core = 0; core < WEFT_CORES; core++)
     if (q->claimed[core] == e) {
       q->claimed[core] = 0;
-      weft_release(q, e->actor);
+      weft_release(e->actor);
       weft_news(q);
       e->next = 0;
       weft_count_out(q);
@@ -165,7 +155,7 @@ WEFT_INLINE int weft_cancel_with(const weft_ops ops, weft_queue *q, weft_event *
 WEFT_INLINE bool weft_wait_for(const weft_ops ops, weft_queue *q, weft_event *e, unsigned core, uint32_t release) {
   if (WEFT_MUTANT != 3) WEFT_POKE(q->news.of[core], 0);
   q->claimed[core] = e;
-  if (WEFT_MUTANT == 5) e->actor->mark &= (uint8_t)~WEFT_MARK; /* mutant: claimed, yet not marked */
+  if (WEFT_MUTANT == 5) e->actor->mark &= (uint8_t)~WEFT_BUSY; /* mutant: claimed, yet not marked */
   weft_unlock_thread(q->lock);
   if (WEFT_MUTANT == 3) WEFT_POKE(q->news.of[core], 0); /* mutant: the flag cleared too late */
   weft_arm(release - WEFT_EARLY_US);
@@ -174,7 +164,7 @@ WEFT_INLINE bool weft_wait_for(const weft_ops ops, weft_queue *q, weft_event *e,
   if (q->claimed[core] != e && WEFT_MUTANT != 4) return false; /* withdrawn: who did it gave the actor back */
   q->claimed[core] = 0;
   if (!q->news.of[core]) return true;
-  weft_release(q, e->actor);
+  if (WEFT_MUTANT != 2) weft_release(e->actor);
   ops.put_back(q, e);
   return false;
 }
@@ -235,11 +225,11 @@ WEFT_INLINE void weft_work_with(const weft_ops ops, weft_queue *q) {
           e->next = &e->node; /* not idle */
           continue;
         }
-        weft_release(q, actor);
+        weft_release(actor);
         (void)ops.insert(q, e); /* a heap has room for what was in it */
         weft_news(q);
         weft_wake();
-      } else weft_release(q, actor);
+      } else weft_release(actor);
       break;
     }
   }

@@ -25,9 +25,9 @@ extern "C" {
 
 /* An actor is one byte: who holds it, and its priority. Zero-initialised is free, with the lowest priority. */
 typedef struct weft_actor {
-  uint8_t mark; /* bits 0-1: WEFT_FREE, WEFT_BUSY, WEFT_WANTED; bits 2-7: priority */
+  uint8_t mark; /* bit 0: busy; bits 1-7: priority */
 } weft_actor;
-enum { WEFT_FREE = 0, WEFT_BUSY = 1, WEFT_WANTED = 3, WEFT_MARK = 3, WEFT_PRIORITY_SHIFT = 2, WEFT_PRIORITY_MAX = 63 };
+enum { WEFT_BUSY = 1, WEFT_PRIORITY_SHIFT = 1, WEFT_PRIORITY_MAX = 127 };
 #define WEFT_ACTOR(priority) {(uint8_t)((priority) << WEFT_PRIORITY_SHIFT)}
 
 typedef struct weft_node {

@@ -9,44 +9,50 @@ extern uint32_t __weft_bss_start, __weft_bss_end, __weft_data_start, __weft_data
 int main(void);
 void weft_start(void);
 
-static void clocks(void) {
-  enum { IO_BANK0 = 1u << 5, PADS_BANK0 = 1u << 8, PLL_SYS = 1u << 12, TIMER = 1u << 21 };
-  WEFT_REG_CLR(RESETS_RESET) = IO_BANK0 | PADS_BANK0 | TIMER;
-  while (~WEFT_REG(RESETS_RESET_DONE) & (IO_BANK0 | PADS_BANK0 | TIMER)) {}
-
-  WEFT_REG(XOSC_CTRL) = 0xaa0; /* 1-15 MHz */
-  WEFT_REG(XOSC_STARTUP) = 47; /* 1 ms: 12,000 / 256 */
-  WEFT_REG_SET(XOSC_CTRL) = 0xfabu << 12;
-  while (!(WEFT_REG(XOSC_STATUS) & 1u << 31)) {}
-
+enum { SET = 0x2000, CLR = 0x3000, UNTIL = 1 }; /* aliases of a register; UNTIL (addresses are even): wait for these bits */
+enum { IO_BANK0 = 1u << 5, PADS_BANK0 = 1u << 8, PLL_SYS = 1u << 12, TIMER = 1u << 21, CORE1 = 1u << 16 };
+static const struct { uint32_t address, value; } steps[] = {
+  /* Core 1 may still run what was here before a soft reset: force it off, and on again into its boot code. */
+  {PSM_FRCE_OFF + SET, CORE1},
+  {PSM_FRCE_OFF + UNTIL, CORE1},
+  {PSM_FRCE_OFF + CLR, CORE1},
+  {RESETS_RESET + CLR, IO_BANK0 | PADS_BANK0 | TIMER},
+  {RESETS_RESET_DONE + UNTIL, IO_BANK0 | PADS_BANK0 | TIMER},
+  {XOSC_CTRL, 0xaa0},   /* 1-15 MHz */
+  {XOSC_CTRL + SET, 0xfabu << 12}, /* on; its start-up time is 4 ms out of reset */
+  {XOSC_STATUS + UNTIL, 1u << 31},
   /* clk_sys must not run from the PLL while that is set up: after a soft reset it may. */
-  WEFT_REG_CLR(CLK_SYS_CTRL) = 1;
-  while (WEFT_REG(CLK_SYS_SELECTED) != 1) {}
-  WEFT_REG(CLK_REF_CTRL) = 2; /* the crystal */
-  while (WEFT_REG(CLK_REF_SELECTED) != 4) {}
+  {CLK_SYS_CTRL + CLR, 1},
+  {CLK_SYS_SELECTED + UNTIL, 1},
+  {CLK_REF_CTRL, 2},    /* the crystal */
+  {CLK_REF_SELECTED + UNTIL, 4},
+  {RESETS_RESET + SET, PLL_SYS},
+  {RESETS_RESET + CLR, PLL_SYS},
+  {RESETS_RESET_DONE + UNTIL, PLL_SYS},
+  {PLL_SYS_CS, 1},
+  {PLL_SYS_FBDIV_INT, 125},
+  {PLL_SYS_PWR + CLR, 0x21}, /* power, VCO */
+  {PLL_SYS_CS + UNTIL, 1u << 31},
+  {PLL_SYS_PRIM, 6u << 16 | 2u << 12},
+  {PLL_SYS_PWR + CLR, 8},    /* post-dividers */
+  {CLK_SYS_CTRL, 0},    /* auxiliary source: the system PLL */
+  {CLK_SYS_CTRL + SET, 1},
+  {CLK_SYS_SELECTED + UNTIL, 2},
+  {CLK_PERI_CTRL, 1u << 11}, /* from clk_sys */
+  {WATCHDOG_TICK, 12 | 1u << 9},
+};
 
-  WEFT_REG_SET(RESETS_RESET) = PLL_SYS;
-  WEFT_REG_CLR(RESETS_RESET) = PLL_SYS;
-  while (!(WEFT_REG(RESETS_RESET_DONE) & PLL_SYS)) {}
-  WEFT_REG(PLL_SYS_CS) = 1;
-  WEFT_REG(PLL_SYS_FBDIV_INT) = 125;
-  WEFT_REG_CLR(PLL_SYS_PWR) = 0x21; /* power, VCO */
-  while (!(WEFT_REG(PLL_SYS_CS) & 1u << 31)) {}
-  WEFT_REG(PLL_SYS_PRIM) = 6u << 16 | 2u << 12;
-  WEFT_REG_CLR(PLL_SYS_PWR) = 8; /* post-dividers */
-
-  WEFT_REG(CLK_SYS_CTRL) = 0; /* auxiliary source: the system PLL */
-  WEFT_REG_SET(CLK_SYS_CTRL) = 1;
-  while (WEFT_REG(CLK_SYS_SELECTED) != 2) {}
-  WEFT_REG(CLK_PERI_CTRL) = 1u << 11; /* from clk_sys */
-  WEFT_REG(WATCHDOG_TICK) = 12 | 1u << 9;
+/* In flash and without data or bss: it runs before they exist. */
+static void clocks(void) {
+  for (unsigned i = 0; i < sizeof steps / sizeof *steps; i++) {
+    uint32_t address = steps[i].address, value = steps[i].value;
+    if (address & UNTIL)
+      while (value & ~WEFT_REG(address - UNTIL)) {}
+    else WEFT_REG(address) = value;
+  }
 }
 
 void weft_start(void) {
-  /* Core 1 may still run what was here before a soft reset: force it off, and on again into its boot code. */
-  WEFT_REG_SET(PSM_FRCE_OFF) = 1u << 16;
-  while (!(WEFT_REG(PSM_FRCE_OFF) & 1u << 16)) {}
-  WEFT_REG_CLR(PSM_FRCE_OFF) = 1u << 16;
   for (uint32_t *p = &__weft_data_start, *from = &__weft_data_load; p != &__weft_data_end && p != from;) *p++ = *from++;
   for (uint32_t *p = &__weft_bss_start; p != &__weft_bss_end;) *p++ = 0;
 #if WEFT_DEBUG

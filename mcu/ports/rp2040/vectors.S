@@ -16,7 +16,7 @@ __weft_vectors:
   .word weft_reset
   .word weft_isr_nmi
   .word weft_isr_hardfault
-  b.n   go
+  b.n   weft_reset
   nop
   .word 0, 0, 0, 0, 0, 0
   .word weft_isr_svcall
@@ -30,12 +30,6 @@ __weft_vectors:
   .word weft_isr_sio0, weft_isr_sio1, weft_isr_clocks
   .word weft_isr_spi0, weft_isr_spi1, weft_isr_uart0, weft_isr_uart1
   .word weft_isr_adc, weft_isr_i2c0, weft_isr_i2c1, weft_isr_rtc
-go:
-  ldr   r0, =weft_reset
-  bx    r0
-  .pool
-
-  .section .text.weft_reset, "ax"
   .global weft_reset
   .thumb_func
 weft_reset:
@@ -44,8 +38,7 @@ weft_reset:
   str   r0, [r1]
   ldr   r1, [r0]
   mov   sp, r1
-  ldr   r0, =weft_start
-  bx    r0
+  bl    weft_start
   .pool
 
 /* What no program has defined stops here, at a breakpoint. */
