@@ -19,26 +19,29 @@ void weft_resume_(weft_queue *q) {
   weft_unlock(q->lock, irq);
 }
 
-enum { PAST = 1u << 30 }; /* a release longer ago counts as this long ago, so that it keeps its distance from the horizon */
+/* A release longer ago counts as this long ago: half of what WEFT_HORIZON keeps for events that are late. */
+enum { PAST = 1u << 23 };
 
 int weft_at(uint64_t release, uint32_t *low) {
   uint64_t now = weft_now64();
-  if (release >= now + (1ull << 31)) return WEFT_E_HORIZON;
+  if (release >= now + WEFT_HORIZON) return WEFT_E_HORIZON;
   *low = release + PAST < now ? (uint32_t)now - PAST : (uint32_t)release;
   return WEFT_OK;
 }
 int weft_list_post_at(weft_queue *q, weft_event *e, uint64_t release) {
   uint32_t low;
   int code = weft_at(release, &low);
-  return code ? WEFT_MISTAKE(code, "a release time beyond the horizon of 2^31 us; use weft_far_post") : weft_list_post(q, e, low);
+  return code ? WEFT_MISTAKE(code, "a release time beyond the horizon; use weft_far_post") : weft_list_post(q, e, low);
 }
 int weft_heap_post_at(weft_heap *q, weft_event *e, uint64_t release) {
   uint32_t low;
   int code = weft_at(release, &low);
-  return code ? WEFT_MISTAKE(code, "a release time beyond the horizon of 2^31 us; use weft_far_post") : weft_heap_post(q, e, low);
+  return code ? WEFT_MISTAKE(code, "a release time beyond the horizon; use weft_far_post") : weft_heap_post(q, e, low);
 }
 
 static weft_any any_of(weft_queue *queue, bool heap) { return (weft_any){queue, heap}; }
+
+enum { HOP = 1u << 30 };
 
 /* ---- periodic ---- */
 static uint32_t periodic_action(weft_event *e, uint32_t release) {
@@ -54,7 +57,7 @@ static uint32_t periodic_action(weft_event *e, uint32_t release) {
   return step;
 }
 int weft_periodic_init(weft_periodic *p, weft_actor *a, weft_action action, uint32_t period) {
-  if (!period || period > PAST) return WEFT_MISTAKE(WEFT_E_HORIZON, "a period must be 1 us to 2^30 us");
+  if (!period || period > HOP) return WEFT_MISTAKE(WEFT_E_HORIZON, "a period must be 1 us to 2^30 us");
   if (p->event.next) return WEFT_OK; /* runs already: the post that follows says so */
   *p = (weft_periodic){.event = WEFT_EVENT(periodic_action, a), .action = action, .period = period};
   return WEFT_OK;
@@ -70,17 +73,12 @@ void weft_deadline_init(weft_deadline *d, weft_actor *a, weft_action action, wef
 }
 
 /* ---- far ---- */
-enum { HOP = 1u << 30 };
 static uint32_t far_hop(weft_event *e, uint32_t release);
 static int far_post(weft_far *f) {
-  uint64_t now = weft_now64();
-  if (f->release > now && f->release - now > HOP + (HOP >> 1)) {
-    f->event.action = far_hop;
-    return weft_any_post(any_of(f->queue, f->heap), &f->event, (uint32_t)now + HOP);
-  }
-  f->event.action = f->action;
-  uint32_t low = 0;
-  (void)weft_at(f->release, &low); /* within the horizon */
+  uint32_t low;
+  bool far = weft_at(f->release, &low) != WEFT_OK;
+  if (far) low = weft_now32() + HOP;
+  f->event.action = far ? far_hop : f->action;
   return weft_any_post(any_of(f->queue, f->heap), &f->event, low);
 }
 static uint32_t far_hop(weft_event *e, uint32_t release) {

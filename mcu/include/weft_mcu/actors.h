@@ -14,11 +14,11 @@ WEFT_INLINE int weft_any_post(weft_any q, weft_event *e, uint32_t release) {
   return q.heap ? weft_heap_post((weft_heap *)(void *)q.queue, e, release) : weft_list_post(q.queue, e, release);
 }
 
-/* Post `delay` us from now: WEFT_E_HORIZON from 2^31 us on. Otherwise as weft_post. */
+/* Post `delay` us from now: WEFT_E_HORIZON from WEFT_HORIZON on. Otherwise as weft_post. */
 #define weft_post_in(q, e, delay) \
-  ((uint32_t)(delay) >> 31 ? WEFT_MISTAKE(WEFT_E_HORIZON, "a delay beyond the horizon of 2^31 us") \
-                           : weft_post((q), (e), weft_now32() + (uint32_t)(delay)))
-/* Post at a 64-bit time: WEFT_E_HORIZON if it is 2^31 us or more after now; one long past counts as 2^30 us ago. */
+  ((uint32_t)(delay) >= WEFT_HORIZON ? WEFT_MISTAKE(WEFT_E_HORIZON, "a delay beyond the horizon; use weft_far_post") \
+                                     : weft_post((q), (e), weft_now32() + (uint32_t)(delay)))
+/* Post at a 64-bit time: WEFT_E_HORIZON if it is WEFT_HORIZON or more after now. One more than 8 s past counts as 8 s past. */
 int weft_at(uint64_t release, uint32_t *low);
 #define weft_post_at(q, e, release64) weft_post_at_((q), (e), (release64))
 #ifndef __cplusplus

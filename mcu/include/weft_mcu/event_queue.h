@@ -120,9 +120,10 @@ static inline weft_queue *weft_base(weft_heap *q) { return &q->queue; }
 #define WEFT_EITHER(q, verb) _Generic((q), weft_heap *: weft_heap_##verb, weft_queue *: weft_list_##verb)
 
 /* weft_post(q, e, release): queue `e` for the microsecond `release` (which may be past: then at once). WEFT_OK or WEFT_E_QUEUED;
- * a heap also WEFT_E_ARENA. Releases of one queue must lie within 2^31 us of each other and of now; a debug build panics at a
- * release more than 2^30 us in the past, which is what one beyond the horizon looks like; weft_post_at() takes 64-bit times and
- * returns WEFT_E_HORIZON. List: COST_POST cycles + 8 an entry passed; heap: at most COST_PUSH at 10,000 events. */
+ * a heap also WEFT_E_ARENA. All releases in a queue must lie within 2^31 us of each other: post less than WEFT_HORIZON (35.5
+ * minutes) ahead. Being 32 bits, a time beyond looks like one past: a debug build panics at one more than 2^30 us past;
+ * weft_post_in and weft_post_at check it always and return WEFT_E_HORIZON; weft_far_post takes any time.
+ * List: 45 cycles + 10 an entry passed; heap: see README.md. */
 #define weft_post(q, e, release) WEFT_EITHER(q, post)((q), (e), (release))
 /* weft_post_as(q, e, release, policy): the same for an event that may be in the queue already. */
 #define weft_post_as(q, e, release, policy) WEFT_EITHER(q, post_as)((q), (e), (release), (policy))

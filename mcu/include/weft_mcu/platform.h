@@ -23,6 +23,7 @@
  *   void       weft_unlock(l, irq)    the lock given back, the interrupt state restored
  *   void       weft_lock_thread(l)    the same for a caller outside interrupt handlers that runs with interrupts on: the worker.
  *   void       weft_unlock_thread(l)  (may be two cycles instead of six)
+ *   weft_lock_t *WEFT_SPINLOCK(n)     the port's locks, n = 0 … WEFT_SPINLOCKS - 1; lta.h takes the last four
  *   weft_lock_t *WEFT_LOCAL           a lock that never waits: for a queue used by one core and its own interrupts alone
  *   int        weft_start_core(fn, stack, bytes)  run fn on core 1, once; 0, or WEFT_E_CORE if there is none or it runs already
  *   void       weft_panic(text)       does not return: debug builds name a mistake here (over UART on a board, stderr on a host)
@@ -40,10 +41,13 @@ enum {
   WEFT_LATE = 1,         /* cancel, re-post: the event's action has been committed to or was never posted; nothing was withdrawn */
   WEFT_IGNORED = 2,      /* WEFT_KEEP: the event was in the queue already and stays as it was */
   WEFT_E_QUEUED = -1,    /* * the event is in the queue already */
-  WEFT_E_HORIZON = -2,   /* * the release time is 2^31 us or more away from now */
+  WEFT_E_HORIZON = -2,   /* * the release time is WEFT_HORIZON us or more from now */
   WEFT_E_ARENA = -3,     /* * an event outside the memory that its heap can number, or more events than the heap has room for */
   WEFT_E_CORE = -4,      /* * a queue made for one core used by another; a core started twice */
 };
+
+/* How far ahead an event can be posted: the 2^31 us that 32-bit times can be compared over, less 17 s for events that are late. */
+#define WEFT_HORIZON ((1u << 31) - (1u << 24))
 
 #ifdef __cplusplus
 extern "C" {

@@ -21,7 +21,8 @@
 
 typedef volatile uint32_t weft_lock_t;
 typedef uint32_t weft_irq_t;
-#define WEFT_SPINLOCK(n) ((weft_lock_t *)(uintptr_t)(SIO_SPINLOCK0 + 4u * (n))) /* n: 0 … 31 */
+#define WEFT_SPINLOCKS 32
+#define WEFT_SPINLOCK(n) ((weft_lock_t *)(uintptr_t)((uint32_t)SIO_SPINLOCK0 + 4u * (n))) /* n: 0 … 31 */
 /* An ordinary word that is never zero, the second of an aligned pair: so the low half of its address is not zero (WEFT_NEWS). */
 extern struct weft_local { uint32_t unused; weft_lock_t lock; } weft_local;
 #define WEFT_LOCAL (&weft_local.lock)

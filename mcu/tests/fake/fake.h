@@ -2,6 +2,7 @@
 #ifndef WEFT_FAKE_H
 #define WEFT_FAKE_H
 #include "weft_mcu/actors.h"
+#include <setjmp.h>
 
 /* Begin anew: the clock at `start` us, all random choices from `seed`. */
 void fake_reset(uint64_t seed, uint64_t start);
@@ -23,4 +24,6 @@ extern void (*fake_outside)(void);
 extern int fake_stack_broken;
 /* The text of the last panic; a panic ends the program of its core. */
 extern const char *fake_panicked;
+/* Where a panic goes that the test itself causes, outside fake_run. */
+extern jmp_buf fake_outside_panic;
 #endif

@@ -7,7 +7,9 @@
 #define WEFT_HOT
 typedef struct { int held; } weft_lock_t;
 typedef int weft_irq_t;
-extern weft_lock_t fake_local;
+extern weft_lock_t fake_local, fake_locks[8];
+#define WEFT_SPINLOCKS 8u
+#define WEFT_SPINLOCK(n) (&fake_locks[n])
 #define WEFT_LOCAL (&fake_local)
 
 uint64_t fake_now(void);
