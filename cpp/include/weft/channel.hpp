@@ -218,6 +218,7 @@ class Reader {
 
   // In a thread: read, blocking it.
   T operator()() const {
+    static_assert(P::shared, "a channel that threads use must be weft::Shared");
     Core* c = checked("read");
     runtime::ThreadProcess& self = detail::blocking_caller("reader()");
     if (self.take_cancel()) throw Cancelled();
@@ -310,6 +311,7 @@ class Writer {
 
   // In a thread: write, blocking it.
   void operator()(T value) const {
+    static_assert(P::shared, "a channel that threads use must be weft::Shared");
     Core* c = checked("write");
     runtime::ThreadProcess& self = detail::blocking_caller("writer(value)");
     if (self.take_cancel()) {
