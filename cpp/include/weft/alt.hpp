@@ -20,7 +20,8 @@ namespace weft {
 // --- guards ---------------------------------------------------------------------------------------------------------------------------
 
 struct GuardBase {
-  static constexpr bool shared = true;  // can it be used in a thread?
+  static constexpr bool shared = true;      // can it be used in a thread?
+  static constexpr bool repeatable = true;  // can it be chosen more than once?
   bool enabled = true;
 };
 template <class D>
@@ -54,6 +55,7 @@ struct Out : Conditional<Out<T, P>> {
   using Core = detail::CoreOf<T, P>;
   using Value = void;
   static constexpr bool shared = P::shared;
+  static constexpr bool repeatable = std::is_trivially_copyable_v<T>;  // else the value is gone after the first time
   Core* c;
   T value;
   Out(Core* core, T v) : c(core), value(std::move(v)) {}
@@ -199,6 +201,7 @@ struct FixedGuards {
   using Value = ValueOf<typename Gs::Value...>;
   static constexpr bool computes = (Computes<Gs> || ...);
   static constexpr bool shared = (Gs::shared && ...);
+  static constexpr bool repeatable = (Gs::repeatable && ...);
   std::tuple<Gs...> gs;
   std::array<core::Guard, sizeof...(Gs)> guards;
 
@@ -273,6 +276,7 @@ struct ManyReaders {
   using Value = std::optional<T>;
   static constexpr bool computes = false;
   static constexpr bool shared = P::shared;
+  static constexpr bool repeatable = true;
   std::vector<detail::CoreOf<T, P>*> cores;
   std::unique_ptr<core::Guard[]> guards;
   Slot<T> slot;
@@ -301,6 +305,8 @@ struct ManyReaders {
   [[noreturn]] void raise(std::size_t i, Status s) { throw_end_of(cores[i], s, "select", static_cast<int>(i)); }
 };
 
+[[noreturn]] inline void none_holds() { bad_use("select: no guard's precondition holds, it would wait for ever"); }
+
 // Rule 5.5.
 template <class Set>
 void check_guards(Set& set) {
@@ -314,7 +320,7 @@ void check_guards(Set& set) {
     outs = outs || g.kind == core::Kind::output;
     barriers = barriers || g.kind == core::Kind::barrier;
   }
-  if (!any) bad_use("select: no guard's precondition holds, it would wait for ever");
+  if (!any) none_holds();
   if (!(ins && outs) && !barriers) return;
   for (std::uint32_t i = 0; i < n; ++i)
     for (std::uint32_t j = i + 1; j < n; ++j) {
@@ -662,6 +668,8 @@ namespace detail {
 // Shared by both alternatives; belongs to one process at a time.
 template <class Set, class Engine>
 class AlternativeBase {
+  static_assert(Set::repeatable, "an alternative that is kept sends a value each time: use out_with(writer, f) in place of out(writer, value)");
+
  public:
   AlternativeBase(const AlternativeBase&) = delete;
   AlternativeBase& operator=(const AlternativeBase&) = delete;
@@ -682,10 +690,13 @@ class AlternativeBase {
 
   void enable(std::uint32_t i, bool on) {
     if (i >= set_.size()) bad_use("enable: there is no guard " + std::to_string(i));
-    if (engine_)
-      enable_in(*engine_, i, on);
-    else
+    if (!engine_) {
       early_.emplace_back(i, on);
+      return;
+    }
+    const bool was = set_.data()[i].enabled;
+    if (was != on) on ? ++enabled_ : --enabled_;
+    enable_in(*engine_, i, on);
   }
 
  protected:
@@ -698,11 +709,13 @@ class AlternativeBase {
   void enable_in(core::Select&, std::uint32_t i, bool on) { set_.data()[i].enabled = on; }
 
   void prepare(runtime::ProcessBase& p) {
-    if (engine_) {
-      set_.refill_timers(p);
-      return;
-    }
+    if (!engine_) bind_to(p);
+    set_.refill_timers(p);
+    if (enabled_ == 0) none_holds();
+  }
+  void bind_to(runtime::ProcessBase& p) {
     set_.fill(p);
+    for (auto [i, on] : early_) set_.data()[i].enabled = on;
     check_guards(set_);
     if constexpr (std::is_same_v<Engine, core::Standing>) {
       engine_.emplace(set_.data(), set_.size(), &p);
@@ -710,13 +723,19 @@ class AlternativeBase {
       engine_.emplace(set_.data(), set_.size(), mode_, &p);
       engine_->seed = Turns::mine().random() | 1;
     }
-    for (auto [i, on] : early_) enable_in(*engine_, i, on);
+    for (std::uint32_t i = 0; i < set_.size(); ++i) {
+      if (set_.data()[i].enabled)
+        ++enabled_;
+      else
+        enable_in(*engine_, i, false);
+    }
   }
 
   Set set_;
   Mode mode_;
   std::optional<Engine> engine_;  // after set_: it leaves the guards' channels first
-  std::vector<std::pair<std::uint32_t, bool>> early_;
+  std::uint32_t enabled_ = 0;
+  std::vector<std::pair<std::uint32_t, bool>> early_;  // before there was an engine
 };
 
 template <class... Gs>
