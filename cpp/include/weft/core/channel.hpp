@@ -438,6 +438,8 @@ class ChannelCore : public ChannelBase<P> {
       me.status = Status::pending;
       join<S>(me);
       if (special_ & B::kWatched) rematch(fx);
+    } else if (t == Try::held) {
+      me.place = static_cast<Place*>(this);  // it is pending, so it may be asked where it waits
     }
     unlock(fx);
     return outcome(t, me);

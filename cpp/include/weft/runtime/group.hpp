@@ -7,8 +7,9 @@
 // State under the group's lock: the list of children, live, failures, who waits, the names. A group belongs to the frame that waits for it.
 #pragma once
 #include <algorithm>
-#include <cstring>
 #include <exception>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -179,12 +180,11 @@ class Group {
   }
   // How many of that name were started here (a path has an index only where there are several).
   std::uint32_t started(const char* function) noexcept {
-    std::uint32_t n = 0;
     lock_.lock();
-    for (const auto& x : names_)
-      if (same(x.first, function)) n = x.second;
+    const auto n = names_.find(function ? function : "");
+    const std::uint32_t r = n == names_.end() ? 0 : n->second;
     lock_.unlock();
-    return n;
+    return r;
   }
 
  private:
@@ -194,17 +194,18 @@ class Group {
   static void withdraw(ProcessBase& p) noexcept {
     if (p.op && p.op->withdraw(p)) p.ops->wake(&p);
   }
-  static bool same(const char* a, const char* b) noexcept { return a == b || (a && b && std::strcmp(a, b) == 0); }
   void adopt() noexcept {
     lock_.lock();
     ++live_;
     lock_.unlock();
   }
   std::uint32_t count_name(const char* f) {
-    for (std::size_t i = names_.size(); i-- > 0;)
-      if (same(names_[i].first, f)) return names_[i].second++;
-    names_.emplace_back(f, 1);
-    return 0;
+    // Processes started in a row mostly have one name, and it is mostly one and the same text.
+    if (f != last_name_ || !last_count_) {
+      last_name_ = f;
+      last_count_ = &names_[f ? f : ""];
+    }
+    return (*last_count_)++;
   }
 
   core::SpinLock lock_;
@@ -214,7 +215,9 @@ class Group {
   Group* heir_ = nullptr;  // of an abandoned group
   ProcessBase* children_ = nullptr;
   core::Node* waiter_ = nullptr;
-  std::vector<std::pair<const char*, std::uint32_t>> names_;
+  std::unordered_map<std::string_view, std::uint32_t> names_;
+  const char* last_name_ = nullptr;
+  std::uint32_t* last_count_ = nullptr;
   std::vector<std::pair<std::uint32_t, std::exception_ptr>> failures_;
   Group* next_ = nullptr;  // in the run's list
   Group* prev_ = nullptr;

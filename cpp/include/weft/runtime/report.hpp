@@ -36,6 +36,15 @@ inline std::string where(const ProcessBase& p) {
   return (slash == std::string::npos ? f : f.substr(slash + 1)) + ":" + std::to_string(p.line);
 }
 
+// What a host language knows beyond the records: where its processes are, and all that hold an end.
+struct ReportHooks {
+  void (*begin)(Run&) = nullptr;  // bring file and line of every process up to date; nothing of the run changes until end()
+  void (*holders)(const core::Place&, bool readers, std::set<std::uint32_t>& add) = nullptr;
+  void (*end)(Run&) = nullptr;
+  void (*deadlock)(Run&, const struct Report&) = nullptr;  // it is declared
+};
+inline ReportHooks report_hooks;
+
 struct Report {
   struct Blocked {
     std::string path, verb, at;
@@ -50,6 +59,7 @@ struct Report {
   // Only while nothing can run.
   static Report of(Run& run) {
     Report r;
+    if (report_hooks.begin) report_hooks.begin(run);
     std::vector<ProcessBase*> all;  // nothing can run, so they stay; paths take their groups' locks
     run.each_process([&](ProcessBase& p) { all.push_back(&p); });
     std::map<const ProcessBase*, std::uint32_t> alive;
@@ -76,6 +86,7 @@ struct Report {
       std::vector<std::uint32_t> inside = r.closure(id);
       if (r.knot.empty() || inside.size() < r.knot.size()) r.knot = std::move(inside);
     }
+    if (report_hooks.end) report_hooks.end(run);
     return r;
   }
 
@@ -132,11 +143,14 @@ struct Report {
     explicit Collect(std::map<std::uint32_t, Blocked>& to) : blocked(to) {}
     void channel(const core::Place& c, bool writing) override {
       b->places.push_back(name_of(c));
-      const std::uint32_t other = writing ? c.last_reader : c.last_writer;
-      if (other && ids.count(other))
-        b->waits_for.insert(other);
-      else
-        b->unknown.push_back(name_of(c));
+      std::set<std::uint32_t> others;
+      if (report_hooks.holders) report_hooks.holders(c, writing, others);
+      if (others.empty())
+        others.insert(writing ? c.last_reader : c.last_writer);  // no full record: who was given or last used the other end
+      bool any = false;
+      for (const std::uint32_t other : others)
+        if (other && ids.count(other)) any = true, b->waits_for.insert(other);
+      if (!any) b->unknown.push_back(name_of(c));
     }
     void barrier(const core::Place& c) override {
       b->places.push_back(name_of(c));
@@ -185,6 +199,7 @@ inline void Run::describe() noexcept {
   const Report r = Report::of(*this);
   report_ = r.text();
   knot_ = r.knot_paths();
+  if (report_hooks.deadlock) report_hooks.deadlock(*this, r);
 }
 
 }  // namespace weft::runtime
