@@ -1,0 +1,229 @@
+"""Runs the code blocks of Markdown files, so that what a reader copies from them works.
+
+    .venv/bin/python tools/doctest_md.py README.md docs/tour.md
+
+A fenced block runs if its info string is a language (python, sh, cpp) followed by `run`:
+
+    ```python run                 run by .venv's Python
+    ```sh run in=root             run by bash (-euo pipefail), at the checkout's root
+    ```cpp run file=hello.cpp     saved under that name, compiled (C++20, cpp/include, threads) and run
+    ```python run exit=1          must end with that status
+    ```python save file=net.py    only saved, for a later block
+    ```text                       right after a block that ran: its output must be this; a line `...`
+                                  stands for any number of lines
+
+All blocks of a file share one scratch folder, in which they run unless `in=root` is given. `timeout=SECONDS` replaces
+the default of 120. Blocks whose info string says neither `run` nor `save` are left alone.
+
+Invariants
+- A file in which nothing is marked `run` fails: a tour that is not tested must not look tested.
+- The last line on stdout is `N passed, N failed`; the exit status is 0 only if nothing failed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+
+ROOT = Path(__file__).resolve().parent.parent
+SUFFIX = {"python": ".py", "sh": ".sh", "cpp": ".cpp"}
+OPTIONS = {"file", "exit", "timeout", "in"}
+
+
+class BadBlock(Exception):
+    """An info string asks for something unknown; the text says what."""
+
+
+@dataclass
+class Block:
+    """One fenced block that takes part in the test; `line` is that of its opening fence, from 1."""
+
+    line: int
+    language: str
+    code: str
+    run: bool
+    file: str
+    exit: int = 0
+    timeout: float = 120.0
+    at_root: bool = False
+    expected: str | None = None
+
+
+def parse_info(info: str, line: int) -> Block | None:
+    """The block an info string describes, its code still empty; None if it asks for neither run nor save."""
+    words = info.split()
+    flags = {word for word in words[1:] if "=" not in word}
+    options = dict(word.split("=", 1) for word in words[1:] if "=" in word)
+    if not flags & {"run", "save"}:
+        return None
+    if flags - {"run", "save"} or options.keys() - OPTIONS:
+        unknown = sorted(flags - {"run", "save"}) + sorted(options.keys() - OPTIONS)
+        raise BadBlock(f"line {line}: unknown in the info string: {', '.join(unknown)}")
+    if "run" in flags and words[0] not in SUFFIX:
+        raise BadBlock(f"line {line}: cannot run '{words[0]}'; python, sh and cpp can be run")
+    if "run" not in flags and "file" not in options:
+        raise BadBlock(f"line {line}: save needs file=NAME")
+    if options.get("in", "root") != "root":
+        raise BadBlock(f"line {line}: in= takes root only")
+    file = options.get("file", f"block{line}{SUFFIX.get(words[0], '')}")
+    if Path(file).is_absolute() or ".." in Path(file).parts:
+        raise BadBlock(f"line {line}: file={file} leaves the scratch folder")
+    try:
+        return Block(
+            line=line,
+            language=words[0],
+            code="",
+            run="run" in flags,
+            file=file,
+            exit=int(options.get("exit", "0")),
+            timeout=float(options.get("timeout", "120")),
+            at_root="in" in options,
+        )
+    except ValueError as error:
+        raise BadBlock(f"line {line}: {error}") from error
+
+
+def blocks_of(text: str) -> list[Block]:
+    """The blocks to run or save, in order, each with the output block that follows it."""
+    found: list[Block] = []
+    previous: Block | None = None
+    for token in MarkdownIt().parse(text):
+        if token.type != "fence" or token.map is None:
+            continue
+        line = token.map[0] + 1
+        if token.info.split()[:1] == ["text"] and len(token.info.split()) == 1:
+            if previous is not None and previous.run:
+                previous.expected = token.content
+            previous = None
+            continue
+        previous = parse_info(token.info, line)
+        if previous is not None:
+            previous.code = token.content
+            found.append(previous)
+    return found
+
+
+def matches(expected: str, actual: str) -> bool:
+    """Line by line, spaces at line ends aside; a line `...` in `expected` stands for any number of lines."""
+    pattern = "".join(
+        r"(?:.*\n)*?" if line.strip() == "..." else re.escape(line.rstrip()) + r"[ \t]*\n"
+        for line in expected.rstrip().splitlines()
+    )
+    return re.fullmatch(pattern, actual.rstrip() + "\n") is not None
+
+
+def run_bounded(command: list[str], cwd: Path, timeout: float) -> tuple[int | None, str, str]:
+    """Exit status (None if out of time), stdout and stderr; nothing of the command's process group outlives this."""
+    python = Path(sys.executable).parent
+    env = {**os.environ, "PATH": f"{python}:{os.environ.get('PATH', '')}", "WEFT_ROOT": str(ROOT)}
+    process = subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=env,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        stdout, stderr = process.communicate(timeout=timeout)
+        return process.returncode, stdout, stderr
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        stdout, stderr = process.communicate()
+        return None, stdout, stderr
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def commands_of(block: Block, scratch: Path) -> list[list[str]]:
+    path = scratch / block.file
+    if block.language == "python":
+        return [[sys.executable, str(path)]]
+    if block.language == "sh":
+        return [["bash", "-euo", "pipefail", str(path)]]
+    program = str(path.with_suffix(""))
+    compiler = shlex.split(os.environ.get("CXX", "g++"))
+    flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", f"-I{ROOT / 'cpp' / 'include'}", "-pthread"]
+    return [[*compiler, *flags, str(path), "-o", program], [program]]
+
+
+def check(block: Block, scratch: Path) -> str | None:
+    """Runs one block; None if all is well, else what is wrong and what it printed."""
+    cwd = ROOT if block.at_root else scratch
+    commands = commands_of(block, scratch)
+    for index, command in enumerate(commands):
+        status, stdout, stderr = run_bounded(command, cwd, block.timeout)
+        last = index == len(commands) - 1
+        wanted = block.exit if last else 0
+        shown = "".join(f"    {line}\n" for line in (stdout + stderr).splitlines())
+        if status is None:
+            return f"not done after {block.timeout:g} s; so far:\n{shown}"
+        if status != wanted:
+            return f"exit status {status}, expected {wanted}:\n{shown}"
+        if last and block.expected is not None and not matches(block.expected, stdout):
+            wants = "".join(f"    {line}\n" for line in block.expected.splitlines())
+            return f"another output than the text after it:\n{shown}  expected:\n{wants}"
+    return None
+
+
+def test_file(path: Path) -> tuple[int, int]:
+    """Runs the blocks of one file in order; returns how many passed and failed."""
+    try:
+        blocks = blocks_of(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        print(f"FAIL {path}: cannot be read: {error}")
+        return 0, 1
+    except BadBlock as error:
+        print(f"FAIL {path}: {error}")
+        return 0, 1
+    if not any(block.run for block in blocks):
+        print(f"FAIL {path}: no block is marked `run`")
+        return 0, 1
+    passed = failed = 0
+    with tempfile.TemporaryDirectory(prefix="weft-md-") as folder:
+        scratch = Path(folder)
+        for block in blocks:
+            target = scratch / block.file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(block.code)
+            if not block.run:
+                continue
+            problem = check(block, scratch)
+            if problem is None:
+                passed += 1
+                print(f"ok   {path}:{block.line} {block.language}", flush=True)
+            else:
+                failed += 1
+                print(f"FAIL {path}:{block.line} {block.language}: {problem}", flush=True)
+    return passed, failed
+
+
+def main(arguments: list[str]) -> int:
+    if not arguments or arguments[0].startswith("-"):
+        print(
+            "usage: doctest_md.py FILE…    (runs the blocks marked `run`; see the head of the file)",
+            file=sys.stderr,
+        )
+        return 2
+    counts = [test_file(Path(argument)) for argument in arguments]
+    passed = sum(count[0] for count in counts)
+    failed = sum(count[1] for count in counts)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,247 @@
+# shellcheck shell=bash
+# What the tasks share: messages, steps with progress, retries, stamps, and packages installed when they are missing.
+#
+# Invariants
+# - Nothing here writes to stdout: that belongs to the task (its last line may be read by a program).
+# - Everything may be called twice; the second call finds its work done and is quick.
+# - Only what is missing is installed, and it is named before it is installed.
+# - A stamp is written after its work succeeded, never before; it holds a hash of what was asked for.
+# - `step`, `retry` and `stamped` run their command in a tested context, where bash ignores `set -e`:
+#   give them one command, or a function joined by && throughout.
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+STAMPS=$ROOT/.build/stamps
+LOGS=$ROOT/.build/logs
+VENV=$ROOT/.venv
+export ROOT VENV
+export DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+
+trap 'exit 130' INT # a program that catches Ctrl-C and ends with its own status must not look like a failure to retry
+
+say() { printf 'weft: %s\n' "$*" >&2; }
+die() {
+  printf 'weft: %s\n' "$*" >&2
+  exit 1
+}
+have() { command -v "$1" >/dev/null 2>&1; }
+hash_of() { sha256sum | cut -d' ' -f1; }
+
+# --- steps ----------------------------------------------------------------------------------------------------------
+
+# Shows that a step is alive: at a terminal one line that changes, elsewhere a line now and then.
+_ticker() { # _ticker WHAT LOG
+  local seconds=0 last width
+  while sleep 1 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
+    seconds=$((seconds + 1))
+    if [[ -t 2 ]]; then
+      width=$(($(tput cols 2>/dev/null || echo 80) - 1))
+      last=$(tail -n 1 "$2" 2>/dev/null | tr -d '\r\033' || true)
+      printf '\r\033[K%.*s' "$width" "weft: $1 … ${seconds} s  $last" >&2
+    elif ((seconds % 20 == 0)); then
+      say "$1 … $seconds s"
+    fi
+  done
+}
+
+# step WHAT COMMAND…: runs the command with its output in a log, shows progress, and the end of the log if it fails.
+step() {
+  local what=$1 status=0 start=$SECONDS log ticker
+  shift
+  mkdir -p "$LOGS"
+  log=$LOGS/$(printf '%s' "$what" | tr -cs '[:alnum:]' - | cut -c1-60).log
+  : >"$log"
+  [[ -t 2 ]] || say "$what"
+  _ticker "$what" "$log" 9>&- &
+  ticker=$!
+  "$@" >"$log" 2>&1 </dev/null || status=$?
+  kill "$ticker" 2>/dev/null || true
+  wait "$ticker" 2>/dev/null || true
+  [[ -t 2 ]] && printf '\r\033[K' >&2
+  if ((status)); then
+    say "$what: failed (status $status); the end of ${log#"$ROOT"/}:"
+    tail -n 15 "$log" | sed 's/^/    /' >&2
+    return "$status"
+  fi
+  say "$what: done ($((SECONDS - start)) s)"
+}
+
+# retry COMMAND…: three tries, waiting longer before each; for what depends on the network.
+retry() {
+  local try status=0 wait=${WEFT_RETRY_DELAY:-2}
+  for try in 1 2 3; do
+    status=0
+    "$@" || status=$?
+    ((status == 0)) && return 0
+    ((try == 3)) && break
+    say "trying again in $wait s (try $((try + 1)) of 3)"
+    sleep "$wait"
+    wait=$((wait * 3))
+  done
+  return "$status"
+}
+
+# stamped NAME KEY COMMAND…: runs the command unless it succeeded before for the same key.
+stamped() {
+  local stamp=$STAMPS/$1 key
+  key=$(printf '%s' "$2" | hash_of)
+  shift 2
+  [[ -f $stamp && $(<"$stamp") == "$key" ]] && return 0
+  rm -f "$stamp"
+  "$@" || return
+  mkdir -p "$STAMPS"
+  printf '%s\n' "$key" >"$stamp"
+}
+
+# tree_hash PATH…: one hash over the names and contents of the files below (missing paths count as empty).
+tree_hash() {
+  local path paths=()
+  for path; do [[ -e $path ]] && paths+=("$path"); done
+  ((${#paths[@]})) || { hash_of </dev/null && return; }
+  find "${paths[@]}" -type f ! -name '*.pyc' ! -path '*/.*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | hash_of
+}
+
+# take_lock: one set-up or build of this checkout at a time; held until the task ends, shared with what it calls.
+take_lock() {
+  [[ -n ${WEFT_LOCKED:-} ]] && return 0
+  mkdir -p "$ROOT/.build"
+  exec 9>"$ROOT/.build/lock"
+  flock -n 9 || { say 'another set-up or build is at work: waiting for it' && flock 9; }
+  export WEFT_LOCKED=1
+}
+
+# --- system packages ------------------------------------------------------------------------------------------------
+
+as_root() {
+  if ((EUID == 0)); then "$@"; else sudo --preserve-env=DEBIAN_FRONTEND -- "$@"; fi
+}
+
+_apt_missing() {
+  local pkg installed
+  installed=$(dpkg-query -W -f='${db:Status-Abbrev} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^ii *//p' || true)
+  for pkg; do grep -qxF -- "$pkg" <<<"$installed" || printf '%s\n' "$pkg"; done
+}
+
+_apt_update() {
+  # Lists fetched in the last hours will do; a failed install removes the stamp, so that its next try fetches them anew.
+  [[ -n $(find "$STAMPS/apt-update" -mmin -360 2>/dev/null) ]] && return 0
+  retry step 'fetching the package lists' as_root apt-get -o DPkg::Lock::Timeout=300 update || return
+  mkdir -p "$STAMPS" && touch "$STAMPS/apt-update"
+}
+
+_apt_install() {
+  _apt_update || return
+  step "installing system packages: $*" as_root apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@" || {
+    local status=$?
+    rm -f "$STAMPS/apt-update"
+    return "$status"
+  }
+}
+
+# need_apt PACKAGE…: installs those that are missing.
+need_apt() {
+  if ! have apt-get || ! have dpkg-query; then
+    say "no apt here: see to it yourself that these are installed: $*"
+    return 0
+  fi
+  local missing
+  mapfile -t missing < <(_apt_missing "$@")
+  ((${#missing[@]})) || return 0
+  if ((EUID != 0)); then
+    have sudo || die "not root and no sudo; as root: apt-get install ${missing[*]}"
+    sudo -n true 2>/dev/null || sudo -v || die "could not become root; as root: apt-get install ${missing[*]}"
+  fi
+  retry _apt_install "${missing[@]}" || die "could not install ${missing[*]}; is the network there? Then run the same again."
+}
+
+# need_command COMMAND PACKAGE…: installs the packages unless the command is there, from wherever it came.
+need_command() {
+  have "$1" || need_apt "${@:2}"
+}
+
+# --- Python, node, Go -----------------------------------------------------------------------------------------------
+
+# Asking an interpreter takes far longer than all else here, so what python3 says of itself is kept: its version and where
+# its Python.h is or should be. It is asked again when another python3 comes first on PATH or that file is a new one.
+_ask_python() {
+  local python kept=$STAMPS/python
+  python=$(command -v python3)
+  if [[ ! -f $kept || $kept -ot $python || $(head -n 1 "$kept") != "$python" ]]; then
+    mkdir -p "$STAMPS"
+    {
+      echo "$python"
+      python3 -c 'import sys, sysconfig; print(*sys.version_info[:2]); print(sysconfig.get_path("include") + "/Python.h")'
+    } >"$kept.new" || die "$python does not run"
+    mv "$kept.new" "$kept"
+  fi
+  { read -r _ && read -r PYTHON_MAJOR PYTHON_MINOR && read -r PYTHON_HEADER; } <"$kept"
+}
+
+# need_python [MINOR]: a python3 of 3.10 (or that minor version) or later.
+need_python() {
+  local minor=${1:-10}
+  need_command python3 python3
+  _ask_python
+  ((PYTHON_MAJOR == 3 && PYTHON_MINOR >= minor)) ||
+    die "$(command -v python3) is Python $PYTHON_MAJOR.$PYTHON_MINOR; this needs Python 3.$minor or later"
+}
+
+# need_python_headers: Python.h of the python3 in use.
+need_python_headers() {
+  need_python 10
+  [[ -f $PYTHON_HEADER ]] && return 0
+  need_apt python3-dev
+  [[ -f $PYTHON_HEADER ]] || die "$PYTHON_HEADER is missing: install the development files of $(command -v python3)"
+}
+
+# need_venv: the virtual environment .venv/, made anew when its Python is gone (its link leads nowhere).
+need_venv() {
+  need_python 10
+  [[ -x $VENV/bin/python && -x $VENV/bin/pip ]] && return 0
+  rm -f "$STAMPS"/pip-* "$STAMPS/weft"
+  python3 -c 'import ensurepip, venv' 2>/dev/null || need_apt python3-venv
+  step 'making the virtual environment .venv' python3 -m venv --clear "$VENV" ||
+    die "could not make .venv; is the venv module of $(command -v python3) installed?"
+}
+
+# need_pip NAME REQUIREMENTS-FILE: installs the file's packages into .venv.
+need_pip() {
+  need_venv
+  local versions
+  versions=$(sed 's/ *#.*//; /^$/d' "$2" | tr '\n' ' ')
+  stamped "pip-$1" "$versions $(<"$VENV/pyvenv.cfg")" \
+    retry step "installing Python packages: ${versions% }" "$VENV/bin/pip" install --progress-bar off -r "$2" ||
+    die "could not install the Python packages of ${2#"$ROOT"/}; is the network there? Then run the same again."
+}
+
+# need_npm DIR: the node packages of DIR/package-lock.json, exactly.
+need_npm() {
+  need_command node nodejs
+  need_command npm npm
+  [[ -f $1/package-lock.json ]] || die "$1/package-lock.json is missing: npm ci needs it"
+  local name=npm-${1//\//-}
+  [[ -d $1/node_modules ]] || rm -f "$STAMPS/$name"
+  stamped "$name" "$(tree_hash "$1/package.json" "$1/package-lock.json") $(node --version)" \
+    retry step "installing node packages in $1" npm --prefix "$1" ci --no-audit --no-fund ||
+    die "could not install the node packages of $1; is the network there? Then run the same again."
+}
+
+# need_go: Go for the benches' peers; 1 (and a message), not an end, where it cannot be had.
+need_go() {
+  [[ -x /usr/local/go/bin/go ]] && ! have go && PATH=$PATH:/usr/local/go/bin
+  have go && return 0
+  (need_apt golang-go ca-certificates) && hash -r && have go && return 0
+  say 'no Go here: benches against Go are skipped'
+  return 1
+}
+
+# --- sources --------------------------------------------------------------------------------------------------------
+
+# The C and C++ files of the checkout, committed or about to be, each ended by a zero byte.
+native_files() {
+  local file
+  git -C "$ROOT" ls-files -z --cached --others --exclude-standard -- '*.hpp' '*.cpp' '*.h' '*.c' |
+    while IFS= read -r -d '' file; do
+      if [[ -f $ROOT/$file ]]; then printf '%s\0' "$file"; fi # what was removed is still listed
+    done
+}

@@ -1,0 +1,392 @@
+"""Runs the rooms of rooms.toml and adds up what they report: `./run test` and `./run soak`.
+
+Invariants
+- Only the standard library (Python 3.11, for tomllib): this runs before anything is installed.
+- Every room listed is accounted for: it reports its own counts, or it counts at least one failure.
+- A room runs in a process group of its own. When the room ends, is out of time, or we are stopped, no process of that
+  group outlives it.
+- The last line on stdout is `N passed, N failed`; the exit status is 0 only if nothing failed.
+
+What one room goes through:
+
+    listed --start_room()--> running --follow()--> ended --judge()--> Result
+                                |                                       ^
+                                +--limit passed: end_group()------------+
+"""
+
+from __future__ import annotations
+
+import argparse
+import codecs
+import contextlib
+import json
+import os
+import re
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+try:
+    import tomllib
+except ModuleNotFoundError:
+    sys.exit(
+        "rooms: the tools need Python 3.11 or later (tomllib); the package itself runs on 3.10"
+    )
+
+ROOT = Path(__file__).resolve().parent.parent
+SUMMARY = re.compile(r"(\d+) passed, (\d+) failed")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+POLITE = 3.0  # seconds between SIGTERM and SIGKILL
+LINGER = 2.0  # seconds a room's children may take to go after it ended
+HEARTBEAT = 30.0  # seconds of silence after which we say that the room is still at work
+SOAK_LIMIT = 3600.0  # seconds, for a room that names no limit of its own
+
+
+@dataclass(frozen=True)
+class Room:
+    """One line of rooms.toml."""
+
+    name: str
+    budget: float
+    setup: tuple[str, ...] = ()
+    soak: float = SOAK_LIMIT
+
+
+@dataclass(frozen=True)
+class House:
+    """The whole of rooms.toml, times in seconds."""
+
+    total: float
+    setup: float
+    spare: float
+    rooms: tuple[Room, ...]
+
+
+@dataclass
+class Result:
+    """What became of one room; `notes` say why failures were added to those it reported."""
+
+    room: str
+    passed: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+    budget: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+    def fail(self, why: str) -> None:
+        """Notes a reason; the room counts at least one failure from now on."""
+        self.notes.append(why)
+        self.failed = max(self.failed, 1)
+
+
+class BadHouse(Exception):
+    """rooms.toml or the command line asks for something that does not exist; the text says what."""
+
+
+class Stopped(Exception):
+    """SIGTERM or SIGHUP came; the argument is the exit status."""
+
+
+def load_house(path: Path) -> House:
+    """Reads rooms.toml; raises BadHouse for a missing field, one that is unknown, or one of the wrong type."""
+    try:
+        raw = tomllib.loads(path.read_text())
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise BadHouse(f"cannot read {path.name}: {error}") from error
+
+    def seconds(table: dict[str, Any], key: str, where: str, default: float | None = None) -> float:
+        value = table.pop(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            raise BadHouse(f"{path.name}: {where} needs `{key}`, a positive number of seconds")
+        return float(value)
+
+    rooms = []
+    for name, table in raw.pop("rooms", {}).items():
+        where = f"room {name}"
+        room = Room(
+            name=name,
+            budget=seconds(table, "budget", where),
+            setup=tuple(table.pop("setup", [])),
+            soak=seconds(table, "soak", where, SOAK_LIMIT),
+        )
+        if table:
+            raise BadHouse(f"{path.name}: {where} has unknown {', '.join(table)}")
+        rooms.append(room)
+    house = House(
+        total=seconds(raw, "total", "the file"),
+        setup=seconds(raw, "setup", "the file"),
+        spare=seconds(raw, "spare", "the file"),
+        rooms=tuple(rooms),
+    )
+    if raw:
+        raise BadHouse(f"{path.name}: unknown {', '.join(raw)}")
+    return house
+
+
+def choose(house: House, names: list[str]) -> list[Room]:
+    """The rooms named, each once and in the house's order; all of them if none is named."""
+    known = [room.name for room in house.rooms]
+    for name in names:
+        if name.rstrip("/") not in known:
+            raise BadHouse(f"there is no room '{name}'; rooms: {', '.join(known)}")
+    wanted = {name.rstrip("/") for name in names} or set(known)
+    return [room for room in house.rooms if room.name in wanted]
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def group_lives(group: int) -> bool:
+    """Whether anything in the process group still runs.
+
+    A zombie does not: in a container there may be nobody to reap it, and it holds nothing.
+    """
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it lives, but belongs to somebody else (sudo)
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended while we looked
+            state, _, its_group = stat.read_text().rpartition(")")[2].split()[:3]
+            if int(its_group) == group and state not in "ZX":
+                return True
+    return False
+
+
+def wait_gone(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Whether the process and its whole group are gone within that time."""
+    end = time.monotonic() + seconds
+    while True:
+        process.poll()
+        if not group_lives(process.pid):
+            return True
+        if time.monotonic() >= end:
+            return False
+        time.sleep(0.02)
+
+
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    """Ends the process and all of its group, by force if it does not go when asked."""
+    for number, patience in ((signal.SIGTERM, POLITE), (signal.SIGKILL, POLITE)):
+        try:
+            os.killpg(process.pid, number)
+        except (ProcessLookupError, PermissionError):
+            return
+        if wait_gone(process, patience):
+            return
+
+
+def start_room(script: Path) -> subprocess.Popen[bytes]:
+    # Output is for a log and a reader at once, so the room must not think that it has a terminal.
+    return subprocess.Popen(
+        [str(script)],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+
+
+def follow(
+    process: subprocess.Popen[bytes], name: str, limit: float, log: Path
+) -> tuple[str, bool]:
+    """Shows and keeps the room's output until it ends or `limit` seconds have passed.
+
+    Returns the output and whether the room was in time. The room has ended when its first process has, even if a child
+    of it still holds the pipe.
+    """
+    assert process.stdout is not None
+    pipe = process.stdout.fileno()
+    os.set_blocking(pipe, False)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    start = heard = time.monotonic()
+    kept: list[str] = []
+    in_time = True
+    with selectors.DefaultSelector() as selector, log.open("w") as file:
+        selector.register(pipe, selectors.EVENT_READ)
+        open_pipe = True
+        while True:
+            ended = process.poll() is not None
+            if open_pipe and selector.select(0 if ended else 0.2):
+                data = os.read(pipe, 65536)
+                open_pipe = bool(data)
+                text = decoder.decode(data, final=not data)
+                kept.append(text)
+                file.write(text)
+                sys.stdout.write(text)
+                sys.stdout.flush()
+                heard = time.monotonic()
+                if open_pipe:
+                    continue
+            if ended:
+                break
+            now = time.monotonic()
+            if not open_pipe:
+                time.sleep(0.02)
+            if now - start > limit:
+                in_time = False
+                end_group(process)
+                break
+            if now - heard > HEARTBEAT:
+                heard = now
+                say(f"  … {name}: {now - start:.0f} s of at most {limit:.0f} s")
+    output = "".join(kept)
+    if output and not output.endswith("\n"):
+        say("")
+    return output, in_time
+
+
+def judge(result: Result, output: str, status: int) -> None:
+    """Takes the counts from the room's last line, and adds a failure for whatever else is wrong."""
+    lines = [line for line in COLOUR.sub("", output).splitlines() if line.strip()]
+    match = SUMMARY.fullmatch(lines[-1].strip()) if lines else None
+    if match:
+        result.passed += int(match[1])
+        result.failed += int(match[2])
+        if result.passed + result.failed == 0:
+            result.fail("it ran no tests")
+    else:
+        result.fail("its last line is not `N passed, N failed`")
+    if status < 0:
+        result.fail(f"it was ended by {signal.Signals(-status).name}")
+    elif status > 0 and not (match and result.failed):
+        result.fail(f"its exit status is {status}")
+
+
+def run_room(room: Room, kind: str, limit: float) -> Result:
+    """Runs ROOM/tests/run or ROOM/tests/soak to its end, at most `limit` seconds."""
+    budget = room.budget if kind == "test" else room.soak
+    result = Result(room.name, budget=budget)
+    script = ROOT / room.name / "tests" / ("run" if kind == "test" else "soak")
+    if not os.access(script, os.X_OK):
+        result.fail(f"{script.relative_to(ROOT)} is missing or not executable")
+        return result
+    log = ROOT / ".build" / "logs" / f"{kind}-{room.name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    start = time.monotonic()
+    process = start_room(script)
+    try:
+        output, in_time = follow(process, room.name, limit, log)
+        if in_time:
+            if not wait_gone(process, LINGER):
+                result.fail("it left processes behind (ended now)")
+            judge(result, output, process.returncode)
+        else:
+            result.fail(f"it was killed after {limit:.0f} s (budget {budget:.0f} s)")
+    finally:
+        end_group(process)
+        assert process.stdout is not None
+        process.stdout.close()
+        process.wait()
+        result.seconds = time.monotonic() - start
+    if not result.notes and result.seconds > budget:
+        result.notes.append("over its budget")
+    return result
+
+
+def set_up(rooms: list[Room]) -> tuple[list[str], float]:
+    """Installs what the rooms need, each part once; returns the parts that failed and the seconds it took."""
+    parts = list(dict.fromkeys(part for room in rooms for part in room.setup))
+    failed = []
+    start = time.monotonic()
+    for part in parts:
+        if subprocess.run(
+            [ROOT / "tools" / "setup", part], cwd=ROOT, stdin=subprocess.DEVNULL
+        ).returncode:
+            failed.append(part)
+    return failed, time.monotonic() - start
+
+
+def report(results: list[Result], kind: str, setup_seconds: float, total_seconds: float) -> int:
+    """Prints the table and the closing line, writes out/KIND.json; returns the exit status."""
+    passed = sum(result.passed for result in results)
+    failed = sum(result.failed for result in results)
+    width = max([len(result.room) for result in results] + [len("set-up")])
+    say(f"\n{'room':{width}}  passed  failed  seconds  budget")
+    say(f"{'set-up':{width}}  {'':6}  {'':6}  {setup_seconds:7.1f}")
+    for result in results:
+        notes = "; ".join(result.notes)
+        say(
+            f"{result.room:{width}}  {result.passed:6}  {result.failed:6}  {result.seconds:7.1f}"
+            f"  {result.budget:6.0f}{'  ' if notes else ''}{notes}"
+        )
+    out = ROOT / "out"
+    out.mkdir(exist_ok=True)
+    summary = {
+        "passed": passed,
+        "failed": failed,
+        "seconds": round(total_seconds, 3),
+        "setup_seconds": round(setup_seconds, 3),
+        "rooms": [asdict(result) for result in results],
+    }
+    (out / f"{kind}.json").write_text(json.dumps(summary, indent=2) + "\n")
+    say(f"\n{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+def stop_on(number: int, _frame: object) -> None:
+    raise Stopped(128 + number)
+
+
+def run_all(kind: str, names: list[str]) -> int:
+    house = load_house(ROOT / "tools" / "rooms.toml")
+    rooms = choose(house, names)
+    if kind == "soak" and not names:
+        rooms = [room for room in rooms if (ROOT / room.name / "tests" / "soak").exists()]
+        if not rooms:
+            raise BadHouse("no room has a tests/soak")
+    start = time.monotonic()
+    results: list[Result] = []
+    setup_seconds = 0.0
+    exit_status = None
+    try:
+        failed_parts, setup_seconds = set_up(rooms)
+        for index, room in enumerate(rooms, 1):
+            left = house.total - (time.monotonic() - start)
+            limit = min(2 * room.budget, left) if kind == "test" else room.soak
+            say(f"\n=== {room.name} ({index} of {len(rooms)}, at most {limit:.0f} s)")
+            result = Result(room.name, budget=room.budget)
+            missing = [part for part in room.setup if part in failed_parts]
+            if missing:
+                result.fail(f"its set-up failed: {', '.join(missing)}")
+            elif limit <= 0:
+                result.fail(f"no time left of {house.total:.0f} s")
+            else:
+                result = run_room(room, kind, limit)
+            results.append(result)
+    except (KeyboardInterrupt, Stopped) as stop:
+        exit_status = stop.args[0] if isinstance(stop, Stopped) else 130
+        for room in rooms[len(results) :]:
+            results.append(Result(room.name, failed=1, budget=room.budget, notes=["stopped"]))
+    status = report(results, kind, setup_seconds, time.monotonic() - start)
+    return status if exit_status is None else exit_status
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="./run", description="Run the tests of the rooms in tools/rooms.toml."
+    )
+    parser.add_argument("kind", choices=["test", "soak"], help=argparse.SUPPRESS)
+    parser.add_argument("rooms", nargs="*", metavar="ROOM", help="only these rooms")
+    arguments = parser.parse_args()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop_on)
+    try:
+        return run_all(arguments.kind, arguments.rooms)
+    except BadHouse as error:
+        print(f"rooms: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

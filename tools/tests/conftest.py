@@ -1,0 +1,100 @@
+"""What the tests of the house share: a scratch copy of the house, in which rooms and commands can be faked."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SETTINGS = ("WEFT_LOCKED", "WEFT_RETRY_DELAY")
+
+
+def numbers_of_version() -> tuple[int, int, int]:
+    """MAJOR, MINOR, PATCH as version.hpp has them."""
+    text = (ROOT / "cpp/include/weft/version.hpp").read_text()
+    major, minor, patch = (
+        int(re.findall(rf"^#define WEFT_VERSION_{name} (\d+)$", text, re.MULTILINE)[0])
+        for name in ("MAJOR", "MINOR", "PATCH")
+    )
+    return major, minor, patch
+
+
+VERSION = ".".join(map(str, numbers_of_version()))
+
+
+def plain_signals() -> None:
+    """In a child, before exec: a shell in the background may have left Ctrl-C ignored, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+class House:
+    """A checkout with the real entry point and tasks, and whatever a test adds to it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.bin = path / "fake-bin"  # comes first on PATH
+        self.bin.mkdir()
+        shutil.copy(ROOT / "run", path / "run")
+        shutil.copytree(
+            ROOT / "tools", path / "tools", ignore=shutil.ignore_patterns("tests", "__pycache__")
+        )
+
+    def script(self, name: str, text: str, shell: str = "#!/usr/bin/env bash\nset -eu\n") -> Path:
+        """Makes an executable file."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(shell + text)
+        path.chmod(0o755)
+        return path
+
+    def rooms(self, **rooms: str) -> None:
+        """Makes rooms.toml: `name="budget = 5"`."""
+        lines = [f"{name} = {{ {fields} }}\n" for name, fields in rooms.items()]
+        text = "total = 100\nsetup = 10\nspare = 10\n[rooms]\n" + "".join(lines)
+        (self.path / "tools/rooms.toml").write_text(text)
+
+    def room(self, name: str, text: str, kind: str = "run") -> None:
+        self.script(f"{name}/tests/{kind}", text)
+
+    def env(self, **more: str) -> dict[str, str]:
+        env = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+        return {**env, "PATH": f"{self.bin}:{env['PATH']}", "WEFT_RETRY_DELAY": "0", **more}
+
+    def run(self, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """`./run COMMAND…`, to its end."""
+        return self.call("./run", *command, **more)
+
+    def bash(self, text: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """A script over lib.sh."""
+        return self.call("bash", "-c", f"source tools/lib.sh; {text}", **more)
+
+    def call(self, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
+            cwd=self.path,
+            env=self.env(**more),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            preexec_fn=plain_signals,
+        )
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+def is_gone(pid: int) -> bool:
+    """Whether the process has ended (a zombie that nobody has reaped yet has)."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return stat.rpartition(")")[2].split()[0] in "ZX"

@@ -1,0 +1,87 @@
+"""`./run build` and the tasks that begin with it, on a small package in place of Weft's own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+from conftest import House
+from test_package import VERSION, copy_checkout
+
+BUILT = "weft: building Weft: done"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> House:
+    """A checkout with a .venv of its own that borrows this one's packages; built once."""
+    house = House(tmp_path_factory.mktemp("build"))
+    copy_checkout(house.path)
+    venv = house.path / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    (packages,) = venv.glob("lib/python3*/site-packages")
+    (packages / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    house.script(".venv/bin/pip", 'exec "$(dirname "$0")/python" -m pip "$@"\n')
+    house.script("tools/setup", "")  # all is there
+    house.script(
+        "examples/demo.py", "import weft, sys\nprint(weft.__version__, sys.argv[1:])\n", ""
+    )
+    house.script("bench/run.py", "import weft, sys\nprint(weft.__file__, sys.argv[1:])\n", "")
+    result = house.run("build")
+    assert result.returncode == 0, result.stderr
+    assert BUILT in result.stderr
+    return house
+
+
+def edit(file: Path, text: str) -> None:
+    file.write_text(file.read_text() + text)
+
+
+def test_a_second_build_has_nothing_to_do(built: House) -> None:
+    result = built.run("build")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_the_demo_runs_on_what_was_built_with_its_arguments(built: House) -> None:
+    result = built.run("demo", "--small", "a b")
+    assert result.stdout == f"{VERSION} ['--small', 'a b']\n", result.stderr
+
+
+def test_the_bench_runs_on_the_installed_package(built: House) -> None:
+    result = built.run("bench", "ring", "--json")
+    where, _, arguments = result.stdout.strip().partition(" ")
+    assert Path(where).is_relative_to(built.path / ".venv"), "not the sources: what a user gets"
+    assert arguments == "['ring', '--json']"
+
+
+@pytest.mark.parametrize(
+    "file", ["python/src/weft/cli.py", "python/native/native.cpp", "cpp/include/weft/version.hpp"]
+)
+def test_a_change_is_built_and_installed(built: House, file: str) -> None:
+    edit(built.path / file, "\n")
+    assert BUILT in built.run("build").stderr
+    assert built.run("build").stderr == ""
+
+
+def test_a_package_that_was_removed_is_installed_again(built: House) -> None:
+    (installed,) = built.path.glob(".venv/lib/python3*/site-packages/weft/__init__.py")
+    installed.unlink()
+    assert BUILT in built.run("build").stderr
+    assert installed.exists()
+
+
+def test_an_error_in_the_sources_is_shown_and_not_forgotten(built: House) -> None:
+    source = built.path / "python/native/native.cpp"
+    good = source.read_text()
+    edit(source, "this is no C++;\n")
+    for _ in range(2):
+        result = built.run("demo")
+        assert result.returncode == 1
+        assert result.stdout == ""
+        assert "building Weft: failed" in result.stderr
+        assert ".build/logs/building-Weft.log" in result.stderr.splitlines()[-1]
+    assert "this is no C++" in (built.path / ".build/logs/building-Weft.log").read_text()
+    source.write_text(good)
+    assert BUILT in built.run("build").stderr

@@ -1,0 +1,123 @@
+"""The three ways a CMake user takes Weft in, each with the same small program."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, VERSION, numbers_of_version
+
+CONSUMERS = ROOT / "tools/tests/consumers"
+
+
+def cmake(*arguments: str | Path, ok: bool = True) -> str:
+    result = subprocess.run(
+        ["cmake", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert (result.returncode == 0) == ok, result.stdout
+    return result.stdout
+
+
+def configure(way: str, build: Path, *options: str, ok: bool = True) -> str:
+    return cmake(
+        "-G",
+        "Ninja",
+        "-S",
+        CONSUMERS / way,
+        "-B",
+        build,
+        "-Werror=dev",
+        "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror",
+        *options,
+        ok=ok,
+    )
+
+
+def build_and_run(build: Path) -> str:
+    cmake("--build", build)
+    return subprocess.run([build / "consumer"], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where Weft is installed for find_package."""
+    build = tmp_path_factory.mktemp("build")
+    prefix = tmp_path_factory.mktemp("prefix")
+    cmake("-G", "Ninja", "-S", ROOT, "-B", build, "-DWEFT_BUILD_TESTS=OFF")
+    cmake("--install", build, "--prefix", prefix)
+    return prefix
+
+
+@pytest.mark.parametrize("way", ["add_subdirectory", "fetch_content"])
+def test_a_consumer_of_the_sources(way: str, tmp_path: Path) -> None:
+    configure(way, tmp_path, f"-DWEFT_CHECKOUT={ROOT}")
+    assert build_and_run(tmp_path) == f"{VERSION}\n"
+    cache = (tmp_path / "CMakeCache.txt").read_text()
+    for option in ("WEFT_BUILD_TESTS", "WEFT_BUILD_PYTHON", "WEFT_INSTALL"):
+        assert f"{option}:BOOL=OFF" in cache, "a consumer builds and installs nothing of ours"
+
+
+def test_a_consumer_of_the_installed_package(prefix: Path, tmp_path: Path) -> None:
+    configure("find_package", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
+    assert build_and_run(tmp_path) == f"{VERSION}\n"
+
+
+def test_the_installed_package_stands_alone(prefix: Path) -> None:
+    for file in prefix.rglob("*.cmake"):
+        assert str(ROOT) not in file.read_text(), f"{file.name} points into the checkout"
+    sources = {path.name for path in (ROOT / "cpp/include/weft").rglob("*.hpp")}
+    assert sources == {path.name for path in (prefix / "include/weft").rglob("*.hpp")}
+
+
+def test_a_version_it_cannot_be_is_refused(prefix: Path, tmp_path: Path) -> None:
+    major, minor, _ = numbers_of_version()
+    found = f"-DCMAKE_PREFIX_PATH={prefix}"
+    configure("find_package", tmp_path / "a", found, f"-DWEFT_WANTED={major}.{minor}")
+    for wanted in (f"{major}.{minor + 1}", f"{major + 1}.0"):
+        output = configure(
+            "find_package", tmp_path / wanted, found, f"-DWEFT_WANTED={wanted}", ok=False
+        )
+        assert "weft" in output
+        assert VERSION in output
+
+
+def test_the_extension_without_its_sources_is_a_clear_error(tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    (checkout / "cpp").mkdir(parents=True)
+    for name in ("CMakeLists.txt", "cpp/include", "cpp/cmake"):
+        (checkout / name).symlink_to(ROOT / name)
+    output = cmake(
+        "-G", "Ninja", "-S", checkout, "-B", tmp_path / "b", "-DWEFT_BUILD_PYTHON=ON", ok=False
+    )
+    assert "python/native is not here" in output
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_the_version_in_the_preprocessor_and_in_constexpr(compiler: str, tmp_path: Path) -> None:
+    if subprocess.run(["which", compiler], capture_output=True).returncode:
+        pytest.skip(f"{compiler} is not installed")
+    major, minor, patch = numbers_of_version()
+    source = tmp_path / "version.cpp"
+    source.write_text(
+        "#include <string_view>\n"
+        "#include <weft/version.hpp>\n"
+        f"#if WEFT_VERSION_NUMBER != {major * 10000 + minor * 100 + patch}\n#error number\n#endif\n"
+        f"static_assert(weft::version.major == {major} && weft::version.minor == {minor});\n"
+        f"static_assert(weft::version.patch == {patch});\n"
+        f'static_assert(std::string_view(weft::version.text) == "{VERSION}");\n'
+        "int main() {}\n"
+    )
+    subprocess.run(
+        [
+            compiler,
+            "-std=c++20",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-fsyntax-only",
+            f"-I{ROOT}/cpp/include",
+            source,
+        ],
+        check=True,
+    )

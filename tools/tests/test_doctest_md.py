@@ -1,0 +1,139 @@
+"""The code blocks of documents: which run, how, and what counts as wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+
+def run(*files: Path | str) -> tuple[int, str, list[str]]:
+    """Exit status, last line, and the lines before it."""
+    result = subprocess.run(
+        [sys.executable, ROOT / "tools/doctest_md.py", *files], capture_output=True, text=True
+    )
+    lines = (result.stdout + result.stderr).splitlines()
+    return result.returncode, lines[-1], lines[:-1]
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    return tmp_path / "page.md"
+
+
+def test_blocks_marked_run_are_run_and_no_others(page: Path) -> None:
+    page.write_text(
+        "# Tour\n\n"
+        "```python\nraise SystemExit('not marked')\n```\n\n"
+        "```python run\nprint('one')\n```\n\n"
+        "1. A step:\n\n   ```sh run\n   echo two\n   ```\n\n"
+        "~~~~cpp run\n#include <weft/version.hpp>\nint main() { return weft::version.major; }\n~~~~\n"
+    )
+    status, last, lines = run(page)
+    assert (status, last) == (0, "3 passed, 0 failed")
+    assert lines == [f"ok   {page}:7 python", f"ok   {page}:13 sh", f"ok   {page}:17 cpp"]
+
+
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        ("```python run\n1 / 0\n```", "ZeroDivisionError"),
+        ("```sh run\necho before\nfalse\necho after\n```", "exit status 1, expected 0"),
+        ("```sh run\necho $UNSET_NAME_OF_NOTHING\n```", "exit status 1"),
+        ("```sh run\nfalse | true\n```", "exit status 1"),
+        ("```cpp run\nint main() { retrun 0; }\n```", "retrun"),
+        ("```cpp run\nint main() { return 3; }\n```", "exit status 3, expected 0"),
+        ("```python run exit=2\nraise SystemExit(3)\n```", "exit status 3, expected 2"),
+        ("```python run timeout=0.2\nwhile True: pass\n```", "not done after 0.2 s"),
+        ("```sh run timeout=0.2\ntail -f /dev/null & wait\n```", "not done after 0.2 s"),
+    ],
+)
+def test_a_block_that_goes_wrong_is_shown(page: Path, block: str, said: str) -> None:
+    page.write_text(f"{block}\n\n```sh run\necho the next one still runs\n```\n")
+    status, last, lines = run(page)
+    assert (status, last) == (1, "1 passed, 1 failed")
+    assert f"FAIL {page}:1 " in "\n".join(lines)
+    assert said in "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("expected", "passes"),
+    [
+        ("a\nb\nc", True),
+        ("a\n...\nc", True),
+        ("...\nc", True),
+        ("a\n...", True),
+        ("a\n...\nb\nc", True),  # for none at all
+        ("a  \nb\nc\n\n", True),  # blanks at the ends aside
+        ("a\nb", False),
+        ("b\nc", False),
+        ("a\n...\nd", False),
+        ("a\n.\nc", False),
+        ("", False),
+    ],
+)
+def test_the_output_must_be_what_the_text_says(page: Path, expected: str, passes: bool) -> None:
+    page.write_text(f"```sh run\nprintf 'a\\nb\\nc\\n'\n```\n\n```text\n{expected}\n```\n")
+    status, last, _ = run(page)
+    assert (status, last) == ((0, "1 passed, 0 failed") if passes else (1, "0 passed, 1 failed"))
+
+
+def test_a_text_block_belongs_to_the_block_right_before_it(page: Path) -> None:
+    page.write_text("```sh run\necho a\n```\n\n```sh\necho b\n```\n\n```text\nb\n```\n")
+    assert run(page)[1] == "1 passed, 0 failed"
+
+
+def test_blocks_of_a_file_share_a_folder_and_find_the_checkout(page: Path) -> None:
+    page.write_text(
+        "```python save file=net.py\nprint('from net')\n```\n\n"
+        '```sh run\npython net.py; test ! -e run; test -x "$WEFT_ROOT/run"\n```\n\n'
+        "```text\nfrom net\n```\n\n"
+        "```sh run in=root\ntest -x run\n```\n\n"
+        "```python run exit=3\nraise SystemExit(3)\n```\n"
+    )
+    assert run(page)[:2] == (0, "3 passed, 0 failed")
+    other = page.with_name("other.md")
+    other.write_text("```sh run\ntest ! -e net.py\n```\n")
+    assert run(page, other)[:2] == (0, "4 passed, 0 failed")
+
+
+@pytest.mark.parametrize(
+    ("info", "said"),
+    [
+        ("python run exit", "unknown in the info string: exit"),
+        ("python run color=red", "unknown in the info string: color"),
+        ("python run exit=one", "invalid literal"),
+        ("python run in=there", "in= takes root only"),
+        ("python run file=../x", "leaves the scratch folder"),
+        ("python run file=/x", "leaves the scratch folder"),
+        ("rust run", "cannot run 'rust'; python, sh and cpp can be run"),
+        ("python save", "save needs file=NAME"),
+    ],
+)
+def test_a_bad_info_string_is_a_failure(page: Path, info: str, said: str) -> None:
+    page.write_text(f"text\n\n```{info}\n```\n")
+    status, last, lines = run(page)
+    assert (status, last) == (1, "0 passed, 1 failed")
+    assert "line 3" in lines[0]
+    assert said in lines[0]
+
+
+def test_a_page_in_which_nothing_runs_does_not_look_tested(page: Path) -> None:
+    page.write_text("```python\npass\n```\n")
+    assert run(page) == (1, "0 passed, 1 failed", [f"FAIL {page}: no block is marked `run`"])
+
+
+def test_a_page_that_is_not_there_is_a_failure(page: Path) -> None:
+    status, last, lines = run(page)
+    assert (status, last) == (1, "0 passed, 1 failed")
+    assert "cannot be read" in lines[0]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"]])
+def test_its_use_is_explained(arguments: list[str]) -> None:
+    status, last, _ = run(*arguments)
+    assert status == 2
+    assert last.startswith("usage: doctest_md.py FILE…")

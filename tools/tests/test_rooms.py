@@ -1,0 +1,304 @@
+"""Adding up the rooms: every room listed is accounted for, whatever it does."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+import tomllib
+from conftest import ROOT, House, is_gone, plain_signals
+
+# A room's child that never ends by itself; the file tells the test whom to look for.
+ENDLESS_CHILD = 'tail -f /dev/null >/dev/null 2>&1 & echo $! > "$PIDS"\n'
+
+
+def last_line(text: str) -> str:
+    return text.splitlines()[-1]
+
+
+def results(house: House, kind: str = "test") -> dict[str, dict[str, object]]:
+    summary = json.loads((house.path / f"out/{kind}.json").read_text())
+    return {room["room"]: room for room in summary["rooms"]}
+
+
+def test_the_counts_of_all_rooms_are_added(house: House) -> None:
+    house.rooms(a="budget = 20", b="budget = 20")
+    house.room("a", "echo working; echo '3 passed, 0 failed'")
+    house.room("b", "echo; printf '4 passed, 0 failed'")  # no newline at its end
+    result = house.run("test")
+    assert result.returncode == 0
+    assert last_line(result.stdout) == "7 passed, 0 failed"
+    assert "=== a (1 of 2" in result.stdout
+    assert "working" in result.stdout
+    summary = json.loads((house.path / "out/test.json").read_text())
+    assert (summary["passed"], summary["failed"]) == (7, 0)
+    assert [room["room"] for room in summary["rooms"]] == ["a", "b"]
+    assert (house.path / ".build/logs/test-a.log").read_text() == "working\n3 passed, 0 failed\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "passed", "failed", "note"),
+    [
+        ("echo '3 passed, 2 failed'; exit 1", 3, 2, None),
+        ("echo '3 passed, 2 failed'", 3, 2, None),  # its own count is enough
+        ("echo '3 passed, 0 failed'; exit 1", 3, 1, "exit status is 1"),
+        ("echo '3 passed, 0 failed'; kill -SEGV $$", 3, 1, "SIGSEGV"),
+        ("echo hello", 0, 1, "last line"),
+        ("true", 0, 1, "last line"),
+        ("exit 3", 0, 1, "last line"),
+        ("echo '3 passed, 0 failed'; echo bye", 0, 1, "last line"),
+        ("echo 'all 3 passed, 0 failed'", 0, 1, "last line"),
+        ("echo '0 passed, 0 failed'", 0, 1, "no tests"),
+        ("printf '\\033[32m3 passed, 0 failed\\033[0m\\n\\n'", 3, 0, None),
+        ("printf '\\xff\\xfe\\n3 passed, 0 failed\\n'", 3, 0, None),  # not UTF-8
+    ],
+)
+def test_a_room_counts_what_it_reports_and_what_goes_wrong(
+    house: House, text: str, passed: int, failed: int, note: str | None
+) -> None:
+    house.rooms(good="budget = 20", odd="budget = 20")
+    house.room("good", "echo '10 passed, 0 failed'")
+    house.room("odd", text)
+    result = house.run("test")
+    assert last_line(result.stdout) == f"{10 + passed} passed, {failed} failed"
+    assert result.returncode == (1 if failed else 0)
+    notes = "; ".join(results(house)["odd"]["notes"])
+    assert (note in notes) if note else notes == ""
+
+
+def test_a_room_over_its_time_is_killed_with_all_it_started(house: House) -> None:
+    house.rooms(slow="budget = 0.5", good="budget = 20")
+    house.room("slow", ENDLESS_CHILD + "echo '9 passed, 0 failed'\nwait")
+    house.room("good", "echo '1 passed, 0 failed'")
+    pids = house.path / "pids"
+    result = house.run("test", PIDS=str(pids))
+    assert (
+        last_line(result.stdout) == "1 passed, 1 failed"
+    )  # what it said before counts for nothing
+    assert "killed after 1 s" in results(house)["slow"]["notes"][0]
+    assert is_gone(int(pids.read_text()))
+
+
+def test_a_room_that_will_not_go_is_killed_by_force(house: House) -> None:
+    house.rooms(deaf="budget = 0.5")
+    house.room("deaf", "trap '' TERM\n" + ENDLESS_CHILD + "wait")
+    pids = house.path / "pids"
+    result = house.run("test", PIDS=str(pids))
+    assert last_line(result.stdout) == "0 passed, 1 failed"
+    assert is_gone(int(pids.read_text()))
+
+
+def test_a_room_that_leaves_processes_behind_fails(house: House) -> None:
+    house.rooms(leaky="budget = 20")
+    house.room("leaky", ENDLESS_CHILD + "echo '3 passed, 0 failed'")
+    pids = house.path / "pids"
+    result = house.run("test", PIDS=str(pids))
+    assert last_line(result.stdout) == "3 passed, 1 failed"
+    assert "left processes behind" in results(house)["leaky"]["notes"][0]
+    assert is_gone(int(pids.read_text()))
+
+
+def test_the_whole_has_a_limit_too(house: House) -> None:
+    house.rooms(slow="budget = 50", late="budget = 50")
+    text = (house.path / "tools/rooms.toml").read_text()
+    (house.path / "tools/rooms.toml").write_text(text.replace("total = 100", "total = 1"))
+    house.room("slow", "exec tail -f /dev/null")
+    house.room("late", "echo '1 passed, 0 failed'")
+    result = house.run("test")
+    assert last_line(result.stdout) == "0 passed, 2 failed"
+    assert "no time left" in results(house)["late"]["notes"][0]
+
+
+def test_only_the_rooms_named_run_in_the_order_of_the_file(house: House) -> None:
+    house.rooms(a="budget = 20", b="budget = 20", c="budget = 20")
+    for name in "abc":
+        house.room(name, f"echo room {name}; echo '1 passed, 0 failed'")
+    result = house.run("test", "c", "a/", "c")
+    assert last_line(result.stdout) == "2 passed, 0 failed"
+    assert re.findall(r"^room (.)$", result.stdout, re.MULTILINE) == ["a", "c"]
+
+
+def test_a_room_without_tests_is_a_failure(house: House) -> None:
+    house.rooms(empty="budget = 20")
+    result = house.run("test")
+    assert result.returncode == 1
+    assert "empty/tests/run is missing or not executable" in result.stdout
+    assert last_line(result.stdout) == "0 passed, 1 failed"
+
+
+def test_set_up_runs_once_per_part_and_its_failure_is_the_rooms(house: House) -> None:
+    house.rooms(
+        a='budget = 20, setup = ["good", "bad"]',
+        b='budget = 20, setup = ["good"]',
+        c="budget = 20",
+    )
+    house.script("tools/setup", 'echo "$@" >> asked; [[ $1 != bad ]]')
+    for name in "abc":
+        house.room(name, "echo '1 passed, 0 failed'")
+    result = house.run("test")
+    assert (house.path / "asked").read_text().split() == ["good", "bad"]
+    assert last_line(result.stdout) == "2 passed, 1 failed"
+    assert results(house)["a"]["notes"] == ["its set-up failed: bad"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("total = 1\nsetup = 1\n", "`spare`"),
+        ("total = 1\nsetup = 1\nspare = 1\nextra = 1\n", "unknown extra"),
+        ("total = 1\nsetup = 1\nspare = 1\n[rooms]\na = {}\n", "room a needs `budget`"),
+        ("total = 1\nsetup = 1\nspare = 1\n[rooms]\na = { budget = -1 }\n", "positive"),
+        ("total = 1\nsetup = 1\nspare = 1\n[rooms]\na = { budget = true }\n", "positive"),
+        ("total = 1\nsetup = 1\nspare = 1\n[rooms]\na = { budget = 1, x = 1 }\n", "unknown x"),
+        ("total = ", "cannot read rooms.toml"),
+    ],
+)
+def test_a_bad_rooms_file_is_one_clear_line(house: House, text: str, said: str) -> None:
+    (house.path / "tools/rooms.toml").write_text(text)
+    result = house.run("test")
+    assert result.returncode == 2
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_an_unknown_room_is_one_clear_line(house: House) -> None:
+    house.rooms(a="budget = 20", b="budget = 20")
+    result = house.run("test", "c")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "rooms: there is no room 'c'; rooms: a, b\n"
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopping_ends_the_room_and_accounts_for_the_rest(
+    house: House, number: signal.Signals, status: int
+) -> None:
+    house.rooms(a="budget = 50", b="budget = 50", c="budget = 50")
+    house.room("a", "echo '5 passed, 0 failed'")
+    house.room("b", 'tail -f /dev/null & echo $! > "$FIFO"; wait')
+    house.room("c", "echo '1 passed, 0 failed'")
+    fifo = house.path / "fifo"
+    os.mkfifo(fifo)
+    process = subprocess.Popen(
+        ["./run", "test"],
+        cwd=house.path,
+        env=house.env(FIFO=str(fifo)),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=plain_signals,
+    )
+    pid = int(fifo.read_text())
+    process.send_signal(number)
+    output, _ = process.communicate()
+    assert process.returncode == status
+    assert last_line(output) == "5 passed, 2 failed"
+    assert is_gone(pid)
+
+
+def test_soak_runs_the_rooms_that_have_one(house: House) -> None:
+    house.rooms(a="budget = 20", b="budget = 20, soak = 40")
+    house.room("a", "echo '1 passed, 0 failed'")
+    house.room("b", "echo '100 passed, 0 failed'", kind="soak")
+    result = house.run("soak")
+    assert (result.returncode, last_line(result.stdout)) == (0, "100 passed, 0 failed")
+    assert results(house, "soak")["b"]["budget"] == 40
+    result = house.run("soak", "a")  # asked for by name: then it must be there
+    assert "a/tests/soak is missing" in result.stdout
+    assert last_line(result.stdout) == "0 passed, 1 failed"
+
+
+def test_soak_is_killed_at_its_own_limit(house: House) -> None:
+    house.rooms(a="budget = 20, soak = 0.5")
+    house.room("a", "exec tail -f /dev/null", kind="soak")
+    assert last_line(house.run("soak").stdout) == "0 passed, 1 failed"
+
+
+def test_a_soak_without_rooms_says_so(house: House) -> None:
+    house.rooms(a="budget = 20")
+    result = house.run("soak")
+    assert (result.returncode, result.stderr) == (2, "rooms: no room has a tests/soak\n")
+
+
+# --- the rooms of this checkout -----------------------------------------------------------------
+
+
+def real_house() -> dict[str, object]:
+    return tomllib.loads((ROOT / "tools/rooms.toml").read_text())
+
+
+def test_the_budgets_leave_what_they_must() -> None:
+    house = real_house()
+    assert house["total"] == 25 * 60
+    budgets = sum(room["budget"] for room in house["rooms"].values())
+    assert house["setup"] + budgets + house["spare"] <= house["total"]
+
+
+def test_so_do_they_with_the_rooms_that_are_prepared() -> None:
+    house = real_house()
+    text = (ROOT / "tools/rooms.toml").read_text()
+    prepared = [
+        tomllib.loads(line) for line in re.findall(r"^# (\w+ = \{ budget.*)$", text, re.MULTILINE)
+    ]
+    budgets = sum(room["budget"] for line in prepared for room in line.values())
+    budgets += sum(room["budget"] for room in house["rooms"].values())
+    assert house["setup"] + budgets + house["spare"] <= house["total"]
+
+
+def test_every_room_is_there_and_asks_for_parts_that_exist() -> None:
+    setup = (ROOT / "tools/setup").read_text()
+    parts = re.findall(r"^part_(\w+)\(\)", setup, re.MULTILINE)
+    for name, room in real_house()["rooms"].items():
+        assert os.access(ROOT / name / "tests/run", os.X_OK), name
+        assert set(room.get("setup", [])) <= set(parts), name
+
+
+def test_every_folder_with_tests_is_a_room() -> None:
+    there = {path.parent.parent.name for path in ROOT.glob("*/tests/run")}
+    assert there == set(real_house()["rooms"]), "add the room to tools/rooms.toml"
+
+
+def test_pytest_room_counts_tests_not_phases(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n"
+        "def test_good(): pass\n"
+        "def test_bad(): assert False\n"
+        "@pytest.fixture\n"
+        "def broken():\n    yield\n    raise RuntimeError\n"
+        "def test_bad_at_its_end(broken): pass\n"
+        "@pytest.mark.skip\ndef test_skipped(): pass\n"
+        "@pytest.mark.xfail\ndef test_expected(): assert False\n"
+    )
+    assert pytest_room(tmp_path) == ("1 passed, 2 failed", 1)
+    (tmp_path / "test_it.py").write_text("def test_good(): pass\n")
+    assert pytest_room(tmp_path) == ("1 passed, 0 failed", 0)
+    (tmp_path / "test_that.py").write_text("import does_not_exist\n")
+    assert pytest_room(tmp_path) == ("0 passed, 1 failed", 1)
+    (tmp_path / "test_that.py").unlink()
+    (tmp_path / "test_it.py").write_text("")
+    assert pytest_room(tmp_path) == ("0 passed, 1 failed", 1)
+    assert pytest_room(tmp_path / "missing") == ("0 passed, 1 failed", 1)
+
+
+def pytest_room(path: Path) -> tuple[str, int]:
+    import sys
+
+    result = subprocess.run(
+        [
+            sys.executable,
+            ROOT / "tools/pytest_room.py",
+            "--rootdir",
+            path.parent,
+            "-p",
+            "no:cacheprovider",
+            path,
+        ],
+        capture_output=True,
+        text=True,
+    )
+    return last_line(result.stdout), result.returncode
