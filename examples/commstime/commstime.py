@@ -8,16 +8,15 @@
            c               b
            └── successor ◄─┘
 
-A round is four communications (five channels' worth of work in the version whose delta writes to both sides in parallel is
-still four). The benchmark is Peter Welch's, from occam; every CSP system since reports it.
+A round is four communications. The benchmark is Peter Welch's, from occam; CSP systems have reported it ever since.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 
+import click
 from weft import Channel, Parallel, process, run
 
 
@@ -47,7 +46,7 @@ async def send(out, value):
 
 
 @process
-async def parallel_delta(before, left, right):
+async def delta_in_parallel(before, left, right):
     async for value in before:
         await Parallel(send(left, value), send(right, value))
 
@@ -74,29 +73,36 @@ async def commstime(rounds, split):
     return measured
 
 
-def at_least_one(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
-    return number
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="commstime.py",
-        description="Measure what a communication costs.",
-        epilog="Choose the backend with: weft run commstime.py --on coroutines|threads [these options]",
-    )
-    parser.add_argument("--rounds", type=at_least_one, default=20_000, help="numbers the consumer reads (%(default)s)")
-    parser.add_argument("--parallel-delta", action="store_true", help="delta starts two processes a round instead of writing twice")
-    parser.add_argument("--json", action="store_true", help="close with one line of JSON on stdout")
-    options = parser.parse_args()
-    seconds, last = run(commstime(options.rounds, parallel_delta if options.parallel_delta else delta))
-    each = seconds / options.rounds / 4
-    if options.json:
-        print(json.dumps({"example": "commstime", "rounds": options.rounds, "last": last, "us": round(each * 1e6, 4)}))
+@click.command(
+    epilog="Choose the backend with: weft run commstime.py --on coroutines|threads [these options]"
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    default=20_000,
+    show_default=True,
+    help="Numbers the consumer reads.",
+)
+@click.option(
+    "--parallel-delta",
+    is_flag=True,
+    help="Delta starts two processes a round instead of writing twice.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
+def main(rounds, parallel_delta, as_json):
+    """Measure what a communication costs."""
+    seconds, last = run(commstime(rounds, delta_in_parallel if parallel_delta else delta))
+    each = seconds / rounds / 4
+    if as_json:
+        print(
+            json.dumps(
+                {"example": "commstime", "rounds": rounds, "last": last, "us": round(each * 1e6, 4)}
+            )
+        )
     else:
-        print(f"{options.rounds} rounds in {seconds:.3f} s: {each * 1e6:.3f} µs a communication; the last number is {last}")
+        print(
+            f"{rounds} rounds in {seconds:.3f} s: {each * 1e6:.3f} µs a communication; the last number is {last}"
+        )
 
 
 if __name__ == "__main__":

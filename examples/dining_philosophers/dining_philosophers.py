@@ -17,9 +17,9 @@ A philosopher's fork is the pair (take, put) of ends; it stands in a tuple, so t
 
 from __future__ import annotations
 
-import argparse
 import json
 
+import click
 from weft import Barrier, Channel, Input, Parallel, process, run, select
 
 
@@ -80,7 +80,9 @@ async def dinner(table, guests, meals):
 
     if table == "butler":
         sit, leave = Channel("sit"), Channel("leave")
-        at_table = [seated_philosopher(*both(i), meals, sit.writer(), leave.writer()) for i in range(guests)]
+        at_table = [
+            seated_philosopher(*both(i), meals, sit.writer(), leave.writer()) for i in range(guests)
+        ]
         staff = [butler(sit.reader(), leave.reader(), guests - 1)]
     else:
         held = Barrier(guests) if table == "greedy" else None
@@ -89,33 +91,36 @@ async def dinner(table, guests, meals):
     return (await Parallel(at_table, forks, staff))[:guests]
 
 
-def number_from(least: int):
-    def number(text: str) -> int:
-        if int(text) < least:
-            raise argparse.ArgumentTypeError(f"must be at least {least}, not {text}")
-        return int(text)
-
-    return number
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="dining_philosophers.py",
-        description="Philosophers share forks, with or without a deadlock.",
-        epilog="Choose the backend with: weft run dining_philosophers.py --on coroutines|threads [these options]",
-    )
-    parser.add_argument("--table", choices=("butler", "ordered", "greedy"), default="butler", help="who may take what (%(default)s)")
-    parser.add_argument("--guests", type=number_from(2), default=5, help="philosophers, and forks (%(default)s)")
-    parser.add_argument("--meals", type=number_from(1), default=100, help="meals each eats (%(default)s)")
-    parser.add_argument("--json", action="store_true", help="close with one line of JSON on stdout")
-    options = parser.parse_args()
-    eaten = run(dinner(options.table, options.guests, options.meals))
-    if options.json:
-        print(json.dumps({"example": "dining_philosophers", "table": options.table, "eaten": eaten}))
+@click.command(
+    epilog="Choose the backend with: weft run dining_philosophers.py --on coroutines|threads [these options]"
+)
+@click.option(
+    "--table",
+    type=click.Choice(("butler", "ordered", "greedy")),
+    default="butler",
+    show_default=True,
+    help="Who may take what.",
+)
+@click.option(
+    "--guests",
+    type=click.IntRange(min=2),
+    default=5,
+    show_default=True,
+    help="Philosophers, and forks.",
+)
+@click.option(
+    "--meals", type=click.IntRange(min=1), default=100, show_default=True, help="Meals each eats."
+)
+@click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
+def main(table, guests, meals, as_json):
+    """Philosophers share forks, with or without a deadlock."""
+    eaten = run(dinner(table, guests, meals))
+    if as_json:
+        print(json.dumps({"example": "dining_philosophers", "table": table, "eaten": eaten}))
         return
-    for guest, meals in enumerate(eaten):
-        print(f"philosopher {guest} ate {meals} meals")
-    print(f"nobody starved at the {options.table} table")
+    for guest, number in enumerate(eaten):
+        print(f"philosopher {guest} ate {number} meals")
+    print(f"nobody starved at the {table} table")
 
 
 if __name__ == "__main__":

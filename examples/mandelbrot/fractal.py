@@ -63,7 +63,9 @@ def heights(points: NDArray[np.complex128], iterations: int) -> NDArray[np.float
     c = points.astype(np.complex128)
     z = np.zeros_like(c)
     done = 0
-    with np.errstate(over="ignore", invalid="ignore"):  # what has escaped overflows before it is asked
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # what has escaped overflows before it is asked
         while done < iterations and alive.size:
             steps = min(STRIDE, iterations - done)
             start = z.copy()
@@ -79,7 +81,9 @@ def heights(points: NDArray[np.complex128], iterations: int) -> NDArray[np.float
     return result
 
 
-def _escape(z: NDArray[np.complex128], c: NDArray[np.complex128], steps: int) -> NDArray[np.float64]:
+def _escape(
+    z: NDArray[np.complex128], c: NDArray[np.complex128], steps: int
+) -> NDArray[np.float64]:
     """The smooth escape time of points all of which escape within `steps` iterations of z."""
     path = np.empty((steps, z.size), np.complex128)
     for row in path:
@@ -112,13 +116,17 @@ def colour(height: NDArray[np.float32]) -> NDArray[np.uint8]:
 
 
 # The colours that phase 0 … 1 runs through and around again: night blue, sea, cream, amber, wine.
-_STOPS = np.array([(6, 10, 46), (21, 88, 160), (240, 249, 232), (255, 176, 32), (110, 18, 48)], np.float64)
+_STOPS = np.array(
+    [(6, 10, 46), (21, 88, 160), (240, 249, 232), (255, 176, 32), (110, 18, 48)], np.float64
+)
 
 
 def _palette(phase: NDArray[np.float64]) -> NDArray[np.uint8]:
     at = (phase % 1.0) * len(_STOPS)
     stop = at.astype(np.intp) % len(_STOPS)
     part = at - np.floor(at)
-    part = (part * part * (3 - 2 * part))[:, np.newaxis]  # smoothstep: no edges where two stops meet
+    part = (part * part * (3 - 2 * part))[
+        :, np.newaxis
+    ]  # smoothstep: no edges where two stops meet
     rgb = _STOPS[stop] * (1 - part) + _STOPS[(stop + 1) % len(_STOPS)] * part
     return (rgb + 0.5).astype(np.uint8)

@@ -15,13 +15,12 @@ ask for jobs and deliver results in any order they like.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import sys
 import time
 from pathlib import Path
 
+import click
 import fractal
 import numpy as np
 from PIL import Image
@@ -68,56 +67,80 @@ async def draw(view, bands, workers, progress):
     return heights
 
 
-def at_least_one(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
-    return number
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="mandelbrot.py",
-        description="Draw a deep view of the Mandelbrot set: one producer-consumer, N workers.",
-        epilog="Choose the backend with: weft run mandelbrot.py --on coroutines|threads [these options]",
+@click.command(
+    epilog="Choose the backend with: weft run mandelbrot.py --on coroutines|threads [these options]"
+)
+@click.option(
+    "--size",
+    type=click.IntRange(min=1),
+    default=PICTURE,
+    show_default=True,
+    help="Width and height in pixels.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=JOBS,
+    show_default=True,
+    help="Pieces the work is cut into.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=os.cpu_count() or 2,
+    show_default=True,
+    help="Processes that compute.",
+)
+@click.option(
+    "--iterations",
+    type=click.IntRange(min=1),
+    default=ITERATIONS,
+    show_default=True,
+    help="Most iterations a pixel may take.",
+)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default="out/mandelbrot.png",
+    show_default=True,
+    help="The picture to write.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
+def main(size, jobs, workers, iterations, out, as_json):
+    """Draw a deep view of the Mandelbrot set: one producer-consumer, N workers."""
+    view = fractal.View(size, size, iterations)
+    bands = fractal.bands(size, jobs)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
     )
-    parser.add_argument("--size", type=at_least_one, default=PICTURE, help="width and height in pixels (%(default)s)")
-    parser.add_argument("--jobs", type=at_least_one, default=JOBS, help="pieces the work is cut into (%(default)s)")
-    parser.add_argument("--workers", type=at_least_one, default=os.cpu_count() or 2, help="processes that compute (%(default)s)")
-    parser.add_argument("--iterations", type=at_least_one, default=ITERATIONS, help="most iterations a pixel may take (%(default)s)")
-    parser.add_argument("--out", type=Path, default=Path("out/mandelbrot.png"), help="the picture to write (%(default)s)")
-    parser.add_argument("--json", action="store_true", help="close with one line of JSON on stdout")
-    return parser.parse_args()
-
-
-def main() -> None:
-    options = arguments()
-    view = fractal.View(options.size, options.size, options.iterations)
-    bands = fractal.bands(options.size, options.jobs)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(f"mandelbrot, {options.workers} workers", total=len(bands))
+        task = bar.add_task(f"mandelbrot, {workers} workers", total=len(bands))
         began = time.perf_counter()
-        heights = run(draw(view, bands, options.workers, lambda: bar.advance(task)))
+        heights = run(draw(view, bands, workers, lambda: bar.advance(task)))
         seconds = time.perf_counter() - began
     try:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(fractal.colour(heights)).save(options.out)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(fractal.colour(heights)).save(out)
     except (OSError, ValueError) as error:
-        sys.exit(f"mandelbrot: cannot write {options.out}: {error}; choose another file with --out")
-    if options.json:
+        raise click.ClickException(
+            f"cannot write {out}: {error}; choose another file with --out"
+        ) from None
+    if as_json:
         summary = {
             "example": "mandelbrot",
             "seconds": round(seconds, 3),
-            "out": str(options.out.resolve()),
-            "pixels": options.size**2,
+            "out": str(out.resolve()),
+            "pixels": size**2,
             "jobs": len(bands),
             "inside": int(np.isnan(heights).sum()),
         }
         print(json.dumps(summary))
     else:
-        print(f"{options.size} × {options.size} pixels in {len(bands)} jobs: {seconds:.2f} s")
-        print(f"the picture is {options.out.resolve()}")
+        print(f"{size} × {size} pixels in {len(bands)} jobs: {seconds:.2f} s")
+        print(f"the picture is {out.resolve()}")
 
 
 if __name__ == "__main__":

@@ -11,11 +11,11 @@ When enough primes are known the last reader end is let go of, and that ends the
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import time
 
+import click
 from weft import Channel, Group, process, run
 
 
@@ -50,26 +50,24 @@ async def sieve(wanted):
     return primes
 
 
-def at_least_one(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
-    return number
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="sieve.py",
-        description="Find primes with a pipeline that grows by one process a prime.",
-        epilog="Choose the backend with: weft run sieve.py --on coroutines|threads [these options]",
-    )
-    parser.add_argument("--primes", type=at_least_one, default=100, help="how many (%(default)s)")
-    parser.add_argument("--json", action="store_true", help="close with one line of JSON on stdout")
-    options = parser.parse_args()
+@click.command(
+    epilog="Choose the backend with: weft run sieve.py --on coroutines|threads [these options]"
+)
+@click.option(
+    "--primes",
+    "wanted",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="How many.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
+def main(wanted, as_json):
+    """Find primes with a pipeline that grows by one process a prime."""
     began = time.perf_counter()
-    primes = run(sieve(options.primes))
+    primes = run(sieve(wanted))
     seconds = time.perf_counter() - began
-    if options.json:
+    if as_json:
         print(json.dumps({"example": "sieve", "seconds": round(seconds, 4), "primes": primes}))
     else:
         print(*primes)

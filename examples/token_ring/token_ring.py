@@ -10,10 +10,10 @@ Each process adds one to the token, so the number that comes back says how many 
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 
+import click
 from weft import Channel, Parallel, process, run
 
 
@@ -43,31 +43,43 @@ async def ring(size, rounds):
     return first
 
 
-def number_from(least: int):
-    def number(text: str) -> int:
-        if int(text) < least:
-            raise argparse.ArgumentTypeError(f"must be at least {least}, not {text}")
-        return int(text)
-
-    return number
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="token_ring.py",
-        description="Send a token round a ring of processes.",
-        epilog="Choose the backend with: weft run token_ring.py --on coroutines|threads [these options]",
-    )
-    parser.add_argument("--size", type=number_from(2), default=1000, help="processes in the ring (%(default)s)")
-    parser.add_argument("--rounds", type=number_from(1), default=10, help="times the token goes round (%(default)s)")
-    parser.add_argument("--json", action="store_true", help="close with one line of JSON on stdout")
-    options = parser.parse_args()
-    token, seconds = run(ring(options.size, options.rounds))
-    hops = options.size * options.rounds
-    if options.json:
-        print(json.dumps({"example": "token_ring", "size": options.size, "token": token, "us": round(seconds / hops * 1e6, 4)}))
+@click.command(
+    epilog="Choose the backend with: weft run token_ring.py --on coroutines|threads [these options]"
+)
+@click.option(
+    "--size",
+    type=click.IntRange(min=2),
+    default=1000,
+    show_default=True,
+    help="Processes in the ring.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Times the token goes round.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
+def main(size, rounds, as_json):
+    """Send a token round a ring of processes."""
+    token, seconds = run(ring(size, rounds))
+    hops = size * rounds
+    if as_json:
+        print(
+            json.dumps(
+                {
+                    "example": "token_ring",
+                    "size": size,
+                    "token": token,
+                    "us": round(seconds / hops * 1e6, 4),
+                }
+            )
+        )
     else:
-        print(f"{options.size} processes, {hops} hops in {seconds:.3f} s: {seconds / hops * 1e6:.3f} µs a hop; the token is {token}")
+        print(
+            f"{size} processes, {hops} hops in {seconds:.3f} s: {seconds / hops * 1e6:.3f} µs a hop; the token is {token}"
+        )
 
 
 if __name__ == "__main__":

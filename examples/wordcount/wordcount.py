@@ -12,14 +12,13 @@ loops end, so the merger's does (rule 3.4).
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import sys
 import time
 from collections import Counter
 from pathlib import Path
 
+import click
 import words
 from weft import Channel, Parallel, process, run
 
@@ -60,68 +59,67 @@ async def count_words(paths, workers):
     return total
 
 
-def at_least_one(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
-    return number
-
-
-def text_file(name: str) -> Path:
-    path = Path(name)
-    if not path.is_file():
-        raise argparse.ArgumentTypeError(f"{name} is not a file; give text files, or none for the licence texts in {LICENCES}")
-    if not os.access(path, os.R_OK):
-        raise argparse.ArgumentTypeError(f"{name} may not be read by this user")
-    return path
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="wordcount.py",
-        description="Count the words of text files with N workers.",
-        epilog="Choose the backend with: weft run wordcount.py --on coroutines|threads [these options]",
-    )
-    parser.add_argument("files", nargs="*", type=text_file, help=f"text files (default: those in {LICENCES})")
-    parser.add_argument("--workers", type=at_least_one, default=os.cpu_count() or 2, help="processes that count (%(default)s)")
-    parser.add_argument("--top", type=at_least_one, default=10, help="how many words to print (%(default)s)")
-    parser.add_argument("--check", action="store_true", help="compare with a plain collections.Counter; exit status 1 if they differ")
-    parser.add_argument("--json", action="store_true", help="close with one line of JSON on stdout")
-    options = parser.parse_args()
-    if not options.files:
-        options.files = sorted(path for path in LICENCES.glob("*") if path.is_file() and not path.is_symlink())
-        if not options.files:
-            parser.error(f"there are no files in {LICENCES}; give text files")
-    return options
-
-
-def main() -> None:
-    options = arguments()
+@click.command(
+    epilog="Choose the backend with: weft run wordcount.py --on coroutines|threads [these options]"
+)
+@click.argument(
+    "files", nargs=-1, type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=os.cpu_count() or 2,
+    show_default=True,
+    help="Processes that count.",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="How many words to print.",
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Compare with a plain collections.Counter; exit status 1 if they differ.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
+def main(files, workers, top, check, as_json):
+    """Count the words of text FILES (default: the licence texts of this machine) with N workers."""
+    if not files:
+        files = sorted(
+            path for path in LICENCES.glob("*") if path.is_file() and not path.is_symlink()
+        )
+    if not files:
+        raise click.UsageError(f"there are no files in {LICENCES}; give text files")
     began = time.perf_counter()
-    total = run(count_words(options.files, options.workers))
+    total = run(count_words(files, workers))
     seconds = time.perf_counter() - began
-    top = words.most_frequent(total, options.top)
-    same = total == words.plain(options.files) if options.check else None
-    if options.json:
+    frequent = words.most_frequent(total, top)
+    same = total == words.plain(files) if check else None
+    if as_json:
         summary = {
             "example": "wordcount",
             "seconds": round(seconds, 4),
-            "files": len(options.files),
+            "files": len(files),
             "words": total.total(),
             "different": len(total),
-            "top": top,
+            "top": frequent,
             "check": same,
         }
         print(json.dumps(summary, ensure_ascii=False))
     else:
-        width = max((len(word) for word, _ in top), default=0)
-        for word, number in top:
+        width = max((len(word) for word, _ in frequent), default=0)
+        for word, number in frequent:
             print(f"{word:<{width}}  {number:>7}")
-        print(f"{total.total()} words, {len(total)} different, in {len(options.files)} files: {seconds:.3f} s")
+        print(
+            f"{total.total()} words, {len(total)} different, in {len(files)} files: {seconds:.3f} s"
+        )
         if same:
             print("a plain counter finds the same")
     if same is False:
-        sys.exit("wordcount: a plain counter finds something else")
+        raise click.ClickException("a plain counter finds something else")
 
 
 if __name__ == "__main__":
