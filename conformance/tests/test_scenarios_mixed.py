@@ -130,7 +130,8 @@ def test_a_deadlock_between_kinds_names_the_knot() -> None:
 
 def test_a_failure_of_one_kind_cancels_the_other() -> None:
     c = co.Channel("c")
-    ended = []
+    kept = c.writer()
+    ended: list[str] = []
 
     @th.process
     def th_waits(into: Any) -> None:
@@ -141,10 +142,11 @@ def test_a_failure_of_one_kind_cancels_the_other() -> None:
             raise
 
     @co.process
-    async def co_fails(_out: Any) -> None:
+    async def co_fails() -> None:
         await co.sleep(0.001)
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        co.run(th_waits(c.reader()), co_fails(c.writer()))
+        co.run(th_waits(c.reader()), co_fails())
+    assert not kept.closed
     assert ended == ["cancelled"]
