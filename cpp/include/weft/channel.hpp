@@ -160,9 +160,7 @@ struct WriteOp {
   T value;
 };
 template <class T, class P>
-struct ExtendedOp {
-  detail::CoreOf<T, P>* core;
-};
+struct ExtendedOp;  // extended.hpp
 
 // A counted reader end. Copying makes another end; moving moves it. Destroying retires it (or spreads a poison that is under way).
 template <class T, class P = Shared>
@@ -190,7 +188,7 @@ class Reader {
   // co_await: the next value, or nothing once the channel has retired (rule 3.4).
   NextOp<T, P> next() const { return {checked("read")}; }
   // co_await: an Extended<T>; the writer goes on when it is destroyed (rule 1.6).
-  ExtendedOp<T, P> extended() const { return {checked("read")}; }
+  auto extended() const { return ExtendedOp<T, P>{checked("extended read")}; }
 
   // In a thread: read, blocking it.
   T operator()() const {

@@ -1,6 +1,10 @@
 // Weft: processes and channels. One include for the hosted library; the freestanding core is in weft/core/.
 #pragma once
+#include "alt.hpp"
 #include "channel.hpp"
 #include "compose.hpp"
 #include "coroutine.hpp"
 #include "errors.hpp"
+#include "extended.hpp"
+#include "time.hpp"
+#include "version.hpp"

@@ -124,6 +124,7 @@ class ChannelCore : public ChannelBase<P> {
         lock_.unlock();
         return Status::pending;
       }
+      if (t == Try::held) me.place = static_cast<Place*>(this);  // it is pending, so it may be asked where
       lock_.unlock();
       fx.run();
       return t == Try::held ? Status::pending : Status::ok;
@@ -398,6 +399,8 @@ class ChannelCore : public ChannelBase<P> {
       me.status = Status::pending;
       join<S>(me);
       if (special_ & B::kWatched) rematch(fx);
+    } else if (t == Try::held) {
+      me.place = static_cast<Place*>(this);
     }
     unlock(fx);
     return outcome(t, me);

@@ -83,6 +83,17 @@ class Select {
     choice.waker = waker;
   }
 
+  Select(const Select&) = delete;
+  Select& operator=(const Select&) = delete;
+
+  void bind(Guard* guards, std::uint32_t n, Mode mode, Waker* waker, std::uint32_t start) noexcept {
+    g_ = guards;
+    n_ = n;
+    mode_ = mode;
+    start_ = n ? start % n : 0;
+    choice.waker = waker;
+  }
+
   Guard& guard(int i) noexcept { return g_[i]; }
   std::uint32_t size() const noexcept { return n_; }
   std::uint32_t next_start() const noexcept { return start_; }

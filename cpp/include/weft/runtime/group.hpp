@@ -7,6 +7,7 @@
 #pragma once
 #include <algorithm>
 #include <exception>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -150,9 +151,8 @@ class Group {
   }
   // How many of that name were started here (a path has an index only where there are several).
   std::uint32_t started(const char* function) const noexcept {
-    for (const auto& n : names_)
-      if (n.first == function) return n.second;
-    return 0;
+    const auto n = names_.find(function);
+    return n == names_.end() ? 0 : n->second;
   }
 
  private:
@@ -163,10 +163,7 @@ class Group {
     if (p.op && p.op->withdraw(p)) p.ops->wake(&p);
   }
   std::uint32_t count_name(const char* f) {
-    for (std::size_t i = names_.size(); i-- > 0;)
-      if (names_[i].first == f) return names_[i].second++;
-    names_.emplace_back(f, 1);
-    return 0;
+    return names_[f]++;
   }
 
   core::SpinLock lock_;
@@ -174,7 +171,7 @@ class Group {
   std::uint32_t live_ = 0;
   ProcessBase* children_ = nullptr;
   core::Node* waiter_ = nullptr;
-  std::vector<std::pair<const char*, std::uint32_t>> names_;
+  std::unordered_map<const char*, std::uint32_t> names_;
   std::vector<std::pair<std::uint32_t, std::exception_ptr>> failures_;
   Group* next_ = nullptr;  // in the run's list
   Group* prev_ = nullptr;

@@ -25,6 +25,8 @@ struct Activity {
 struct AroundSleep {
   void* (*begin)() = nullptr;
   void (*end)(void*) = nullptr;
+  // Between the two, when the sleep was disturbed (by a signal to the program, or by nothing): true ends it, as a nudge does.
+  bool (*disturbed)(void*) = nullptr;
 };
 inline AroundSleep around_sleep;
 
@@ -48,6 +50,8 @@ class Parking {
       while ((s = word_.load(std::memory_order_acquire)) == idle && !timed) {
         prim::park(word_, idle, until);
         timed = until != prim::forever && prim::now() >= until;
+        if (!timed && around_sleep.disturbed && word_.load(std::memory_order_acquire) == idle && around_sleep.disturbed(state))
+          signal(nudged);
       }
       if (state) around_sleep.end(state);
     }

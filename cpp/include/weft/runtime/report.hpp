@@ -36,6 +36,15 @@ inline std::string where(const ProcessBase& p) {
   return (slash == std::string::npos ? f : f.substr(slash + 1)) + ":" + std::to_string(p.line);
 }
 
+// What a host language knows beyond the records: where its processes are, and all that hold an end.
+struct ReportHooks {
+  void (*begin)(Run&) = nullptr;  // bring file and line of every process up to date; nothing of the run changes until end()
+  void (*holders)(const core::Place&, bool readers, std::set<std::uint32_t>& add) = nullptr;
+  void (*end)(Run&) = nullptr;
+  void (*deadlock)(Run&, const struct Report&) = nullptr;  // it is declared
+};
+inline ReportHooks report_hooks;
+
 struct Report {
   struct Blocked {
     std::string path, verb, at;
@@ -49,6 +58,7 @@ struct Report {
   // Only while nothing can run (or, as a snapshot, knowing that it is one).
   static Report of(Run& run) {
     Report r;
+    if (report_hooks.begin) report_hooks.begin(run);
     std::set<std::uint32_t> alive;
     run.each_process([&](ProcessBase& p) { alive.insert(p.id); });
     struct Collect final : Places {
@@ -57,11 +67,17 @@ struct Report {
       std::set<std::uint32_t>* alive;
       void channel(const core::Place& c, bool writing) override {
         b->places.push_back(name_of(c));
-        const std::uint32_t other = writing ? c.last_reader : c.last_writer;
-        if (other && alive->count(other))
+        std::set<std::uint32_t> others;
+        if (report_hooks.holders) report_hooks.holders(c, writing, others);
+        // Without a full record, who was given or last used the other end.
+        if (others.empty()) others.insert(writing ? c.last_reader : c.last_writer);
+        bool any = false;
+        for (const std::uint32_t other : others) {
+          if (!other || !alive->count(other)) continue;
           b->waits_for.insert(other);
-        else
-          b->unknown.push_back(name_of(c));
+          any = true;
+        }
+        if (!any) b->unknown.push_back(name_of(c));
       }
       void barrier(const core::Place& c) override {
         b->places.push_back(name_of(c));
@@ -93,6 +109,7 @@ struct Report {
       }
       if (r.knot.empty() || inside.size() < r.knot.size()) r.knot.assign(inside.begin(), inside.end());
     }
+    if (report_hooks.end) report_hooks.end(run);
     return r;
   }
 
@@ -152,6 +169,7 @@ inline void Run::describe() noexcept {
   const Report r = Report::of(*this);
   report_ = r.text();
   knot_ = r.knot_paths();
+  if (report_hooks.deadlock) report_hooks.deadlock(*this, r);
 }
 
 }  // namespace weft::runtime

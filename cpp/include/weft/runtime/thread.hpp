@@ -20,7 +20,11 @@ class ThreadProcess : public ProcessBase, public Executor {
   // The process that this thread is; a thread that is none gets a guest's.
   static ThreadProcess& self() noexcept {
     if (current) return *current;
+    static Run beyond;  // for the timers of threads that are in no run; concludes nothing
+    beyond.detect_deadlock = false;
     static thread_local ThreadProcess guest;
+    guest.run = &beyond;
+    guest.parking_.activity = &beyond;
     return guest;
   }
   static ThreadProcess* current_or_null() noexcept { return current; }

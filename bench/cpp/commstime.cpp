@@ -1,0 +1,60 @@
+// CommsTime with a sequential delta: prefix → delta → successor → prefix, and delta → consumer.
+#include <string_view>
+
+#include "common.hpp"
+
+namespace {
+
+template <class P>
+weft::Process prefix(weft::Reader<int, P> in, weft::Writer<int, P> out) {
+  co_await out.write(0);
+  for (;;) {
+    const int x = co_await in.read();
+    co_await out.write(x);
+  }
+}
+
+template <class P>
+weft::Process delta(weft::Reader<int, P> in, weft::Writer<int, P> left,
+                    weft::Writer<int, P> right) {
+  for (;;) {
+    const int x = co_await in.read();
+    co_await left.write(x);
+    co_await right.write(x);
+  }
+}
+
+template <class P>
+weft::Process consumer(weft::Reader<int, P> in, long samples, long per) {
+  bench::Sampler s(samples);
+  int expected = 0;
+  for (long k = 0; k <= samples; ++k) {
+    s.begin();
+    for (long i = 0; i < per; ++i)
+      if (co_await in.read() != expected++)
+        bench::fail("commstime: read a wrong number");
+    if (k > 0)
+      s.end(4.0 * static_cast<double>(per)); // stretch 0 warms up
+  }
+  s.print();
+}
+
+template <class P>
+void commstime(long samples, long per) {
+  weft::Channel<int, P> a, b, c, d;
+  weft::run(weft::par(
+      prefix<P>(c.reader(), a.writer()), delta<P>(a.reader(), b.writer(), d.writer()),
+      bench::successor<P>(b.reader(), c.writer()), consumer<P>(d.reader(), samples, per)));
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  const std::string_view policy = argc == 4 ? argv[1] : "";
+  if (policy == "local")
+    commstime<weft::Local>(bench::number(argv[2]), bench::number(argv[3]));
+  else if (policy == "shared")
+    commstime<weft::Shared>(bench::number(argv[2]), bench::number(argv[3]));
+  else
+    bench::fail("usage: commstime local|shared SAMPLES PER");
+}

@@ -1,0 +1,50 @@
+// A ring of N two-line processes over local channels; a token goes round.
+#include <vector>
+
+#include "common.hpp"
+
+namespace {
+
+using In = weft::Reader<int, weft::Local>;
+using Out = weft::Writer<int, weft::Local>;
+
+weft::Process token(Out out, In in, int n, long before, long samples, long per) {
+  bench::Sampler s(samples);
+  for (long k = 0; k <= samples; ++k) {
+    const long laps = k == 0 ? 1 : per;
+    s.begin();
+    for (long i = 0; i < laps; ++i) {
+      co_await out.write(0);
+      if (co_await in.read() != n - 1)
+        bench::fail("ring: the token came back with a wrong number");
+    }
+    if (k > 0)
+      s.end(static_cast<double>(per) * n);
+    else // the first lap: every process has run, the ring is complete
+      std::printf("bytes %.1f\n", static_cast<double>(bench::resident() - before) / n);
+  }
+  s.print();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc != 4)
+    bench::fail("usage: ring N SAMPLES PER");
+  const int n = static_cast<int>(bench::number(argv[1]));
+  const long samples = bench::number(argv[2]), per = bench::number(argv[3]);
+  if (n < 2)
+    bench::fail("a ring has at least 2 processes");
+  const long before = bench::resident();
+  std::vector<weft::Process> all;
+  all.reserve(static_cast<std::size_t>(n));
+  weft::Channel<int, weft::Local> first;
+  In in = first.reader();
+  for (int i = 1; i < n; ++i) { // the token's process is the n-th
+    weft::Channel<int, weft::Local> next;
+    all.push_back(bench::successor<weft::Local>(std::move(in), next.writer()));
+    in = next.reader();
+  }
+  all.push_back(token(first.writer(), std::move(in), n, before, samples, per));
+  weft::run(weft::par(std::move(all)));
+}

@@ -1,0 +1,145 @@
+"""Makes each candidate runnable: looks for what it needs, builds what must be built.
+
+Invariants: nothing is built that is not asked for; a peer that is not on this machine is Missing (skipped), a program
+that does not build is Broken (an error). Builds go to .build/bench, one folder a compiler.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from .targets import Candidate
+
+# What to install when a command is not there (Debian's packages).
+PACKAGES = {"go": "golang-go", "g++": "g++", "clang++": "clang", "cmake": "cmake"}
+BUILD_TIMEOUT = 600.0
+
+
+class Missing(Exception):
+    """The candidate cannot run here; the message names what to install."""
+
+
+class Broken(Exception):
+    """The candidate's program does not build; the message carries the compiler's last lines."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A candidate ready to run."""
+
+    argv: list[str]
+    env: dict[str, str]
+
+
+class Builder:
+    """Builds candidates of `bench` into `build`; configures each CMake folder and builds each target once."""
+
+    def __init__(self, bench: Path, build: Path, say: Callable[[str], None]) -> None:
+        self._bench = bench
+        self._build = build
+        self._say = say
+        self._configured: set[Path] = set()
+        self._built: dict[tuple[str, str], Path] = {}
+        self._broken: dict[tuple[str, str, str], Broken] = {}  # what does not build is tried once
+
+    def program(self, candidate: Candidate) -> Program:
+        """The candidate, built. Raises Missing or Broken."""
+        for need in candidate.needs:
+            self._need(need)
+        if not (self._bench / candidate.source).exists():
+            raise Broken(f"bench/{candidate.source} does not exist")
+        make = {"cpp": self._cpp, "go": self._go, "py": self._python}[candidate.kind]
+        key = (candidate.kind, candidate.compiler, candidate.source)
+        if key in self._broken:
+            raise self._broken[key]
+        try:
+            argv = [*make(candidate), *candidate.arguments()]
+        except Broken as error:
+            self._broken[key] = error
+            raise
+        return Program(
+            argv,
+            {"PYTHONPATH": str(self._bench / "py"), "PYTHONUNBUFFERED": "1", **dict(candidate.env)},
+        )
+
+    def _need(self, need: str) -> None:
+        kind, _, name = need.rpartition(":")
+        if kind == "module":
+            if importlib.util.find_spec(name) is None:
+                raise Missing(f"the Python module {name} is not installed (pip install {name})")
+        elif shutil.which(name) is None:
+            raise Missing(f"{name} is not installed (apt-get install {PACKAGES.get(name, name)})")
+
+    def _python(self, candidate: Candidate) -> list[str]:
+        if not candidate.peer and importlib.util.find_spec("weft") is None:
+            raise Broken("the package weft is not installed for this Python (./run demo builds it)")
+        return [sys.executable, str(self._bench / candidate.source)]
+
+    def _go(self, candidate: Candidate) -> list[str]:
+        self._need("go")
+        key = ("go", candidate.source)
+        if key not in self._built:
+            output = self._build / "go" / Path(candidate.source).name
+            output.parent.mkdir(parents=True, exist_ok=True)
+            self._say(f"building {candidate.source} with go")
+            self._run(
+                ["go", "build", "-o", str(output), "."],
+                self._bench / candidate.source,
+                {"GOTOOLCHAIN": "local"},
+            )
+            self._built[key] = output
+        return [str(self._built[key])]
+
+    def _cpp(self, candidate: Candidate) -> list[str]:
+        self._need(candidate.compiler)
+        self._need("cmake")
+        if not candidate.peer and not (self._bench.parent / "cpp/include/weft/weft.hpp").exists():
+            raise Broken("cpp/include/weft/weft.hpp does not exist")
+        key = (candidate.compiler, candidate.source)
+        if key not in self._built:
+            folder = self._build / candidate.compiler
+            if folder not in self._configured:
+                self._say(f"configuring with {candidate.compiler}")
+                compiler = f"-DCMAKE_CXX_COMPILER={candidate.compiler}"
+                self._run(
+                    ["cmake", "-S", str(self._bench), "-B", str(folder), compiler], self._bench, {}
+                )
+                self._configured.add(folder)
+            target = candidate.source.removesuffix(".cpp").replace("/", "-")
+            self._say(f"building {candidate.source} with {candidate.compiler}")
+            self._run(["cmake", "--build", str(folder), "--target", target], self._bench, {})
+            self._built[key] = folder / target
+        return [str(self._built[key])]
+
+    def _run(self, argv: list[str], cwd: Path, env: dict[str, str]) -> None:
+        try:
+            done = subprocess.run(
+                argv,
+                cwd=cwd,
+                env={**os.environ, **env},
+                capture_output=True,
+                text=True,
+                timeout=BUILD_TIMEOUT,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise Broken(
+                f"{' '.join(argv[:2])} did not end within {BUILD_TIMEOUT:.0f} s"
+            ) from error
+        if done.returncode:
+            lines = (done.stdout + done.stderr).strip().splitlines()
+            errors = [line for line in lines if "error" in line.lower()][:3] or lines[-3:]
+            raise Broken(
+                f"{' '.join(argv[:2])} failed: " + " | ".join(self._short(line) for line in errors)
+            )
+
+    def _short(self, line: str) -> str:
+        """A compiler's line with paths as they are seen from the checkout: results are kept and shown elsewhere."""
+        return line.strip().replace(f"{self._bench.parent}/", "").replace("bench/../", "")

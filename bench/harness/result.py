@@ -1,0 +1,120 @@
+"""From samples to figures: minima, percentiles, ratios, and whether the reach is met.
+
+The result of a bench is one JSON object; the keys of SCHEMA are always there. `null` stands for a figure that could
+not be measured, `reasons` says why, by candidate or target. A bench with such a hole in what its
+milestone asks is not met.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .runner import Samples
+from .targets import Bench
+
+Result = dict[str, Any]
+
+SCHEMA: dict[str, type | tuple[type, ...]] = {
+    "bench": str,
+    "command": str,
+    "machine": dict,
+    "versions": dict,
+    "milestone": str,
+    "ns": dict,
+    "p50": dict,
+    "p99": dict,
+    "bytes": dict,
+    "ratio": dict,
+    "reach": dict,
+    "met": bool,
+    "reasons": dict,
+    "failed": list,
+    "rounds": int,
+    "quick": bool,
+}
+
+
+def percentile(values: Iterable[float], percent: float) -> float:
+    """The nearest-rank percentile: the smallest value that at least `percent` of them do not exceed."""
+    ordered = sorted(values)
+    if not ordered:
+        raise ValueError("no values")
+    return ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)]
+
+
+def evaluate(
+    bench: Bench,
+    samples: Mapping[str, Samples],
+    skipped: Mapping[str, str],
+    broken: Mapping[str, str],
+    milestone: str,
+    frame: Mapping[str, Any],
+) -> Result:
+    """The result object. `skipped` and `broken` say why candidates were not run at all; `frame` gives
+    command, machine, versions and quick."""
+    result: Result = {"bench": bench.name, **frame, "milestone": milestone, "rounds": bench.rounds}
+    for key in ("ns", "p50", "p99", "bytes", "ratio", "reach"):
+        result[key] = {}
+    reasons: dict[str, str] = {**skipped, **broken}
+    failed = list(broken)
+    for candidate in bench.candidates:
+        mine = samples.get(candidate.name, Samples())
+        if mine.error is not None:
+            reasons[candidate.name] = mine.error
+            failed.append(candidate.name)
+        ns = mine.values.get("ns")
+        result["ns"][candidate.name] = _round(min(ns)) if ns else None
+        result["p50"][candidate.name] = _round(percentile(ns, 50)) if ns else None
+        result["p99"][candidate.name] = _round(percentile(ns, 99)) if ns else None
+        if "bytes" in mine.values:
+            # The greatest of the rounds: memory is no noisy clock, the worst run is the honest one.
+            result["bytes"][candidate.name] = _round(max(mine.values["bytes"]))
+    met = True
+    for target in bench.targets:
+        figure = _figure(result[target.of], target.top, target.bottom)
+        result["ratio"][target.name] = figure
+        reach = target.reach.get(milestone)
+        if reach is None:
+            continue
+        result["reach"][target.name] = reach
+        if figure is None:
+            without = [
+                name
+                for name in (target.top, target.bottom)
+                if name and result[target.of].get(name) is None
+            ]
+            reasons[target.name] = f"not measured: no {target.of} of {' and '.join(without)}"
+            met = False
+        elif figure > reach:
+            reasons[target.name] = f"{figure:g} is above {reach:g}"
+            met = False
+    result["met"] = met
+    result["reasons"] = reasons
+    result["failed"] = failed
+    return result
+
+
+def _figure(measured: Mapping[str, float | None], top: str, bottom: str | None) -> float | None:
+    above = measured.get(top)
+    if bottom is None:
+        return above
+    below = measured.get(bottom)
+    return None if above is None or below is None else _round(above / below)
+
+
+def _round(value: float) -> float:
+    """Four significant digits, no fewer than the whole number: more would be noise."""
+    return float(f"{value:.4g}") if abs(value) < 1000 else float(round(value))
+
+
+def check_schema(result: Mapping[str, Any]) -> list[str]:
+    """What is wrong with a result object, as sentences; empty if nothing is."""
+    wrong: Sequence[str] = [
+        f"{key} should be {kind}, is {type(result.get(key)).__name__}"
+        for key, kind in SCHEMA.items()
+        if not isinstance(result.get(key), kind)
+    ]
+    unknown = [f"unknown key {key}" for key in result if key not in SCHEMA]
+    return [*wrong, *unknown]

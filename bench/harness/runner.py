@@ -1,0 +1,147 @@
+"""Runs programs, pinned and in interleaved rounds, and collects their samples.
+
+Invariants
+- Rounds are interleaved: A B C, A B C, …; so a slow spell of the machine falls on all of them.
+- One program runs at a time, in a process group of its own, pinned from its first instruction. Whatever ends the run
+  (its end, the time-out, Ctrl-C), no process of that group is left.
+- A candidate that failed once is not run again; the others go on.
+
+A program's output: lines "ns V V …" and "bytes V V …"; anything else on stdout is an error, stderr is for messages.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+
+from .build import Program
+from .targets import MEASURES
+
+
+class RunError(Exception):
+    """A program failed, hung or said something else than samples; the message says which."""
+
+
+@dataclasses.dataclass
+class Samples:
+    """All samples of one candidate, by measure, and why there are none if there are none."""
+
+    values: dict[str, list[float]] = dataclasses.field(default_factory=dict)
+    error: str | None = None
+
+
+def choose_cpus(available: Sequence[int], count: int) -> list[int]:
+    """The CPUs a program is pinned to: the last ones, since the first serves most interrupts.
+
+    Raises RunError if there are too few."""
+    if len(available) < count:
+        raise RunError(f"needs {count} CPUs, this machine lets us use {len(available)}")
+    return sorted(available)[-count:]
+
+
+@contextmanager
+def _pinned(cpus: Sequence[int]) -> Iterator[None]:
+    """The calling thread on `cpus` while the block runs: a child started in it inherits them."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """Ends a child's whole process group, which is ours: it was started as its own session."""
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def run_once(program: Program, cpus: Sequence[int], timeout: float) -> dict[str, list[float]]:
+    """Run the program once and return its samples by measure. Raises RunError."""
+    with _pinned(cpus):
+        try:
+            child = subprocess.Popen(
+                program.argv,
+                env={**os.environ, **program.env},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise RunError(f"cannot be started: {error}") from error
+    try:
+        out, err = child.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired as error:
+        raise RunError(f"gave no result within {timeout:g} s and was ended") from error
+    finally:
+        _end(child)
+        for pipe in (child.stdout, child.stderr):
+            if pipe is not None:
+                pipe.close()
+    if child.returncode:
+        how = (
+            f"signal {signal.Signals(-child.returncode).name}"
+            if child.returncode < 0
+            else f"status {child.returncode}"
+        )
+        last = (err.strip().splitlines() or ["no message"])[-1]
+        raise RunError(f"ended with {how}: {last}")
+    return parse(out)
+
+
+def parse(output: str) -> dict[str, list[float]]:
+    """The samples in a program's output. Raises RunError if there are none or a line is something else."""
+    values: dict[str, list[float]] = {}
+    for line in output.splitlines():
+        measure, *words = line.split() or [""]
+        try:
+            numbers = [float(word) for word in words]
+        except ValueError:
+            numbers = []
+        if (
+            measure not in MEASURES
+            or not numbers
+            or not all(0 < number < float("inf") for number in numbers)
+        ):
+            raise RunError(f"printed a line that is no sample: {line[:80]!r}")
+        values.setdefault(measure, []).extend(numbers)
+    if not values:
+        raise RunError("printed no samples")
+    return values
+
+
+def interleave(
+    programs: Mapping[str, Program],
+    cpus: Mapping[str, Sequence[int]],
+    rounds: int,
+    timeout: float,
+    before: Callable[[str, int], None] = lambda name, round_: None,
+    run: Callable[[Program, Sequence[int], float], dict[str, list[float]]] = run_once,
+) -> dict[str, Samples]:
+    """All programs, round by round, in the order of `programs`.
+
+    `before(name, round)` is called ahead of each run, also of one that is left out because it failed earlier.
+    KeyboardInterrupt passes through, after the running program was ended."""
+    samples = {name: Samples() for name in programs}
+    for round_ in range(rounds):
+        for name, program in programs.items():
+            before(name, round_)
+            mine = samples[name]
+            if mine.error is not None:
+                continue
+            try:
+                result = run(program, cpus[name], timeout)
+            except RunError as error:
+                mine.error = str(error)
+                mine.values.clear()
+                continue
+            for measure, numbers in result.items():
+                mine.values.setdefault(measure, []).extend(numbers)
+    return samples

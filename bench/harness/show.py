@@ -1,0 +1,214 @@
+"""What a person reads: the table of a bench, the progress bar, and RESULTS.md. Without rich all of it is plain text."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from .result import Result
+from .targets import Bench, Targets
+
+try:
+    import rich.console
+    import rich.progress
+    import rich.table
+
+    RICH = True
+except ImportError:
+    RICH = False
+
+Rows = list[list[str]]
+
+
+def number(value: float | None) -> str:
+    """A figure as it is shown: three digits that mean something, thousands apart."""
+    if value is None:
+        return "–"
+    return (
+        f"{value:,.0f}"
+        if abs(value) >= 1000
+        else f"{value:.3g}"
+        if abs(value) < 100
+        else f"{value:.0f}"
+    )
+
+
+def candidate_rows(bench: Bench, result: Result) -> tuple[list[str], Rows]:
+    head = ["program", "min ns", "p50", "p99"]
+    if result["bytes"]:
+        head.append("bytes")
+    rows = []
+    for c in bench.candidates:
+        row = [
+            c.name + (" (peer)" if c.peer else ""),
+            *(number(result[k].get(c.name)) for k in ("ns", "p50", "p99")),
+        ]
+        if result["bytes"]:
+            row.append(number(result["bytes"].get(c.name)))
+        rows.append(row)
+    return head, rows
+
+
+def target_rows(bench: Bench, result: Result) -> tuple[list[str], Rows]:
+    rows = []
+    for t in bench.targets:
+        figure, reach = result["ratio"].get(t.name), result["reach"].get(t.name)
+        verdict = (
+            "not asked"
+            if reach is None
+            else "not measured"
+            if figure is None
+            else "met"
+            if figure <= reach
+            else "NOT MET"
+        )
+        rows.append([t.name, number(figure), "–" if reach is None else f"≤ {reach:g}", verdict])
+    return ["must be reached", "figure", "reach", "verdict"], rows
+
+
+def notes(result: Result) -> list[str]:
+    return [f"{name}: {why}" for name, why in result["reasons"].items()]
+
+
+def verdict(result: Result) -> str:
+    quick = " (quick run: figures are not for comparing)" if result["quick"] else ""
+    return f"{result['bench']}: reach of {result['milestone']} {'met' if result['met'] else 'NOT MET'}{quick}"
+
+
+def table(bench: Bench, result: Result) -> None:
+    """Print a bench on stdout."""
+    parts = [candidate_rows(bench, result), target_rows(bench, result)]
+    if RICH:
+        console = rich.console.Console(highlight=False)
+        for k, (head, rows) in enumerate(parts):
+            grid = rich.table.Table(
+                title=f"{bench.name}: {bench.title}" if k == 0 else None,
+                title_justify="left",
+                box=None,
+            )
+            for i, name in enumerate(head):
+                grid.add_column(name, justify="left" if i in (0, 3 * k) else "right")
+            for row in rows:
+                grid.add_row(*row, style="red" if "NOT MET" in row else None)
+            console.print(grid)
+            console.print()
+        for line in notes(result):
+            console.print("  " + line, markup=False, soft_wrap=True)
+        console.print(
+            verdict(result), style="green" if result["met"] else "red", markup=False, soft_wrap=True
+        )
+        return
+    print(f"{bench.name}: {bench.title}")
+    for head, rows in parts:
+        print(plain(head, rows))
+    for line in notes(result):
+        print("  " + line)
+    print(verdict(result))
+
+
+def plain(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+    lines = []
+    for row in [head, *rows]:
+        cells = [
+            cell.ljust(w) if i == 0 else cell.rjust(w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  " + "  ".join(cells).rstrip())
+    return "\n".join(lines) + "\n"
+
+
+@contextmanager
+def progress(title: str, total: int) -> Iterator[Callable[[str], None]]:
+    """A progress bar on stderr; the function given to the block says what is run next and counts it.
+
+    Where stderr is no terminal: plain text, one line a bench."""
+    if RICH and sys.stderr.isatty():
+        console = rich.console.Console(stderr=True)
+        columns = (
+            rich.progress.TextColumn("{task.description}"),
+            rich.progress.BarColumn(),
+            rich.progress.MofNCompleteColumn(),
+            rich.progress.TimeElapsedColumn(),
+        )
+        # Four redraws a second, by a thread that stands on another CPU than the programs where there is one.
+        with rich.progress.Progress(
+            *columns, console=console, transient=True, refresh_per_second=4
+        ) as bar:
+            task = bar.add_task(title, total=total)
+            started = False
+
+            def step(what: str) -> None:
+                nonlocal started
+                bar.update(task, description=f"{title}: {what}", advance=1 if started else 0)
+                started = True
+
+            yield step
+        return
+    print(f"{title}: {total} runs", file=sys.stderr, flush=True)
+    yield lambda what: None
+
+
+def listing(targets: Targets) -> str:
+    lines = []
+    for bench in targets.benches.values():
+        lines.append(f"{bench.name}: {bench.title}")
+        for t in bench.targets:
+            reach = ", ".join(f"≤ {value:g} ({milestone})" for milestone, value in t.reach.items())
+            lines.append(f"    {t.name}: {reach or 'for comparison'}")
+    return "\n".join(lines)
+
+
+def report(targets: Targets, results: Mapping[str, Result]) -> str:
+    """RESULTS.md, from the result of each bench that was measured."""
+    out = [
+        "# Results",
+        "",
+        "Written by `./run bench --report` from the result of each bench; do not edit. How to read it: README.md.",
+        "",
+        "| bench | must be reached | figure | reach | verdict |",
+        "|---|---|---:|---:|---|",
+    ]
+    for name, bench in targets.benches.items():
+        if name not in results:
+            out.append(f"| {name} | not measured | – | – | – |")
+            continue
+        _, rows = target_rows(bench, results[name])
+        out += [f"| {name} | " + " | ".join(row) + " |" for row in rows]
+    for name, bench in targets.benches.items():
+        if name in results:
+            out += ["", *_section(bench, results[name])]
+    return "\n".join(out) + "\n"
+
+
+def _section(bench: Bench, result: Result) -> list[str]:
+    head, rows = candidate_rows(bench, result)
+    out = [
+        f"## {bench.name}: {bench.title}",
+        "",
+        f"`{result['command']}`",
+        "",
+        f"Counted: {bench.counts}.",
+        "",
+    ]
+    out += [f"Features on: {bench.features}. {result['rounds']} interleaved rounds.", ""]
+    out += ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
+    out += ["| " + " | ".join(row) + " |" for row in rows]
+    about = [f"- {c.name}: {c.about}" for c in bench.candidates if c.about]
+    if about:
+        out += ["", *about]
+    if result["reasons"]:
+        out += ["", "Noted: " + "; ".join(notes(result)) + "."]
+    out += [
+        "",
+        "Machine: " + _flat(result["machine"]) + ".",
+        "",
+        "Versions: " + _flat(result["versions"]) + ".",
+    ]
+    return out
+
+
+def _flat(table_: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in table_.items() if value is not None)

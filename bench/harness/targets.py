@@ -1,0 +1,199 @@
+"""Reads targets.toml: what is measured and what it must reach.
+
+Invariant: a bench that load() returned is consistent: names are unique, every target names candidates that exist, every
+argument can be filled in. A definition that is not gets a DefinitionError that says where.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # the back-port
+    import tomli as tomllib
+
+KINDS = ("cpp", "go", "py")
+MEASURES = ("ns", "bytes")
+
+
+class DefinitionError(Exception):
+    """targets.toml says something that cannot be meant; the message says where and what."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """One program that is measured."""
+
+    name: str
+    kind: str
+    source: str
+    args: tuple[str, ...]
+    cpus: int
+    samples: int
+    per: int
+    n: int = 0
+    about: str = ""
+    compiler: str = "g++"
+    peer: bool = False
+    needs: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    memory_mb: int = 0
+
+    def arguments(self) -> list[str]:
+        """The program's arguments, filled in."""
+        return [a.format(samples=self.samples, per=self.per, n=self.n) for a in self.args]
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """One figure that has to be reached: `top` ÷ `bottom`, or `top` itself."""
+
+    name: str
+    top: str
+    bottom: str | None
+    of: str
+    reach: dict[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Bench:
+    """One bench: candidates measured in interleaved rounds, and targets over them."""
+
+    name: str
+    title: str
+    counts: str
+    features: str
+    cpus: int
+    rounds: int
+    timeout: float
+    candidates: tuple[Candidate, ...]
+    targets: tuple[Target, ...]
+
+    def quick(self) -> Bench:
+        """The same with a fraction of the samples, to see that everything runs; its figures are not for comparing."""
+        fewer = tuple(
+            dataclasses.replace(c, samples=max(2, c.samples // 10)) for c in self.candidates
+        )
+        return dataclasses.replace(self, rounds=1, candidates=fewer)
+
+    def with_rounds(self, rounds: int) -> Bench:
+        return dataclasses.replace(self, rounds=rounds)
+
+
+@dataclasses.dataclass(frozen=True)
+class Targets:
+    """The whole file."""
+
+    milestone: str
+    benches: dict[str, Bench]
+
+
+def load(path: Path) -> Targets:
+    """Read and check `path`. Raises DefinitionError."""
+    try:
+        with path.open("rb") as file:
+            document = tomllib.load(file)
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise DefinitionError(f"{path}: {error}") from error
+    if not isinstance(document.get("milestone"), str):
+        raise DefinitionError(f'{path}: needs milestone = "…" at the top')
+    benches = {name: _bench(name, table) for name, table in document.get("bench", {}).items()}
+    if not benches:
+        raise DefinitionError(f"{path}: defines no [bench.NAME]")
+    return Targets(document["milestone"], benches)
+
+
+def _take(
+    where: str, table: dict[str, Any], required: dict[str, type], optional: dict[str, type]
+) -> dict[str, Any]:
+    """The entries of a table, checked: all required ones, none that is unknown, each of its type."""
+    for key in required:
+        if key not in table:
+            raise DefinitionError(f"{where}: {key} is missing")
+    for key, value in table.items():
+        kind = required.get(key) or optional.get(key)
+        if kind is None:
+            raise DefinitionError(f"{where}: unknown entry {key}")
+        if not isinstance(value, kind) or (isinstance(value, int) and kind is int and value < 1):
+            raise DefinitionError(
+                f"{where}: {key} = {value!r} should be {'at least 1' if kind is int else kind.__name__}"
+            )
+    return dict(table)
+
+
+def _bench(name: str, table: dict[str, Any]) -> Bench:
+    where = f"bench.{name}"
+    numbers: dict[str, type] = {
+        "cpus": int,
+        "rounds": int,
+        "samples": int,
+        "per": int,
+        "timeout": int,
+    }
+    texts: dict[str, type] = {"title": str, "counts": str, "features": str}
+    lists: dict[str, type] = {"candidate": list, "target": list}
+    entries = _take(where, table, {**texts, **numbers, **lists}, {})
+    candidates = tuple(_candidate(where, entries, c) for c in entries["candidate"])
+    names = [c.name for c in candidates]
+    targets = tuple(_target(where, names, t) for t in entries["target"])
+    for kind, list_ in (("candidate", names), ("target", [t.name for t in targets])):
+        if len(set(list_)) != len(list_) or not list_:
+            raise DefinitionError(f"{where}: needs at least one {kind}, each with its own name")
+    picked = {key: entries[key] for key in ("title", "counts", "features", "cpus", "rounds")}
+    return Bench(
+        name=name,
+        timeout=float(entries["timeout"]),
+        candidates=candidates,
+        targets=targets,
+        **picked,
+    )
+
+
+def _candidate(where: str, bench: dict[str, Any], table: dict[str, Any]) -> Candidate:
+    where = f"{where}.candidate {table.get('name', '?')}"
+    required: dict[str, type] = {"name": str, "kind": str, "source": str, "args": list}
+    optional: dict[str, type] = {
+        "about": str, "compiler": str, "peer": bool, "needs": list, "env": dict,
+        "memory_mb": int, "cpus": int, "samples": int, "per": int, "n": int,
+    }  # fmt: skip
+    entries = _take(where, table, required, optional)
+    if entries["kind"] not in KINDS:
+        raise DefinitionError(f"{where}: kind {entries['kind']!r} is none of {', '.join(KINDS)}")
+    for key in ("cpus", "samples", "per"):
+        entries.setdefault(key, bench[key])
+    entries["args"] = tuple(entries["args"])
+    entries["needs"] = tuple(entries.get("needs", ()))
+    entries["env"] = tuple(sorted(entries.get("env", {}).items()))
+    candidate = Candidate(**entries)
+    try:
+        candidate.arguments()
+    except (KeyError, IndexError, ValueError) as error:
+        raise DefinitionError(
+            f"{where}: args may name {{samples}}, {{per}} and {{n}} only ({error})"
+        ) from error
+    if any("{n}" in a for a in candidate.args) and not candidate.n:
+        raise DefinitionError(f"{where}: args name {{n}}, but n is missing")
+    return candidate
+
+
+def _target(where: str, candidates: list[str], table: dict[str, Any]) -> Target:
+    where = f"{where}.target {table.get('name', '?')}"
+    entries = _take(
+        where, table, {"name": str, "top": str, "reach": dict}, {"bottom": str, "of": str}
+    )
+    of = entries.get("of", "ns")
+    if of not in MEASURES:
+        raise DefinitionError(f"{where}: of = {of!r} is none of {', '.join(MEASURES)}")
+    for side in ("top", "bottom"):
+        if side in entries and entries[side] not in candidates:
+            raise DefinitionError(
+                f"{where}: {side} = {entries[side]!r} is no candidate of this bench"
+            )
+    for milestone, value in entries["reach"].items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
+            raise DefinitionError(f"{where}: reach of {milestone} should be a number above 0")
+    return Target(entries["name"], entries["top"], entries.get("bottom"), of, entries["reach"])

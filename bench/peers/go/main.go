@@ -1,0 +1,59 @@
+// The Go peers of the native benches: one program, the network is its first argument.
+//
+//	peers commstime SAMPLES PER
+//	peers select SAMPLES PER
+//	peers ready SAMPLES PER       select, with a reader that yields
+//	peers ring N SAMPLES PER
+//
+// Output: a line "ns V V …" of samples, and for the ring a line "bytes V".
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+)
+
+// samples collects one figure a sample and prints them as one line.
+type samples []float64
+
+func (s *samples) add(start time.Time, operations int) {
+	*s = append(*s, float64(time.Since(start).Nanoseconds())/float64(operations))
+}
+
+func (s samples) print() {
+	fmt.Print("ns")
+	for _, v := range s {
+		fmt.Printf(" %.3f", v)
+	}
+	fmt.Println()
+}
+
+func fail(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, format+"\n", args...)
+	os.Exit(1)
+}
+
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		fail("%q is not a number of at least 1", text)
+	}
+	return n
+}
+
+func main() {
+	usage := "usage: peers commstime SAMPLES PER | select SAMPLES PER | ready SAMPLES PER | ring N SAMPLES PER"
+	args := os.Args[1:]
+	switch {
+	case len(args) == 3 && args[0] == "commstime":
+		commstime(number(args[1]), number(args[2]))
+	case len(args) == 3 && (args[0] == "select" || args[0] == "ready"):
+		selectTen(number(args[1]), number(args[2]), args[0] == "ready")
+	case len(args) == 4 && args[0] == "ring":
+		ring(number(args[1]), number(args[2]), number(args[3]))
+	default:
+		fail("%s", usage)
+	}
+}

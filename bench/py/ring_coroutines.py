@@ -1,0 +1,53 @@
+"""A ring of N coroutine processes of two lines; a token goes round."""
+
+from sampler import Sampler, fail, numbers, resident
+
+from weft.coroutines import Channel, Parallel, process, run
+
+
+@process
+async def element(source, sink):
+    while True:
+        value = await source.read()
+        await sink.write(value + 1)
+
+
+@process
+async def token(sink, source, n, before, samples, per):
+    async def lap():
+        await sink.write(0)
+        value = await source.read()
+        if value != n - 1:
+            fail(f"ring: the token came back as {value}, expected {n - 1}")
+
+    await lap()
+    print(f"bytes {(resident() - before) / n:.1f}")
+    sampler = Sampler()
+    for _ in range(samples):
+        sampler.begin()
+        for _ in range(per):
+            await lap()
+        sampler.end(per * n)
+    sampler.print()
+
+
+def elements(source, sink, n):
+    """The n − 1 processes between `source` and `sink`."""
+    for k in range(n - 1):
+        if k == n - 2:
+            yield element(source, sink)
+        else:
+            between = Channel()
+            yield element(source, between.writer())
+            source = between.reader()
+
+
+@process
+async def main(n, samples, per):
+    before = resident()
+    first, last = Channel(), Channel()
+    ring = elements(first.reader(), last.writer(), n)
+    await Parallel(*ring, token(first.writer(), last.reader(), n, before, samples, per))
+
+
+run(main(*numbers("N SAMPLES PER")))

@@ -1,0 +1,188 @@
+"""./run bench: measure Weft beside its peers.
+
+Exit status: 0 measured, whether the reach is met or not, and also if a peer is not on this machine; 1 if a program
+failed, hung or did not build, and with --check if a reach is not met; 2 bad usage; 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent
+sys.path.insert(0, str(BENCH))
+
+from harness import machine, runner, show, targets  # noqa: E402
+from harness.build import Broken, Builder, Missing, Program  # noqa: E402
+from harness.result import Result, evaluate  # noqa: E402
+
+
+def arguments(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="./run bench",
+        description="Measure Weft beside its peers, interleaved and pinned, and compare with what must be reached.",
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="benches to run; all of them if none is named"
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="list the benches and what they must reach"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON object a bench, the last line of the output"
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="one short round: does everything run? (figures not for comparing)",
+    )
+    parser.add_argument(
+        "--runs", type=int, metavar="N", help="rounds, in place of the number in targets.toml"
+    )
+    parser.add_argument("--check", action="store_true", help="exit status 1 if a reach is not met")
+    parser.add_argument(
+        "--report",
+        action="store_true",
+        help="then write bench/RESULTS.md from the kept results (not of quick runs)",
+    )
+    parser.add_argument(
+        "--no-run",
+        action="store_true",
+        help="with --report: measure nothing, use what is kept in out/bench",
+    )
+    parser.add_argument("--milestone", metavar="M", help="judge by the reach of this milestone")
+    # For the harness's own tests: other definitions, another place for what is kept.
+    parser.add_argument(
+        "--targets", type=Path, default=BENCH / "targets.toml", help=argparse.SUPPRESS
+    )
+    parser.add_argument("--root", type=Path, default=BENCH.parent, help=argparse.SUPPRESS)
+    options = parser.parse_args(argv)
+    if options.runs is not None and options.runs < 1:
+        parser.error("--runs wants a number of at least 1")
+    if options.no_run and not options.report:
+        parser.error("--no-run goes with --report")
+    if options.report and options.quick:
+        parser.error("--report wants whole runs: leave --quick out")
+    return options
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def prepare(
+    bench: targets.Bench, builder: Builder, available: Sequence[int]
+) -> tuple[dict[str, Program], dict[str, list[int]], dict[str, str], dict[str, str]]:
+    """Programs, their CPUs, and why the others are skipped or broken."""
+    programs: dict[str, Program] = {}
+    cpus: dict[str, list[int]] = {}
+    skipped: dict[str, str] = {}
+    broken: dict[str, str] = {}
+    for c in bench.candidates:
+        try:
+            cpus[c.name] = runner.choose_cpus(available, c.cpus)
+            free = machine.free_mb()
+            if c.memory_mb and free is not None and free < c.memory_mb:
+                raise Missing(f"needs {c.memory_mb} MB of memory, {free} MB are free")
+            programs[c.name] = builder.program(c)
+        except (Missing, runner.RunError) as why:
+            skipped[c.name] = f"skipped: {why}"
+            say(f"{bench.name}: {c.name} {skipped[c.name]}")
+        except Broken as why:
+            broken[c.name] = str(why)
+            say(f"{bench.name}: {c.name}: {why}")
+    return programs, cpus, skipped, broken
+
+
+def measure(
+    bench: targets.Bench, builder: Builder, milestone: str, command: str, quick: bool
+) -> Result:
+    available = sorted(os.sched_getaffinity(0))
+    programs, cpus, skipped, broken = prepare(bench, builder, available)
+    with show.progress(bench.name, bench.rounds * len(programs)) as step:
+
+        def before(name: str, round_: int) -> None:
+            step(f"round {round_ + 1}/{bench.rounds}, {name}")
+
+        samples = runner.interleave(programs, cpus, bench.rounds, bench.timeout, before)
+    here = {**machine.machine(), "pinned": {name: cpus[name] for name in programs}}
+    frame = {
+        "command": command,
+        "machine": here,
+        "versions": machine.versions(bench),
+        "quick": quick,
+    }
+    return evaluate(bench, samples, skipped, broken, milestone, frame)
+
+
+def kept(folder: Path, names: Sequence[str]) -> dict[str, Result]:
+    """The kept result of each bench that has one."""
+    found: dict[str, Result] = {}
+    for name in names:
+        path = folder / f"{name}.json"
+        if path.exists():
+            found[name] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def main(argv: Sequence[str]) -> int:
+    options = arguments(argv)
+    try:
+        all_ = targets.load(options.targets)
+    except targets.DefinitionError as error:
+        say(f"bench: {error}")
+        return 2
+    for name in options.names:
+        if name not in all_.benches:
+            say(f"bench: there is no bench {name!r}; there are: {', '.join(all_.benches)}")
+            return 2
+    if options.list:
+        print(show.listing(all_))
+        return 0
+    milestone = options.milestone or all_.milestone
+    folder = options.root / "out/bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    builder = Builder(options.targets.resolve().parent, options.root / ".build/bench", say)
+    status = 0
+    for name in [] if options.no_run else options.names or list(all_.benches):
+        bench = all_.benches[name]
+        bench = bench.quick() if options.quick else bench
+        bench = bench.with_rounds(options.runs) if options.runs else bench
+        words = [
+            name,
+            "--json",
+            *(["--quick"] if options.quick else []),
+            *(["--runs", str(options.runs)] if options.runs else []),
+        ]
+        result = measure(
+            bench, builder, milestone, "./run bench " + shlex.join(words), options.quick
+        )
+        line = json.dumps(result, ensure_ascii=False)
+        (folder / (f"{name}.quick.json" if options.quick else f"{name}.json")).write_text(
+            line + "\n", encoding="utf-8"
+        )
+        show.table(bench, result)
+        if options.json:
+            print(line, flush=True)
+        else:
+            print(flush=True)
+        if result["failed"] or (options.check and not result["met"]):
+            status = 1
+    if options.report:
+        path = options.targets.resolve().parent / "RESULTS.md"
+        path.write_text(show.report(all_, kept(folder, list(all_.benches))), encoding="utf-8")
+        say("wrote bench/RESULTS.md")
+    return status
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        say("\nbench: stopped; the bench that was running is not kept")
+        sys.exit(130)

@@ -1,0 +1,88 @@
+// Extended reads (rule 1.6):   { auto x = co_await r.extended(); log(*x); }      the writer goes on when x is destroyed
+//
+// The reader's node must outlive the read (it holds the writer), and its process does other things meanwhile: so it is the node of a
+// one-guard choice inside the scope object, not the process's own.
+#pragma once
+#include "alt.hpp"
+
+namespace weft {
+
+template <class T, class P = Shared>
+class Extended {
+ public:
+  using Core = detail::CoreOf<T, P>;
+
+  Extended(const Extended&) = delete;
+  Extended& operator=(const Extended&) = delete;
+  ~Extended() {
+    if (!state_) return;
+    core_->end_extended(state_->guards[0].node);
+    state_->slot.value.~T();
+    detail::release<T, P>(core_);
+  }
+  T& operator*() noexcept { return state_->slot.value; }
+  T* operator->() noexcept { return &state_->slot.value; }
+
+  // The scope's engine room; stays where it is while the scope object moves out of the awaiter.
+  struct State {
+    using Value = bool;
+    static constexpr bool computes = false;
+    Core* c;
+    core::Guard guards[1];
+    detail::Slot<T> slot;
+    core::Select engine;
+
+    explicit State(Core* to) : c(to) {
+      guards[0].kind = core::Kind::input;
+      guards[0].ops = &core::channel_ops<Core, core::Side::in>;
+      guards[0].where = c;
+      guards[0].node.slot = &slot;
+      guards[0].node.set(core::NodeFlags::extended);
+    }
+    std::uint32_t size() const noexcept { return 1; }
+    core::Guard* data() noexcept { return guards; }
+    const core::Place* place(std::size_t) const noexcept { return c; }
+    Value take(std::size_t) noexcept { return true; }
+    Status compute(std::size_t) noexcept { return Status::ok; }
+    [[noreturn]] void raise(std::size_t, Status s) { detail::throw_end_of(c, s, "extended read"); }
+  };
+  Extended(Extended&& o) noexcept : core_(o.core_), state_(std::move(o.state_)) {}
+  Extended(Core* c, std::unique_ptr<State> s) noexcept : core_(c), state_(std::move(s)) { core_->references.up(); }
+
+  struct Awaiter {
+    std::unique_ptr<State> state;
+    detail::SelectAwaiter<State, core::Select> inner;
+    Awaiter(Core* c, runtime::ProcessBase* p) : state(prepared(c, p)), inner(*state, state->engine, p) {}
+    bool await_ready() { return inner.await_ready(); }
+    void await_suspend(std::coroutine_handle<>) const noexcept {}
+    Extended await_resume() {
+      inner.await_resume();
+      Core* const c = state->c;
+      return Extended(c, std::move(state));
+    }
+  };
+  static std::unique_ptr<State> prepared(Core* c, runtime::ProcessBase* p) {
+    auto s = std::make_unique<State>(c);
+    s->engine.bind(s->guards, 1, Mode::fair, p, 0);
+    return s;
+  }
+
+ private:
+  Core* core_;
+  std::unique_ptr<State> state_;
+};
+
+template <class T, class P>
+struct ExtendedOp {
+  detail::CoreOf<T, P>* core;
+  typename Extended<T, P>::Awaiter bind(runtime::ProcessBase* p) const { return {core, p}; }
+  // In a thread.
+  Extended<T, P> operator()() const {
+    runtime::ThreadProcess& self = detail::blocking_caller("extended()()");
+    auto s = Extended<T, P>::prepared(core, &self);
+    detail::select_in_thread(*s, s->engine);
+    return Extended<T, P>(core, std::move(s));
+  }
+};
+
+}  // namespace weft

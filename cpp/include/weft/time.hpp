@@ -1,0 +1,198 @@
+// Time (rule 8.5): sleeping, timers, and the clock of the run. Spans are std::chrono durations; points are ns on the run's clock, which may
+// be virtual.
+#pragma once
+#include <chrono>
+
+#include "compose.hpp"
+
+namespace weft {
+
+using Span = std::chrono::nanoseconds;
+
+namespace detail {
+
+inline runtime::Run& run_of(runtime::ProcessBase& p) noexcept {
+  if (p.group) return p.group->run;
+  return *static_cast<runtime::ThreadProcess&>(p).run;
+}
+
+// A wait for a point in time: a choice with a timer and no other guard.
+struct Sleep {
+  core::Choice choice;
+  runtime::TimerNode timer;
+
+  static bool withdraw(runtime::ProcessBase& p) noexcept {
+    auto* s = static_cast<Sleep*>(p.place);
+    return s->choice.finish_as(core::CANCELLED);
+  }
+  static constexpr runtime::OpKind kind{"sleep", &withdraw, [](runtime::ProcessBase&, runtime::Places&) {}};
+
+  void begin(runtime::ProcessBase& p, std::int64_t deadline) {
+    choice.waker = &p;
+    choice.arm();
+    p.place = this;
+    timer.deadline = deadline;
+    timer.choice = &choice;
+    run_of(p).arm(timer);
+  }
+  void finish(runtime::ProcessBase& p) {
+    run_of(p).disarm(timer);
+    p.op = nullptr;
+    if (choice.word() == core::CANCELLED) {
+      p.take_cancel();
+      throw Cancelled();
+    }
+  }
+};
+
+inline runtime::ProcessBase& process_or_bad_use(const char* what) {
+  runtime::ProcessBase* p = runtime::this_process();
+  if (!p) bad_use(std::string(what) + " is for use inside a run");
+  return *p;
+}
+
+}  // namespace detail
+
+// The time of the run that this process belongs to, in ns; outside any run the steady clock.
+inline std::int64_t now() {
+  runtime::ProcessBase* p = runtime::this_process();
+  if (p && p->group) return p->group->run.now();
+  if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run) return t->run->now();
+  return prim::now();
+}
+
+struct SleepOp {
+  std::int64_t until;
+  struct Awaiter {
+    runtime::ProcessBase* p;
+    std::int64_t until;
+    detail::Sleep s;
+    bool await_ready() {
+      if (p->take_cancel()) throw Cancelled();
+      if (until <= detail::run_of(*p).now()) {
+        s.choice.arm();
+        return true;
+      }
+      s.begin(*p, until);
+      p->op = &detail::Sleep::kind;
+      return false;
+    }
+    void await_suspend(std::coroutine_handle<>) const noexcept {}
+    void await_resume() { s.finish(*p); }
+  };
+  Awaiter bind(runtime::ProcessBase* p) const { return {p, until, {}}; }
+  // In a thread.
+  void operator()() const {
+    runtime::ThreadProcess& self = detail::blocking_caller("sleep()");
+    if (self.take_cancel()) throw Cancelled();
+    if (until <= self.run->now()) return;
+    detail::Sleep s;
+    s.begin(self, until);
+    self.block(detail::Sleep::kind);
+    s.finish(self);
+  }
+};
+// co_await sleep(1ms) in a coroutine; sleep(1ms)() in a thread. Never early.
+[[nodiscard]] inline SleepOp sleep(Span s) { return {now() + s.count()}; }
+[[nodiscard]] inline SleepOp sleep_until(std::int64_t at) noexcept { return {at}; }
+
+// Ticks without drift: the k-th tick is at start + k × period. Ticks missed are counted, not queued.
+class Timer {
+ public:
+  explicit Timer(Span period) : period_(period.count()), next_(now() + period.count()) {
+    if (period.count() <= 0) detail::bad_use("Timer: the period must be positive");
+  }
+  // When the next tick is due; as a guard: at(timer.next()), then timer.ticked().
+  std::int64_t next() const noexcept { return next_; }
+  // How many periods have passed since the last tick (0: it is not due yet).
+  std::uint64_t ticked() {
+    const std::int64_t t = now();
+    if (t < next_) return 0;
+    const std::int64_t n = (t - next_) / period_ + 1;
+    next_ += n * period_;
+    return static_cast<std::uint64_t>(n);
+  }
+  SleepOp tick() const noexcept { return {next_}; }  // co_await timer.tick(); then ticked()
+
+ private:
+  std::int64_t period_;
+  std::int64_t next_;
+};
+
+// A barrier (rule 8). Copies refer to the same one.
+class Barrier {
+ public:
+  using Core = core::BarrierCore<Shared>;
+
+  explicit Barrier(std::uint32_t parties, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
+      : core_(new Core(parties)) {
+    core_->name = file;
+    core_->line = line;
+    core_->references.up();
+  }
+  Barrier(const Barrier& o) noexcept : core_(o.core_) { core_->references.up(); }
+  Barrier& operator=(const Barrier& o) noexcept {
+    Barrier b(o);
+    std::swap(core_, b.core_);
+    return *this;
+  }
+  ~Barrier() {
+    if (core_->references.down()) delete core_;
+  }
+
+  void enrol() const noexcept { core_->enrol_party(); }
+  void resign() const {
+    if (!core_->resign()) detail::bad_use("Barrier::resign: nobody is enrolled");
+  }
+  std::uint32_t parties() const noexcept { return core_->enrolled(); }
+  std::uint64_t phases() const noexcept { return core_->phases(); }
+  Core* core() const noexcept { return core_; }
+
+  struct Sync {
+    Core* c;
+    struct Awaiter {
+      runtime::ProcessBase* p;
+      Core* c;
+      bool await_ready() { return begin(*p, c); }
+      void await_suspend(std::coroutine_handle<>) const noexcept {}
+      void await_resume() { finish(*p); }
+    };
+    Awaiter bind(runtime::ProcessBase* p) const noexcept { return {p, c}; }
+    void operator()() const {
+      runtime::ThreadProcess& self = detail::blocking_caller("sync()");
+      if (!begin(self, c)) self.block(kind);
+      finish(self);
+    }
+
+   private:
+    static bool begin(runtime::ProcessBase& p, Core* c) {
+      if (p.take_cancel()) throw Cancelled();
+      if (c->enrolled() == 0) detail::bad_use("Barrier::sync: nobody is enrolled");
+      p.status = Status::ok;
+      if (c->begin_sync(p) == Status::ok) return true;
+      p.op = &kind;
+      return false;
+    }
+    static void finish(runtime::ProcessBase& p) {
+      p.op = nullptr;
+      if (p.status == Status::cancelled) {
+        p.take_cancel();
+        throw Cancelled();
+      }
+    }
+    static bool withdraw(runtime::ProcessBase& p) noexcept {
+      if (!static_cast<Core*>(static_cast<core::Place*>(p.place))->withdraw(p)) return false;
+      p.status = Status::cancelled;
+      return true;
+    }
+    static void visit(runtime::ProcessBase& p, runtime::Places& v) { v.barrier(*static_cast<core::Place*>(p.place)); }
+    static constexpr runtime::OpKind kind{"sync", &withdraw, &visit};
+  };
+  // co_await b.sync() in a coroutine; b.sync()() in a thread.
+  [[nodiscard]] Sync sync() const noexcept { return {core_}; }
+
+ private:
+  Core* core_;
+};
+
+}  // namespace weft

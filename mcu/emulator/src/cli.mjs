@@ -1,0 +1,291 @@
+// @ts-check
+/**
+ * The command weft-rp2040.
+ *
+ * Invariants
+ * - Every error is one line on stderr. Exit codes: 0 done, 1 the firmware failed, 2 bad usage or image, 130 interrupted.
+ * - The trace is a complete file however the run ends. UART text goes to stdout, everything about the run to stderr; with --json
+ *   stdout gets one JSON object as its last line.
+ */
+import { readFileSync, writeSync } from 'node:fs';
+import { basename } from 'node:path';
+import { parseArgs } from 'node:util';
+import { VcdWriter } from './analyser.mjs';
+import { ImageError, hex, parseImage, startOf } from './image.mjs';
+import { Machine } from './machine.mjs';
+
+const HELP = `weft-rp2040: run firmware on an emulated dual-core RP2040
+
+usage: weft-rp2040 run IMAGE [options]     IMAGE is .uf2, .elf or a raw binary
+       weft-rp2040 info IMAGE              what is in the image
+       weft-rp2040 help
+
+when to stop
+  --max-cycles N       after N cycles of clk_sys (default 125e6, one second)
+  --max-us N           after N microseconds
+  --until-uart TEXT    when TEXT has appeared on UART 0; not appearing is a failure
+  --until PLACE        when this function (or 0x address) is reached; not reaching it is a failure
+  A bkpt instruction also ends the run: 'bkpt 0' is success, any other number a failure.
+
+what to see
+  --trace FILE.vcd     logic analyser on the GPIO pads
+  --pins 2,3,25        pads in the trace (default all)
+  --uart FILE          UART 0 to a file; '-' is stdout (default)
+  --uart1 FILE         UART 1 likewise (default: not shown)
+  --no-uart            show no UART
+  --profile            cycles by function, to stderr
+  --json               the figures of the run as one JSON object on stdout
+  --quiet              no summary, no warnings
+
+how to model
+  --conflicts          SRAM bank and XIP cache conflicts
+  --uart-delay         characters take their time on the wire
+  --alarm-now MODE     an alarm set to the current microsecond: miss (default) or fire
+  --core1-delay N      cycles from launch handshake to core 1's first instruction (default 40)
+  --boot2              execute the image's boot2 instead of skipping it
+  --input TEXT         send TEXT to UART 0 at the start (\\n, \\r, \\t understood)
+  --base ADDRESS       where a raw binary is loaded (default 0x20000000)
+
+exit status: 0 done, 1 the firmware failed, 2 bad usage or image, 130 interrupted
+`;
+
+class UsageError extends Error {}
+
+/** @param {string | undefined} text @param {string} option @param {number} fallback @returns {number} */
+function number(text, option, fallback) {
+  if (text === undefined) return fallback;
+  const value = Number(text.replaceAll('_', ''));
+  if (!Number.isFinite(value) || value < 0 || text.trim() === '') throw new UsageError(`${option} wants a number, not '${text}'`);
+  return value;
+}
+
+/** @param {string} path */
+function readImage(path) {
+  try {
+    return new Uint8Array(readFileSync(path));
+  } catch (error) {
+    throw new ImageError(`cannot read it: ${/** @type {NodeJS.ErrnoException} */ (error).code ?? error}`);
+  }
+}
+
+/** Writes all of it now: the process may be killed next. @param {number} fd @param {string | Uint8Array} data */
+function put(fd, data) {
+  let rest = typeof data === 'string' ? Buffer.from(data) : Buffer.from(data);
+  while (rest.length) {
+    try {
+      rest = rest.subarray(writeSync(fd, rest));
+    } catch (error) {
+      const code = /** @type {NodeJS.ErrnoException} */ (error).code;
+      if (code === 'EPIPE') return;
+      if (code !== 'EAGAIN') throw error;
+    }
+  }
+}
+
+/** @param {string[]} argv @returns {Promise<number>} exit status */
+export async function main(argv) {
+  let subject = '';
+  try {
+    const { values, positionals } = parseArgs({
+      args: argv,
+      allowPositionals: true,
+      options: {
+        help: { type: 'boolean', short: 'h' },
+        'max-cycles': { type: 'string' },
+        'max-us': { type: 'string' },
+        'until-uart': { type: 'string' },
+        until: { type: 'string' },
+        trace: { type: 'string' },
+        pins: { type: 'string' },
+        uart: { type: 'string' },
+        uart1: { type: 'string' },
+        'no-uart': { type: 'boolean' },
+        profile: { type: 'boolean' },
+        json: { type: 'boolean' },
+        quiet: { type: 'boolean' },
+        conflicts: { type: 'boolean' },
+        'uart-delay': { type: 'boolean' },
+        'alarm-now': { type: 'string' },
+        'core1-delay': { type: 'string' },
+        boot2: { type: 'boolean' },
+        input: { type: 'string' },
+        base: { type: 'string' },
+      },
+    });
+    const [command, path, ...rest] = positionals;
+    if (values.help || command === 'help') {
+      put(1, HELP);
+      return 0;
+    }
+    if (command !== 'run' && command !== 'info')
+      throw new UsageError(command ? `no command '${command}': run, info or help` : 'no command: run, info or help');
+    if (!path) throw new UsageError(`${command} wants an IMAGE`);
+    if (rest.length) throw new UsageError(`too many arguments: ${rest.join(' ')}`);
+    subject = `${path}: `;
+    const image = parseImage(readImage(path), number(values.base, '--base', 0x20000000), basename(path));
+    if (command === 'info') return info(path, image, values.json === true);
+    subject = '';
+    return await run(path, image, values);
+  } catch (error) {
+    const known = error instanceof UsageError || error instanceof ImageError || error instanceof RangeError;
+    const parsing = /** @type {NodeJS.ErrnoException} */ (error).code?.startsWith('ERR_PARSE_ARGS');
+    const system = /** @type {NodeJS.ErrnoException} */ (error).syscall !== undefined;
+    if (!known && !parsing && !system) throw error;
+    const message = /** @type {Error} */ (error).message.split('\n')[0];
+    put(2, `weft-rp2040: ${error instanceof ImageError ? subject : ''}${message}${error instanceof UsageError || parsing ? " (try 'weft-rp2040 help')" : ''}\n`);
+    return 2;
+  }
+}
+
+/** @param {string} path @param {import('./image.mjs').Image} image @param {boolean} json */
+function info(path, image, json) {
+  const start = startOf(image);
+  const functions = image.symbols.filter((s) => s.kind === 'function').length;
+  const segments = image.segments.map((s) => ({ address: s.address, size: s.bytes.length }));
+  if (json) put(1, JSON.stringify({ format: image.format, segments, start, functions, symbols: image.symbols.length }) + '\n');
+  else {
+    put(1, `${path}: ${image.format}, ${segments.reduce((sum, s) => sum + s.size, 0)} bytes\n`);
+    for (const s of segments) put(1, `  ${hex(s.address)}  ${s.size} bytes\n`);
+    put(1, start.how === 'vectors' ? `  starts by the vector table at ${hex(start.vectors)}${start.boot2 ? ', after a valid boot2' : ''}\n` : `  starts at ${hex(start.pc)}\n`);
+    put(1, image.symbols.length ? `  ${image.symbols.length} symbols, ${functions} functions\n` : '  no symbols\n');
+  }
+  return 0;
+}
+
+/** A byte sink for --uart: a descriptor, or null for nothing. @param {string | undefined} target */
+async function openSink(target) {
+  if (target === undefined) return null;
+  if (target === '-') return 1;
+  const { openSync } = await import('node:fs');
+  return openSync(target, 'w');
+}
+
+/** @param {string} path @param {import('./image.mjs').Image} image @param {Record<string, any>} values @returns {Promise<number>} */
+async function run(path, image, values) {
+  const alarmNow = values['alarm-now'] ?? 'miss';
+  if (alarmNow !== 'miss' && alarmNow !== 'fire') throw new UsageError(`--alarm-now is miss or fire, not '${alarmNow}'`);
+  const pins = values.pins === undefined ? undefined : String(values.pins).split(',').map((p) => number(p, '--pins', 0));
+  if (pins?.some((p) => !Number.isInteger(p) || p > 29)) throw new UsageError('--pins wants GPIO numbers from 0 to 29');
+  const machine = new Machine({
+    conflicts: values.conflicts === true,
+    uartDelay: values['uart-delay'] === true,
+    alarmNow,
+    core1Delay: number(values['core1-delay'], '--core1-delay', 40),
+    runBoot2: values.boot2 === true,
+  });
+  machine.load(image);
+  let limit = number(values['max-cycles'], '--max-cycles', 125e6);
+  if (values['max-us'] !== undefined) limit = machine.clock.cycleOf(number(values['max-us'], '--max-us', 0) * 1000);
+
+  const uart = values['no-uart'] ? null : await openSink(values.uart ?? '-');
+  const uart1 = await openSink(values.uart1);
+  const wanted = values['until-uart'] === undefined ? null : String(values['until-uart']);
+  if (wanted === '') throw new UsageError('--until-uart wants some text');
+  let seen = '';
+  let found = false;
+  machine.onUart((byte) => {
+    if (uart !== null) put(uart, Uint8Array.of(byte));
+    if (wanted === null || found) return;
+    seen = (seen + String.fromCharCode(byte)).slice(-wanted.length);
+    if (seen === wanted) {
+      found = true;
+      machine.halt({ reason: 'until', cycle: machine.cycle });
+    }
+  });
+  if (uart1 !== null) machine.onUart((byte) => put(uart1, Uint8Array.of(byte)), 1);
+  const say = (/** @type {string} */ line) => values.quiet || put(2, `${line}\n`);
+  let warned = 0;
+  machine.onWarning = ({ cycle, core, pc, why }) => {
+    if (++warned <= 10) say(`weft-rp2040: cycle ${cycle}, core ${core}, pc ${hex(pc)}: ${why}`);
+    if (warned === 10) say('weft-rp2040: further warnings are only counted');
+  };
+  if (values.input !== undefined)
+    machine.feed(String(values.input).replace(/\\([nrt])/g, (_, c) => ({ n: '\n', r: '\r', t: '\t' })[/** @type {'n'} */ (c)]));
+  if (values.until !== undefined) machine.breakpoint(/^0x/i.test(values.until) ? Number(values.until) : values.until);
+  const vcd = values.trace === undefined ? null : new VcdWriter(values.trace, { levels: machine.pins.levels, pins, nanosOf: (c) => machine.clock.nanosOf(c) });
+  if (vcd) machine.watch(null, (pin, level, cycle) => vcd.edge(pin, level, cycle));
+  const profile = values.profile ? machine.startProfile() : null;
+
+  let interrupted = false;
+  const interrupt = () => {
+    interrupted = true;
+  };
+  process.once('SIGINT', interrupt);
+  process.once('SIGTERM', interrupt);
+  const began = process.hrtime.bigint();
+  /** @type {import('./machine.mjs').Stop} */
+  let stop = { reason: 'limit', cycle: 0 };
+  try {
+    // In slices, so that an interrupt is noticed between them.
+    for (;;) {
+      stop = machine.run(Math.min(limit, machine.cycle + 2e6));
+      if (stop.reason !== 'limit' || machine.cycle >= limit) break;
+      await new Promise((resolve) => setImmediate(resolve));
+      if (interrupted) break;
+    }
+  } finally {
+    vcd?.close(machine.cycle);
+    process.removeListener('SIGINT', interrupt);
+    process.removeListener('SIGTERM', interrupt);
+  }
+  const seconds = Number(process.hrtime.bigint() - began) / 1e9;
+  const failed = judge(stop, wanted, found, values.until);
+  const statistics = machine.statistics();
+  const instructions = statistics.cores[0].instructions + statistics.cores[1].instructions;
+  say(
+    `weft-rp2040: ${interrupted ? 'interrupted' : describe(stop)} after ${statistics.cycles} cycles (${statistics.micros.toFixed(3)} us); ` +
+      `${statistics.edges} edges, hash ${statistics.edgeHash}; ${instructions} instructions at ${(instructions / seconds / 1e6).toFixed(1)} MIPS`,
+  );
+  for (const core of statistics.cores)
+    if (core.started)
+      say(
+        `  core: ${core.instructions} instructions, asleep ${((100 * core.sleepCycles) / Math.max(1, statistics.cycles)).toFixed(1)} %, ` +
+          `${core.exceptions} exceptions, ${core.stallCycles} stall cycles`,
+      );
+  if (failed && !interrupted) put(2, `weft-rp2040: ${failed}\n`);
+  const rows = profile?.functions(image.symbols);
+  if (rows && !values.json) {
+    put(2, '      cycles       %      calls      core 0      core 1  function\n');
+    const total = rows.reduce((sum, row) => sum + row.total, 0);
+    for (const row of rows)
+      put(
+        2,
+        `${String(row.total).padStart(12)} ${((100 * row.total) / total).toFixed(2).padStart(7)} ${String(row.calls).padStart(10)} ` +
+          `${String(row.cycles[0]).padStart(11)} ${String(row.cycles[1]).padStart(11)}  ${row.name}\n`,
+      );
+  }
+  const status = interrupted ? 130 : failed ? 1 : 0;
+  if (values.json) put(1, JSON.stringify({ image: path, status, stop, ...statistics, instructions, profile: rows }) + '\n');
+  return status;
+}
+
+/** @param {import('./machine.mjs').Stop} stop */
+function describe(stop) {
+  switch (stop.reason) {
+    case 'limit':
+      return 'limit reached';
+    case 'until':
+      return 'text seen';
+    case 'stopped':
+      return `place reached by core ${stop.core}`;
+    case 'break':
+      return `bkpt ${stop.code} on core ${stop.core} ${stop.why}`;
+    case 'lockup':
+      return `lockup of core ${stop.core}`;
+    default:
+      return 'both cores asleep for good';
+  }
+}
+
+/**
+ * Why the run counts as failed, in one line, or null.
+ * @param {import('./machine.mjs').Stop} stop @param {string | null} wanted @param {boolean} found @param {string | undefined} place
+ */
+function judge(stop, wanted, found, place) {
+  if (stop.reason === 'lockup') return `core ${stop.core} locked up: ${stop.why}`;
+  if (stop.reason === 'break' && stop.code !== 0) return `the firmware stopped with bkpt ${stop.code} on core ${stop.core}`;
+  if (wanted !== null && !found) return `'${wanted}' did not appear on the UART`;
+  if (place !== undefined && stop.reason !== 'stopped') return `'${place}' was not reached`;
+  if (stop.reason === 'deadlock') return 'both cores sleep and nothing is set to wake them';
+  return null;
+}
