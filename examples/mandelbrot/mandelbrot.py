@@ -15,6 +15,7 @@ ask for jobs and deliver results in any order they like.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
@@ -136,6 +137,7 @@ def main(size, jobs, workers, iterations, out, as_json):
             "pixels": size**2,
             "jobs": len(bands),
             "inside": int(np.isnan(heights).sum()),
+            "digest": hashlib.sha256(heights.tobytes()).hexdigest()[:16],
         }
         print(json.dumps(summary))
     else:

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
-from typing import TypeVar
-
 from rich.console import Console
 from rich.table import Table
 
 from weft.coroutines import Channel, Parallel, Reader, Writer, process, run
 
 NAME = "commstime"
-ROUNDS = 20_000  # of Weft; a fifth of it for the peer
+ROUNDS = int(os.environ.get("WEFT_BENCH_ROUNDS", "20000"))  # of Weft; a fifth of it for the peer
 TURNS = 5
-
-T = TypeVar("T")
 
 
 @process

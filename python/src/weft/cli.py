@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import difflib
 import os
-import signal
 import subprocess
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from types import CodeType, FrameType, ModuleType, TracebackType
-from typing import NoReturn
+from types import CodeType, ModuleType
 
 import click
 
@@ -92,40 +90,6 @@ def _compile_program(name: str, backend: str) -> CodeType:
         raise BadUse(f"{name} is not Python ({error}); give a Python file") from None
 
 
-class _Interrupts:
-    """While a program runs, Ctrl-C first notes where every process is, then interrupts as Python always does.
-
-    Whatever the program makes of the KeyboardInterrupt, `happened` tells afterwards.
-    """
-
-    def __init__(self) -> None:
-        self.happened = False
-        self.where = ""
-        self._before: object = None
-
-    def __enter__(self) -> _Interrupts:
-        self._before = signal.getsignal(signal.SIGINT)
-        if self._before is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._interrupted)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._before is signal.default_int_handler:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def _interrupted(self, number: int, frame: FrameType | None) -> NoReturn:
-        self.happened = True
-        self.where = where_processes_are()
-        raise KeyboardInterrupt
-
-
-def where_processes_are() -> str:
-    """One line for each process of the run that goes on in this program; empty if there is none."""
-    return ""
-
-
 def run_program(name: str, arguments: Sequence[str], backend: str | None) -> int:
     """Runs the file `name` as `__main__` on `backend` and returns the exit status.
 
@@ -143,26 +107,22 @@ def run_program(name: str, arguments: Sequence[str], backend: str | None) -> int
     sys.argv = [name, *arguments]
     sys.path[0:0] = [str(Path(name).resolve().parent)]
     sys.modules["__main__"] = main
-    interrupts = _Interrupts()
     try:
-        with interrupts:
-            status = _execute(code, main, weft.Deadlock)
-            sys.stdout.flush()
+        return _execute(code, main, weft.Deadlock)
     except KeyboardInterrupt:
-        status = EXIT["interrupted"]
+        # The run has said where each process was, cancelled all of them and waited for them.
+        click.echo("weft: stopped by Ctrl-C", err=True)
+        return EXIT["interrupted"]
     finally:
         sys.argv, sys.path[:], sys.modules["__main__"] = saved
-    if not interrupts.happened:
-        return status
-    note = f"; where each process was:\n{interrupts.where}" if interrupts.where else ""
-    click.echo(f"weft: stopped by Ctrl-C{note}", err=True)
-    return EXIT["interrupted"]
 
 
 def _execute(code: CodeType, main: ModuleType, deadlock: type[BaseException]) -> int:
     try:
         exec(code, main.__dict__)
     except SystemExit as end:
+        if _came_from_an_interrupt(end):
+            raise KeyboardInterrupt from None
         return _status_of(end)
     except deadlock as error:
         click.echo(f"weft: {getattr(error, 'report', None) or error}", err=True)
@@ -173,6 +133,15 @@ def _execute(code: CodeType, main: ModuleType, deadlock: type[BaseException]) ->
         traceback.print_exception(type(error), error, trace)
         return EXIT["failed"]
     return EXIT["ok"]
+
+
+def _came_from_an_interrupt(error: BaseException | None) -> bool:
+    """Whether a KeyboardInterrupt led to this, as where a command-line library turns one into an exit status of its own."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _status_of(end: SystemExit) -> int:
