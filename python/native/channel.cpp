@@ -4,7 +4,7 @@
 //                                   └──collected: its retirement is queued (pending.cpp)
 //
 // A Channel holds its core; an end holds its Channel (rule 2.6). Only an end that is open owns a count of the core.
-#include "native.hpp"
+#include "choice.hpp"
 
 namespace weft::py {
 
@@ -317,6 +317,7 @@ PyObject* new_end(PyTypeObject* type, ChannelObject* c) noexcept {
 void close_end(EndObject* e, EndState how) noexcept {
   if (e->state != EndState::open) return;
   e->state = how;
+  ++ends_closed;
   if (e->channel->generation != generation) return;
   if (is_reader(reinterpret_cast<PyObject*>(e)))
     e->channel->core.drop_reader(how == EndState::died);

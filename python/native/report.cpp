@@ -25,9 +25,7 @@ thread_local PyObject* guest_interrupt = nullptr;
 
 bool disturbed(void* state) {
   end_sleep(state);
-  bool end = false;
   if (PyErr_CheckSignals() < 0) {
-    end = true;
     PyObject* e = take_exception();
     if (root_run) {
       Py_XSETREF(root_run->interrupt, e);
@@ -37,7 +35,7 @@ bool disturbed(void* state) {
     }
   }
   PyEval_SaveThread();
-  return end;
+  return true;  // a handler may have made something runnable here
 }
 bool guest_interrupted(runtime::ThreadProcess&) { return guest_interrupt != nullptr; }
 
@@ -172,7 +170,7 @@ runtime::ThreadProcess* blocking_caller(const char* verb) {
     return nullptr;
   }
   runtime::ThreadProcess& t = runtime::ThreadProcess::self();
-  if (!t.run) {
+  if (!runtime::ThreadProcess::current_or_null()) {  // a guest
     t.interrupted = &guest_interrupted;
     PyObject* loop = nullptr;
     static PyObject* get = nullptr;

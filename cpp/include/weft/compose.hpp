@@ -135,7 +135,10 @@ auto thread(F f, const char* file = __builtin_FILE(), std::uint32_t line = __bui
 }
 
 template <class P>
-concept Startable = requires { typename std::remove_cvref_t<P>::result_type; std::remove_cvref_t<P>::on_thread; };
+concept Startable = requires {
+  typename std::remove_cvref_t<P>::result_type;
+  std::remove_cvref_t<P>::on_thread;
+};
 
 namespace detail {
 
@@ -159,7 +162,8 @@ struct GroupAwaiter {
 
 // The result of a parallel: nothing if no process has any, a tuple otherwise (void becomes std::monostate).
 template <class... Rs>
-using ParResult = std::conditional_t<(std::is_void_v<Rs> && ...), void, std::tuple<std::conditional_t<std::is_void_v<Rs>, std::monostate, Rs>...>>;
+using ParResult =
+    std::conditional_t<(std::is_void_v<Rs> && ...), void, std::tuple<std::conditional_t<std::is_void_v<Rs>, std::monostate, Rs>...>>;
 
 template <class... Ps>
 class Par {
@@ -172,8 +176,7 @@ class Par {
     (std::index_sequence_for<Ps...>{});
   }
   Result result() {
-    if constexpr (!std::is_void_v<Result>)
-      return std::apply([](auto&... r) { return Result{value(r)...}; }, rooms_);
+    if constexpr (!std::is_void_v<Result>) return std::apply([](auto&... r) { return Result{value(r)...}; }, rooms_);
   }
 
   struct Awaiter : GroupAwaiter {
@@ -213,7 +216,8 @@ template <class P>
 class ParVector {
  public:
   using R = typename P::result_type;
-  using Result = std::conditional_t<std::is_void_v<R>, void, std::vector<std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>>>>;
+  using Result =
+      std::conditional_t<std::is_void_v<R>, void, std::vector<std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>>>>;
   explicit ParVector(std::vector<P>&& ps) : ps_(std::move(ps)), rooms_(std::is_void_v<R> ? 0 : ps_.size()) {}
   void start(runtime::Group& g) {
     for (std::size_t i = 0; i < ps_.size(); ++i) ps_[i].start(g, std::is_void_v<R> ? nullptr : &rooms_[i]);
@@ -259,15 +263,14 @@ template <Startable P>
 
 // One after another.
 template <Startable... Ps>
-ProcessOf<std::tuple<std::conditional_t<std::is_void_v<typename Ps::result_type>, std::monostate, typename Ps::result_type>...>> seq_results(Ps... ps) {
+ProcessOf<std::tuple<std::conditional_t<std::is_void_v<typename Ps::result_type>, std::monostate, typename Ps::result_type>...>>
+seq_results(Ps... ps) {
   co_return std::tuple<std::conditional_t<std::is_void_v<typename Ps::result_type>, std::monostate, typename Ps::result_type>...>{
       std::get<0>(co_await detail::Par<Ps>(std::move(ps)))...};
 }
 template <Startable... Ps>
-  requires(std::is_void_v<typename Ps::result_type> && ...)
-Process seq(Ps... ps) {
-  (co_await detail::Par<Ps>(std::move(ps)), ...);
-}
+  requires(std::is_void_v<typename Ps::result_type>&&...)
+Process seq(Ps... ps) { (co_await detail::Par<Ps>(std::move(ps)), ...); }
 
 // A group whose processes are started as its owner goes on: g.start(p) …, then co_await g.wait().
 class Group {
@@ -325,12 +328,12 @@ struct Stop : core::Waiter {
   explicit Stop(runtime::Scheduler& to) noexcept : s(&to) { ops = &kOps; }
 
  private:
-  static Stop* self(core::Waker* w) noexcept { return static_cast<Stop*>(static_cast<core::Waiter*>(w)); }
+  static Stop* self(core::Waker* w) noexcept { return static_cast<Stop*>(w); }
   static void wake(core::Waker* w) noexcept { self(w)->s->post(w); }
   static void run(core::Waker* w) { self(w)->s->stop(); }
   static const core::WakerOps kOps;
 };
-inline constexpr core::WakerOps Stop::kOps{&Stop::wake, &Stop::run};
+inline constexpr core::WakerOps Stop::kOps{&Stop::wake, &Stop::run, nullptr, 0};
 
 struct Spawned {
   runtime::Group* group = nullptr;
@@ -413,9 +416,7 @@ auto run(detail::ParVector<P> p) {
 }
 template <Startable... Ps>
   requires(sizeof...(Ps) > 1)
-auto run(Ps... ps) {
-  return run(RunOptions{}, par(std::move(ps)...));
-}
+auto run(Ps... ps) { return run(RunOptions{}, par(std::move(ps)...)); }
 template <Startable P>
 auto run(RunOptions o, P p) {
   if constexpr (std::is_void_v<typename P::result_type>)

@@ -100,8 +100,8 @@ inline std::string who() {
 [[noreturn]] inline void bad_use(const std::string& what) { throw BadUse(who() + what); }
 
 template <class Carry>
-[[noreturn, gnu::cold, gnu::noinline]] void throw_end(Status s, const core::Place& c, std::uint8_t strength, const char* verb,
-                                                     int guard, Carry&& carry) {
+[[noreturn, gnu::cold, gnu::noinline]] void throw_end(Status s, const core::Place& c, std::uint8_t strength, const char* verb, int guard,
+                                                      Carry&& carry) {
   const std::string at = who() + verb + " on channel " + runtime::name_of(c) + ": ";
   if (s == Status::poisoned) {
     if (runtime::this_context) runtime::this_context->thrown = strength;

@@ -80,13 +80,16 @@ class BarrierCore : public Place {
   Try enrol(Node& n) noexcept {
     Wakes fx;
     lock_.lock();
-    const Try t = arrive(n.choice, n.index, fx);
-    if (t == Try::not_ready) {
+    Try t = Try::not_ready;
+    Link* same = choices_.front();
+    while (same && static_cast<Node*>(same)->choice_ != n.choice_) same = same->next;
+    if (!same) t = arrive(n.choice_, n.index, fx);  // twice in one select is one arrival
+    if (t == Try::not_ready && !same) {
       n.status = Status::pending;
       n.set(NodeFlags::queued);
       n.place = static_cast<Place*>(this);
       Link* at = choices_.front();
-      while (at && static_cast<Node*>(at)->choice < n.choice) at = at->next;
+      while (at && static_cast<Node*>(at)->choice_ < n.choice_) at = at->next;
       choices_.insert_before(at, &n);
       ++choice_count_;
     }
@@ -107,7 +110,7 @@ class BarrierCore : public Place {
 
   void remove(Node& n) noexcept {
     n.clear(NodeFlags::queued);
-    if (n.choice) {
+    if (n.choice()) {
       choices_.erase(&n);
       --choice_count_;
     } else {
@@ -145,7 +148,7 @@ class BarrierCore : public Place {
     bool mine = x == nullptr;
     Link* l = choices_.front();
     for (; l || !mine;) {
-      if (!mine && (!l || x < node(l)->choice)) {
+      if (!mine && (!l || x < node(l)->choice_)) {
         if (!x->claim_one(LOCKED)) {
           release_until(l);
           return Claim::self_gone;
@@ -153,10 +156,10 @@ class BarrierCore : public Place {
         mine = true;
         continue;
       }
-      if (!node(l)->choice->claim_one(LOCKED)) {
+      if (!node(l)->choice_->claim_one(LOCKED)) {
         gone = node(l);
         release_until(l);
-        if (x && x < gone->choice) x->unlock_as(WAITING);
+        if (x && x < gone->choice_) x->unlock_as(WAITING);
         return Claim::other_gone;
       }
       l = l->next;
@@ -164,7 +167,7 @@ class BarrierCore : public Place {
     return Claim::won;
   }
   void release_until(Link* end) noexcept {
-    for (Link* l = choices_.front(); l != end; l = l->next) node(l)->choice->unlock_as(WAITING);
+    for (Link* l = choices_.front(); l != end; l = l->next) node(l)->choice_->unlock_as(WAITING);
   }
 
   void finish_phase(Wakes& fx) noexcept {
@@ -172,7 +175,7 @@ class BarrierCore : public Place {
     while (Link* l = choices_.front()) {
       Node* n = node(l);
       remove(*n);
-      n->choice->unlock_as(DONE + n->index);
+      n->choice_->unlock_as(DONE + n->index);
       fx.finish(n, Status::ok);
     }
     while (Link* l = plain_.front()) {

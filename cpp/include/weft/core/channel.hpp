@@ -83,8 +83,7 @@ class ChannelBase : public Place {
 
 template <class T, class P>
 class ChannelCore : public ChannelBase<P> {
-  static_assert(std::is_nothrow_move_constructible_v<T>,
-                "values move under the channel's lock: T's move constructor must be noexcept");
+  static_assert(std::is_nothrow_move_constructible_v<T>, "values move under the channel's lock: T's move constructor must be noexcept");
   static_assert(std::is_nothrow_destructible_v<T>);
   using B = ChannelBase<P>;
   using B::deciding_, B::died_, B::lock_, B::poison_, B::rq_, B::special_, B::transfers_, B::wq_;
@@ -94,8 +93,10 @@ class ChannelCore : public ChannelBase<P> {
     Ring<T> trash;
     alignas(T) unsigned char victim[sizeof(T)];
     bool has_victim = false;
+    Waker* told = nullptr;  // a foreign party: not in the list, for two channels may tell one select at the same time
     void finish_all() noexcept {
       this->run();
+      if (told) told->ops->tell(told);
       if (has_victim) reinterpret_cast<T*>(victim)->~T();
     }
   };
@@ -113,21 +114,31 @@ class ChannelCore : public ChannelBase<P> {
 
   // Begin a read into me.slot or a write from me.slot. `pending`: me.status and the waker will tell.
   template <Side S>
-  Status begin(Node& me) noexcept {
-    Wakes fx;
+  [[gnu::always_inline]] Status begin(Node& me) noexcept {
     lock_.lock();
-    if (special_ == 0) [[likely]] {
-      const Try t = meet<S>(me, Free{}, fx);
-      if (t == Try::not_ready) {
+    if (special_ == 0 && !me.is(NodeFlags::special)) [[likely]] {
+      Queue& q = opposite<S>();
+      Node* y = node(q.front());
+      if (!y) {
         me.status = Status::pending;
-        join<S>(me);
+        me.flags = S == Side::out ? NodeFlags::queued | NodeFlags::out : NodeFlags::queued;
+        me.place = static_cast<Place*>(this);
+        own<S>().push_back(&me);
         lock_.unlock();
         return Status::pending;
       }
-      if (t == Try::held) me.place = static_cast<Place*>(this);  // it is pending, so it may be asked where
-      lock_.unlock();
-      fx.run();
-      return t == Try::held ? Status::pending : Status::ok;
+      if (!y->is(NodeFlags::special)) [[likely]] {
+        q.pop_front();
+        y->flags = 0;
+        ++transfers_;
+        Node& w = S == Side::in ? *y : me;
+        Node& r = S == Side::in ? me : *y;
+        ::new (r.slot) T(std::move(*static_cast<T*>(w.slot)));
+        y->status = Status::ok;
+        lock_.unlock();
+        P::wake(y);
+        return Status::ok;
+      }
     }
     return begin_special<S>(me);
   }
@@ -140,6 +151,7 @@ class ChannelCore : public ChannelBase<P> {
     const bool was = me.is(NodeFlags::queued);
     if (was) leave<S>(me);
     if (special_ != 0) [[unlikely]] {
+      if (S == Side::in && was && ring) rematch(fx);  // an extended read that lacked a slot held up those behind it
       decided(me, fx);
       settle(fx);
     }
@@ -158,7 +170,7 @@ class ChannelCore : public ChannelBase<P> {
     Effects fx;
     lock_.lock();
     if (ring->held > 0) --ring->held;
-    pull(fx);
+    rematch(fx);
     settle(fx);
     unlock(fx);
   }
@@ -183,7 +195,9 @@ class ChannelCore : public ChannelBase<P> {
     --ring->reserved;
     Node probe;
     probe.slot = me.slot;
-    if (attempt_decided<Side::out>(probe, Free{}, fx) == Try::ended) ++ring->dropped;
+    const Try t = attempt_decided<Side::out>(probe, Free{}, fx);
+    if (t == Try::ended) ++ring->dropped;
+    if (t == Try::not_ready) prim::fatal("a computed value finds its reserved slot taken");
     rematch(fx);
     unlock(fx);
     return Status::ok;
@@ -200,7 +214,7 @@ class ChannelCore : public ChannelBase<P> {
     Effects fx;
     lock_.lock();
     if (ring->reserved > 0) --ring->reserved;
-    pull(fx);
+    rematch(fx);
     settle(fx);
     unlock(fx);
   }
@@ -213,7 +227,10 @@ class ChannelCore : public ChannelBase<P> {
     Effects fx;
     lock_.lock();
     const Try t = attempt<S>(n, Free{}, fx);
-    if (t == Try::committed && n.is(NodeFlags::standing)) remark<S>(n);
+    if (n.is(NodeFlags::standing)) {
+      if (t == Try::committed || t == Try::held) remark<S>(n);
+      if (S == Side::out && t == Try::not_ready) invite(fx);
+    }
     unlock(fx);
     return t;
   }
@@ -227,7 +244,7 @@ class ChannelCore : public ChannelBase<P> {
 #if WEFT_MUTANT == 3
     Try t = Try::not_ready;
 #else
-    Try t = attempt<S>(n, Enrolled{n.choice, n.index}, fx);
+    Try t = attempt<S>(n, Enrolled{n.choice_, n.index}, fx);
 #endif
     if (t == Try::not_ready) {
       if (!n.is(NodeFlags::queued)) {
@@ -241,6 +258,16 @@ class ChannelCore : public ChannelBase<P> {
     return t;
   }
 
+  // A foreign select looks again at an output: commit if it can, but do not join anew. Out of the line: somebody committed us here.
+  template <Side S>
+  Try retry(Node& n) noexcept {
+    Effects fx;
+    lock_.lock();
+    const Try t = n.is(NodeFlags::queued) ? attempt<S>(n, Enrolled{n.choice_, n.index}, fx) : Try::gone;
+    unlock(fx);
+    return t;
+  }
+
   // Could this guard commit now? (A hint for random choice and for reports; nothing is decided.)
   template <Side S>
   bool ready() noexcept {
@@ -249,8 +276,8 @@ class ChannelCore : public ChannelBase<P> {
     if constexpr (S == Side::in)
       r = r || (ring && ring->size > 0);
     else
-      r = r || (ring && (ring->room() || ring->overflow != Overflow::block));
-    r = r || claimable<S == Side::in ? Side::out : Side::in>();
+      r = r || accepts();
+    r = r || claimable < S == Side::in ? Side::out : Side::in > ();
     lock_.unlock();
     return r;
   }
@@ -288,7 +315,8 @@ class ChannelCore : public ChannelBase<P> {
 
   // --- foreign readers (rule 6.6) -----------------------------------------------------------------------------------------------
 
-  // Join the line as one who takes for itself. `pending`: the waker says "look again", any number of times, until take() decides.
+  // Join the line as one who takes for itself. `pending`: the waker is told to look again, any number of times, until take() decides; it
+  // is woken only if a partner that computes its value holds us.
   Status begin_foreign(Node& me) noexcept {
     Effects fx;
     lock_.lock();
@@ -298,6 +326,7 @@ class ChannelCore : public ChannelBase<P> {
       special_ |= B::kWatched;
       me.status = Status::pending;
       join<Side::in>(me);
+      rematch(fx);  // a standing output must learn of us
     }
     unlock(fx);
     return outcome(t, me);
@@ -309,8 +338,14 @@ class ChannelCore : public ChannelBase<P> {
   Try take(Node& me, Me how) noexcept {
     Effects fx;
     lock_.lock();
-    Try t = attempt_decided<Side::in>(me, how, fx);
-    if (t != Try::not_ready) leave<Side::in>(me);
+    // Out of the line while we try: who settles accounts on the way must not tell us once more.
+    Link* const behind = me.next;
+    leave<Side::in>(me);
+    const Try t = attempt_decided<Side::in>(me, how, fx);
+    if (t == Try::not_ready) {
+      rq_.insert_before(behind, &me);
+      me.set(NodeFlags::queued);
+    }
     if (t == Try::committed) me.status = Status::ok;
     decided(me, fx);
     settle(fx);
@@ -400,7 +435,7 @@ class ChannelCore : public ChannelBase<P> {
       join<S>(me);
       if (special_ & B::kWatched) rematch(fx);
     } else if (t == Try::held) {
-      me.place = static_cast<Place*>(this);
+      me.place = static_cast<Place*>(this);  // it is pending, so it may be asked where it waits
     }
     unlock(fx);
     return outcome(t, me);
@@ -461,8 +496,10 @@ class ChannelCore : public ChannelBase<P> {
 
   template <Side S, class Me>
   Try attempt(Node& n, Me me, Effects& fx) noexcept {
-    if (special_ == 0) [[likely]] return meet<S>(n, me, fx);
-    if ((special_ & (B::kDeciding | B::kPoisoned)) == B::kDeciding) return Try::not_ready;
+    if (special_ == 0) [[likely]]
+      return meet<S>(n, me, fx);
+    // Readers wait for a foreign one's decision. Writers need not be told: in the line they meet it first, and a buffer with room is open.
+    if (S == Side::in && (special_ & (B::kDeciding | B::kPoisoned)) == B::kDeciding) return Try::not_ready;
     return attempt_decided<S>(n, me, fx);
   }
 
@@ -513,21 +550,49 @@ class ChannelCore : public ChannelBase<P> {
     for (Link* l = own<S>().front(); l; l = l->next) {
       const Node* y = node(l);
       if (!(y->flags & (NodeFlags::foreign | NodeFlags::disabled)) &&
-          (!y->choice || y->choice->word() == WAITING || y->choice->word() == LOCKED))
+          (!y->choice() || y->choice()->word() == WAITING || y->choice()->word() == LOCKED))
         return true;
     }
     return false;
   }
 
+  // The buffer takes a value without waiting (rule 1.4).
+  bool accepts() const noexcept { return ring && (ring->room() || ring->overflow != Overflow::block); }
+
   template <class Me>
   Try from_buffer(Node& n, Me me, Effects& fx) noexcept {
-    if (ring->size == 0) return Try::not_ready;
+    if (ring->size == 0) return from_writer(n, me, fx);
     if (!me.self()) return Try::gone;
     ring->pop_into(n.slot);
     ++transfers_;
     if (n.is(NodeFlags::extended)) ++ring->held;
     pull(fx);
     return Try::committed;
+  }
+
+  // The buffer is empty and a writer waits all the same: every slot is held or reserved. They meet as in a rendezvous (rule 1.5), but an
+  // extended read needs a slot to occupy, and so does a value that is yet to be computed.
+  template <class Me>
+  Try from_writer(Node& n, Me me, Effects& fx) noexcept {
+    if (n.is(NodeFlags::extended) && !ring->room()) return Try::not_ready;
+    for (Link* l = wq_.front(); l;) {
+      Node* y = node(l);
+      l = l->next;
+      if (y->is(NodeFlags::disabled)) continue;
+      if (y->is(NodeFlags::compute)) break;
+      const Claim c = me.with(y);
+      if (c == Claim::self_gone) return Try::gone;
+      if (c == Claim::won) {
+        release(wq_, y);
+        ++transfers_;
+        ::new (n.slot) T(std::move(*static_cast<T*>(y->slot)));
+        if (n.is(NodeFlags::extended)) ++ring->held;
+        fx.finish(y, Status::ok);
+        return Try::committed;
+      }
+      if (c == Claim::other_gone && !y->is(NodeFlags::standing)) release(wq_, y);
+    }
+    return Try::not_ready;
   }
 
   template <class Me>
@@ -540,7 +605,7 @@ class ChannelCore : public ChannelBase<P> {
         Node* y = node(l);
         l = l->next;
         if (y->is(NodeFlags::disabled)) continue;
-        if (y->is(NodeFlags::foreign)) break;
+        if (y->is(NodeFlags::foreign) || (y->is(NodeFlags::extended) && !ring->room())) break;
         const Claim c = me.with(y);
         if (c == Claim::self_gone) return Try::gone;
         if (c == Claim::won) {
@@ -585,7 +650,7 @@ class ChannelCore : public ChannelBase<P> {
 
   // Room in the buffer: waiting writers' values enter it, in order (rule 1.5).
   void pull(Effects& fx) noexcept {
-    if (!ring || ring->overflow != Overflow::block) return;
+    if (!ring) return;
     for (Link* l = wq_.front(); l && ring->room();) {
       Node* y = node(l);
       l = l->next;
@@ -617,8 +682,8 @@ class ChannelCore : public ChannelBase<P> {
       if (r->is(NodeFlags::disabled)) continue;
       if (!(ring && ring->size > 0) && wq_.empty()) return;
       if (r->is(NodeFlags::foreign)) {
-        if (!r->is(NodeFlags::notified) && offered()) tell(r, fx);
-        return;
+        if (offered()) tell(r, fx);
+        break;
       }
       const bool standing = r->is(NodeFlags::standing);
       if (standing) {
@@ -626,9 +691,9 @@ class ChannelCore : public ChannelBase<P> {
 #if WEFT_MUTANT == 4
         continue;
 #endif
-        if (r->choice->word() != WAITING) continue;
+        if (r->choice_->word() != WAITING) continue;
       }
-      const Try t = r->choice ? match(*r, Enrolled{r->choice, r->index}, fx) : match(*r, Free{}, fx);
+      const Try t = r->choice() ? match(*r, Enrolled{r->choice_, r->index}, fx) : match(*r, Free{}, fx);
       if (t == Try::not_ready) continue;
       if (!standing) leave<Side::in>(*r);
       if (t == Try::committed) fx.finish(r, Status::ok);
@@ -639,16 +704,19 @@ class ChannelCore : public ChannelBase<P> {
       Node* w = node(l);
       l = l->next;
       if (!w->is(NodeFlags::standing) || w->is(NodeFlags::disabled)) continue;
-      if (!blocked(rq_) && !(ring && ring->room())) continue;
+      if (!blocked(rq_) && !accepts()) continue;
       mark_ready(w);
 #if WEFT_MUTANT == 4
       continue;
 #endif
-      if (w->choice->word() != WAITING) continue;
-      const Enrolled me{w->choice, w->index};
+      if (w->choice_->word() != WAITING) continue;
+      const Enrolled me{w->choice_, w->index};
       const Try t = ring ? to_buffer(*w, me, fx) : meet<Side::out>(*w, me, fx);
       if (t == Try::committed) fx.finish(w, Status::ok);
-      if (t != Try::not_ready) l = wq_.front();
+      if (t != Try::not_ready)
+        l = wq_.front();
+      else
+        invite(fx);
     }
   }
   template <class Me>
@@ -657,31 +725,49 @@ class ChannelCore : public ChannelBase<P> {
   }
   bool offered() const noexcept {
     if (ring && ring->size > 0) return true;
-    for (Link* l = wq_.front(); l; l = l->next)
-      if (!node(l)->is(NodeFlags::disabled)) return true;
+    for (Link* l = wq_.front(); l; l = l->next) {
+      const Node* y = node(l);
+      if (y->is(NodeFlags::disabled)) continue;
+      if (ring && y->is(NodeFlags::compute)) return false;  // it needs a slot first
+      if (!y->is(NodeFlags::standing)) return true;
+      const std::uint32_t w = y->choice_->word();
+      if (w == WAITING || w == LOCKED) return true;
+    }
     return false;
   }
 
+  // One foreign reader decides at a time; so one operation tells at most one.
   void tell(Node* r, Effects& fx) noexcept {
+    if (deciding_ != 0) return;
     r->set(NodeFlags::notified);
+    ++r->told;
     ++deciding_;
     special_ |= B::kDeciding;
-    fx.add(waker_of(r));
+    fx.told = waker_of(r);
+  }
+  // A standing output found nobody: let a foreign reader find it. If that comes before it waits, it is marked ready and comes back.
+  void invite(Effects& fx) noexcept {
+    for (Link* l = rq_.front(); l; l = l->next)
+      if (node(l)->is(NodeFlags::foreign)) return tell(node(l), fx);
   }
   // A foreign reader has decided (taken, withdrawn, or found nothing): the line moves on.
   void decided(Node& r, Effects& fx) noexcept {
     if (!r.is(NodeFlags::notified)) return;
     r.clear(NodeFlags::notified);
-    if (--deciding_ == 0) special_ &= static_cast<std::uint8_t>(~B::kDeciding);
+    deciding_ = 0;
+    special_ &= static_cast<std::uint8_t>(~B::kDeciding);
 #if WEFT_MUTANT != 7
-    if (deciding_ == 0 && !(special_ & B::kPoisoned)) rematch(fx);
+    if (special_ & B::kPoisoned)
+      fail_all(rq_, Status::poisoned, fx);
+    else
+      rematch(fx);
 #endif
   }
 
   // A standing alternative just took something here: is there more?
   template <Side S>
   void remark(Node& n) noexcept {
-    const bool more = S == Side::in ? offered() : (claimable<Side::in>() || (ring && ring->room()));
+    const bool more = S == Side::in ? offered() : (claimable<Side::in>() || accepts());
     if (more) mark_ready(&n);
   }
 
@@ -717,7 +803,7 @@ class ChannelCore : public ChannelBase<P> {
       Node* y = node(l);
       l = l->next;
       if (y->is(NodeFlags::foreign)) {
-        if (!y->is(NodeFlags::notified)) tell(y, fx);
+        tell(y, fx);
         continue;
       }
       if (y->is(NodeFlags::standing)) mark_ready(y);

@@ -26,8 +26,8 @@ struct GuardOps {
   Try (*enrol)(Guard&) noexcept;
   void (*leave)(Guard&) noexcept;
   bool (*ready)(Guard&) noexcept;
-  Try (*take)(Guard&) noexcept;                        // of a foreign select; null where not applicable
-  bool (*link)(Guard&) noexcept;                       // of a standing alternative
+  Try (*take)(Guard&) noexcept;   // of a foreign select; null where not applicable
+  bool (*link)(Guard&) noexcept;  // of a standing alternative
   void (*enable)(Guard&, bool) noexcept;
 };
 
@@ -36,11 +36,11 @@ enum class Kind : std::uint8_t { input, output, barrier, timer, skip };
 struct Guard {
   StandingNode node;
   const GuardOps* ops = nullptr;
-  void* where = nullptr;        // ChannelCore<T, P>* or BarrierCore<P>*
-  std::int64_t deadline = 0;    // timer: steady or virtual ns
+  void* where = nullptr;      // ChannelCore<T, P>* or BarrierCore<P>*
+  std::int64_t deadline = 0;  // timer: steady or virtual ns
   Kind kind = Kind::skip;
-  bool enabled = true;          // its precondition
-  bool flat = false;            // enrolled for good by a standing alternative
+  bool enabled = true;  // its precondition
+  bool flat = false;    // enrolled for good by a standing alternative
 };
 
 template <class C, Side S>
@@ -51,9 +51,9 @@ inline constexpr GuardOps channel_ops{
     [](Guard& g) noexcept { return static_cast<C*>(g.where)->template ready<S>(); },
     [](Guard& g) noexcept {
       if constexpr (S == Side::in)
-        return static_cast<C*>(g.where)->take(g.node, Enrolled{g.node.choice, g.node.index});
+        return static_cast<C*>(g.where)->take(g.node, Enrolled{g.node.choice_, g.node.index});
       else
-        return static_cast<C*>(g.where)->template enrol<S>(g.node);
+        return static_cast<C*>(g.where)->template retry<S>(g.node);
     },
     [](Guard& g) noexcept { return static_cast<C*>(g.where)->template link_standing<S>(g.node); },
     [](Guard& g, bool on) noexcept { static_cast<C*>(g.where)->template set_enabled<S>(g.node, on); },
@@ -104,8 +104,7 @@ class Select {
   int earliest_timer() const noexcept {
     int best = none;
     for (std::uint32_t i = 0; i < n_; ++i)
-      if (g_[i].enabled && g_[i].kind == Kind::timer && (best == none || g_[i].deadline < g_[best].deadline))
-        best = static_cast<int>(i);
+      if (g_[i].enabled && g_[i].kind == Kind::timer && (best == none || g_[i].deadline < g_[best].deadline)) best = static_cast<int>(i);
     return best;
   }
 
@@ -147,14 +146,11 @@ class Select {
       Guard& x = g_[i];
       if (!x.enabled || x.kind >= Kind::timer) continue;
       prepare(x, i);
+      x.node.clear(NodeFlags::foreign);
       if (foreign && x.kind == Kind::input) x.node.set(NodeFlags::foreign);
       switch (x.ops->enrol(x)) {
-        case Try::committed:
-          leave();
-          return chosen(i, Status::ok);
-        case Try::ended:
-          leave();
-          return chosen(i, x.node.status);
+        case Try::committed: leave(); return chosen(i, Status::ok);
+        case Try::ended: leave(); return chosen(i, x.node.status);
         case Try::held:  // decided; the partner wakes us once more
         case Try::gone: return parked;
         case Try::not_ready: break;
@@ -163,21 +159,17 @@ class Select {
     return parked;
   }
 
-  // A foreign select was told to look again: commit if it can.
+  // A foreign select was told to look again: commit if it can. `parked`: not yet, or decided already and the wake-up is under way.
   int look_again() noexcept {
-    if (choice.done()) return finish();
+    if (choice.done()) return parked;
     for (std::uint32_t k = 0, i = start_; k < n_; ++k, i = i + 1 == n_ ? 0 : i + 1) {
       Guard& x = g_[i];
       if (!x.enabled || x.kind >= Kind::timer || !x.ops->take) continue;
       switch (x.ops->take(x)) {
-        case Try::committed:
-          leave();
-          return chosen(i, Status::ok);
-        case Try::ended:
-          leave();
-          return chosen(i, x.node.status);
-        case Try::held: return parked;
-        case Try::gone: return finish();
+        case Try::committed: leave(); return chosen(i, Status::ok);
+        case Try::ended: leave(); return chosen(i, x.node.status);
+        case Try::held:
+        case Try::gone: return parked;
         case Try::not_ready: break;
       }
     }
@@ -204,7 +196,7 @@ class Select {
 
  private:
   void prepare(Guard& x, std::uint32_t i) noexcept {
-    x.node.choice = &choice;
+    x.node.belongs_to(&choice);
     x.node.index = i;
   }
 

@@ -50,8 +50,7 @@ class Parking {
       while ((s = word_.load(std::memory_order_acquire)) == idle && !timed) {
         prim::park(word_, idle, until);
         timed = until != prim::forever && prim::now() >= until;
-        if (!timed && around_sleep.disturbed && word_.load(std::memory_order_acquire) == idle && around_sleep.disturbed(state))
-          signal(nudged);
+        if (!timed && around_sleep.disturbed && word_.load(std::memory_order_acquire) == idle && around_sleep.disturbed(state)) signal(nudged);
       }
       if (state) around_sleep.end(state);
     }

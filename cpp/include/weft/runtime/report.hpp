@@ -121,8 +121,7 @@ struct Report {
   }
 
   std::string text() const {
-    std::string s = "deadlock: " + std::to_string(blocked.size()) +
-                    (blocked.size() == 1 ? " process is" : " processes are") +
+    std::string s = "deadlock: " + std::to_string(blocked.size()) + (blocked.size() == 1 ? " process is" : " processes are") +
                     " blocked and nothing outside can wake any";
     std::size_t shown = 0;
     for (const auto& [id, b] : blocked) {

@@ -1,0 +1,603 @@
+#include "engine.hpp"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define WEFT_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WEFT_ASAN 1
+#endif
+#endif
+#if WEFT_ASAN
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace weft::explorer {
+
+// --- fibers ----------------------------------------------------------------------------------------------------------------------------
+
+namespace {
+#if WEFT_ASAN
+constexpr std::size_t kStack = 256 * 1024;
+#else
+constexpr std::size_t kStack = 64 * 1024;
+#endif
+}  // namespace
+
+#if defined(__x86_64__)
+extern "C" void weft_explorer_switch(void** save, void* load);
+asm(R"(
+  .text
+  .globl weft_explorer_switch
+  .type weft_explorer_switch,@function
+weft_explorer_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+  .size weft_explorer_switch,.-weft_explorer_switch
+)");
+static void* prepare(char* stack, void (*entry)()) {
+  auto** top = reinterpret_cast<void**>(stack + kStack);
+  *--top = nullptr;  // alignment, and the end of any backtrace
+  *--top = reinterpret_cast<void*>(entry);
+  for (int i = 0; i < 6; ++i) *--top = nullptr;
+  return top;
+}
+static void exchange_stacks(void** save, void* load) { weft_explorer_switch(save, load); }
+#else
+static void* prepare(char* stack, void (*entry)()) {
+  auto* c = new ucontext_t;  // a few bytes a thread and execution; this path is for other machines only
+  getcontext(c);
+  c->uc_stack.ss_sp = stack;
+  c->uc_stack.ss_size = kStack;
+  c->uc_link = nullptr;
+  makecontext(c, entry, 0);
+  return c;
+}
+static void exchange_stacks(void** save, void* load) {
+  ucontext_t here;
+  *save = &here;
+  swapcontext(&here, static_cast<ucontext_t*>(load));
+}
+#endif
+
+Engine& engine() {
+  static Engine e;
+  return e;
+}
+
+void Engine::entry() {
+  Engine& e = engine();
+#if WEFT_ASAN
+  __sanitizer_finish_switch_fiber(nullptr, nullptr, nullptr);
+#endif
+  const int me = e.current_;
+  e.fibers_[static_cast<std::size_t>(me)].body();
+  e.fibers_[static_cast<std::size_t>(me)].state = State::finished;
+  ++e.version_;
+  ++e.steps_;
+  if (e.tracing_) e.line("finished");
+  e.schedule();
+  std::abort();  // a finished fiber is not resumed
+}
+
+void Engine::switch_to(int next) {
+  const int from = current_;
+  void** save = from < 0 ? &main_sp_ : &fibers_[static_cast<std::size_t>(from)].sp;
+  void* load = next < 0 ? main_sp_ : fibers_[static_cast<std::size_t>(next)].sp;
+  current_ = next;
+#if WEFT_ASAN
+  void** fake = from < 0 ? &main_fake_ : &fibers_[static_cast<std::size_t>(from)].fake;
+  static const void* main_bottom = nullptr;
+  static std::size_t main_size = 0;
+  const void* bottom = next < 0 ? main_bottom : fibers_[static_cast<std::size_t>(next)].stack;
+  __sanitizer_start_switch_fiber(fake, bottom, next < 0 ? main_size : kStack);
+  exchange_stacks(save, load);
+  const void* old = nullptr;
+  std::size_t size = 0;
+  __sanitizer_finish_switch_fiber(*fake, &old, &size);
+#else
+  exchange_stacks(save, load);
+#endif
+}
+
+// --- one execution ---------------------------------------------------------------------------------------------------------------------
+
+void Engine::spawn(const char* name, std::function<void()> body) {
+  if (count_ == 8) fail("at most 8 threads");
+  if (count_ == fibers_.size()) {
+    fibers_.emplace_back();
+    fibers_.back().stack = static_cast<char*>(std::aligned_alloc(4096, kStack));
+  }
+  Fiber& f = fibers_[count_++];
+  f.body = std::move(body);
+  f.name = name;
+  f.state = State::runnable;
+  f.timed = false;
+  f.seen = 0;
+  f.word = nullptr;
+  f.fake = nullptr;
+  f.priority = random();
+  f.sp = prepare(f.stack, &Engine::entry);
+}
+
+void Engine::run() {
+  schedule();
+  if (failed_) throw Abandoned{};
+}
+
+bool Engine::enabled(const Fiber& f) const noexcept {
+  switch (f.state) {
+    case State::runnable: return true;
+    case State::pausing: return version_ > f.seen;
+    case State::parked: return f.timed;
+    default: return false;
+  }
+}
+
+// Who runs next? Called before an operation, and by those who cannot go on. Returns when the caller is to go on.
+void Engine::schedule() {
+  std::uint8_t options[8];
+  unsigned n = 0;
+  const bool can = current_ >= 0 && fibers_[static_cast<std::size_t>(current_)].state == State::runnable;
+  if (can) options[n++] = static_cast<std::uint8_t>(current_);
+  if (!can || mode_ != Mode::exhaust || preemptions_ < bound_) {
+    const std::size_t first = current_ < 0 ? 0 : static_cast<std::size_t>(current_) + 1;
+    std::uint8_t late[8];
+    unsigned m = 0;
+    for (std::size_t k = 0; k < count_; ++k) {
+      const std::size_t i = (first + k) % count_;
+      const Fiber& f = fibers_[i];
+      if ((can && static_cast<int>(i) == current_) || !enabled(f)) continue;
+      if (f.state == State::parked)
+        late[m++] = static_cast<std::uint8_t>(i);  // its time limit: last
+      else
+        options[n++] = static_cast<std::uint8_t>(i);
+    }
+    for (unsigned i = 0; i < m; ++i) options[n++] = late[i];
+  }
+  if (n == 0) {
+    bool all = true;
+    for (std::size_t i = 0; i < count_; ++i) all = all && fibers_[i].state == State::finished;
+    if (!all) {
+      failed_ = true;
+      what_ = "deadlock: " + stuck();
+      if (tracing_) line(what_);
+    }
+    if (current_ >= 0) switch_to(-1);
+    return;
+  }
+  const unsigned k = n == 1 ? 0 : pick(options, n, can);
+  const int next = options[k];
+  if (k != 0) {
+    departures_.emplace_back(steps_, next);
+    if (can) ++preemptions_;
+  }
+  if (next == current_ && can) return;
+  Fiber& f = fibers_[static_cast<std::size_t>(next)];
+  if (f.state == State::parked) {
+    if (now_ < f.until) now_ = f.until;
+    f.timed = false;
+    f.word = nullptr;
+  }
+  f.state = State::runnable;
+  if (next != current_) switch_to(next);
+}
+
+unsigned Engine::pick(const std::uint8_t* options, unsigned count, bool preemptible) {
+  switch (mode_) {
+    case Mode::exhaust: {
+      if (at_ == path_.size()) {
+        Decision d{};
+        std::memcpy(d.options, options, count);
+        d.count = static_cast<std::uint8_t>(count);
+        d.chosen = 0;
+        path_.push_back(d);
+      } else if (path_[at_].count != count || std::memcmp(path_[at_].options, options, count) != 0) {
+        std::fprintf(stderr, "explorer: the scenario is not deterministic\n");
+        std::abort();
+      }
+      return path_[at_++].chosen;
+    }
+    case Mode::replay:
+      for (const auto& [step, who] : script_)
+        if (step == steps_)
+          for (unsigned i = 0; i < count; ++i)
+            if (options[i] == who) return i;
+      return 0;
+    case Mode::walk: {
+      const unsigned r = static_cast<unsigned>(random() % (preemptible ? count * 3 : count));
+      return r < count ? r : 0;
+    }
+    case Mode::priorities: {
+      for (const std::uint64_t p : change_points_)
+        if (p == steps_ && current_ >= 0) fibers_[static_cast<std::size_t>(current_)].priority = change_points_.size() - (p % 7);
+      unsigned best = 0;
+      for (unsigned i = 1; i < count; ++i)
+        if (fibers_[options[i]].priority > fibers_[options[best]].priority) best = i;
+      return best;
+    }
+  }
+  return 0;
+}
+
+std::uint32_t Engine::choose(std::uint32_t n) {
+  std::uint8_t options[8];
+  if (n > 8) fail("choose: at most 8");
+  for (std::uint32_t i = 0; i < n; ++i) options[i] = static_cast<std::uint8_t>(i);
+  ++steps_;
+  unsigned k = 0;
+  if (mode_ == Mode::walk || mode_ == Mode::priorities)
+    k = static_cast<unsigned>(random() % n);
+  else
+    k = pick(options, n, false);
+  if (k != 0) departures_.emplace_back(steps_, static_cast<int>(k));
+  if (tracing_) line("chooses " + std::to_string(k) + " of " + std::to_string(n));
+  return k;
+}
+
+void Engine::point(Op op, const void* address, const char* file, int line_no) noexcept {
+  if (current_ < 0) return;
+  ++steps_;
+  if (steps_ > step_limit_) fail("livelock: " + std::to_string(step_limit_) + " steps, " + stuck());
+  schedule();
+  op_ = op;
+  address_ = address;
+  file_ = file;
+  line_ = line_no;
+}
+
+void Engine::did(std::uint64_t was, std::uint64_t is) noexcept {
+  if (was != is) ++version_;
+  if (current_ < 0) return;
+  fibers_[static_cast<std::size_t>(current_)].seen = version_;
+  if (tracing_) {
+    static const char* const names[] = {"load", "store", "exchange", "cas", "rmw", "park", "unpark", "pause", "begin"};
+    std::string s = std::string(names[static_cast<int>(op_)]) + " " + where(address_) + " " + std::to_string(was);
+    if (was != is) s += " → " + std::to_string(is);
+    const char* slash = std::strrchr(file_, '/');
+    line(s + "   (" + (slash ? slash + 1 : file_) + ":" + std::to_string(line_) + ")");
+  }
+}
+
+void Engine::pause() noexcept {
+  if (current_ < 0) fail("a spin that cannot end: outside any thread");
+  ++steps_;
+  if (steps_ > step_limit_) fail("livelock: " + std::to_string(step_limit_) + " steps, " + stuck());
+  Fiber& f = fibers_[static_cast<std::size_t>(current_)];
+  if (tracing_) line("pauses");
+  f.state = State::pausing;
+  schedule();
+}
+
+void Engine::park(const void* word, std::int64_t until, bool forever) noexcept {
+  if (current_ < 0) fail("park outside any thread");
+  Fiber& f = fibers_[static_cast<std::size_t>(current_)];
+  ++steps_;
+  if (tracing_) line(forever ? "parks" : "parks with a time limit");
+  f.state = State::parked;
+  f.word = word;
+  f.until = until;
+  f.timed = !forever;
+  schedule();
+}
+
+void Engine::unpark(const void* word) noexcept {
+  did(0, 0);
+  for (std::size_t i = 0; i < count_; ++i) {
+    Fiber& f = fibers_[i];
+    if (f.state == State::parked && f.word == word) {
+      f.state = State::runnable;
+      f.word = nullptr;
+      f.timed = false;
+      return;
+    }
+  }
+}
+
+void Engine::fail(const std::string& what) {
+  if (!failed_) {
+    failed_ = true;
+    what_ = what;
+    if (tracing_) line(what);
+  }
+  if (current_ < 0) throw Abandoned{};
+  switch_to(-1);
+  std::abort();
+}
+
+std::string Engine::stuck() const {
+  std::string s;
+  for (std::size_t i = 0; i < count_; ++i) {
+    const Fiber& f = fibers_[i];
+    if (f.state == State::finished) continue;
+    if (!s.empty()) s += "; ";
+    s += std::string(f.name) + (f.state == State::parked    ? " is parked at " + where(f.word)
+                                : f.state == State::pausing ? " spins"
+                                                            : " runs");
+  }
+  return s;
+}
+
+void Engine::name(const void* p, std::size_t size, std::string what) {
+  if (!tracing_) return;
+  const char* b = static_cast<const char*>(p);
+  names_.push_back({b, b + size, std::move(what)});
+}
+
+std::string Engine::where(const void* p) const {
+  const char* a = static_cast<const char*>(p);
+  const Name* best = nullptr;  // the innermost
+  for (const Name& n : names_)
+    if (a >= n.begin && a < n.end && (!best || n.end - n.begin < best->end - best->begin)) best = &n;
+  if (best) return best->what + "+" + std::to_string(a - best->begin);
+  for (std::size_t i = 0; i < count_; ++i)
+    if (a >= fibers_[i].stack && a < fibers_[i].stack + kStack)
+      return std::string(fibers_[i].name) + "'s stack-" + std::to_string(fibers_[i].stack + kStack - a);
+  char buf[32];
+  std::snprintf(buf, sizeof buf, "%p", p);
+  return buf;
+}
+
+void Engine::note(std::string text) {
+  if (tracing_) line(std::move(text));
+}
+
+void Engine::line(std::string text) {
+  char head[64];
+  std::snprintf(head, sizeof head, "%6llu  %-10s ", static_cast<unsigned long long>(steps_),
+                current_ < 0 ? "-" : fibers_[static_cast<std::size_t>(current_)].name);
+  trace_ += head + std::move(text) + "\n";
+}
+
+std::uint64_t Engine::random() noexcept {  // splitmix64 (Steele, Lea, Flood 2014)
+  std::uint64_t z = (rng_ += 0x9E3779B97F4A7C15ull);
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  return z ^ (z >> 31);
+}
+
+// --- many executions -------------------------------------------------------------------------------------------------------------------
+
+void Engine::reset() {
+  count_ = 0;
+  current_ = -1;
+  at_ = 0;
+  preemptions_ = 0;
+  steps_ = 0;
+  version_ = 1;
+  now_ = 0;
+  failed_ = false;
+  what_.clear();
+  departures_.clear();
+  names_.clear();
+  trace_.clear();
+}
+
+// True if it failed.
+bool Engine::execute(const std::function<void()>& body) {
+  reset();
+  try {
+    body();
+  } catch (const Abandoned&) {
+  }
+  for (std::size_t i = 0; i < count_; ++i) fibers_[i].body = nullptr;
+  total_steps_ += steps_;
+  return failed_;
+}
+
+void Engine::finish(Outcome& o, const std::function<void()>& body) {
+  o.failed = true;
+  o.what = what_;
+  o.preemptions = preemptions_;
+  std::string s;
+  for (const auto& [step, who] : departures_) s += (s.empty() ? "" : ",") + std::to_string(step) + ":" + std::to_string(who);
+  o.schedule = s.empty() ? "-" : s;
+  o.trace = replay(body, o.schedule).trace;
+}
+
+Engine::Outcome Engine::exhaust(const std::function<void()>& body, Limits l) {
+  Outcome o;
+  step_limit_ = l.steps;
+  total_steps_ = 0;
+  for (unsigned b = 0; b <= l.bound; ++b) {
+    mode_ = Mode::exhaust;
+    bound_ = b;
+    path_.clear();
+    for (;;) {
+      ++o.executions;
+      if (execute(body)) {
+        o.steps = total_steps_;
+        finish(o, body);
+        return o;
+      }
+      while (!path_.empty() && path_.back().chosen + 1 == path_.back().count) path_.pop_back();
+      if (path_.empty()) break;
+      ++path_.back().chosen;
+      if (o.executions >= l.executions) {
+        o.steps = total_steps_;
+        return o;
+      }
+    }
+  }
+  o.steps = total_steps_;
+  o.complete = true;
+  return o;
+}
+
+Engine::Outcome Engine::sample(const std::function<void()>& body, Limits l, std::uint64_t seed) {
+  Outcome o;
+  o.seed = seed;
+  step_limit_ = l.steps;
+  total_steps_ = 0;
+  std::uint64_t typical = 100;
+  for (std::uint64_t i = 0; i < l.executions; ++i) {
+    rng_ = seed + i * 0x632BE59BD9B4E019ull;
+    mode_ = i % 2 ? Mode::walk : Mode::priorities;
+    change_points_.clear();
+    for (unsigned k = 0; k < 3; ++k) change_points_.push_back(random() % (typical + 1));
+    ++o.executions;
+    if (execute(body)) {
+      o.steps = total_steps_;
+      finish(o, body);
+      return o;
+    }
+    typical = (typical * 7 + steps_) / 8;
+  }
+  o.steps = total_steps_;
+  o.complete = true;
+  return o;
+}
+
+Engine::Outcome Engine::replay(const std::function<void()>& body, const std::string& schedule) {
+  Outcome o;
+  script_.clear();
+  if (schedule != "-") {
+    std::istringstream in(schedule);
+    for (std::string part; std::getline(in, part, ',');) {
+      const auto colon = part.find(':');
+      if (colon == std::string::npos) continue;
+      script_.emplace_back(std::stoull(part.substr(0, colon)), std::stoi(part.substr(colon + 1)));
+    }
+  }
+  mode_ = Mode::replay;
+  if (step_limit_ == 0) step_limit_ = 20'000;
+  tracing_ = true;
+  o.executions = 1;
+  o.failed = execute(body);
+  tracing_ = false;
+  o.what = what_;
+  o.trace = trace_;
+  o.schedule = schedule;
+  return o;
+}
+
+// --- driver ----------------------------------------------------------------------------------------------------------------------------
+
+namespace {
+std::vector<Scenario>& scenarios() {
+  static std::vector<Scenario> s;
+  return s;
+}
+constexpr const char* kUsage = R"(usage: explore [options]
+  --list                 names of the scenarios
+  --only TEXT            those whose name contains TEXT
+  --bound N              preemptions (default: as each scenario says)
+  --more N               N preemptions more than each scenario says
+  --executions N         at most N executions of a scenario
+  --random N --seed S    N random executions of each scenario in place of the exhaustive search
+  --schedule S           replay one schedule of the scenario chosen by --only, with its trace
+  --first                stop at the first failure
+  --killers              print only the names of scenarios that fail (for mutants); the exit status is 0 if there is one
+  --quiet                no line for a scenario that passes
+)";
+}  // namespace
+
+bool enrol(const char* name, unsigned bound, void (*body)()) {
+  scenarios().push_back({name, body, bound, nullptr});
+  return true;
+}
+
+int explore_main(int argc, char** argv) {
+  std::string only, schedule;
+  bool list = false, first = false, killers = false, quiet = false;
+  int bound = -1;
+  unsigned more = 0;
+  std::uint64_t executions = 0, random = 0, seed = 0x5EED;
+  for (int i = 1; i < argc; ++i) {
+    const std::string a = argv[i];
+    const auto value = [&]() -> std::string {
+      if (i + 1 >= argc) {
+        std::fprintf(stderr, "explore: %s needs a value\n%s", a.c_str(), kUsage);
+        std::exit(2);
+      }
+      return argv[++i];
+    };
+    if (a == "--list") list = true;
+    else if (a == "--only") only = value();
+    else if (a == "--bound") bound = std::atoi(value().c_str());
+    else if (a == "--more") more = static_cast<unsigned>(std::atoi(value().c_str()));
+    else if (a == "--executions") executions = std::strtoull(value().c_str(), nullptr, 0);
+    else if (a == "--random") random = std::strtoull(value().c_str(), nullptr, 0);
+    else if (a == "--seed") seed = std::strtoull(value().c_str(), nullptr, 0);
+    else if (a == "--schedule") schedule = value();
+    else if (a == "--first") first = true;
+    else if (a == "--killers") killers = true;
+    else if (a == "--quiet") quiet = true;
+    else {
+      std::fprintf(stderr, "explore: unknown option %s\n%s", a.c_str(), kUsage);
+      return 2;
+    }
+  }
+  int passed = 0, failed = 0;
+  std::uint64_t all_executions = 0, all_steps = 0;
+  for (const Scenario& s : scenarios()) {
+    if (!only.empty() && std::string(s.name).find(only) == std::string::npos) continue;
+    if (list) {
+      std::printf("%s\n", s.name);
+      continue;
+    }
+    if (!schedule.empty()) {
+      const Engine::Outcome o = engine().replay(s.body, schedule);
+      std::printf("%s\n%s%s\n", s.name, o.trace.c_str(), o.failed ? o.what.c_str() : "no failure with this schedule");
+      return o.failed ? 1 : 0;
+    }
+    Engine::Limits l;
+    l.bound = (bound >= 0 ? static_cast<unsigned>(bound) : s.bound) + more;
+    if (executions) l.executions = executions;
+    if (random) l.executions = random;
+    const auto begin = std::chrono::steady_clock::now();
+    const Engine::Outcome o = random ? engine().sample(s.body, l, seed) : engine().exhaust(s.body, l);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    all_executions += o.executions;
+    all_steps += o.steps;
+    if (o.failed) {
+      ++failed;
+      if (killers) {
+        std::printf("%s\n", s.name);
+      } else {
+        std::printf("FAIL  %s\n      %s\n      after %llu executions, %u preemptions", s.name, o.what.c_str(),
+                    static_cast<unsigned long long>(o.executions), o.preemptions);
+        if (random) std::printf(", seed %llu", static_cast<unsigned long long>(o.seed));
+        std::printf("\n      replay: explore --only '%s' --schedule %s\n%s", s.name, o.schedule.c_str(), o.trace.c_str());
+      }
+      std::fflush(stdout);
+      if (first) break;
+    } else {
+      ++passed;
+      if (!killers && !quiet)
+        std::printf("ok    %-66s %s %llu%s, %.2f s\n", s.name, random ? "random" : ("bound " + std::to_string(l.bound)).c_str(),
+                    static_cast<unsigned long long>(o.executions), o.complete ? "" : " (cut)", seconds);
+      std::fflush(stdout);
+    }
+  }
+  if (list) return 0;
+  if (killers) return failed ? 0 : 1;
+  if (random) std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  std::printf("%llu executions, %llu steps\n", static_cast<unsigned long long>(all_executions),
+              static_cast<unsigned long long>(all_steps));
+  std::printf("%d passed, %d failed\n", passed, failed);
+  return failed ? 1 : 0;
+}
+
+}  // namespace weft::explorer

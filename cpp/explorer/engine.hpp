@@ -1,0 +1,169 @@
+// A schedule explorer: threads of a test are fibers, and the explorer decides before every operation on an atomic which one runs.
+//
+//   scenario(name, body)   registers a test; body sets up its objects, spawns threads, calls run(), then checks what came of it
+//   exhaust                depth-first over all schedules with at most `bound` preemptions (iterative context bounding: Musuvathi and
+//                          Qadeer, PLDI 2007); bounds 0, 1, … in turn, so that the first failure found is a short one
+//   sample                 random schedules from a seed: half of them by priorities with few change points (PCT: Burckhardt et al.,
+//                          ASPLOS 2010), half of them a random walk
+//   replay                 one schedule, given as "step:thread,…" (the steps at which it departs from run-on-and-then-round-robin)
+//
+//   runnable ──pause()──► pausing ──another thread changed an atomic──► runnable
+//      │  ▲
+//      │  └──unpark() or time limit── parked ◄──park()── runnable
+//      └──body returns──► finished
+//
+// Found and reported with a trace: a failed check, deadlock (nobody can run, somebody has not finished: a lost wake-up), livelock (step
+// bound), an atomic outside its lifetime. One execution is deterministic: bodies must not read clocks, addresses or random devices.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace weft::explorer {
+
+enum class Op : std::uint8_t { load, store, exchange, cas, rmw, park, unpark, pause, begin };
+
+struct Failure {
+  std::string what;
+};
+
+// An execution was abandoned because a thread failed: unwinds the body.
+struct Abandoned {};
+
+class Engine {
+ public:
+  // --- for a test's body ---
+  void spawn(const char* name, std::function<void()> body);
+  void run();
+  // A readable name for the objects in [p, p + size) in traces.
+  void name(const void* p, std::size_t size, std::string what);
+  // One of n, explored like a schedule decision (for inputs: who cancels, which order).
+  std::uint32_t choose(std::uint32_t n);
+  void note(std::string text);  // a line in the trace
+
+  // --- for the primitives ---
+  void point(Op op, const void* address, const char* file, int line) noexcept;
+  void did(std::uint64_t was, std::uint64_t is) noexcept;
+  void pause() noexcept;
+  void park(const void* word, std::int64_t until, bool forever) noexcept;
+  void unpark(const void* word) noexcept;
+  std::int64_t now() const noexcept { return now_; }
+  [[noreturn]] void fail(const std::string& what);
+
+  // --- for the driver ---
+  struct Limits {
+    unsigned bound = 2;
+    std::uint64_t executions = 2'000'000;
+    std::uint64_t steps = 20'000;
+  };
+  struct Outcome {
+    std::uint64_t executions = 0;
+    std::uint64_t steps = 0;
+    bool complete = false;  // every schedule within the bound was run
+    bool failed = false;
+    std::string what, schedule, trace;
+    unsigned preemptions = 0;
+    std::uint64_t seed = 0;
+  };
+  Outcome exhaust(const std::function<void()>& body, Limits l);
+  Outcome sample(const std::function<void()>& body, Limits l, std::uint64_t seed);
+  Outcome replay(const std::function<void()>& body, const std::string& schedule);
+
+ private:
+  enum class State : std::uint8_t { runnable, pausing, parked, finished };
+  struct Fiber {
+    void* sp = nullptr;
+    char* stack = nullptr;
+    void* fake = nullptr;  // AddressSanitizer's
+    std::function<void()> body;
+    const char* name = "";
+    State state = State::runnable;
+    bool timed = false;
+    std::uint64_t seen = 0;  // the version of memory at its last operation
+    const void* word = nullptr;
+    std::int64_t until = 0;
+    std::uint64_t priority = 0;
+  };
+  struct Decision {
+    std::uint8_t options[8];
+    std::uint8_t count;
+    std::uint8_t chosen;
+  };
+  enum class Mode : std::uint8_t { exhaust, walk, priorities, replay };
+
+  static void entry();
+  void reset();
+  bool execute(const std::function<void()>& body);
+  void finish(Outcome& o, const std::function<void()>& body);
+  void schedule();
+  bool enabled(const Fiber& f) const noexcept;
+  unsigned pick(const std::uint8_t* options, unsigned count, bool preemptible);
+  void switch_to(int next);
+  void line(std::string text);
+  std::string where(const void* p) const;
+  std::string stuck() const;
+  std::uint64_t random() noexcept;
+
+  std::vector<Fiber> fibers_;
+  std::vector<char*> stacks_;
+  std::size_t count_ = 0;
+  int current_ = -1;
+  void* main_sp_ = nullptr;
+  void* main_fake_ = nullptr;
+  Mode mode_ = Mode::exhaust;
+  std::vector<Decision> path_;
+  std::size_t at_ = 0;
+  unsigned bound_ = 0, preemptions_ = 0;
+  std::uint64_t steps_ = 0, step_limit_ = 0, version_ = 0, rng_ = 1, total_steps_ = 0;
+  std::vector<std::uint64_t> change_points_;
+  std::int64_t now_ = 0;
+  bool failed_ = false;
+  std::string what_;
+  std::vector<std::pair<std::uint64_t, int>> departures_;  // of this execution
+  std::vector<std::pair<std::uint64_t, int>> script_;      // to be replayed
+  bool tracing_ = false;
+  std::string trace_;
+  struct Name {
+    const char *begin, *end;
+    std::string what;
+  };
+  std::vector<Name> names_;
+  Op op_ = Op::begin;
+  const void* address_ = nullptr;
+  const char* file_ = "";
+  int line_ = 0;
+};
+
+Engine& engine();
+
+// --- registry and driver ---------------------------------------------------------------------------------------------------------------
+
+struct Scenario {
+  const char* name;
+  std::function<void()> body;
+  unsigned bound;   // the bound at which the tests exhaust it
+  Scenario* next;
+};
+bool enrol(const char* name, unsigned bound, void (*body)());
+
+#define WEFT_CAT_(a, b) a##b
+#define WEFT_CAT(a, b) WEFT_CAT_(a, b)
+// SCENARIO("name (rule)", bound) { … }
+#define SCENARIO(NAME, BOUND) WEFT_SCENARIO(NAME, BOUND, __COUNTER__)
+#define WEFT_SCENARIO(NAME, BOUND, ID)                                                                              \
+  static void WEFT_CAT(scenario_, ID)();                                                                            \
+  static const bool WEFT_CAT(enrolled_, ID) = ::weft::explorer::enrol(NAME, BOUND, &WEFT_CAT(scenario_, ID));       \
+  static void WEFT_CAT(scenario_, ID)()
+
+#define WEFT_STR_(x) #x
+#define WEFT_STR(x) WEFT_STR_(x)
+#define REQUIRE_THAT(COND)                                                                                          \
+  do {                                                                                                              \
+    if (!(COND)) ::weft::explorer::engine().fail("not so: " #COND " (" __FILE__ ":" WEFT_STR(__LINE__) ")");        \
+  } while (0)
+
+int explore_main(int argc, char** argv);
+
+}  // namespace weft::explorer

@@ -1,0 +1,119 @@
+// The primitives under exploration: what weft/prim.hpp declares, with every operation a scheduling point.
+//
+// Given by -DWEFT_PRIM_HEADER='"…/explorer/prim.hpp"', it takes the place of the machine, so that the production code itself is explored.
+//
+// What it sees and what it does not. Executions are sequentially consistent: every memory_order is taken as seq_cst. So an exploration
+// proves nothing about weaker orders; that acquire and release suffice for locks and the parking word is the usual argument (data under a
+// lock, a wake-up that publishes the outcome), that words and ready lists need seq_cst is argued in core/ready.hpp, and plain data races
+// are ThreadSanitizer's part (tests/stress.cpp).
+//
+// pause() is not rescheduled until another thread has changed some atomic since this one last looked. park() may also end by its time
+// limit whenever the explorer likes (time is virtual); it has no other spurious wake-ups.
+#pragma once
+#include <atomic>  // memory_order
+#include <cstdint>
+#include <utility>
+
+#include "engine.hpp"
+
+namespace weft::prim {
+
+template <class T>
+class atomic {
+  using Op = explorer::Op;
+  static constexpr std::uint32_t kAlive = 0xA70A11CEu;
+
+ public:
+  constexpr atomic() noexcept : v_() {}
+  constexpr atomic(T v) noexcept : v_(v) {}
+  atomic(const atomic&) = delete;
+  atomic& operator=(const atomic&) = delete;
+  ~atomic() { alive_ = 0; }
+
+#define WEFT_EXPLORER_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
+  T load(std::memory_order = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) const noexcept {
+    before(Op::load, file, line);
+    return after(v_, v_);
+  }
+  void store(T to, std::memory_order = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) noexcept {
+    before(Op::store, file, line);
+    after(std::exchange(v_, to), to);
+  }
+  T exchange(T to, std::memory_order = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) noexcept {
+    before(Op::exchange, file, line);
+    return after(std::exchange(v_, to), to);
+  }
+  bool compare_exchange_strong(T& expected, T to, std::memory_order = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) noexcept {
+    before(Op::cas, file, line);
+    const T was = v_;
+    if (was == expected) {
+      v_ = to;
+      after(was, to);
+      return true;
+    }
+    expected = was;
+    after(was, was);
+    return false;
+  }
+  T fetch_add(T n, std::memory_order = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) noexcept {
+    before(Op::rmw, file, line);
+    const T was = v_;
+    v_ = static_cast<T>(was + n);
+    return after(was, v_);
+  }
+  T fetch_sub(T n, std::memory_order = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) noexcept {
+    before(Op::rmw, file, line);
+    const T was = v_;
+    v_ = static_cast<T>(was - n);
+    return after(was, v_);
+  }
+  T fetch_or(T n, std::memory_order = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) noexcept {
+    before(Op::rmw, file, line);
+    const T was = v_;
+    v_ = static_cast<T>(was | n);
+    return after(was, v_);
+  }
+  T fetch_and(T n, std::memory_order = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) noexcept {
+    before(Op::rmw, file, line);
+    const T was = v_;
+    v_ = static_cast<T>(was & n);
+    return after(was, v_);
+  }
+#undef WEFT_EXPLORER_SITE
+
+  // For the engine's park(): no scheduling point of its own.
+  T peek() const noexcept { return v_; }
+
+ private:
+  void before(Op op, const char* file, int line) const noexcept {
+    explorer::Engine& e = explorer::engine();
+    e.point(op, this, file, line);
+    if (alive_ != kAlive) e.fail("an atomic is used outside its lifetime");
+  }
+  T after(T was, T is) const noexcept {
+    explorer::engine().did(static_cast<std::uint64_t>(was), static_cast<std::uint64_t>(is));
+    return was;
+  }
+
+  T v_;
+  std::uint32_t alive_ = kAlive;
+};
+
+inline void pause(unsigned) noexcept { explorer::engine().pause(); }
+inline std::int64_t now() noexcept { return explorer::engine().now(); }
+[[noreturn]] inline void fatal(const char* message) noexcept { explorer::engine().fail(message); }
+
+inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
+  explorer::Engine& e = explorer::engine();
+  e.point(explorer::Op::park, &word, "park", 0);
+  if (word.peek() != expected) return e.did(word.peek(), word.peek());
+  e.park(&word, until, until == forever);
+}
+// Only the address is used: as with a futex, the parker may be gone by now.
+inline void unpark(atomic<std::uint32_t>& word) noexcept {
+  explorer::Engine& e = explorer::engine();
+  e.point(explorer::Op::unpark, &word, "unpark", 0);
+  e.unpark(&word);
+}
+
+}  // namespace weft::prim

@@ -1,0 +1,32 @@
+// Exploration of the core: every file below is a group of scenarios. Built once for the real thing and once for each mutant.
+#include "engine.hpp"
+#include "parties.hpp"
+
+namespace weft::test {
+using explorer::engine;
+
+inline void spawn(const char* name, std::function<void()> f) { engine().spawn(name, std::move(f)); }
+inline void run() { engine().run(); }
+template <class T>
+void name(T& x, const char* n) {
+  engine().name(&x, sizeof x, n);
+}
+inline std::uint32_t choose(std::uint32_t n) { return engine().choose(n); }
+
+// Every value has been destroyed once: nothing leaked, nothing destroyed twice.
+struct Balance {
+  Balance() { Item::alive = 0; }
+  void check() const {
+    if (Item::alive != 0) engine().fail("values leaked or destroyed twice: " + std::to_string(Item::alive.load()));
+  }
+};
+}  // namespace weft::test
+
+#include "explore_rendezvous.hpp"
+#include "explore_choice.hpp"
+#include "explore_buffer.hpp"
+#include "explore_standing.hpp"
+#include "explore_foreign.hpp"
+#include "explore_barrier.hpp"
+
+int main(int argc, char** argv) { return weft::explorer::explore_main(argc, argv); }
