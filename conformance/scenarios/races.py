@@ -23,8 +23,10 @@ from weft import (
 
 
 @process
-async def writer(out, idle, number, values, choosing, cancelled):
-    for value in range(values):
+async def writer(out, idle, number, requests, choosing, cancelled):
+    """Writes 0, 1, 2, … until there were `requests` cancellations; returns how many values it wrote."""
+    value = 0
+    while cancelled[0] < requests:
         while True:
             try:
                 if choosing:
@@ -34,6 +36,8 @@ async def writer(out, idle, number, values, choosing, cancelled):
                 break
             except Cancelled:
                 cancelled[0] += 1
+        value += 1
+    return value
 
 
 @process
@@ -53,34 +57,34 @@ async def reader(into, idle, choosing, seen, cancelled):
 
 @process
 async def canceller(victims, seed, requests, cancelled):
-    """Cancels one of the victims again and again until `requests` have raised `Cancelled` or all victims have ended."""
+    """Cancels one of the victims again and again until `requests` operations have raised `Cancelled`."""
     dice = random.Random(seed)
     while cancelled[0] < requests:
-        alive = [victim for victim in victims if not victim.done]
-        if not alive:
-            return
-        dice.choice(alive).cancel()
+        dice.choice(victims).cancel()
         for _ in range(dice.randrange(3)):
             await yield_()
 
 
 @process
-async def whole(seed, capacity, values, requests, seen, cancelled):
+async def whole(seed, capacity, requests, seen, cancelled):
     c = Channel("c", capacity=capacity)
     to_writers, from_readers = Channel("to writers"), Channel("from readers")
     kept = to_writers.writer(), from_readers.reader()
     writers = [
-        writer(c.writer(), to_writers.reader(), i, values, i % 2 == 1, cancelled) for i in range(4)
+        writer(c.writer(), to_writers.reader(), i, requests, i % 2 == 1, cancelled) for i in range(4)
     ]
     readers = [
         reader(c.reader(), from_readers.writer(), i % 2 == 1, seen[i], cancelled) for i in range(4)
     ]
-    await Parallel(writers, readers, canceller([*writers, *readers], seed, requests, cancelled))
+    results = await Parallel(writers, readers, canceller([*writers, *readers], seed, requests, cancelled))
     assert not any(end.closed for end in kept)
+    return results[:4]
 
 
-def race(seed, capacity, values, requests):
-    """Runs one; returns what each of four readers saw, and how many operations raised `Cancelled`."""
+def race(seed, capacity, requests):
+    """Runs one; returns how many values each of four writers wrote, what each of four readers saw, and how many operations
+    raised `Cancelled` (a few that come at the end are never raised).
+    """
     seen, cancelled = [[] for _ in range(4)], [0]
-    run(whole(seed, capacity, values, requests, seen, cancelled))
-    return seen, cancelled[0]
+    written = run(whole(seed, capacity, requests, seen, cancelled))
+    return written, seen, cancelled[0]

@@ -326,12 +326,13 @@ async def a_standing_alternative_obeys_the_same_rules():
     channels = [Channel(f"c{i}") for i in range(3)]
     readers = [c.reader() for c in channels]
     seen = [[], [], []]
-    async with Group() as group, Alternative(*readers) as alternative:
-        for c in channels:
-            group.start(put(c.writer(), *range(20)))
-        for _ in range(60):
-            index, value = await alternative.select()
-            seen[index].append(value)
+    async with Group() as group:
+        with Alternative(*readers) as alternative:
+            for c in channels:
+                group.start(put(c.writer(), *range(20)))
+            for _ in range(60):
+                index, value = await alternative.select()
+                seen[index].append(value)
     assert seen == [list(range(20))] * 3
 
 
@@ -339,26 +340,32 @@ async def a_standing_alternative_obeys_the_same_rules():
 async def a_standing_alternatives_fairness_is_first_come_first_served():
     channels = [Channel(f"c{i}") for i in range(3)]
     readers = [c.reader() for c in channels]
-    async with Group() as group, Alternative(*readers) as alternative:
-        for i in (2, 0, 1):
-            group.start(put(channels[i].writer(), i))
-            await settle()
-        assert [(await alternative.select())[0] for _ in range(3)] == [2, 0, 1]
+    async with Group() as group:
+        with Alternative(*readers) as alternative:
+            kept = [c.writer() for c in channels]
+            group.start(put(channels[1].writer(), "first"))
+            assert await alternative.select() == (1, "first")
+            for i in (2, 0, 1):
+                group.start(put(channels[i].writer(), i))
+                await settle()
+            assert [(await alternative.select())[0] for _ in range(3)] == [2, 0, 1]
+            assert len(kept) == 3
 
 
 @scenario("5.9")
 async def a_standing_alternatives_guards_are_switched_on_it():
     c, d = Channel("c"), Channel("d")
     cr, dr = c.reader(), d.reader()
-    async with Group() as group, Alternative(cr, dr) as alternative:
-        group.start(put(c.writer(), "c"))
-        group.start(put(d.writer(), "d"))
-        await settle()
-        alternative.enable(0, False)
-        assert await alternative.select() == (1, "d")
-        alternative.enable(0, True)
-        alternative.enable(1, False)
-        assert await alternative.select() == (0, "c")
+    async with Group() as group:
+        with Alternative(cr, dr) as alternative:
+            group.start(put(c.writer(), "c"))
+            group.start(put(d.writer(), "d"))
+            await settle()
+            alternative.enable(0, False)
+            assert await alternative.select() == (1, "d")
+            alternative.enable(0, True)
+            alternative.enable(1, False)
+            assert await alternative.select() == (0, "c")
 
 
 @scenario("5.10")

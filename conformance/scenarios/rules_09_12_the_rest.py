@@ -279,10 +279,10 @@ async def a_dropped_value_is_released_outside_the_lock():
     writer, _reader = c.writer(), c.reader()
     for _ in range(3):
         await writer.write(Noisy(c, log))
-    gc.collect()
+    await settle()
     assert log == [1, 2]
     c.poison()
-    gc.collect()
+    await settle()
     assert log == [1, 2, 3]
 
 

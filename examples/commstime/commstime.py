@@ -43,12 +43,14 @@ async def delta(before, left, right):
 @process
 async def send(out, value):
     await out.write(value)
+    return True  # None if the channel has ended: a quiet end (rule 3.5)
 
 
 @process
 async def delta_in_parallel(before, left, right):
     async for value in before:
-        await Parallel(send(left, value), send(right, value))
+        if not all(await Parallel(send(left, value), send(right, value))):
+            return
 
 
 @process
