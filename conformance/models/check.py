@@ -57,7 +57,8 @@ CASES = [
 
 
 class Result(NamedTuple):
-    """errors: -1 if there is none to trust. complete: the whole state space was searched. message: spin's first complaint."""
+    """errors: -1 if there is none to trust. complete: the whole state space was searched.
+    message: spin's first complaint."""
 
     errors: int
     states: int
@@ -66,7 +67,8 @@ class Result(NamedTuple):
 
 
 def parse(text: str) -> Result:
-    """What the verifier printed. Anything unexpected counts as incomplete: a search that says nothing has proved nothing."""
+    """What the verifier printed. Anything unexpected counts as incomplete: a search that says
+    nothing has proved nothing."""
     errors = re.findall(r"^State-vector \d+ byte, depth reached (\d+), errors: (\d+)$", text, re.M)
     states = re.findall(r"^\s*(\d+) states, stored", text, re.M)
     message = re.search(r"^pan:\d+: (.*)$", text, re.M)

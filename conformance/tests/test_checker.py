@@ -322,13 +322,13 @@ def spoilers(history, rng):
 @pytest.mark.parametrize("grain", GRAINS)
 def test_random_wrongs_are_flagged(grain):
     caught = total = 0
-    for seed in range(150):
+    for seed in range(90):
         n = generate(seed)
         h = spoilers(run(n, seed, grain), random.Random(seed))
         if h is not None:
             total += 1
             caught += not check(n, h, grain)
-    assert total > 100 and caught == total, f"{caught} of {total}"
+    assert total > 60 and caught == total, f"{caught} of {total}"
 
 
 # ------------------------------------------------------------------------------------------------

@@ -176,6 +176,17 @@ def test_rule_5_7_fair_skips_only_when_nothing_is_ready():
     assert t.out(2) == ("ok", 0)
 
 
+@pytest.mark.parametrize("idle", [{"g": "skip"}, {"g": "timeout", "t": 0}])
+@pytest.mark.parametrize("mode", ["fair", "random"])
+def test_rule_5_7_no_schedule_skips_what_is_ready(idle, mode):
+    n = net(
+        [{"capacity": 1}],
+        proc(1, ["0w"], ["write", 0], ["sleep", 9]),
+        proc(2, ["0r"], ["sleep", 1], sel(mode, idle, gin(0))),
+    )
+    assert both(n, 2) == {(("ok",), ("ok", 1, "1.0"))}
+
+
 @pytest.mark.parametrize("span", [0, -1])
 def test_rule_5_7_a_timeout_of_zero_or_less_is_a_skip(span):
     n = net(

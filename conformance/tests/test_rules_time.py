@@ -66,6 +66,15 @@ def test_rule_7_4_the_run_fails_with_a_spawned_process():
     assert runs(net(0, proc(1, [], ["spawn", proc(2, [], ["fail"])]))) == {"Fail"}
 
 
+def test_rule_7_4_who_is_spawned_into_a_failing_run_is_cancelled():
+    catches = ["try", [["sleep", 1]], ["Cancelled"], []]
+    late = proc(3, [], ["sleep", 5])
+    n = net(0, proc(1, [], ["spawn", proc(2, [], ["fail"])], catches, ["spawn", late]))
+    for log in logs(n, 3):
+        assert log in {(("Cancelled",),), ()}
+    assert runs(n) == {"Fail"}
+
+
 def test_rule_7_7_yield_lets_every_runnable_process_run():
     # 2 and 3 have returned-to operations when 1 yields: both go on before 1 does
     n = net(
