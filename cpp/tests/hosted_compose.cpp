@@ -274,9 +274,7 @@ TEST_CASE("rules 7.6, 11.2: a process is started once; a par that cannot start c
   auto q = std::move(p);
   CHECK_THROWS_WITH_AS(weft::run(mark(ran), std::move(p)), doctest::Contains("started already"), weft::BadUse);
   CHECK_FALSE(ran);
-  auto inside = [](Process a, Process b) -> Process {
-    CHECK_THROWS_AS(co_await weft::par(std::move(b), std::move(a)), weft::BadUse);
-  };
+  auto inside = [](Process a, Process b) -> Process { CHECK_THROWS_AS(co_await weft::par(std::move(b), std::move(a)), weft::BadUse); };
   auto gone = std::move(q);
   weft::run(inside(std::move(q), mark(ran)));
   CHECK_FALSE(ran);

@@ -4,8 +4,8 @@
 //   weft::Alternative alt{weft::Mode::fair, r1, r2};                         kept between selects: co_await alt.select()
 //   weft::StandingAlternative many{readers};                                 enrolled for good: costs the same for any number
 //
-// Guards: a Reader; out(writer, value); out_with(writer, f); after(span); at(time); skip(); a Barrier. Each but a bare reader has when(bool).
-// A guard refers to its end: keep the end while the select or the alternative lives.
+// Guards: a Reader; out(writer, value); out_with(writer, f); after(span); at(time); skip(); a Barrier. Each but a bare reader has
+// when(bool). A guard refers to its end: keep the end while the select or the alternative lives.
 #pragma once
 #include <array>
 #include <tuple>
@@ -156,7 +156,7 @@ namespace detail {
 
 template <class G>
 concept GuardLike = IsReader<std::remove_cvref_t<G>>::value || std::is_same_v<std::remove_cvref_t<G>, Barrier> ||
-                    std::is_base_of_v<GuardBase, std::remove_cvref_t<G>>;
+    std::is_base_of_v<GuardBase, std::remove_cvref_t<G>>;
 
 template <class G>
 auto to_guard(G&& g) {
@@ -193,7 +193,9 @@ template <class... Ts>
 using ValueOf = typename Simplify<typename Unique<std::variant<std::monostate>, Ts...>::type>::type;
 
 template <class G>
-concept Computes = requires(G& g, core::Guard& x) { g.compute(x); };
+concept Computes = requires(G& g, core::Guard& x) {
+  g.compute(x);
+};
 
 // A fixed number of guards of any kinds.
 template <class... Gs>
@@ -238,7 +240,8 @@ struct FixedGuards {
   Value take(std::size_t at) {
     Value v{};
     each([&](auto& g, std::size_t i) {
-      if constexpr (requires { g.slot.take(); } && !requires { g.f; })
+      if constexpr (
+          requires { g.slot.take(); } && !requires { g.f; })
         if (i == at) v = g.slot.take();
     });
     return v;
@@ -326,8 +329,11 @@ void check_guards(Set& set) {
     for (std::uint32_t j = i + 1; j < n; ++j) {
       const core::Guard &a = set.data()[i], &b = set.data()[j];
       if (a.where != b.where || !a.where) continue;
-      if (a.kind != b.kind) bad_use("select: guards " + std::to_string(i) + " and " + std::to_string(j) + " are both ends of channel " + runtime::name_of(*set.place(i)));
-      if (a.kind == core::Kind::barrier) bad_use("select: guards " + std::to_string(i) + " and " + std::to_string(j) + " are the same barrier");
+      if (a.kind != b.kind)
+        bad_use("select: guards " + std::to_string(i) + " and " + std::to_string(j) + " are both ends of channel " +
+                runtime::name_of(*set.place(i)));
+      if (a.kind == core::Kind::barrier)
+        bad_use("select: guards " + std::to_string(i) + " and " + std::to_string(j) + " are the same barrier");
     }
 }
 
@@ -567,16 +573,15 @@ class SelectAwaiter : Selecting<Set, Engine> {
   }
   // Another thread that cancels asks the ops for our executor meanwhile.
   void set_ops(const core::WakerOps* o) noexcept { std::atomic_ref(this->p->ops).store(o, std::memory_order_relaxed); }
-  static runtime::ProcessBase* process(core::Waker* w) noexcept {
-    return static_cast<runtime::ProcessBase*>(w);
-  }
+  static runtime::ProcessBase* process(core::Waker* w) noexcept { return static_cast<runtime::ProcessBase*>(w); }
   static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept { return p.group->executor; }
   static const runtime::ProcessOps ops;
 
   const core::WakerOps* usual_ = nullptr;
 };
 template <class Set, class Engine>
-const runtime::ProcessOps SelectAwaiter<Set, Engine>::ops{{&SelectAwaiter::wake, &SelectAwaiter::run, nullptr, 0}, &SelectAwaiter::executor_of};
+const runtime::ProcessOps SelectAwaiter<Set, Engine>::ops{{&SelectAwaiter::wake, &SelectAwaiter::run, nullptr, 0},
+                                                          &SelectAwaiter::executor_of};
 
 template <class Set, class Engine>
 auto select_in_thread(Set& set, Engine& engine) {
@@ -668,7 +673,8 @@ namespace detail {
 // Shared by both alternatives; belongs to one process at a time.
 template <class Set, class Engine>
 class AlternativeBase {
-  static_assert(Set::repeatable, "an alternative that is kept sends a value each time: use out_with(writer, f) in place of out(writer, value)");
+  static_assert(Set::repeatable,
+                "an alternative that is kept sends a value each time: use out_with(writer, f) in place of out(writer, value)");
 
  public:
   AlternativeBase(const AlternativeBase&) = delete;

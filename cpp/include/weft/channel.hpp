@@ -51,7 +51,8 @@ using CoreOf = core::ChannelCore<T, P>;
 // What an end does when it goes: poison if an uncaught poison is on its way through the process (rule 4.3), else retire.
 inline std::uint8_t poison_under_way() noexcept {
   const runtime::Context* c = runtime::this_context;
-  if (!c || (c->dying | c->thrown) == 0) [[likely]] return 0;
+  if (!c || (c->dying | c->thrown) == 0) [[likely]]
+    return 0;
   if (c->dying) return c->dying;
   return std::uncaught_exceptions() > 0 && !c->poisoned.expired() ? c->thrown : 0;
 }
@@ -96,12 +97,10 @@ struct HeapRing : core::Ring<T> {
   ~HeapRing() {
     if (this->data) this->discard(*this);
   }
-  static T* allocate(std::uint32_t n) {
-    return static_cast<T*>(::operator new(std::size_t{n} * sizeof(T), std::align_val_t(alignof(T))));
-  }
+  static T* allocate(std::uint32_t n) { return static_cast<T*>(::operator new (std::size_t{n} * sizeof(T), std::align_val_t(alignof(T)))); }
   static bool double_it(Ring& r) noexcept {
     const std::uint32_t n = r.capacity ? r.capacity * 2 : 8;
-    T* to = static_cast<T*>(::operator new(std::size_t{n} * sizeof(T), std::align_val_t(alignof(T)), std::nothrow));
+    T* to = static_cast<T*>(::operator new (std::size_t{n} * sizeof(T), std::align_val_t(alignof(T)), std::nothrow));
     if (!to) return false;
     const std::uint32_t size = r.size;
     for (std::uint32_t i = 0; i < size; ++i) r.pop_into(to + i);
@@ -271,7 +270,8 @@ class Reader {
   explicit operator bool() const noexcept { return core_ != nullptr; }
 
   Core* checked(const char* what) const {
-    if (!core_) [[unlikely]] detail::bad_use(std::string(what) + " on a reader end that is closed (retired, moved away or never opened)");
+    if (!core_) [[unlikely]]
+      detail::bad_use(std::string(what) + " on a reader end that is closed (retired, moved away or never opened)");
     return core_;
   }
   Core* core() const noexcept { return core_; }
@@ -342,7 +342,8 @@ class Writer {
   explicit operator bool() const noexcept { return core_ != nullptr; }
 
   Core* checked(const char* what) const {
-    if (!core_) [[unlikely]] detail::bad_use(std::string(what) + " on a writer end that is closed (retired, moved away or never opened)");
+    if (!core_) [[unlikely]]
+      detail::bad_use(std::string(what) + " on a writer end that is closed (retired, moved away or never opened)");
     return core_;
   }
   Core* core() const noexcept { return core_; }
@@ -413,9 +414,7 @@ class Channel {
   Core* core() const noexcept { return core_; }
 
  private:
-  [[noreturn]] void no_more(Status how, const char* what) const {
-    detail::throw_end_of(core_, is_end(how) ? how : Status::retired, what);
-  }
+  [[noreturn]] void no_more(Status how, const char* what) const { detail::throw_end_of(core_, is_end(how) ? how : Status::retired, what); }
   Core* core_;
 };
 

@@ -170,7 +170,8 @@ struct GroupAwaiter {
 
 // The result of a parallel: nothing if no process has any, a tuple otherwise (void becomes std::monostate).
 template <class... Rs>
-using ParResult = std::conditional_t<(std::is_void_v<Rs> && ...), void, std::tuple<std::conditional_t<std::is_void_v<Rs>, std::monostate, Rs>...>>;
+using ParResult =
+    std::conditional_t<(std::is_void_v<Rs> && ...), void, std::tuple<std::conditional_t<std::is_void_v<Rs>, std::monostate, Rs>...>>;
 
 template <class... Ps>
 class Par {
@@ -184,8 +185,7 @@ class Par {
     (std::index_sequence_for<Ps...>{});
   }
   Result result() {
-    if constexpr (!std::is_void_v<Result>)
-      return std::apply([](auto&... r) { return Result{value(r)...}; }, rooms_);
+    if constexpr (!std::is_void_v<Result>) return std::apply([](auto&... r) { return Result{value(r)...}; }, rooms_);
   }
   auto first() { return value(std::get<0>(rooms_)); }
 
@@ -241,7 +241,8 @@ template <class P>
 class ParVector {
  public:
   using R = typename P::result_type;
-  using Result = std::conditional_t<std::is_void_v<R>, void, std::vector<std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>>>>;
+  using Result =
+      std::conditional_t<std::is_void_v<R>, void, std::vector<std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>>>>;
   explicit ParVector(std::vector<P>&& ps) : ps_(std::move(ps)), rooms_(std::is_void_v<R> ? 0 : ps_.size()) {}
   void start(runtime::Group& g) {
     for (const P& p : ps_)
@@ -289,10 +290,8 @@ template <Startable P>
 
 // One after another. Without results nothing, else a tuple of them, as par's.
 template <Startable... Ps>
-  requires(std::is_void_v<typename Ps::result_type> && ...)
-Process seq(Ps... ps) {
-  (co_await detail::Par<Ps>(std::move(ps)), ...);
-}
+  requires(std::is_void_v<typename Ps::result_type>&&...)
+Process seq(Ps... ps) { (co_await detail::Par<Ps>(std::move(ps)), ...); }
 template <Startable... Ps>
   requires(!(std::is_void_v<typename Ps::result_type> && ...))
 ProcessOf<detail::ParResult<typename Ps::result_type...>> seq(Ps... ps) {
@@ -304,8 +303,7 @@ ProcessOf<detail::ParResult<typename Ps::result_type...>> seq(Ps... ps) {
 // not refer to the owner's frame then.
 class Group {
  public:
-  explicit Group(runtime::ProcessBase& owner)
-      : group_(new runtime::Group(owner.group->run, owner.group->executor, &owner)) {}
+  explicit Group(runtime::ProcessBase& owner) : group_(new runtime::Group(owner.group->run, owner.group->executor, &owner)) {}
   Group() : Group(current()) {}
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -455,9 +453,7 @@ auto run(detail::ParVector<P> p) {
 }
 template <Startable... Ps>
   requires(sizeof...(Ps) > 1)
-auto run(Ps... ps) {
-  return run(RunOptions{}, par(std::move(ps)...));
-}
+auto run(Ps... ps) { return run(RunOptions{}, par(std::move(ps)...)); }
 template <Startable P>
 auto run(RunOptions o, P p) {
   if constexpr (std::is_void_v<typename P::result_type>)

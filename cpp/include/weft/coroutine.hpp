@@ -58,7 +58,8 @@ struct ReadAwaiter {
   T await_resume() {
     p->op = nullptr;
     Core* c = channel_of<Core>(p);
-    if (p->status != Status::ok) [[unlikely]] throw_end_of(c, p->status, "read");
+    if (p->status != Status::ok) [[unlikely]]
+      throw_end_of(c, p->status, "read");
     c->last_reader = p->id;
     return slot.take();
   }
@@ -86,21 +87,24 @@ struct WriteAwaiter {
   void await_resume() {
     p->op = nullptr;
     Core* c = channel_of<Core>(p);
-    if (p->status != Status::ok) [[unlikely]] throw_end_with(c, p->status, "write", std::move(value));
+    if (p->status != Status::ok) [[unlikely]]
+      throw_end_with(c, p->status, "write", std::move(value));
     c->last_writer = p->id;
   }
 };
 
 // The start of any operation of a coroutine. False: cancelled (rule 6.1); status says so.
 inline bool may_begin(runtime::ProcessBase* p) noexcept {
-  if (p->cancel.load(std::memory_order_relaxed) == 0) [[likely]] return true;
+  if (p->cancel.load(std::memory_order_relaxed) == 0) [[likely]]
+    return true;
   p->status = Status::cancelled;
   return false;
 }
 
 template <class T, class P>
 bool ReadAwaiter<T, P>::await_ready() {
-  if (!may_begin(p)) [[unlikely]] return true;
+  if (!may_begin(p)) [[unlikely]]
+    return true;
   p->slot = &slot;
   Core* c = channel_of<Core>(p);
   const Status s = c->template begin<core::Side::in>(*p);
@@ -113,7 +117,8 @@ bool ReadAwaiter<T, P>::await_ready() {
 }
 template <class T, class P>
 bool WriteAwaiter<T, P>::await_ready() {
-  if (!may_begin(p)) [[unlikely]] return true;
+  if (!may_begin(p)) [[unlikely]]
+    return true;
   p->slot = &value;
   Core* c = channel_of<Core>(p);
   const Status s = c->template begin<core::Side::out>(*p);
@@ -130,7 +135,9 @@ bool WriteAwaiter<T, P>::await_ready() {
 // What an awaitable of the library is: it is told which process awaits it.
 //   bind(process) returns the awaiter.
 template <class A>
-concept Operation = requires(A a, runtime::ProcessBase* p) { std::move(a).bind(p); };
+concept Operation = requires(A a, runtime::ProcessBase* p) {
+  std::move(a).bind(p);
+};
 
 template <class R>
 class [[nodiscard("a process does nothing until it is started: give it to run, par, seq, spawn or co_await it")]] BasicProcess;
@@ -219,9 +226,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
       note_holder(a, id);
     }
   }
-  static PromiseBase* self(core::Waker* w) noexcept {
-    return static_cast<PromiseBase*>(static_cast<runtime::ProcessBase*>(w));
-  }
+  static PromiseBase* self(core::Waker* w) noexcept { return static_cast<PromiseBase*>(static_cast<runtime::ProcessBase*>(w)); }
   static void wake(core::Waker* w) noexcept {
     runtime::Executor* e = self(w)->group->executor;
     static_cast<runtime::Scheduler*>(e)->post(w);

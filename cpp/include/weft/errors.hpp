@@ -111,8 +111,8 @@ inline std::string who() {
 [[noreturn]] inline void started_twice() { bad_use("a process that was started already (or moved away) cannot be started"); }
 
 template <class Carry>
-[[noreturn, gnu::cold, gnu::noinline]] void throw_end(Status s, const core::Place& c, std::uint8_t strength, const char* verb,
-                                                     int guard, Carry&& carry) {
+[[noreturn, gnu::cold, gnu::noinline]] void throw_end(Status s, const core::Place& c, std::uint8_t strength, const char* verb, int guard,
+                                                      Carry&& carry) {
   const std::string at = who() + verb + " on channel " + runtime::name_of(c) + ": ";
   if (s == Status::poisoned) {
     Poisoned e(at + "it was poisoned", guard, strength);

@@ -83,8 +83,7 @@ class ChannelBase : public Place {
 
 template <class T, class P>
 class ChannelCore : public ChannelBase<P> {
-  static_assert(std::is_nothrow_move_constructible_v<T>,
-                "values move under the channel's lock: T's move constructor must be noexcept");
+  static_assert(std::is_nothrow_move_constructible_v<T>, "values move under the channel's lock: T's move constructor must be noexcept");
   static_assert(std::is_nothrow_destructible_v<T>);
   using B = ChannelBase<P>;
   using B::deciding_, B::died_, B::lock_, B::poison_, B::rq_, B::special_, B::transfers_, B::wq_;
@@ -276,7 +275,7 @@ class ChannelCore : public ChannelBase<P> {
       r = r || (ring && ring->size > 0);
     else
       r = r || accepts();
-    r = r || claimable<S == Side::in ? Side::out : Side::in>();
+    r = r || claimable < S == Side::in ? Side::out : Side::in > ();
     lock_.unlock();
     return r;
   }
@@ -493,7 +492,8 @@ class ChannelCore : public ChannelBase<P> {
 
   template <Side S, class Me>
   Try attempt(Node& n, Me me, Effects& fx) noexcept {
-    if (special_ == 0) [[likely]] return meet<S>(n, me, fx);
+    if (special_ == 0) [[likely]]
+      return meet<S>(n, me, fx);
     // Readers wait for a foreign one's decision. Writers need not be told: in the line they meet it first, and a buffer with room is open.
     if (S == Side::in && (special_ & (B::kDeciding | B::kPoisoned)) == B::kDeciding) return Try::not_ready;
     return attempt_decided<S>(n, me, fx);

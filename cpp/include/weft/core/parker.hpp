@@ -39,9 +39,7 @@ class Parker : public Waiter {
     word_.fetch_or(bit, std::memory_order_release);
     prim::unpark(word_);
   }
-  static void wake(Waker* w) noexcept {
-    static_cast<Parker*>(w)->signal(woken);
-  }
+  static void wake(Waker* w) noexcept { static_cast<Parker*>(w)->signal(woken); }
   static const WakerOps kOps;
 
   prim::atomic<std::uint32_t> word_{0};

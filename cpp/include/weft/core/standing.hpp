@@ -53,8 +53,7 @@ class Standing {
     int best = none;
     if (flat_) return best;
     for (std::uint32_t i = 0; i < n_; ++i)
-      if (g_[i].enabled && g_[i].kind == Kind::timer && (best == none || g_[i].deadline < g_[best].deadline))
-        best = static_cast<int>(i);
+      if (g_[i].enabled && g_[i].kind == Kind::timer && (best == none || g_[i].deadline < g_[best].deadline)) best = static_cast<int>(i);
     return best;
   }
 
@@ -100,12 +99,8 @@ class Standing {
   int attempt(std::uint32_t i, bool listed) noexcept {
     Guard& x = g_[i];
     switch (x.ops->scan(x)) {
-      case Try::committed:
-        status_ = Status::ok;
-        return static_cast<int>(i);
-      case Try::held:
-        held_ = static_cast<int>(i);
-        return parked;
+      case Try::committed: status_ = Status::ok; return static_cast<int>(i);
+      case Try::held: held_ = static_cast<int>(i); return parked;
       case Try::ended:
         status_ = x.node.status;
         if (listed) choice.mark(&x.node);  // it stays ready with its end (rule 5.6)

@@ -78,7 +78,7 @@ struct Node : Link {
   std::uint32_t index = 0;  // of the guard
   std::uint16_t flags = 0;
   Status status = Status::pending;  // the outcome, written by the committer before the wake-up
-  std::uint8_t told = 0;  // foreign: how many calls of WakerOps::tell were made, modulo 256   (channel's lock)
+  std::uint8_t told = 0;            // foreign: how many calls of WakerOps::tell were made, modulo 256   (channel's lock)
 
   bool is(std::uint16_t f) const noexcept { return (flags & f) != 0; }
   void set(std::uint16_t f) noexcept { flags = static_cast<std::uint16_t>(flags | f); }
@@ -96,14 +96,14 @@ struct Node : Link {
   void hold(Node* other) noexcept { place = other; }
 };
 
-using Waker = Node;   // one that belongs to no choice
+using Waker = Node;  // one that belongs to no choice
 using Waiter = Node;
 
 inline Waker* next_of(const Waker* w) noexcept { return static_cast<Waker*>(w->next); }
 
 // What a report can say of a place where processes wait (rule 10.2): the head of every channel and barrier.
 struct Place {
-  const char* name = nullptr;     // with line 0: its name; else the file of its birth
+  const char* name = nullptr;  // with line 0: its name; else the file of its birth
   std::uint32_t line = 0;
   std::uint32_t last_reader = 0;  // ids of the processes that were given or last used an end; 0: none yet
   std::uint32_t last_writer = 0;
@@ -122,9 +122,7 @@ class Choice {
   void arm() noexcept { word_.store(WAITING, std::memory_order_seq_cst); }
   void reset() noexcept { word_.store(IDLE, std::memory_order_release); }
 
-  bool cas(std::uint32_t from, std::uint32_t to) noexcept {
-    return word_.compare_exchange_strong(from, to, std::memory_order_seq_cst);
-  }
+  bool cas(std::uint32_t from, std::uint32_t to) noexcept { return word_.compare_exchange_strong(from, to, std::memory_order_seq_cst); }
 
   // A timer or a cancellation competes for the word like everybody else. False: somebody committed us, the wake-up is under way.
   bool finish_as(Word outcome) noexcept {

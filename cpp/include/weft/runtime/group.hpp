@@ -25,9 +25,9 @@ inline std::uint32_t next_process_id() noexcept {
 class Group {
  public:
   Run& run;
-  Executor* executor;            // where its coroutine children run
-  ProcessBase* parent;           // who waits for it, or null
-  const char* name = nullptr;    // part of the path, may be null
+  Executor* executor;          // where its coroutine children run
+  ProcessBase* parent;         // who waits for it, or null
+  const char* name = nullptr;  // part of the path, may be null
 
   Group(Run& r, Executor* e, ProcessBase* p) noexcept : run(r), executor(e), parent(p) { run.add_group(*this); }
   Group(const Group&) = delete;

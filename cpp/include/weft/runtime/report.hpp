@@ -89,8 +89,8 @@ struct Report {
   std::string text() const {
     std::size_t n = 0;
     for (const auto& x : blocked) n += !x.second.for_children;
-    std::string s = "deadlock: " + std::to_string(n) + (n == 1 ? " process is" : " processes are") +
-                    " blocked and nothing outside can wake any";
+    std::string s =
+        "deadlock: " + std::to_string(n) + (n == 1 ? " process is" : " processes are") + " blocked and nothing outside can wake any";
     std::size_t shown = 0;
     for (const auto& [id, b] : blocked) {
       if (b.for_children) continue;
@@ -126,7 +126,7 @@ struct Report {
     std::map<std::uint32_t, Blocked>& blocked;
     Blocked* b = nullptr;
     std::uint32_t self = 0;
-    std::set<std::uint32_t> ids;                                      // of all processes
+    std::set<std::uint32_t> ids;                                       // of all processes
     std::map<const core::Place*, std::set<std::uint32_t>> at_barrier;  // who waits there
 
     explicit Collect(std::map<std::uint32_t, Blocked>& to) : blocked(to) {}

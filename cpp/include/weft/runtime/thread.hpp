@@ -78,9 +78,7 @@ class ThreadProcess : public ProcessBase, public Executor {
 
  private:
   static void wake(core::Waker* w) noexcept { self_of(w)->parking_.signal(Parking::woken); }
-  static ThreadProcess* self_of(core::Waker* w) noexcept {
-    return static_cast<ThreadProcess*>(static_cast<ProcessBase*>(w));
-  }
+  static ThreadProcess* self_of(core::Waker* w) noexcept { return static_cast<ThreadProcess*>(static_cast<ProcessBase*>(w)); }
   static Executor* executor_of(ProcessBase& p) noexcept { return static_cast<ThreadProcess*>(&p); }
   static const ProcessOps kOps;
   static inline constinit thread_local ThreadProcess* current = nullptr;
