@@ -49,6 +49,65 @@ SCENARIO("choice meets choice: 3 processes, 2 channels, input and output in each
   b.check();
 }
 
+// P's word is LOCKED while it tries to win Q, Q is cancelled, and R comes by: it must wait for P's word, not pass it over. Only here, with
+// an input and an output guard in every process, does passing over show.
+SCENARIO("a locked peer is waited for: 3 choices, one cancelled (rules 5.1, 5.3, 6.4)", 2) {
+  Balance b;
+  Chan c, d;
+  Process p, q, r;
+  name(c, "c"), name(d, "d"), name(p, "P"), name(q, "Q"), name(r, "R");
+  Process::Chosen x, y, z;
+  spawn("P", [&] {
+    p.in(c), p.out(d, 1);
+    x = p.go();
+  });
+  spawn("Q", [&] {
+    q.in(d), q.out(c, 10);
+    y = q.go();
+    if (y.status == Status::ok) r.cancel();
+  });
+  spawn("R", [&] {
+    r.in(d), r.out(c, 100);
+    z = r.go();
+    if (z.status == Status::ok) q.cancel();
+  });
+  spawn("X", [&] { q.cancel(); });
+  run();
+  REQUIRE_THAT(x.status == Status::ok);
+  REQUIRE_THAT((y.status == Status::ok) != (z.status == Status::ok));
+  REQUIRE_THAT(empty(c) && empty(d) && c.transfers() + d.transfers() == 1);
+  b.check();
+}
+
+SCENARIO("a locked peer is waited for: four parties, three channels (rules 5.1, 5.3)", 2) {
+  Balance b;
+  Chan c, d, e;
+  Process p, q, r, t;
+  name(c, "c"), name(d, "d"), name(e, "e"), name(p, "P"), name(q, "Q");
+  Process::Chosen x, y;
+  Got g;
+  Status s{};
+  spawn("P", [&] {
+    p.out(e, 1), p.in(c);
+    x = p.go();
+    if (x.index == 1) r.cancel(), t.cancel();
+  });
+  spawn("Q", [&] {
+    q.out(c, 10), q.in(d);
+    y = q.go();
+  });
+  spawn("R", [&] { g = r.read(e); });
+  spawn("T", [&] { s = t.write(d, 100); });
+  run();
+  REQUIRE_THAT(x.status == Status::ok && y.status == Status::ok);
+  if (x.index == 1)
+    REQUIRE_THAT(y.index == 0 && x.value == 10 && g.status == Status::cancelled && s == Status::cancelled);
+  else
+    REQUIRE_THAT(y.index == 1 && y.value == 100 && g.value == 1 && s == Status::ok);
+  REQUIRE_THAT(empty(c) && empty(d) && empty(e));
+  b.check();
+}
+
 SCENARIO("choice meets choice both ways round, addresses swapped (rule 5.3)", 2) {
   Balance b;
   Chan c, d;

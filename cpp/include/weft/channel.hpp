@@ -123,6 +123,10 @@ void release(CoreOf<T, P>* c) noexcept {
   if (c->references.down()) destroy(c);
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] inline void closed_end(const char* what, const char* kind) {
+  bad_use(std::string(what) + " on a " + kind + " end that is closed (retired, moved away or never opened)");
+}
+
 template <class C>
 [[noreturn, gnu::cold]] void throw_end_of(C* c, Status s, const char* verb, int guard = -1) {
   throw_end(s, *c, c->poison_strength(), verb, guard, [](auto&) {});
@@ -269,9 +273,9 @@ class Reader {
   }
   explicit operator bool() const noexcept { return core_ != nullptr; }
 
-  Core* checked(const char* what) const {
+  [[gnu::always_inline]] Core* checked(const char* what) const {
     if (!core_) [[unlikely]]
-      detail::bad_use(std::string(what) + " on a reader end that is closed (retired, moved away or never opened)");
+      detail::closed_end(what, "reader");
     return core_;
   }
   Core* core() const noexcept { return core_; }
@@ -341,9 +345,9 @@ class Writer {
   }
   explicit operator bool() const noexcept { return core_ != nullptr; }
 
-  Core* checked(const char* what) const {
+  [[gnu::always_inline]] Core* checked(const char* what) const {
     if (!core_) [[unlikely]]
-      detail::bad_use(std::string(what) + " on a writer end that is closed (retired, moved away or never opened)");
+      detail::closed_end(what, "writer");
     return core_;
   }
   Core* core() const noexcept { return core_; }

@@ -55,7 +55,7 @@ struct ReadAwaiter {
 
   bool await_ready();
   void await_suspend(std::coroutine_handle<>) const noexcept {}
-  T await_resume() {
+  [[gnu::always_inline]] T await_resume() {
     p->op = nullptr;
     Core* c = channel_of<Core>(p);
     if (p->status != Status::ok) [[unlikely]]
@@ -84,7 +84,7 @@ struct WriteAwaiter {
 
   bool await_ready();
   void await_suspend(std::coroutine_handle<>) const noexcept {}
-  void await_resume() {
+  [[gnu::always_inline]] void await_resume() {
     p->op = nullptr;
     Core* c = channel_of<Core>(p);
     if (p->status != Status::ok) [[unlikely]]
@@ -102,7 +102,7 @@ inline bool may_begin(runtime::ProcessBase* p) noexcept {
 }
 
 template <class T, class P>
-bool ReadAwaiter<T, P>::await_ready() {
+[[gnu::always_inline]] inline bool ReadAwaiter<T, P>::await_ready() {
   if (!may_begin(p)) [[unlikely]]
     return true;
   p->slot = &slot;
@@ -116,7 +116,7 @@ bool ReadAwaiter<T, P>::await_ready() {
   return true;
 }
 template <class T, class P>
-bool WriteAwaiter<T, P>::await_ready() {
+[[gnu::always_inline]] inline bool WriteAwaiter<T, P>::await_ready() {
   if (!may_begin(p)) [[unlikely]]
     return true;
   p->slot = &value;

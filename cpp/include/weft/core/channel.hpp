@@ -114,20 +114,22 @@ class ChannelCore : public ChannelBase<P> {
 
   // Begin a read into me.slot or a write from me.slot. `pending`: me.status and the waker will tell.
   template <Side S>
-  Status begin(Node& me) noexcept {
+  [[gnu::always_inline]] Status begin(Node& me) noexcept {
     lock_.lock();
     if (special_ == 0 && !me.is(NodeFlags::special)) [[likely]] {
       Queue& q = opposite<S>();
       Node* y = node(q.front());
       if (!y) {
         me.status = Status::pending;
-        join<S>(me);
+        me.flags = S == Side::out ? NodeFlags::queued | NodeFlags::out : NodeFlags::queued;
+        me.place = static_cast<Place*>(this);
+        own<S>().push_back(&me);
         lock_.unlock();
         return Status::pending;
       }
       if (!y->is(NodeFlags::special)) [[likely]] {
         q.pop_front();
-        y->clear(NodeFlags::queued);
+        y->flags = 0;
         ++transfers_;
         Node& w = S == Side::in ? *y : me;
         Node& r = S == Side::in ? me : *y;
@@ -330,13 +332,17 @@ class ChannelCore : public ChannelBase<P> {
     return outcome(t, me);
   }
 
-  // Awake and at home: take what the line offers. `pending` again: it was withdrawn; stay in line. A guard of a foreign select passes
-  // Enrolled, a plain reader Free.
+  // Awake and at home: take what the line offers. `not_ready`: it was withdrawn; stay in line. `held`: the wake-up will tell. A guard of a
+  // foreign select passes Enrolled, a plain reader Free.
   template <class Me>
   Try take(Node& me, Me how) noexcept {
     Effects fx;
     lock_.lock();
     // Out of the line while we try: who settles accounts on the way must not tell us once more.
+    if (!me.is(NodeFlags::queued)) {  // committed already, and a partner that computes its value holds us
+      lock_.unlock();
+      return Try::held;
+    }
     Link* const behind = me.next;
     leave<Side::in>(me);
     const Try t = attempt_decided<Side::in>(me, how, fx);
@@ -709,7 +715,10 @@ class ChannelCore : public ChannelBase<P> {
       const Enrolled me{w->choice_, w->index};
       const Try t = ring ? to_buffer(*w, me, fx) : meet<Side::out>(*w, me, fx);
       if (t == Try::committed) fx.finish(w, Status::ok);
-      if (t != Try::not_ready) l = wq_.front();
+      if (t != Try::not_ready)
+        l = wq_.front();
+      else
+        invite(fx);
     }
   }
   template <class Me>

@@ -63,7 +63,8 @@ class Scheduler final : public Executor {
         core::Waker* w = queue_.pop();
         context.thrown = 0;
         step(w, context);
-        if (++turn % kLook == 0) look_around();
+        if (++turn % kLook == 0) [[unlikely]]
+          look_around();
         continue;
       }
       context.running = nullptr;
