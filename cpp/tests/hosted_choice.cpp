@@ -284,8 +284,15 @@ TEST_CASE_TEMPLATE("rule 5.8: the function of an output is called once, after th
   std::vector<std::string> log;
   auto p = [](weft::Writer<int, P> x, weft::Writer<int, P> y, std::vector<std::string>& l) -> Process {
     for (int i = 0; i < 2; ++i) {
-      const auto r = co_await weft::select(weft::out_with(x, [&] { l.push_back("made"); return 5; }),
-                                           weft::out_with(y, [&] { l.push_back("never"); return 6; }));
+      const auto r = co_await weft::select(weft::out_with(x,
+                                                          [&] {
+                                                            l.push_back("made");
+                                                            return 5;
+                                                          }),
+                                           weft::out_with(y, [&] {
+                                             l.push_back("never");
+                                             return 6;
+                                           }));
       CHECK(r.index == 0);
       l.push_back("sent");
     }

@@ -187,6 +187,7 @@ class Par {
   Result result() {
     if constexpr (!std::is_void_v<Result>) return std::apply([](auto&... r) { return Result{value(r)...}; }, rooms_);
   }
+  auto first() { return value(std::get<0>(rooms_)); }
 
   struct Awaiter : GroupAwaiter {
     Par& par;
@@ -219,6 +220,21 @@ class Par {
   }
   std::tuple<Ps...> ps_;
   std::tuple<Room<typename Ps::result_type>...> rooms_;
+};
+
+// A parallel of one, whose result is the value itself.
+template <class P>
+class Step : public Par<P> {
+ public:
+  using Par<P>::Par;
+  struct Awaiter : Par<P>::Awaiter {
+    using Par<P>::Awaiter::Awaiter;
+    auto await_resume() {
+      GroupAwaiter::await_resume();
+      return this->par.first();
+    }
+  };
+  Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(*this, p); }
 };
 
 template <class P>
@@ -272,16 +288,15 @@ template <Startable P>
   return detail::ParVector<P>(std::move(ps));
 }
 
-// One after another.
-template <Startable... Ps>
-ProcessOf<std::tuple<std::conditional_t<std::is_void_v<typename Ps::result_type>, std::monostate, typename Ps::result_type>...>>
-seq_results(Ps... ps) {
-  co_return std::tuple<std::conditional_t<std::is_void_v<typename Ps::result_type>, std::monostate, typename Ps::result_type>...>{
-      std::get<0>(co_await detail::Par<Ps>(std::move(ps)))...};
-}
+// One after another. Without results nothing, else a tuple of them, as par's.
 template <Startable... Ps>
   requires(std::is_void_v<typename Ps::result_type>&&...)
 Process seq(Ps... ps) { (co_await detail::Par<Ps>(std::move(ps)), ...); }
+template <Startable... Ps>
+  requires(!(std::is_void_v<typename Ps::result_type> && ...))
+ProcessOf<detail::ParResult<typename Ps::result_type...>> seq(Ps... ps) {
+  co_return detail::ParResult<typename Ps::result_type...>{co_await detail::Step<Ps>(std::move(ps))...};
+}
 
 // A group whose processes are started as its owner goes on: g.start(p) …, then co_await g.wait(); in a thread process g.wait()().
 // Left without having waited (by an exception), it cancels its processes, and the owner's own group waits for them (rule 7.5): they must
@@ -330,7 +345,7 @@ auto PromiseBase::await_transform(BasicProcess<R>&& child, std::uint32_t at) {
   struct One : Par<BasicProcess<R>>::Awaiter {
     using Base = typename Par<BasicProcess<R>>::Awaiter;
     Par<BasicProcess<R>> owned;
-    One(BasicProcess<R>&& c, runtime::ProcessBase* p) : Base(owned, p), owned(std::move(c)) {}
+    One(BasicProcess<R>&& c, runtime::ProcessBase* owner) : Base(owned, owner), owned(std::move(c)) {}
     R await_resume() {
       if constexpr (std::is_void_v<R>)
         Base::await_resume();
