@@ -36,7 +36,12 @@ def test_cancelled_while_parked(b):  # rules 6.1, 6.2
     r, w = +c, -c
     keep = c.writer()
     barrier = b.weft.Barrier(2)
-    for operation in (r.read, barrier.sync, lambda: b.weft.sleep(100), lambda: b.weft.select(r, b.weft.after(50))):
+    for operation in (
+        r.read,
+        barrier.sync,
+        lambda: b.weft.sleep(100),
+        lambda: b.weft.select(r, b.weft.after(50)),
+    ):
         error, when = _cancelled_in(b, operation)
         assert isinstance(error, Cancelled)
         assert when == 1.0
@@ -99,7 +104,10 @@ def test_a_held_writer_is_not_cancelled(b):  # rules 1.6, 6.3
 
     p = b.process(writer)(-c)
     victim.append(p)
-    assert b.run(p, b.process(reader)(+c), b.process(cancels)(victim, 2), clock="virtual")[0] == (5.0, "then cancelled")
+    assert b.run(p, b.process(reader)(+c), b.process(cancels)(victim, 2), clock="virtual")[0] == (
+        5.0,
+        "then cancelled",
+    )
 
 
 def test_cancelling_a_parallel_cancels_its_processes_and_waits(b):  # rules 6.1, 7.6

@@ -23,7 +23,9 @@ def test_two_selects_meet(b):  # rules 5.1, 5.3
                 sent += 1
         return got, sent
 
-    (got1, sent1), (got2, sent2) = b.run(b.process(either)(+c, -d, 50), b.process(either)(+d, -c, 50))
+    (got1, sent1), (got2, sent2) = b.run(
+        b.process(either)(+c, -d, 50), b.process(either)(+d, -c, 50)
+    )
     assert len(got1) == sent2
     assert len(got2) == sent1
     assert sent1 + sent2 == 50
@@ -35,7 +37,9 @@ def test_index_and_value(b):  # rule 5.2
     async def chooser(b, r, w):
         return [await b.op(b.weft.select(r, b.weft.Output(w, "out"))) for _ in range(2)]
 
-    assert sorted(b.run(b.process(chooser)(+c, -d), b.process(send)(-c, "in"), b.process(receive)(+d))[0]) == [(0, "in"), (1, None)]
+    assert sorted(
+        b.run(b.process(chooser)(+c, -d), b.process(send)(-c, "in"), b.process(receive)(+d))[0]
+    ) == [(0, "in"), (1, None)]
 
 
 @pytest.mark.parametrize("standing", [False, True])
@@ -54,7 +58,7 @@ def test_fair(b, standing):  # rules 5.4, 5.9: a guard that stays ready is chose
         return order
 
     order = b.run(b.process(chooser)([+c for c in channels], [-c for c in channels]))
-    for begin in range(0, 145):
+    for begin in range(145):
         assert set(order[begin : begin + 5]) == set(range(5)), (begin, order)
 
 
@@ -77,7 +81,12 @@ def test_random_is_uniform_enough(b, standing):  # rule 5.4
 
     async def chooser(b):
         a = b.weft.Alternative(*guards, mode="random") if standing else None
-        return Counter([(await b.op(a.select() if standing else b.weft.select(*guards, mode="random")))[0] for _ in range(2000)])
+        return Counter(
+            [
+                (await b.op(a.select() if standing else b.weft.select(*guards, mode="random")))[0]
+                for _ in range(2000)
+            ]
+        )
 
     counts = b.run(b.process(chooser)())
     assert sum(counts.values()) == 2000
@@ -97,7 +106,9 @@ def test_preconditions(b):  # rule 5.2
     assert b.run(b.process(chooser)(+c, +d, -c, -d)) == ((1, "d"), (0, "c"))
 
 
-@pytest.mark.parametrize(("ending", "error"), [("retire", Retired), ("poison", Poisoned), ("die", PeerDied)])
+@pytest.mark.parametrize(
+    ("ending", "error"), [("retire", Retired), ("poison", Poisoned), ("die", PeerDied)]
+)
 def test_the_guard_that_ended(b, ending, error):  # rule 5.6
     c, d = b.weft.Channel("c"), b.weft.Channel("d")
     keep = c.writer()
@@ -132,7 +143,12 @@ def test_a_ready_guard_beats_an_expired_timer_and_skip(b):  # rule 5.7
 
     async def chooser(b, r, w):
         got = []
-        for guard in (b.weft.after(0), b.weft.after(-1), b.weft.at(b.weft.now() - 1), b.weft.skip()):
+        for guard in (
+            b.weft.after(0),
+            b.weft.after(-1),
+            b.weft.at(b.weft.now() - 1),
+            b.weft.skip(),
+        ):
             await b.op(w.write("x"))
             got.append(await b.op(b.weft.select(guard, r)))
             got.append(await b.op(b.weft.select(guard, r)))
@@ -146,7 +162,9 @@ def test_skip_with_priority_competes_in_its_place(b):  # rule 5.7
 
     async def chooser(b, r, w):
         await b.op(w.write("x"))
-        return await b.op(b.weft.select(b.weft.skip(), r, mode="priority")), await b.op(b.weft.select(r, b.weft.skip(), mode="priority"))
+        return await b.op(b.weft.select(b.weft.skip(), r, mode="priority")), await b.op(
+            b.weft.select(r, b.weft.skip(), mode="priority")
+        )
 
     assert b.run(b.process(chooser)(+c, -c)) == ((0, None), (0, "x"))
 
@@ -172,14 +190,20 @@ def test_a_computed_output(b, chooser_first):  # rule 5.8
     async def chooser(b, w, x):
         await b.op(b.weft.sleep(0 if chooser_first else 2))
         return await b.op(
-            b.weft.select(b.weft.Output(x, make=lambda: calls.append("never")), b.weft.Output(w, make=lambda: calls.append("once") or 42))
+            b.weft.select(
+                b.weft.Output(x, make=lambda: calls.append("never")),
+                b.weft.Output(w, make=lambda: calls.append("once") or 42),
+            )
         )
 
     async def reader(b, r):
         await b.op(b.weft.sleep(1))
         return await b.op(r.read())
 
-    assert b.run(b.process(chooser)(-c, -d), b.process(reader)(+c), clock="virtual") == [(1, None), 42]
+    assert b.run(b.process(chooser)(-c, -d), b.process(reader)(+c), clock="virtual") == [
+        (1, None),
+        42,
+    ]
     assert calls == ["once"]
     assert not r.closed
 
@@ -192,10 +216,15 @@ def test_a_computed_output_that_raises(b):  # rule 5.8
             await b.op(b.weft.select(b.weft.Output(w, make=lambda: 1 // 0)))
         return "sent nothing"
 
-    assert b.run(b.process(chooser)(-c), b.process(lambda b, r: catch(b, r.read))(+c))[0] == "sent nothing"
+    assert (
+        b.run(b.process(chooser)(-c), b.process(lambda b, r: catch(b, r.read))(+c))[0]
+        == "sent nothing"
+    )
     assert c.stats().transfers <= 1
     d = b.weft.Channel()
-    assert isinstance(b.run(b.process(chooser)(-d), b.process(lambda b, r: catch(b, r.read))(+d))[1], PeerDied)
+    assert isinstance(
+        b.run(b.process(chooser)(-d), b.process(lambda b, r: catch(b, r.read))(+d))[1], PeerDied
+    )
 
 
 def test_a_computed_output_to_an_extended_reader(b):  # rules 1.6, 5.8
@@ -228,7 +257,9 @@ def test_a_guard_not_chosen_leaves_no_trace(b):  # rule 5.10
         return c.stats(), d.stats(), await catch(b, r.read)
 
     keep = c.writer()
-    chosen, (at_c, at_d, end) = b.run(b.process(chooser)(+c, -d), b.process(late)(+d), clock="virtual")
+    chosen, (at_c, at_d, end) = b.run(
+        b.process(chooser)(+c, -d), b.process(late)(+d), clock="virtual"
+    )
     assert chosen == (2, None)
     assert (at_c.waiting_readers, at_d.waiting_writers, at_d.transfers) == (0, 0, 0)
     assert isinstance(end, Retired)
@@ -249,7 +280,9 @@ def test_an_output_guard_moves_an_end(b):  # rules 2.4, 5.2
         await b.op(b.weft.sleep(2))
         await b.op((await b.op(r.read())).write("via"))
 
-    got = b.run(b.process(chooser)(-c), b.process(receiver)(+c), b.process(receive)(+d), clock="virtual")
+    got = b.run(
+        b.process(chooser)(-c), b.process(receiver)(+c), b.process(receive)(+d), clock="virtual"
+    )
     assert got == [((1, None), False, (0, None), True), None, ["via"]]
 
 
@@ -271,7 +304,10 @@ def test_standing_alternative(b):  # rule 5.9
                     live.remove(end.guard)
         return got
 
-    got = b.run(b.process(chooser)([+c for c in channels]), *(b.process(send)(-c, *range(5)) for c in channels))[0]
+    got = b.run(
+        b.process(chooser)([+c for c in channels]),
+        *(b.process(send)(-c, *range(5)) for c in channels),
+    )[0]
     assert Counter(i for i, _ in got) == dict.fromkeys(range(20), 5)
     assert all([v for i, v in got if i == k] == list(range(5)) for k in range(20))
 
@@ -308,7 +344,7 @@ def test_enable_switches_a_guard(b):  # rule 5.9
         a.enable(0, False)
         got = [await b.op(a.select()) for _ in range(3)]
         a.enable(0, True)
-        return got + [await b.op(a.select())]
+        return [*got, await b.op(a.select())]
 
     assert b.run(b.process(chooser)(+c, +d, -c, -d)) == [(1, 0), (1, 1), (1, 2), (0, 0)]
 
@@ -331,7 +367,9 @@ def test_no_guards(b):
 
 def test_no_guard_holds(b):
     r = b.weft.Channel().reader()
-    _select_raises(b, lambda: b.weft.select(b.weft.Input(r).when(False)), "no guard's precondition holds")
+    _select_raises(
+        b, lambda: b.weft.select(b.weft.Input(r).when(False)), "no guard's precondition holds"
+    )
 
 
 def test_both_ends_of_one_channel(b):
@@ -358,7 +396,9 @@ def test_a_bare_writer_is_no_guard(b):
 def test_a_closed_end_as_guard(b):
     r = b.weft.Channel("shut").reader()
     r.retire()
-    _select_raises(b, lambda: b.weft.select(r), "channel 'shut': this reader end is closed: it was retired")
+    _select_raises(
+        b, lambda: b.weft.select(r), "channel 'shut': this reader end is closed: it was retired"
+    )
 
 
 def test_guards_and_modes_are_checked(b):

@@ -37,7 +37,9 @@ def inside(b, make):
 
 
 def test_parallel_gives_results_in_order(b):  # rule 7.1
-    assert inside(b, lambda: b.weft.Parallel(b.process(gives)(k) for k in range(5))) == list(range(5))
+    assert inside(b, lambda: b.weft.Parallel(b.process(gives)(k) for k in range(5))) == list(
+        range(5)
+    )
     assert inside(b, lambda: b.weft.Parallel(b.process(gives)(1), [b.process(gives)(2)])) == [1, 2]
     assert inside(b, lambda: b.weft.Parallel()) == []
 
@@ -60,7 +62,9 @@ def test_the_first_failure_cancels_the_others(b):  # rule 7.2
 
     async def main(b):
         with pytest.raises(ValueError, match="boom"):
-            await b.op(b.weft.Parallel(b.process(patient)(), b.process(fails)(ValueError("boom"), 2)))
+            await b.op(
+                b.weft.Parallel(b.process(patient)(), b.process(fails)(ValueError("boom"), 2))
+            )
         return b.weft.now()
 
     assert b.run(b.process(main)(), clock="virtual") == 2.0
@@ -81,7 +85,10 @@ def test_several_failures_are_a_group_in_order(b):  # rule 7.2
 
 
 def test_sequence(b):  # rule 7.3
-    assert inside(b, lambda: b.weft.Sequence(b.process(sleeps)(2), b.process(sleeps)(3))) == [2.0, 5.0]
+    assert inside(b, lambda: b.weft.Sequence(b.process(sleeps)(2), b.process(sleeps)(3))) == [
+        2.0,
+        5.0,
+    ]
 
 
 def test_a_sequence_stops_at_the_first_failure(b):  # rule 7.3
@@ -208,9 +215,15 @@ def test_paths(b):  # rule 7.8
         return b.weft.current_process().path
 
     async def parent(b):
-        return await b.op(b.weft.Parallel(b.process(path)(), b.process(path)().named("alone"), b.process(path)()))
+        return await b.op(
+            b.weft.Parallel(b.process(path)(), b.process(path)().named("alone"), b.process(path)())
+        )
 
-    assert b.run(b.process(parent)()) == ["main/parent/path[0]", "main/parent/alone", "main/parent/path[1]"]
+    assert b.run(b.process(parent)()) == [
+        "main/parent/path[0]",
+        "main/parent/alone",
+        "main/parent/path[1]",
+    ]
     assert b.weft.current_process() is None
 
 
@@ -315,7 +328,9 @@ def test_a_cancelled_sync_is_withdrawn(b):  # rule 8.3
         first[0].cancel()
 
     first.append(b.process(party)(0))
-    assert b.run(first[0], b.process(cancels)(), b.process(party)(2), b.process(party)(5), clock="virtual")[2:] == [5.0, 5.0]
+    assert b.run(
+        first[0], b.process(cancels)(), b.process(party)(2), b.process(party)(5), clock="virtual"
+    )[2:] == [5.0, 5.0]
 
 
 def test_a_barrier_as_guard(b):  # rule 8.4
@@ -381,7 +396,9 @@ def test_virtual_time_stands_still_while_somebody_runs(b):  # rule 8.6
         got = [v async for v in b.each(r)]
         return len(got), b.weft.now()
 
-    assert b.run(b.process(busy)(-c), b.process(reads)(+c), b.process(sleeps)(3), clock="virtual") == [None, (50, 0.0), 3.0]
+    assert b.run(
+        b.process(busy)(-c), b.process(reads)(+c), b.process(sleeps)(3), clock="virtual"
+    ) == [None, (50, 0.0), 3.0]
 
 
 def test_selects_in_ordinary_code_keep_time():  # a plain thread is a guest at the channel

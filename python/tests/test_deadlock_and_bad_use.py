@@ -22,7 +22,9 @@ def test_a_ring_that_nobody_starts(b):  # rules 10.1, 10.2
         b.run(*(p(+cs[k], -cs[(k + 1) % 3]) for k in range(3)))
     d = caught.value
     assert d.knot == [f"main/forwards[{k}]" for k in range(3)]
-    assert [(x.operation, x.places) for x in d.processes] == [("read", (f"'c{k}'",)) for k in range(3)]
+    assert [(x.operation, x.places) for x in d.processes] == [
+        ("read", (f"'c{k}'",)) for k in range(3)
+    ]
     assert all(".py:" in x.at for x in d.processes)
     assert "knot:" in d.report and "main/forwards[0]: read 'c0'" in str(d)
 
@@ -30,7 +32,12 @@ def test_a_ring_that_nobody_starts(b):  # rules 10.1, 10.2
 def test_the_knot_is_the_smallest(b):  # rule 10.2
     x, y, z = (b.weft.Channel(n) for n in "xyz")
     with pytest.raises(Deadlock) as caught:
-        b.run(b.process(forwards)(+x, -y), b.process(forwards)(+y, -x), b.process(send)(z.writer(), 1), b.process(_waits_then_reads)(x.reader(), z.reader()))
+        b.run(
+            b.process(forwards)(+x, -y),
+            b.process(forwards)(+y, -x),
+            b.process(send)(z.writer(), 1),
+            b.process(_waits_then_reads)(x.reader(), z.reader()),
+        )
     assert caught.value.knot == ["main/forwards[0]", "main/forwards[1]"]
     assert len(caught.value.processes) == 4
 
@@ -147,7 +154,10 @@ def test_closed_ends_say_how_they_were_closed(b):  # rules 2.2, 11.1
     w.die()
 
     async def reads(b):
-        with pytest.raises(BadUse, match=r"main/reads: read on channel 'c': this reader end is closed: it was retired; make another with"):
+        with pytest.raises(
+            BadUse,
+            match=r"main/reads: read on channel 'c': this reader end is closed: it was retired; make another with",
+        ):
             await b.op(r.read())
         with pytest.raises(BadUse, match="it was declared dead"):
             await b.op(w.write(1))

@@ -18,7 +18,7 @@ async def total(source: coroutines.Reader[int]) -> int:
     first: int = await source.read()
     async with source.extended() as second:
         first += second
-    index, value = await coroutines.select(source, coroutines.after(1.0), mode="fair")
+    index, _ = await coroutines.select(source, coroutines.after(1.0), mode="fair")
     return first + sum([v async for v in source]) + index
 
 
