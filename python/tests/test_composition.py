@@ -270,7 +270,7 @@ def test_coroutines_and_threads_in_one_network():
         assert result[3] == [(v + 1) * 2 for v in range(100)]
 
 
-# --- rule 8: barriers and time --------------------------------------------------------------------------------------------
+# --- rule 8: barriers and time --------------------------------------------------------------------
 
 
 def test_barrier(b):  # rule 8.1

@@ -144,7 +144,7 @@ def test_ten_thousand_processes_and_one_that_raises():  # issue: nothing hangs, 
     assert len(keep) == 10_000
 
 
-# --- rule 11 ----------------------------------------------------------------------------------------------------------------
+# --- rule 11 --------------------------------------------------------------------------------------
 
 
 def test_closed_ends_say_how_they_were_closed(b):  # rules 2.2, 11.1
@@ -250,7 +250,7 @@ def test_blocking_forms_in_a_coroutine():  # rule 11.2
                 pass
         with pytest.raises(BadUse, match="use `async with`"), r.extended():
             pass
-        with pytest.raises(BadUse, match="await that of weft.coroutines"):
+        with pytest.raises(BadUse, match=r"await that of weft\.coroutines"):
             threads.Parallel()
 
     coroutines.run(blocks(+c))

@@ -48,7 +48,7 @@ def python(
     return subprocess.CompletedProcess([], p.returncode, out + rest, err)
 
 
-# --- never awaited ----------------------------------------------------------------------------------------------------------
+# --- never awaited --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_one_operation_at_a_time():
     assert not keep.closed
 
 
-# --- memory -----------------------------------------------------------------------------------------------------------------
+# --- memory ---------------------------------------------------------------------------------------
 
 
 class Thing:
@@ -140,11 +140,12 @@ def test_a_buffer_that_holds_its_own_end_is_collected():
     ref = weakref.ref(thing)
 
     @coroutines.process
-    async def fills(w):
-        await w.write(thing)
+    async def fills(w, values):
+        await w.write(values.pop())
 
     keep = c.writer()
-    coroutines.run(fills(c.writer()))
+    values = [thing]
+    coroutines.run(fills(c.writer(), values))
     del thing, keep, c
     coroutines.Channel().reader()  # an operation: the queued retirement of `keep` is acted on
     gc.collect()
@@ -216,7 +217,7 @@ def test_a_finaliser_may_use_channels(b):  # rules 12.1, 12.2
     assert done == ["finalised"]
 
 
-# --- signals, shutdown, fork ----------------------------------------------------------------------------------------------------
+# --- signals, shutdown, fork ----------------------------------------------------------------------
 
 NETWORK = """
     import sys
@@ -378,7 +379,7 @@ def test_without_the_extension():
     assert "install a C++20 compiler and the headers of Python" in done.stdout
 
 
-# --- contexts, functions, types ---------------------------------------------------------------------------------------------------
+# --- contexts, functions, types -------------------------------------------------------------------
 
 variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="default")
 

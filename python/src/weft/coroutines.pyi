@@ -131,14 +131,22 @@ def select(*guards: AnyGuard, mode: Mode = "fair") -> Awaitable[tuple[int, Any]]
 def sleep(seconds: float, /) -> Awaitable[None]: ...
 def yield_() -> Awaitable[None]: ...
 @overload
-def process(function: Callable[P, Coroutine[Any, Any, R]], /) -> Callable[P, Process[R]]: ...  # type: ignore[overload-overlap]
+def process(function: Callable[P, Coroutine[Any, Any, R]], /) -> Callable[P, Process[R]]: ...
 @overload
 def process(function: Callable[P, R], /) -> Callable[P, Process[R]]: ...
 @overload
 def run(first: Process[R], /, *, clock: str = "steady") -> R: ...
 @overload
 def run(
-    first: Process[Any] | Iterable[Process[Any]],
+    first: Process[Any],
+    second: Process[Any] | Iterable[Process[Any]],
+    /,
+    *others: Process[Any] | Iterable[Process[Any]],
+    clock: str = "steady",
+) -> list[Any]: ...
+@overload
+def run(
+    first: Iterable[Process[Any]],
     /,
     *others: Process[Any] | Iterable[Process[Any]],
     clock: str = "steady",
