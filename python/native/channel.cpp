@@ -129,7 +129,7 @@ PyObject* make_end(PyObject* o, PyObject*) {
   if (!(S == Side::in ? c->core.first_reader() : c->core.first_writer())) {
     // What an operation there would raise (rule 2.5): this very side is gone, so an operation would find its own end closed: it has retired.
     const Status s = c->core.how_ended<S>();
-    return raise_end(s == Status::poisoned || s == Status::died ? s : Status::retired, c, verb, -1, nullptr);
+    return raise_end(s == Status::poisoned ? s : Status::retired, c, verb, -1, nullptr);
   }
   return new_end(S == Side::in ? &ReaderType : &WriterType, c);
 }

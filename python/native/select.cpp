@@ -289,7 +289,7 @@ PyObject* output_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   PyObject *end, *value = nullptr, *make = nullptr;
   if (!PyArg_ParseTupleAndKeywords(args, kw, "O|O$O:Output", const_cast<char**>(names), &end, &value, &make)) return nullptr;
   if (make == Py_None) make = nullptr;
-  if (!is_writer(end)) return bad_use("Output(%R, …): an output guard needs a writer, channel.writer()", end);
+  if (!is_writer(end)) return bad_use("Output(%R, ...): an output guard needs a writer, channel.writer()", end);
   if ((value != nullptr) == (make != nullptr)) return bad_use("Output: give either the value to write or make=, a function that makes it");
   if (make && !PyCallable_Check(make)) return bad_use("Output: make=%R cannot be called", make);
   if (check_end(reinterpret_cast<EndObject*>(end), "Output") < 0) return nullptr;

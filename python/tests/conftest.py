@@ -1,4 +1,4 @@
-"""One test, both backends: a test is written with `await`, through a shim that makes nothing of it where operations block.
+"""One test, both backends: written with `await`, through a shim that makes nothing of it where operations block.
 
     async def consumer(b, r):
         return await b.op(r.read())        # b.op awaits what a coroutine awaits, and passes on what a thread has done

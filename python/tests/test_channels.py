@@ -12,7 +12,10 @@ from weft.errors import BadUse, Retired
 
 def test_rendezvous_passes_values_in_order(b):  # rule 1.1
     c = b.weft.Channel()
-    assert b.run(b.process(send)(c.writer(), 1, 2, 3), b.process(receive)(c.reader())) == [None, [1, 2, 3]]
+    assert b.run(b.process(send)(c.writer(), 1, 2, 3), b.process(receive)(c.reader())) == [
+        None,
+        [1, 2, 3],
+    ]
     assert c.stats().transfers == 3
 
 
@@ -49,7 +52,8 @@ def test_readers_are_served_first_come_first_served(b):  # rule 1.2
 
 
 @pytest.mark.parametrize(
-    ("overflow", "kept", "dropped"), [("drop_oldest", [2, 3], 1), ("drop_newest", [1, 2], 1), ("unbounded", [1, 2, 3], 0)]
+    ("overflow", "kept", "dropped"),
+    [("drop_oldest", [2, 3], 1), ("drop_newest", [1, 2], 1), ("unbounded", [1, 2, 3], 0)],
 )
 def test_overflow(b, overflow, kept, dropped):  # rule 1.4
     c = b.weft.Channel(capacity=2, overflow=overflow)
@@ -191,7 +195,10 @@ def test_a_dropped_end_is_retired(b):  # rule 2.2, 12.2
     assert isinstance(b.run(b.process(reader)(+c)), Retired)
 
 
-@pytest.mark.parametrize("shape", [list, tuple, set, lambda ends: dict.fromkeys(ends), lambda ends: [[{"x": tuple(ends)}]]])
+@pytest.mark.parametrize(
+    "shape",
+    [list, tuple, set, lambda ends: dict.fromkeys(ends), lambda ends: [[{"x": tuple(ends)}]]],
+)
 def test_ends_in_containers_are_held(b, shape):  # rule 2.3
     c = b.weft.Channel()
     ends = [c.writer(), c.writer()]
@@ -199,7 +206,10 @@ def test_ends_in_containers_are_held(b, shape):  # rule 2.3
     async def idle(b, given):
         pass
 
-    assert isinstance(b.run(b.process(idle)(shape(ends)), b.process(lambda b, r: catch(b, r.read))(+c))[1], Retired)
+    assert isinstance(
+        b.run(b.process(idle)(shape(ends)), b.process(lambda b, r: catch(b, r.read))(+c))[1],
+        Retired,
+    )
     assert all(e.closed for e in ends)
 
 
@@ -214,7 +224,9 @@ def test_an_end_given_to_two_is_let_go_by_the_last(b):  # rule 2.3
     async def early(b, w):
         pass
 
-    assert b.run(b.process(early)(w), b.process(late)(w), b.process(receive)(+c), clock="virtual")[2] == ["late"]
+    assert b.run(b.process(early)(w), b.process(late)(w), b.process(receive)(+c), clock="virtual")[
+        2
+    ] == ["late"]
     with pytest.raises(BadUse, match="last process that held it has finished"):
         w.write(1)
 
@@ -239,7 +251,10 @@ def test_an_end_that_is_sent_moves(b):  # rule 2.4
         got = await b.op(r.read())
         await b.op(got.write("through a mobile end"))
 
-    assert b.run(b.process(sender)(-c), b.process(receiver)(+c), b.process(receive)(+d))[::2] == [True, ["through a mobile end"]]
+    assert b.run(b.process(sender)(-c), b.process(receiver)(+c), b.process(receive)(+d))[::2] == [
+        True,
+        ["through a mobile end"],
+    ]
     with pytest.raises(BadUse, match="sent away over a channel"):
         mobile.write(1)
 

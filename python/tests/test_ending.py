@@ -39,7 +39,9 @@ def test_a_waiting_write_still_delivers_when_its_end_is_closed(b):  # rule 3.2
         await b.op(b.weft.sleep(2))
         return await b.op(r.read()), await catch(b, r.read)
 
-    value, end = b.run(b.process(send)(w, "still"), b.process(closer)(), b.process(reader)(+c), clock="virtual")[2]
+    value, end = b.run(
+        b.process(send)(w, "still"), b.process(closer)(), b.process(reader)(+c), clock="virtual"
+    )[2]
     assert value == "still"
     assert isinstance(end, Retired)
 
@@ -103,7 +105,12 @@ def test_poison_spreads(b):  # rule 4.3
         except Poisoned as p:
             return got, p.strength
 
-    assert b.run(b.process(source)(-x), b.process(middle)(+x, -y), b.process(middle)(+y, -z), b.process(sink)(+z))[3] == ([1], 3)
+    assert b.run(
+        b.process(source)(-x),
+        b.process(middle)(+x, -y),
+        b.process(middle)(+y, -z),
+        b.process(sink)(+z),
+    )[3] == ([1], 3)
 
 
 def test_catching_it_stops_the_spread(b):  # rule 4.3
@@ -118,7 +125,9 @@ def test_catching_it_stops_the_spread(b):  # rule 4.3
     async def source(b, w):
         w.poison()
 
-    assert b.run(b.process(source)(-x), b.process(careful)(+x, -y), b.process(receive)(+y))[2] == ["caught"]
+    assert b.run(b.process(source)(-x), b.process(careful)(+x, -y), b.process(receive)(+y))[2] == [
+        "caught"
+    ]
 
 
 def test_poison_drops_what_is_buffered_and_gives_waiting_values_back(b):  # rule 4.2

@@ -1,8 +1,8 @@
 """Weft: processes and channels that run everywhere.
 
-`import weft.coroutines` and `import weft.threads` export the same names: what is awaited in the one is called in the other.
-`weft` itself exports the names of the chosen backend: by :func:`use`, by `WEFT_BACKEND`, by `weft run FILE --on BACKEND`;
-coroutines if nothing was chosen.
+`import weft.coroutines` and `import weft.threads` export the same names: what is awaited in the one is
+called in the other. `weft` itself exports the names of the chosen backend: by :func:`use`, by
+`WEFT_BACKEND`, by `weft run FILE --on BACKEND`; coroutines if nothing was chosen.
 """
 
 from __future__ import annotations
@@ -38,16 +38,18 @@ def _backend() -> Any:
         if named not in _BACKENDS:
             from weft.errors import BadUse
 
-            raise BadUse(f"WEFT_BACKEND={named!r}: there is no such backend; use 'coroutines' or 'threads'")
+            raise BadUse(
+                f"WEFT_BACKEND={named!r}: there is no such backend; use 'coroutines' or 'threads'"
+            )
         use(named)
     return importlib.import_module(f"weft.{_chosen}")
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from weft import _shared
+        from weft._extension import native
 
-        return _shared._native.version
+        return native.version
     if name == "__all__":
         return [*_backend().__all__, "use"]
     if name.startswith("_"):

@@ -7,16 +7,8 @@ import inspect
 import os
 from typing import Any, NamedTuple
 
+from weft._extension import native as _native
 from weft.errors import BadUse
-
-try:
-    from weft import _native
-except ImportError as error:
-    raise ImportError(
-        f"weft's extension module is missing or was built for another Python ({error}). "
-        "It is built when weft is installed: install a C++20 compiler and the headers of Python "
-        "(on Debian: apt install g++ python3-dev), then: pip install --force-reinstall weft"
-    ) from error
 
 __all__ = ["ChannelStats", "check_clock", "poison", "process", "retire", "run", "statistics"]
 
@@ -45,7 +37,7 @@ def statistics(channel: Any) -> ChannelStats:
 
 
 def process(function: Any) -> Any:
-    """Make a function a process: called, it returns a Process that has not been started and holds the ends in its arguments.
+    """Make a function a process: called, it returns a Process that holds the ends in its arguments, not started.
 
     An `async def` runs as a coroutine process on the scheduler of its network, a `def` on a thread of its own.
 
@@ -78,7 +70,8 @@ def run(first: Any, *others: Any, clock: str = "steady") -> Any:
         first, others: processes, or iterables of them.
         clock: "steady"; or "virtual", which jumps to the next deadline when nothing can run (rule 8.6).
     Raises:
-        what failed in it (several: an ExceptionGroup); Deadlock; KeyboardInterrupt after the network was cancelled; BadUse.
+        what failed in it (several: an ExceptionGroup); Deadlock; BadUse; KeyboardInterrupt once the network
+        was cancelled.
     """
     results = _native.run((first, *others), check_clock(clock))
     return results[0] if not others and isinstance(first, _native.Process) else results

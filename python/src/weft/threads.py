@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft import _native
+from weft._extension import native as _native
 from weft._native import (
     Alternative,
     Barrier,

@@ -23,7 +23,7 @@ struct Activity {
 
 // A language runtime with a global lock gives it up around a real sleep.
 struct AroundSleep {
-  void* (*begin)() = nullptr;
+  void* (*begin)() = nullptr;  // null: do not sleep, as if nudged
   void (*end)(void*) = nullptr;
   // Between the two, when the sleep was disturbed (by a signal to the program, or by nothing): true ends it, as a nudge does.
   bool (*disturbed)(void*) = nullptr;
@@ -47,6 +47,7 @@ class Parking {
     bool timed = false;
     if ((s = word_.load(std::memory_order_acquire)) == idle) {
       void* state = around_sleep.begin ? around_sleep.begin() : nullptr;
+      if (around_sleep.begin && !state) signal(nudged);
       while ((s = word_.load(std::memory_order_acquire)) == idle && !timed) {
         prim::park(word_, idle, until);
         timed = until != prim::forever && prim::now() >= until;
