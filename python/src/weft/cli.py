@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import difflib
 import os
+import signal
 import subprocess
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -108,7 +110,8 @@ def run_program(name: str, arguments: Sequence[str], backend: str | None) -> int
     sys.path[0:0] = [str(Path(name).resolve().parent)]
     sys.modules["__main__"] = main
     try:
-        return _execute(code, main, weft.Deadlock)
+        with _InterruptWatch() as interrupts:
+            return _execute(code, main, weft.Deadlock, interrupts)
     except KeyboardInterrupt:
         # The run has said where each process was, cancelled all of them and waited for them.
         click.echo("weft: stopped by Ctrl-C", err=True)
@@ -117,13 +120,16 @@ def run_program(name: str, arguments: Sequence[str], backend: str | None) -> int
         sys.argv, sys.path[:], sys.modules["__main__"] = saved
 
 
-def _execute(code: CodeType, main: ModuleType, deadlock: type[BaseException]) -> int:
+def _execute(
+    code: CodeType, main: ModuleType, deadlock: type[BaseException], interrupts: _InterruptWatch
+) -> int:
     try:
         exec(code, main.__dict__)
     except SystemExit as end:
-        if _came_from_an_interrupt(end):
+        status = _status_of(end)
+        if status != EXIT["ok"] and interrupts.came():
             raise KeyboardInterrupt from None
-        return _status_of(end)
+        return status
     except deadlock as error:
         click.echo(f"weft: {getattr(error, 'report', None) or error}", err=True)
         return EXIT["deadlock"]
@@ -135,13 +141,34 @@ def _execute(code: CodeType, main: ModuleType, deadlock: type[BaseException]) ->
     return EXIT["ok"]
 
 
-def _came_from_an_interrupt(error: BaseException | None) -> bool:
-    """Whether a KeyboardInterrupt led to this, as where a command-line library turns one into an exit status of its own."""
-    while error is not None:
-        if isinstance(error, KeyboardInterrupt):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+class _InterruptWatch:
+    """Remembers whether Ctrl-C came, whatever the program makes of it: click, for one, makes an exit status of its own of it.
+
+    It does not take the place of anybody's handler: Python itself writes each signal's number to a pipe.
+    """
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._read, False)
+        os.set_blocking(self._write, False)
+        self._before: int | None = None
+
+    def __enter__(self) -> _InterruptWatch:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.set_wakeup_fd(self._before)
+        os.close(self._read)
+        os.close(self._write)
+
+    def came(self) -> bool:
+        try:
+            return signal.SIGINT in os.read(self._read, 4096)
+        except BlockingIOError:
+            return False
 
 
 def _status_of(end: SystemExit) -> int:
@@ -170,15 +197,6 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("weft")
-    except PackageNotFoundError:
-        return "(not installed)"
-
-
 @click.group(
     cls=_Commands,
     invoke_without_command=True,
@@ -193,17 +211,28 @@ def weft_command(ctx: click.Context, version: bool) -> None:
     A program is written once, with `import weft`; which backend runs it (coroutines or threads) is said here.
     """
     if version:
-        click.echo(f"weft {_version()}")
+        import weft
+
+        click.echo(f"weft {weft.__version__}")
     elif ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
 
 @weft_command.command(
     "run",
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": ["-h", "--help"]},
+    context_settings={
+        "ignore_unknown_options": True,
+        "allow_interspersed_args": False,
+        "help_option_names": ["-h", "--help"],
+    },
     epilog=EXIT_HELP,
 )
-@click.option("--on", "backend", metavar="BACKEND", help="coroutines or threads (default: $WEFT_BACKEND, or else coroutines).")
+@click.option(
+    "--on",
+    "backend",
+    metavar="BACKEND",
+    help="coroutines or threads (default: $WEFT_BACKEND, or else coroutines).",
+)
 @click.argument("file")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def run_command(backend: str | None, file: str, args: tuple[str, ...]) -> int:
