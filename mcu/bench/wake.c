@@ -27,8 +27,8 @@ static weft_event event0 = WEFT_EVENT(react0, &actor0), event1 = WEFT_EVENT(reac
 void weft_isr_io_bank0(void);
 WEFT_HOT void weft_isr_io_bank0(void) {
   uint32_t status = WEFT_REG(IO_BANK0_INTR0);
-  WEFT_REG(IO_BANK0_INTR0) = status & 0xff000000;
-  if (status & 0x0f000000) weft_post(&queue0, &event0, weft_now32());
+  WEFT_REG(IO_BANK0_INTR0) = status & 0xcc000000; /* the edges of pins 6 and 7 */
+  if (status & 0x0c000000) weft_post(&queue0, &event0, weft_now32());
   else weft_post(&queue1, &event1, weft_now32());
 }
 
