@@ -117,15 +117,15 @@ for (const name of ['periodic-own-light', 'periodic-shared-light']) {
   check('of which fired twice', q.fired / 2, q.actors, q.fired === 2 * q.actors);
 }
 // ---- interrupt to action ------------------------------------------------------------------------------------------------------------
-for (const [image, limits] of [['wake', [180, 250]], ['wake-claimed', [250, 300]]])
+for (const [image, limits] of [['wake', [180, 180]], ['wake-claimed', [280, 280]]])
   for (const [i, limit] of limits.entries()) {
-    const m = load(image), out = edges(m, 8 + i), driven = [];
+    const m = load(`${image}-${i}`), out = edges(m, 8 + i), driven = [];
     let level = 1;
-    m.drive(6, 1), m.drive(7, 1);
+    m.drive(6, 1);
     for (let k = 0; k < 100; k++) {
       const cycle = 2000000 + k * 12500 + k * 13; // every phase of the microsecond
       driven.push(cycle);
-      m.at(cycle, () => m.drive(6 + i, (level ^= 1)));
+      m.at(cycle, () => m.drive(6, (level ^= 1)));
     }
     m.run(2000000 + 100 * 12600);
     const took = out.map((e, k) => e.cycle - driven[k]);
