@@ -144,6 +144,18 @@ for (const [image, limits] of [['wake', [180, 180]], ['wake-claimed', [280, 280]
   m.run(1.2e6 * US);
   check('blink from flash: edges in 1.2 s', led.length, 2, led.length === 2);
 }
+{ // as the boot ROM starts an image in SRAM: at its first byte, which is the vector table
+  const m = load('blink'), led = edges(m, 25);
+  m.cores[0].pc = 0x20000000;
+  m.cores[0].r[13] = 0x20041f00;
+  m.run(1.2e6 * US);
+  check('blink, vector table run as code: edges in 1.2 s', led.length, 2, led.length === 2);
+}
+{ // boot2 itself: the checksum is right, and it reaches the program with the vector table set
+  const m = load('blink-flash', { runBoot2: true }), led = edges(m, 25);
+  m.run(1.2e6 * US);
+  check('blink from flash, through boot2: edges in 1.2 s', led.length, 2, led.length === 2);
+}
 // ---- examples ------------------------------------------------------------------------------------------------------------------------
 {
   const m = load('button'), led = edges(m, 25);
