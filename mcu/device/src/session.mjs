@@ -18,7 +18,7 @@ export const CONTROLLERS = /** @type {const} */ (['actors', 'lta', 'pio']);
 
 const TXF0 = 0x10;
 /** What a half period takes in the PIO program besides its count (firmware/pio.c). */
-export const PIO_OVERHEAD = 4;
+export const PIO_OVERHEAD = 38;
 
 /** Counts how late the edges on STEP are. */
 class Lateness {
@@ -59,7 +59,7 @@ class Lateness {
     const pushed = [];
     const write = pio.writeUint32.bind(pio);
     pio.writeUint32 = (/** @type {number} */ offset, /** @type {number} */ value) => {
-      if (offset === TXF0) pushed.push(value + PIO_OVERHEAD);
+      if (offset === TXF0) pushed.push((value & 0xffff) * 32 + (value >>> 16) + PIO_OVERHEAD);
       write(offset, value);
     };
     let due = -1;
