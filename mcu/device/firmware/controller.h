@@ -27,7 +27,7 @@ enum {
 #if THESIS_CONSTANTS
   PERIOD_FAST = PERIOD(60), PERIOD_MIN = PERIOD(50), PERIOD_MAX = PERIOD(70),
 #else
-  PERIOD_FAST = PERIOD(62.5), PERIOD_MIN = PERIOD(50), PERIOD_MAX = PERIOD(75),
+  PERIOD_FAST = PERIOD(62.5), PERIOD_MIN = PERIOD(62.5 * 50 / 60), PERIOD_MAX = PERIOD(62.5 * 70 / 60), /* the same reach */
 #endif
   ACCELERATION = 1024, /* a toggle's period differs from the last one's by at most this part of it */
   MOTOR_START = 4000000,
