@@ -14,6 +14,7 @@ import json
 import time
 
 import click
+
 from weft import Channel, Parallel, process, run
 
 
