@@ -132,7 +132,7 @@ async def three_choices_in_a_ring_each_in_and_out():
 
 @process
 async def ring_member(reader, writer, number, log):
-    index, value = await select(reader, Output(writer, number), after(10))
+    index, _ = await select(reader, Output(writer, number), after(10))
     if index < 2:
         log.append(("in" if index == 0 else "out", number))
 
