@@ -119,7 +119,7 @@ def table_of(
 @click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def main(size: int, out: Path, as_json: bool, files: tuple[Path, ...]) -> None:
-    """Count the words of FILES (default: this machine's licence texts) and draw a Mandelbrot picture, on each backend."""
+    """Count the words of FILES (default: the licence texts here) and draw a Mandelbrot picture on each backend."""
     console = Console(stderr=as_json)
     began = time.perf_counter()
     words = run_everywhere(console, "Word count", "wordcount", "--check", *map(str, files))
