@@ -127,9 +127,9 @@ PyObject* make_end(PyObject* o, PyObject*) {
   if (c->generation != generation)
     return bad_use("%s on channel '%U': it was made before a fork, and this is the child: make channels in the process that uses them", verb, c->name);
   if (!(S == Side::in ? c->core.first_reader() : c->core.first_writer())) {
-    // What an operation there would raise (rule 2.5): this very side is gone, so an operation would find its own end closed: it has retired.
+    // What an operation there would raise (rule 2.5); if it would not, this very side is gone.
     const Status s = c->core.how_ended<S>();
-    return raise_end(s == Status::poisoned ? s : Status::retired, c, verb, -1, nullptr);
+    return raise_end(is_end(s) ? s : Status::retired, c, verb, -1, nullptr);
   }
   return new_end(S == Side::in ? &ReaderType : &WriterType, c);
 }
