@@ -88,6 +88,7 @@ struct ProcessObject {
   SelectMemory* memory;     // where its ad-hoc selects begin (rule 5.4); null: none yet
   std::uint8_t threaded;
   std::uint8_t started;
+  std::uint8_t given_up;  // by the Sequence that stopped before it: not started, and nobody need be told
   std::uint8_t done;
   std::uint8_t failed;
   std::uint8_t yielded;     // it is in the run queue by its own will

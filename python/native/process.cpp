@@ -90,7 +90,7 @@ ProcessObject* make(const Ends& ends) {
   p->body = p->context = p->outcome = nullptr;
   p->thread = nullptr;
   p->memory = nullptr;
-  p->threaded = p->started = p->done = p->failed = p->yielded = 0;
+  p->threaded = p->started = p->given_up = p->done = p->failed = p->yielded = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     p->held[i] = ends[i];
     Py_INCREF(reinterpret_cast<PyObject*>(ends[i]));
@@ -339,7 +339,8 @@ void process_dealloc(PyObject* o) {
   if (!p->started) {
     PyObject *t, *v, *tb;
     PyErr_Fetch(&t, &v, &tb);
-    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "process %s was made and never started: give it to run, Parallel, Sequence, Spawn or a Group",
+    if (!p->given_up &&
+        PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "process %s was made and never started: give it to run, Parallel, Sequence, Spawn or a Group",
                          p->base.function ? p->base.function : "?") < 0)
       PyErr_WriteUnraisable(Py_None);
     if (p->body && !p->threaded) {
@@ -400,9 +401,15 @@ PyObject* process_repr(PyObject* o) {
 }
 PyObject* class_getitem(PyObject* type, PyObject*) { return Py_NewRef(type); }
 
+PyObject* process_give_up(PyObject* o, PyObject*) {
+  proc(o)->given_up = 1;
+  Py_RETURN_NONE;
+}
+
 PyMethodDef process_methods[] = {
     {"named", process_named, METH_O, "Give it another name in its path; returns the process."},
     {"cancel", process_cancel, METH_NOARGS, "Ask it to end: its next (or present) operation raises Cancelled (rule 6)."},
+    {"_give_up", process_give_up, METH_NOARGS, "It will not be started, and that is no mistake."},
     {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr},
     {}};
 PyGetSetDef process_getset[] = {
