@@ -122,4 +122,12 @@ def main(as_json: bool) -> None:
     table.add_row("ratio", f"{ratio:.3f}")
     Console(stderr=as_json).print(table)
     if as_json:
-        print(json.dumps({"bench": NAME, "ns": {k: round(v, 1) for k, v in ns.items()}, "ratio": {"asyncio": round(ratio, 4)}}))
+        print(
+            json.dumps(
+                {
+                    "bench": NAME,
+                    "ns": {k: round(v, 1) for k, v in ns.items()},
+                    "ratio": {"asyncio": round(ratio, 4)},
+                }
+            )
+        )

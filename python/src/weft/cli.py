@@ -55,7 +55,9 @@ def backend_named(name: str) -> str:
     """
     if name in BACKENDS:
         return name
-    raise BadUse(f"there is no backend '{name}'{did_you_mean(name, BACKENDS)} (backends: {', '.join(BACKENDS)})")
+    raise BadUse(
+        f"there is no backend '{name}'{did_you_mean(name, BACKENDS)} (backends: {', '.join(BACKENDS)})"
+    )
 
 
 # --- weft run -----------------------------------------------------------------------------------------------------------
@@ -67,9 +69,13 @@ def _read_program(name: str) -> bytes:
         raise BadUse(f"{name} is a directory; give a Python file in it")
     if not path.exists():
         folder = path.parent
-        siblings = [p.name for p in folder.iterdir() if p.suffix == ".py"] if folder.is_dir() else []
+        siblings = (
+            [p.name for p in folder.iterdir() if p.suffix == ".py"] if folder.is_dir() else []
+        )
         near = difflib.get_close_matches(path.name, siblings, n=1)
-        hint = f"; did you mean '{folder / near[0]}'?" if near else "; give the path of a Python file"
+        hint = (
+            f"; did you mean '{folder / near[0]}'?" if near else "; give the path of a Python file"
+        )
         raise BadUse(f"{name} does not exist{hint}")
     try:
         return path.read_bytes()
@@ -274,7 +280,10 @@ def _take_backend(backend: str | None, args: Sequence[str]) -> tuple[str | None,
     return backend, tuple(rest)
 
 
-@weft_command.command("bench", context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]})
+@weft_command.command(
+    "bench",
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]},
+)
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
 def bench_command(name: str | None, as_json: bool) -> int:
@@ -292,7 +301,12 @@ def bench_command(name: str | None, as_json: bool) -> int:
 
     checkout = find_checkout(Path.cwd())
     if checkout and name != _bench.NAME:
-        command = [str(checkout / "run"), "bench", *([name] if name else []), *(["--json"] if as_json else [])]
+        command = [
+            str(checkout / "run"),
+            "bench",
+            *([name] if name else []),
+            *(["--json"] if as_json else []),
+        ]
         return subprocess.run(command, check=False).returncode
     if name not in (None, _bench.NAME):
         hint = did_you_mean(str(name), [_bench.NAME]) or f"; there is '{_bench.NAME}'"
@@ -313,7 +327,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The entry point of `weft` and `python -m weft`; returns the exit status (see EXIT)."""
     try:
         status = weft_command.main(
-            args=None if arguments is None else list(arguments), prog_name="weft", standalone_mode=False
+            args=None if arguments is None else list(arguments),
+            prog_name="weft",
+            standalone_mode=False,
         )
     except click.ClickException as error:
         click.echo(f"weft: {' '.join(error.format_message().split())}{_see_help(error)}", err=True)

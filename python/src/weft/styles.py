@@ -94,5 +94,7 @@ def is_for_any_backend(source: str | bytes) -> bool:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             imported.add(node.module)
             imported.update(f"{node.module}.{alias.name}" for alias in node.names)
-    own = any(name == style or name.startswith(style + ".") for name in imported for style in _OWN_STYLE)
+    own = any(
+        name == style or name.startswith(style + ".") for name in imported for style in _OWN_STYLE
+    )
     return awaits and "weft" in imported and not own
