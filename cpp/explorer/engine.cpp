@@ -499,6 +499,12 @@ std::vector<Scenario>& scenarios() {
   static std::vector<Scenario> s;
   return s;
 }
+// The last 150 lines: the rest is in the replay.
+std::string tail(const std::string& trace) {
+  std::size_t at = trace.size();
+  for (int lines = 0; lines <= 150 && at != std::string::npos && at != 0; ++lines) at = trace.rfind('\n', at - 1);
+  return at == 0 || at == std::string::npos ? trace : "      …" + trace.substr(at);
+}
 constexpr const char* kUsage = R"(usage: explore [options]
   --list                 names of the scenarios
   --only TEXT            those whose name contains TEXT
@@ -579,7 +585,7 @@ int explore_main(int argc, char** argv) {
         std::printf("FAIL  %s\n      %s\n      after %llu executions, %u preemptions", s.name, o.what.c_str(),
                     static_cast<unsigned long long>(o.executions), o.preemptions);
         if (random) std::printf(", seed %llu", static_cast<unsigned long long>(o.seed));
-        std::printf("\n      replay: explore --only '%s' --schedule %s\n%s", s.name, o.schedule.c_str(), o.trace.c_str());
+        std::printf("\n      replay: explore --only '%s' --schedule %s\n%s", s.name, o.schedule.c_str(), tail(o.trace).c_str());
       }
       std::fflush(stdout);
       if (first) break;

@@ -222,6 +222,7 @@ TEST_CASE_TEMPLATE("rule 3.1: readers drain buffer and blocked writers, then it 
   v.write(f.c, 2);
   f.c.drop_writer();
   CHECK(v.wakes == 0);  // rule 3.2: it still delivers
+  CHECK(f.c.template how_ended<Side::in>() == Status::ok);
   r.read(f.c);
   CHECK(r.value() == 1);
   r.read(f.c);

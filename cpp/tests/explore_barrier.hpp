@@ -118,6 +118,30 @@ SCENARIO("resign meets a select that commits elsewhere (rules 5.1, 8.2)", 2) {
   b.check();
 }
 
+SCENARIO("barrier: one choice commits elsewhere while the phase completes, the other stays winnable (rules 5.1, 8.4)", 2) {
+  Balance b;
+  Barrier bar{3};
+  Chan c, d;
+  Process a, p, q, w, v;
+  const auto act = [&](Process& me, Chan& from, Process& writer) {
+    me.barrier(bar), me.in(from);
+    const Process::Chosen x = me.go();
+    REQUIRE_THAT(x.status == Status::ok);
+    if (x.index == 0)
+      writer.cancel();
+    else
+      REQUIRE_THAT(bar.resign());
+  };
+  spawn("P", [&] { act(p, c, w); });
+  spawn("Q", [&] { act(q, d, v); });
+  spawn("A", [&] { REQUIRE_THAT(a.sync(bar) == Status::ok); });
+  spawn("W", [&] { w.write(c, 7); });
+  spawn("V", [&] { v.write(d, 8); });
+  run();
+  REQUIRE_THAT(bar.phases() == 1 && empty(c) && empty(d));
+  b.check();
+}
+
 SCENARIO("two barriers, guards in opposite order (rules 5.1, 8.4)", 2) {
   Barrier a{2}, z{2};
   Process p, q;

@@ -22,6 +22,19 @@ SCENARIO("buffer, block: order kept, nothing lost (rules 1.3, 1.5)", 3) {
   b.check();
 }
 
+SCENARIO("buffer, block: the freed slot is filled in the same step, its writer completes (rule 1.5)", 3) {
+  Balance b;
+  {
+    Buf f{1};
+    Process w, r;
+    spawn("W", [&] { REQUIRE_THAT(w.write(f.c, 1) == Status::ok && w.write(f.c, 2) == Status::ok); });
+    spawn("R", [&] { REQUIRE_THAT(r.read(f.c).value == 1); });
+    run();
+    REQUIRE_THAT(empty(f.c) && f.ring.size == 1);
+  }
+  b.check();
+}
+
 SCENARIO("buffer, block, 2x2: every value arrives once (rules 1.3, 1.5)", 2) {
   Balance b;
   {

@@ -124,6 +124,55 @@ SCENARIO("foreign reader on a buffer of each policy: a write never waits for its
   b.check();
 }
 
+SCENARIO("foreign reader that is slow to decide: the buffer stays open (rules 1.4, 6.6)", 2) {
+  Balance b;
+  {
+    Buffered<Chan> q{2};
+    Chan written;
+    Foreigner f;
+    Process w, p;
+    std::uint32_t sum = 0;
+    bool slow = true;
+    f.before_deciding = [&] {
+      if (std::exchange(slow, false)) REQUIRE_THAT(p.read(written).ok());
+    };
+    spawn("F", [&] { sum += f.read(q.c).value; sum += f.read(q.c).value; });
+    spawn("W", [&] {
+      bool waits = false;
+      q.c.with_lock([&](core::Queue& r, core::Queue&) { waits = !r.empty(); });
+      if (!waits) slow = false;
+      REQUIRE_THAT(w.write(q.c, 1) == Status::ok && w.write(q.c, 10) == Status::ok);
+      if (waits) REQUIRE_THAT(w.write(written, 5) == Status::ok);
+    });
+    run();
+    REQUIRE_THAT(sum == 11 && empty(q.c) && empty(written));
+  }
+  b.check();
+}
+
+SCENARIO("foreign reader whose end is closed withdraws: the waiting writer is told (rules 3.2, 3.3, 6.6)", 3) {
+  Balance b;
+  Chan c;
+  c.first_reader();
+  Foreigner f;
+  Process w;
+  Got g;
+  Status s{};
+  spawn("F", [&] { g = f.read(c); });
+  spawn("W", [&] { s = w.write(c, 7); });
+  spawn("X", [&] {
+    bool waits = false;
+    c.with_lock([&](core::Queue& r, core::Queue&) { waits = !r.empty(); });
+    if (waits) c.drop_reader();
+    f.cancel();
+    if (!waits) w.cancel();
+  });
+  run();
+  REQUIRE_THAT(g.ok() == (s == Status::ok) && empty(c));
+  if (!g.ok()) REQUIRE_THAT(s == Status::retired || s == Status::cancelled);
+  b.check();
+}
+
 SCENARIO("foreign reader beside an extended reader on a buffer (rules 1.6, 6.6)", 2) {
   Balance b;
   {

@@ -42,9 +42,11 @@ struct Task : core::Waiter {
     told = 0;
   }
   static Task& of(core::Waker* w) { return *static_cast<Task*>(static_cast<core::Waiter*>(w)); }
-  static constexpr core::WakerOps kOps{[](core::Waker* w) noexcept { ++of(w).wakes; }, nullptr,
-                                       [](core::Waker* w) noexcept { ++of(w).tells; }};
+  static void count_wake(core::Waker* w) noexcept { ++of(w).wakes; }
+  static void count_tell(core::Waker* w) noexcept { ++of(w).tells; }
+  static const core::WakerOps kOps;
 };
+inline constexpr core::WakerOps Task::kOps{&Task::count_wake, nullptr, &Task::count_tell};
 
 // A select written out: its guards, its phases.
 struct Selecting {
