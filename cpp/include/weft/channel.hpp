@@ -13,6 +13,7 @@
 
 #include "core/select.hpp"
 #include "errors.hpp"
+#include "runtime/pool.hpp"
 #include "runtime/scheduler.hpp"
 #include "runtime/thread.hpp"
 
@@ -43,7 +44,40 @@ inline const char* intern(const char* name) {
 }
 
 template <class T, class P>
+struct PooledCore final : core::ChannelCore<T, P>, runtime::Pooled {};
+template <class T, class P>
 using CoreOf = core::ChannelCore<T, P>;
+
+// What an end does when it goes: poison if an uncaught poison is on its way through the process (rule 4.3), else retire.
+inline std::uint8_t poison_under_way() noexcept {
+  const runtime::Context* c = runtime::this_context;
+  if (!c || (c->dying | c->thrown) == 0) [[likely]]
+    return 0;
+  if (c->dying) return c->dying;
+  return std::uncaught_exceptions() > 0 && !c->poisoned.expired() ? c->thrown : 0;
+}
+// Values that a buffer drops are undelivered, not held by the process that happens to drop them: ends among them are retired (rule 2.4).
+class NobodysValues {
+ public:
+  NobodysValues() noexcept {
+    if (runtime::Context* c = runtime::this_context) {
+      dying_ = std::exchange(c->dying, 0);
+      thrown_ = std::exchange(c->thrown, 0);
+    }
+  }
+  NobodysValues(const NobodysValues&) = delete;
+  NobodysValues& operator=(const NobodysValues&) = delete;
+  ~NobodysValues() {
+    if (runtime::Context* c = runtime::this_context) {
+      c->dying = dying_;
+      c->thrown = thrown_;
+    }
+  }
+
+ private:
+  std::uint8_t dying_ = 0;
+  std::uint8_t thrown_ = 0;
+};
 
 template <class T>
 struct HeapRing : core::Ring<T> {
@@ -53,6 +87,7 @@ struct HeapRing : core::Ring<T> {
     this->capacity = n;
     this->overflow = o;
     this->discard = [](Ring& r) noexcept {
+      const NobodysValues undelivered;
       r.clear();
       ::operator delete(static_cast<void*>(r.data), std::align_val_t(alignof(T)));
       r.data = nullptr;
@@ -62,12 +97,10 @@ struct HeapRing : core::Ring<T> {
   ~HeapRing() {
     if (this->data) this->discard(*this);
   }
-  static T* allocate(std::uint32_t n) {
-    return static_cast<T*>(::operator new(std::size_t{n} * sizeof(T), std::align_val_t(alignof(T))));
-  }
+  static T* allocate(std::uint32_t n) { return static_cast<T*>(::operator new (std::size_t{n} * sizeof(T), std::align_val_t(alignof(T)))); }
   static bool double_it(Ring& r) noexcept {
     const std::uint32_t n = r.capacity ? r.capacity * 2 : 8;
-    T* to = static_cast<T*>(::operator new(std::size_t{n} * sizeof(T), std::align_val_t(alignof(T)), std::nothrow));
+    T* to = static_cast<T*>(::operator new (std::size_t{n} * sizeof(T), std::align_val_t(alignof(T)), std::nothrow));
     if (!to) return false;
     const std::uint32_t size = r.size;
     for (std::uint32_t i = 0; i < size; ++i) r.pop_into(to + i);
@@ -83,19 +116,15 @@ struct HeapRing : core::Ring<T> {
 template <class T, class P>
 void destroy(CoreOf<T, P>* c) noexcept {
   delete static_cast<HeapRing<T>*>(c->ring);
-  delete c;
+  delete static_cast<PooledCore<T, P>*>(c);
 }
 template <class T, class P>
 void release(CoreOf<T, P>* c) noexcept {
   if (c->references.down()) destroy(c);
 }
 
-// What an end does when it goes: poison if an uncaught poison is on its way through the process (rule 4.3), else retire.
-inline std::uint8_t poison_under_way() noexcept {
-  const runtime::Context* c = runtime::this_context;
-  if (!c || (c->dying | c->thrown) == 0) [[likely]] return 0;
-  if (c->dying) return c->dying;
-  return std::uncaught_exceptions() > 0 ? c->thrown : 0;
+[[noreturn, gnu::cold, gnu::noinline]] inline void closed_end(const char* what, const char* kind) {
+  bad_use(std::string(what) + " on a " + kind + " end that is closed (retired, moved away or never opened)");
 }
 
 template <class C>
@@ -192,6 +221,7 @@ class Reader {
 
   // In a thread: read, blocking it.
   T operator()() const {
+    static_assert(P::shared, "a channel that threads use must be weft::Shared");
     Core* c = checked("read");
     runtime::ThreadProcess& self = detail::blocking_caller("reader()");
     if (self.take_cancel()) throw Cancelled();
@@ -243,8 +273,9 @@ class Reader {
   }
   explicit operator bool() const noexcept { return core_ != nullptr; }
 
-  Core* checked(const char* what) const {
-    if (!core_) [[unlikely]] detail::bad_use(std::string(what) + " on a reader end that is closed (retired, moved away or never opened)");
+  [[gnu::always_inline]] Core* checked(const char* what) const {
+    if (!core_) [[unlikely]]
+      detail::closed_end(what, "reader");
     return core_;
   }
   Core* core() const noexcept { return core_; }
@@ -284,6 +315,7 @@ class Writer {
 
   // In a thread: write, blocking it.
   void operator()(T value) const {
+    static_assert(P::shared, "a channel that threads use must be weft::Shared");
     Core* c = checked("write");
     runtime::ThreadProcess& self = detail::blocking_caller("writer(value)");
     if (self.take_cancel()) {
@@ -313,8 +345,9 @@ class Writer {
   }
   explicit operator bool() const noexcept { return core_ != nullptr; }
 
-  Core* checked(const char* what) const {
-    if (!core_) [[unlikely]] detail::bad_use(std::string(what) + " on a writer end that is closed (retired, moved away or never opened)");
+  [[gnu::always_inline]] Core* checked(const char* what) const {
+    if (!core_) [[unlikely]]
+      detail::closed_end(what, "writer");
     return core_;
   }
   Core* core() const noexcept { return core_; }
@@ -335,7 +368,7 @@ class Channel {
   using Core = detail::CoreOf<T, P>;
 
   explicit Channel(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
-      : core_(new Core) {
+      : core_(new detail::PooledCore<T, P>) {
     core_->references.up();
     core_->name = o.name ? detail::intern(o.name) : file;
     core_->line = o.name ? 0 : line;
@@ -344,11 +377,11 @@ class Channel {
       try {
         core_->set_ring(new detail::HeapRing<T>(o.capacity > 0 ? o.capacity : 8, o.overflow));
       } catch (...) {
-        delete core_;
+        delete static_cast<detail::PooledCore<T, P>*>(core_);
         throw;
       }
     } else if (o.overflow != Overflow::block) {
-      delete core_;
+      delete static_cast<detail::PooledCore<T, P>*>(core_);
       detail::bad_use("a channel that drops values needs a capacity of at least 1");
     }
   }
@@ -362,12 +395,12 @@ class Channel {
 
   // A new end. Throws how the channel has ended, if it has (rule 2.5).
   Reader<T, P> reader() const {
-    if (!core_->first_reader()) detail::throw_end_of(core_, core_->template how_ended<core::Side::out>() == Status::poisoned ? Status::poisoned : Status::retired, "making a reader end");
+    if (!core_->first_reader()) no_more(core_->template how_ended<core::Side::out>(), "a new reader end");
     core_->references.up();
     return Reader<T, P>(core_);
   }
   Writer<T, P> writer() const {
-    if (!core_->first_writer()) detail::throw_end_of(core_, core_->template how_ended<core::Side::in>() == Status::poisoned ? Status::poisoned : Status::retired, "making a writer end");
+    if (!core_->first_writer()) no_more(core_->template how_ended<core::Side::in>(), "a new writer end");
     core_->references.up();
     return Writer<T, P>(core_);
   }
@@ -385,6 +418,7 @@ class Channel {
   Core* core() const noexcept { return core_; }
 
  private:
+  [[noreturn]] void no_more(Status how, const char* what) const { detail::throw_end_of(core_, is_end(how) ? how : Status::retired, what); }
   Core* core_;
 };
 

@@ -42,18 +42,24 @@ void note_holder(const A& a, std::uint32_t id) {
   }
 }
 
+template <class Core>
+Core* channel_of(const runtime::ProcessBase* p) noexcept {
+  return static_cast<Core*>(static_cast<core::Place*>(p->place));
+}
+
 template <class T, class P>
 struct ReadAwaiter {
   using Core = CoreOf<T, P>;
-  runtime::ProcessBase* p;
-  Core* c;
+  runtime::ProcessBase* p;  // p->place: the channel
   Slot<T> slot;
 
   bool await_ready();
   void await_suspend(std::coroutine_handle<>) const noexcept {}
-  T await_resume() {
+  [[gnu::always_inline]] T await_resume() {
     p->op = nullptr;
-    if (p->status != Status::ok) [[unlikely]] throw_end_of(c, p->status, "read");
+    Core* c = channel_of<Core>(p);
+    if (p->status != Status::ok) [[unlikely]]
+      throw_end_of(c, p->status, "read");
     c->last_reader = p->id;
     return slot.take();
   }
@@ -73,30 +79,34 @@ struct NextAwaiter : ReadAwaiter<T, P> {
 template <class T, class P>
 struct WriteAwaiter {
   using Core = CoreOf<T, P>;
-  runtime::ProcessBase* p;
-  Core* c;
+  runtime::ProcessBase* p;  // p->place: the channel
   T value;
 
   bool await_ready();
   void await_suspend(std::coroutine_handle<>) const noexcept {}
-  void await_resume() {
+  [[gnu::always_inline]] void await_resume() {
     p->op = nullptr;
-    if (p->status != Status::ok) [[unlikely]] throw_end_with(c, p->status, "write", std::move(value));
+    Core* c = channel_of<Core>(p);
+    if (p->status != Status::ok) [[unlikely]]
+      throw_end_with(c, p->status, "write", std::move(value));
     c->last_writer = p->id;
   }
 };
 
 // The start of any operation of a coroutine. False: cancelled (rule 6.1); status says so.
 inline bool may_begin(runtime::ProcessBase* p) noexcept {
-  if (p->cancel.load(std::memory_order_relaxed) == 0) [[likely]] return true;
+  if (p->cancel.load(std::memory_order_relaxed) == 0) [[likely]]
+    return true;
   p->status = Status::cancelled;
   return false;
 }
 
 template <class T, class P>
-bool ReadAwaiter<T, P>::await_ready() {
-  if (!may_begin(p)) [[unlikely]] return true;
+[[gnu::always_inline]] inline bool ReadAwaiter<T, P>::await_ready() {
+  if (!may_begin(p)) [[unlikely]]
+    return true;
   p->slot = &slot;
+  Core* c = channel_of<Core>(p);
   const Status s = c->template begin<core::Side::in>(*p);
   if (s == Status::pending) {
     p->op = &read_op<Core>;
@@ -106,9 +116,11 @@ bool ReadAwaiter<T, P>::await_ready() {
   return true;
 }
 template <class T, class P>
-bool WriteAwaiter<T, P>::await_ready() {
-  if (!may_begin(p)) [[unlikely]] return true;
+[[gnu::always_inline]] inline bool WriteAwaiter<T, P>::await_ready() {
+  if (!may_begin(p)) [[unlikely]]
+    return true;
   p->slot = &value;
+  Core* c = channel_of<Core>(p);
   const Status s = c->template begin<core::Side::out>(*p);
   if (s == Status::pending) {
     p->op = &write_op<Core>;
@@ -123,14 +135,16 @@ bool WriteAwaiter<T, P>::await_ready() {
 // What an awaitable of the library is: it is told which process awaits it.
 //   bind(process) returns the awaiter.
 template <class A>
-concept Operation = requires(A a, runtime::ProcessBase* p) { std::move(a).bind(p); };
+concept Operation = requires(A a, runtime::ProcessBase* p) {
+  std::move(a).bind(p);
+};
 
 template <class R>
 class [[nodiscard("a process does nothing until it is started: give it to run, par, seq, spawn or co_await it")]] BasicProcess;
 
 namespace detail {
 
-class PromiseBase : public runtime::ProcessBase {
+class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
  public:
   template <class... A>
   explicit PromiseBase(const A&... args) {
@@ -139,6 +153,8 @@ class PromiseBase : public runtime::ProcessBase {
   }
 
   std::suspend_always initial_suspend() const noexcept { return {}; }
+  void ended_well() noexcept { ::new (static_cast<void*>(&slot)) std::exception_ptr; }
+  static const runtime::ProcessOps kOps;
 
   // Let go of the ends (the frame), then tell the group (rule 7.7).
   struct Final {
@@ -147,15 +163,16 @@ class PromiseBase : public runtime::ProcessBase {
     void await_suspend(std::coroutine_handle<Promise> h) const noexcept {
       PromiseBase& p = h.promise();
       runtime::Group* g = p.group;
-      std::exception_ptr failure = std::move(p.failure_);
-      const std::uint32_t id = p.id;
+      std::exception_ptr failure = std::move(p.failure());
+      p.failure().~exception_ptr();
+      const std::uint32_t order = p.order();
       runtime::Context& c = *runtime::this_context;
-      c.dying = p.dying_;
+      c.dying = p.dying;
       g->unlink(p);
       h.destroy();
       c.dying = 0;
       c.running = nullptr;
-      g->finished(id, std::move(failure));
+      g->finished(order, std::move(failure));
     }
     void await_resume() const noexcept {}
   };
@@ -163,31 +180,32 @@ class PromiseBase : public runtime::ProcessBase {
 
   // How it ended (rules 3.5, 4.3, 4.6, 6.5).
   void unhandled_exception() noexcept {
+    std::exception_ptr& failed = *::new (static_cast<void*>(&slot)) std::exception_ptr;
     try {
       throw;
     } catch (const Retired&) {
     } catch (const Cancelled&) {
     } catch (const Poisoned& e) {
-      dying_ = e.strength;
+      dying = e.strength;
     } catch (...) {
-      failure_ = std::current_exception();
+      failed = std::current_exception();
     }
   }
 
   template <class T, class P>
   ReadAwaiter<T, P> await_transform(ReadOp<T, P> o, std::uint32_t at = __builtin_LINE()) noexcept {
-    line = at;
-    return {this, o.core, {}};
+    begin_at(o.core, at);
+    return {this, {}};
   }
   template <class T, class P>
   NextAwaiter<T, P> await_transform(NextOp<T, P> o, std::uint32_t at = __builtin_LINE()) noexcept {
-    line = at;
-    return {{this, o.core, {}}};
+    begin_at(o.core, at);
+    return {{this, {}}};
   }
   template <class T, class P>
   WriteAwaiter<T, P> await_transform(WriteOp<T, P> o, std::uint32_t at = __builtin_LINE()) noexcept {
-    line = at;
-    return {this, o.core, std::move(o.value)};
+    begin_at(o.core, at);
+    return {this, std::move(o.value)};
   }
   template <Operation A>
   auto await_transform(A&& a, std::uint32_t at = __builtin_LINE()) {
@@ -208,9 +226,7 @@ class PromiseBase : public runtime::ProcessBase {
       note_holder(a, id);
     }
   }
-  static PromiseBase* self(core::Waker* w) noexcept {
-    return static_cast<PromiseBase*>(static_cast<runtime::ProcessBase*>(static_cast<core::Waiter*>(w)));
-  }
+  static PromiseBase* self(core::Waker* w) noexcept { return static_cast<PromiseBase*>(static_cast<runtime::ProcessBase*>(w)); }
   static void wake(core::Waker* w) noexcept {
     runtime::Executor* e = self(w)->group->executor;
     static_cast<runtime::Scheduler*>(e)->post(w);
@@ -221,17 +237,36 @@ class PromiseBase : public runtime::ProcessBase {
     p->handle().resume();
   }
   static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept { return p.group->executor; }
-  static const runtime::ProcessOps kOps;
 
-  std::exception_ptr failure_;
-  std::uint8_t dying_ = 0;
+  // After the last operation the node's slot is free: the failure waits there (null: none) until the frame is gone.
+  static_assert(sizeof(std::exception_ptr) == sizeof(void*) && alignof(std::exception_ptr) == alignof(void*));
+  std::exception_ptr& failure() noexcept { return *std::launder(reinterpret_cast<std::exception_ptr*>(&slot)); }
+
+  void begin_at(core::Place* channel, std::uint32_t at) noexcept {
+    line = at;
+    place = channel;
+  }
 };
-inline const runtime::ProcessOps PromiseBase::kOps{{&PromiseBase::wake, &PromiseBase::run}, &PromiseBase::executor_of};
+
+inline const runtime::ProcessOps PromiseBase::kOps{{&PromiseBase::wake, &PromiseBase::run, nullptr, 0}, &PromiseBase::executor_of};
+
+// The ops of a promise: where its frame begins is known once its type is complete.
+template <class Promise>
+const runtime::ProcessOps& ops_of(Promise& p) {
+  static const runtime::ProcessOps ops = [&] {
+    runtime::ProcessOps o = PromiseBase::kOps;
+    o.frame = reinterpret_cast<char*>(static_cast<core::Waker*>(&p)) -
+              static_cast<char*>(std::coroutine_handle<Promise>::from_promise(p).address());
+    return o;
+  }();
+  return ops;
+}
 
 template <class R>
 class Promise : public PromiseBase {
  public:
   std::optional<R>* result = nullptr;
+  const runtime::ProcessOps& ops_with_frame() { return ops_of(*this); }
 
   template <class... A>
   explicit Promise(const A&... args) : PromiseBase(args...) {}
@@ -240,16 +275,18 @@ class Promise : public PromiseBase {
   template <class V>
   void return_value(V&& v) {
     if (result) result->emplace(std::forward<V>(v));
+    this->ended_well();
   }
 };
 template <>
 class Promise<void> : public PromiseBase {
  public:
+  const runtime::ProcessOps& ops_with_frame() { return ops_of(*this); }
   template <class... A>
   explicit Promise(const A&... args) : PromiseBase(args...) {}
   BasicProcess<void> get_return_object(const char* f = __builtin_FUNCTION(), const char* in = __builtin_FILE(),
                                        std::uint32_t at = __builtin_LINE()) noexcept;
-  void return_void() const noexcept {}
+  void return_void() noexcept { ended_well(); }
 };
 
 }  // namespace detail
@@ -280,13 +317,15 @@ class BasicProcess {
   // Start it in a group; its result goes to *result, which must live until the group is done.
   template <class Slot>
   void start(runtime::Group& g, Slot* result) {
-    if (!h_) detail::bad_use("a process that was started already (or moved away) cannot be started");
+    if (!h_) detail::started_twice();
     promise_type& p = std::exchange(h_, nullptr).promise();
     if constexpr (!std::is_void_v<R>) p.result = result;
+    auto* home = static_cast<runtime::Scheduler*>(g.executor);
+    p.ops = &home->homed(p.ops_with_frame());
     g.add(p);
-    g.executor->post(&p);
+    home->post(&p);
   }
-  static constexpr bool on_thread = false;
+  bool startable() const noexcept { return h_ != nullptr; }
 
   explicit BasicProcess(Handle h) noexcept : h_(h) {}
 

@@ -44,8 +44,17 @@ class Retired final : public ChannelEnd {
 };
 class Poisoned final : public ChannelEnd {
  public:
-  Poisoned(const std::string& what, int guard_index, std::uint8_t s) : ChannelEnd(what, guard_index), strength(s) {}
+  Poisoned(const std::string& what, int guard_index, std::uint8_t s)
+      : ChannelEnd(what, guard_index), strength(s), alive_(std::make_shared<char>()) {
+    if (runtime::Context* c = runtime::this_context) {
+      c->thrown = s;
+      c->poisoned = alive_;
+    }
+  }
   const std::uint8_t strength;
+
+ private:
+  std::shared_ptr<const void> alive_;  // shared by its copies; see Context::poisoned
 };
 class PeerDied final : public ChannelEnd {
  public:
@@ -99,18 +108,19 @@ inline std::string who() {
 
 [[noreturn]] inline void bad_use(const std::string& what) { throw BadUse(who() + what); }
 
+[[noreturn]] inline void started_twice() { bad_use("a process that was started already (or moved away) cannot be started"); }
+
 template <class Carry>
-[[noreturn, gnu::cold, gnu::noinline]] void throw_end(Status s, const core::Place& c, std::uint8_t strength, const char* verb,
-                                                     int guard, Carry&& carry) {
+[[noreturn, gnu::cold, gnu::noinline]] void throw_end(Status s, const core::Place& c, std::uint8_t strength, const char* verb, int guard,
+                                                      Carry&& carry) {
   const std::string at = who() + verb + " on channel " + runtime::name_of(c) + ": ";
   if (s == Status::poisoned) {
-    if (runtime::this_context) runtime::this_context->thrown = strength;
     Poisoned e(at + "it was poisoned", guard, strength);
     carry(e);
     throw e;
   }
   if (s == Status::died) {
-    PeerDied e(at + "the other side died", guard);
+    PeerDied e(at + "its holder died", guard);
     carry(e);
     throw e;
   }
@@ -120,7 +130,7 @@ template <class Carry>
     carry(e);
     throw e;
   }
-  Retired e(at + "the other side has retired", guard);
+  Retired e(at + "it has retired", guard);
   carry(e);
   throw e;
 }

@@ -6,6 +6,7 @@
 // Names to supply, in weft::prim:
 //   atomic<T>                    as std::atomic<T>: load, store, exchange, compare_exchange_strong, fetch_add, fetch_sub
 //   pause(round)                 one round of waiting for another thread's few instructions; rounds count from 0
+//   yield()                      let another thread of this CPU run
 //   park(word, expected, until)  sleep while word == expected, until steady time `until` in ns (forever: never); may wake early
 //   unpark(word)                 wake the thread that parks on word
 //   now()                        steady time in ns
@@ -53,10 +54,10 @@ inline void pause(unsigned round) noexcept {
     std::this_thread::yield();
 }
 
+inline void yield() noexcept { std::this_thread::yield(); }
+
 inline std::int64_t now() noexcept {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 [[noreturn]] inline void fatal(const char* message) noexcept {
@@ -74,12 +75,9 @@ inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64
     limit = &t;
   }
   // The bitset form takes an absolute CLOCK_MONOTONIC time, which is what steady_clock reads here.
-  syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, limit, nullptr,
-          FUTEX_BITSET_MATCH_ANY);
+  syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, limit, nullptr, FUTEX_BITSET_MATCH_ANY);
 }
-inline void unpark(atomic<std::uint32_t>& word) noexcept {
-  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-}
+inline void unpark(atomic<std::uint32_t>& word) noexcept { syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0); }
 #else
 // The stand-in: std::atomic::wait has no time limit, so a limited park polls.
 inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
@@ -87,8 +85,7 @@ inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64
     word.wait(expected, std::memory_order_acquire);
     return;
   }
-  if (word.load(std::memory_order_acquire) == expected && now() < until)
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  if (word.load(std::memory_order_acquire) == expected && now() < until) std::this_thread::sleep_for(std::chrono::microseconds(200));
 }
 inline void unpark(atomic<std::uint32_t>& word) noexcept { word.notify_one(); }
 #endif

@@ -12,13 +12,12 @@
 #define WEFT_DETAIL_STRING(x) WEFT_DETAIL_STRING_OF(x)
 
 /// The version as text, "MAJOR.MINOR.PATCH".
-#define WEFT_VERSION                                                                               \
-  WEFT_DETAIL_STRING(WEFT_VERSION_MAJOR)                                                           \
+#define WEFT_VERSION                     \
+  WEFT_DETAIL_STRING(WEFT_VERSION_MAJOR) \
   "." WEFT_DETAIL_STRING(WEFT_VERSION_MINOR) "." WEFT_DETAIL_STRING(WEFT_VERSION_PATCH)
 
 /// The version as one number that can be compared in an #if: MAJOR * 10000 + MINOR * 100 + PATCH.
-#define WEFT_VERSION_NUMBER                                                                        \
-  (WEFT_VERSION_MAJOR * 10000 + WEFT_VERSION_MINOR * 100 + WEFT_VERSION_PATCH)
+#define WEFT_VERSION_NUMBER (WEFT_VERSION_MAJOR * 10000 + WEFT_VERSION_MINOR * 100 + WEFT_VERSION_PATCH)
 
 namespace weft {
 
@@ -27,10 +26,9 @@ struct version_t {
   int major;
   int minor;
   int patch;
-  const char *text;
+  const char* text;
 };
 
-inline constexpr version_t version{WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_VERSION_PATCH,
-                                   WEFT_VERSION};
+inline constexpr version_t version{WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_VERSION_PATCH, WEFT_VERSION};
 
-} // namespace weft
+}  // namespace weft

@@ -16,8 +16,8 @@ class BarrierCore : public Place {
 
   explicit BarrierCore(std::uint32_t parties = 0) noexcept : enrolled_(parties) {}
 
-  std::uint32_t enrolled() const noexcept { return enrolled_; }
-  std::uint64_t phases() const noexcept { return phases_; }
+  std::uint32_t enrolled() noexcept { return locked(enrolled_); }
+  std::uint64_t phases() noexcept { return locked(phases_); }
   template <class F>
   void with_lock(F&& f) noexcept {
     lock_.lock();
@@ -82,14 +82,14 @@ class BarrierCore : public Place {
     lock_.lock();
     Try t = Try::not_ready;
     Link* same = choices_.front();
-    while (same && static_cast<Node*>(same)->choice != n.choice) same = same->next;
-    if (!same) t = arrive(n.choice, n.index, fx);  // twice in one select is one arrival
+    while (same && static_cast<Node*>(same)->choice_ != n.choice_) same = same->next;
+    if (!same) t = arrive(n.choice_, n.index, fx);  // twice in one select is one arrival
     if (t == Try::not_ready && !same) {
       n.status = Status::pending;
       n.set(NodeFlags::queued);
       n.place = static_cast<Place*>(this);
       Link* at = choices_.front();
-      while (at && static_cast<Node*>(at)->choice < n.choice) at = at->next;
+      while (at && static_cast<Node*>(at)->choice_ < n.choice_) at = at->next;
       choices_.insert_before(at, &n);
       ++choice_count_;
     }
@@ -106,11 +106,18 @@ class BarrierCore : public Place {
   }
 
  private:
+  template <class N>
+  N locked(const N& n) noexcept {
+    lock_.lock();
+    const N copy = n;
+    lock_.unlock();
+    return copy;
+  }
   static Node* node(Link* l) noexcept { return static_cast<Node*>(l); }
 
   void remove(Node& n) noexcept {
     n.clear(NodeFlags::queued);
-    if (n.choice) {
+    if (n.choice()) {
       choices_.erase(&n);
       --choice_count_;
     } else {
@@ -148,7 +155,7 @@ class BarrierCore : public Place {
     bool mine = x == nullptr;
     Link* l = choices_.front();
     for (; l || !mine;) {
-      if (!mine && (!l || x < node(l)->choice)) {
+      if (!mine && (!l || x < node(l)->choice_)) {
         if (!x->claim_one(LOCKED)) {
           release_until(l);
           return Claim::self_gone;
@@ -156,10 +163,10 @@ class BarrierCore : public Place {
         mine = true;
         continue;
       }
-      if (!node(l)->choice->claim_one(LOCKED)) {
+      if (!node(l)->choice_->claim_one(LOCKED)) {
         gone = node(l);
         release_until(l);
-        if (x && x < gone->choice) x->unlock_as(WAITING);
+        if (x && x < gone->choice_) x->unlock_as(WAITING);
         return Claim::other_gone;
       }
       l = l->next;
@@ -167,7 +174,7 @@ class BarrierCore : public Place {
     return Claim::won;
   }
   void release_until(Link* end) noexcept {
-    for (Link* l = choices_.front(); l != end; l = l->next) node(l)->choice->unlock_as(WAITING);
+    for (Link* l = choices_.front(); l != end; l = l->next) node(l)->choice_->unlock_as(WAITING);
   }
 
   void finish_phase(Wakes& fx) noexcept {
@@ -175,7 +182,7 @@ class BarrierCore : public Place {
     while (Link* l = choices_.front()) {
       Node* n = node(l);
       remove(*n);
-      n->choice->unlock_as(DONE + n->index);
+      n->choice_->unlock_as(DONE + n->index);
       fx.finish(n, Status::ok);
     }
     while (Link* l = plain_.front()) {

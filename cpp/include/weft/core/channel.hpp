@@ -83,8 +83,7 @@ class ChannelBase : public Place {
 
 template <class T, class P>
 class ChannelCore : public ChannelBase<P> {
-  static_assert(std::is_nothrow_move_constructible_v<T>,
-                "values move under the channel's lock: T's move constructor must be noexcept");
+  static_assert(std::is_nothrow_move_constructible_v<T>, "values move under the channel's lock: T's move constructor must be noexcept");
   static_assert(std::is_nothrow_destructible_v<T>);
   using B = ChannelBase<P>;
   using B::deciding_, B::died_, B::lock_, B::poison_, B::rq_, B::special_, B::transfers_, B::wq_;
@@ -115,20 +114,31 @@ class ChannelCore : public ChannelBase<P> {
 
   // Begin a read into me.slot or a write from me.slot. `pending`: me.status and the waker will tell.
   template <Side S>
-  Status begin(Node& me) noexcept {
-    Wakes fx;
+  [[gnu::always_inline]] Status begin(Node& me) noexcept {
     lock_.lock();
-    if (special_ == 0) [[likely]] {
-      const Try t = meet<S>(me, Free{}, fx);
-      if (t == Try::not_ready) {
+    if (special_ == 0 && !me.is(NodeFlags::special)) [[likely]] {
+      Queue& q = opposite<S>();
+      Node* y = node(q.front());
+      if (!y) {
         me.status = Status::pending;
-        join<S>(me);
+        me.flags = S == Side::out ? NodeFlags::queued | NodeFlags::out : NodeFlags::queued;
+        me.place = static_cast<Place*>(this);
+        own<S>().push_back(&me);
         lock_.unlock();
         return Status::pending;
       }
-      lock_.unlock();
-      fx.run();
-      return t == Try::held ? Status::pending : Status::ok;
+      if (!y->is(NodeFlags::special)) [[likely]] {
+        q.pop_front();
+        y->flags = 0;
+        ++transfers_;
+        Node& w = S == Side::in ? *y : me;
+        Node& r = S == Side::in ? me : *y;
+        ::new (r.slot) T(std::move(*static_cast<T*>(w.slot)));
+        y->status = Status::ok;
+        lock_.unlock();
+        P::wake(y);
+        return Status::ok;
+      }
     }
     return begin_special<S>(me);
   }
@@ -234,7 +244,7 @@ class ChannelCore : public ChannelBase<P> {
 #if WEFT_MUTANT == 3
     Try t = Try::not_ready;
 #else
-    Try t = attempt<S>(n, Enrolled{n.choice, n.index}, fx);
+    Try t = attempt<S>(n, Enrolled{n.choice_, n.index}, fx);
 #endif
     if (t == Try::not_ready) {
       if (!n.is(NodeFlags::queued)) {
@@ -253,7 +263,7 @@ class ChannelCore : public ChannelBase<P> {
   Try retry(Node& n) noexcept {
     Effects fx;
     lock_.lock();
-    const Try t = n.is(NodeFlags::queued) ? attempt<S>(n, Enrolled{n.choice, n.index}, fx) : Try::gone;
+    const Try t = n.is(NodeFlags::queued) ? attempt<S>(n, Enrolled{n.choice_, n.index}, fx) : Try::gone;
     unlock(fx);
     return t;
   }
@@ -267,7 +277,7 @@ class ChannelCore : public ChannelBase<P> {
       r = r || (ring && ring->size > 0);
     else
       r = r || accepts();
-    r = r || claimable<S == Side::in ? Side::out : Side::in>();
+    r = r || claimable < S == Side::in ? Side::out : Side::in > ();
     lock_.unlock();
     return r;
   }
@@ -436,6 +446,8 @@ class ChannelCore : public ChannelBase<P> {
       me.status = Status::pending;
       join<S>(me);
       if (special_ & B::kWatched) rematch(fx);
+    } else if (t == Try::held) {
+      me.place = static_cast<Place*>(this);  // it is pending, so it may be asked where it waits
     }
     unlock(fx);
     return outcome(t, me);
@@ -496,7 +508,8 @@ class ChannelCore : public ChannelBase<P> {
 
   template <Side S, class Me>
   Try attempt(Node& n, Me me, Effects& fx) noexcept {
-    if (special_ == 0) [[likely]] return meet<S>(n, me, fx);
+    if (special_ == 0) [[likely]]
+      return meet<S>(n, me, fx);
     // Readers wait for a foreign one's decision. Writers need not be told: in the line they meet it first, and a buffer with room is open.
     if (S == Side::in && (special_ & (B::kDeciding | B::kPoisoned)) == B::kDeciding) return Try::not_ready;
     return attempt_decided<S>(n, me, fx);
@@ -549,7 +562,7 @@ class ChannelCore : public ChannelBase<P> {
     for (Link* l = own<S>().front(); l; l = l->next) {
       const Node* y = node(l);
       if (!(y->flags & (NodeFlags::foreign | NodeFlags::disabled)) &&
-          (!y->choice || y->choice->word() == WAITING || y->choice->word() == LOCKED))
+          (!y->choice() || y->choice()->word() == WAITING || y->choice()->word() == LOCKED))
         return true;
     }
     return false;
@@ -690,9 +703,9 @@ class ChannelCore : public ChannelBase<P> {
 #if WEFT_MUTANT == 4
         continue;
 #endif
-        if (r->choice->word() != WAITING) continue;
+        if (r->choice_->word() != WAITING) continue;
       }
-      const Try t = r->choice ? match(*r, Enrolled{r->choice, r->index}, fx) : match(*r, Free{}, fx);
+      const Try t = r->choice() ? match(*r, Enrolled{r->choice_, r->index}, fx) : match(*r, Free{}, fx);
       if (t == Try::not_ready) continue;
       if (!standing) leave<Side::in>(*r);
       if (t == Try::committed) fx.finish(r, Status::ok);
@@ -708,8 +721,8 @@ class ChannelCore : public ChannelBase<P> {
 #if WEFT_MUTANT == 4
       continue;
 #endif
-      if (w->choice->word() != WAITING) continue;
-      const Enrolled me{w->choice, w->index};
+      if (w->choice_->word() != WAITING) continue;
+      const Enrolled me{w->choice_, w->index};
       const Try t = ring ? to_buffer(*w, me, fx) : meet<Side::out>(*w, me, fx);
       if (t == Try::committed) fx.finish(w, Status::ok);
       if (t != Try::not_ready)
@@ -729,7 +742,7 @@ class ChannelCore : public ChannelBase<P> {
       if (y->is(NodeFlags::disabled)) continue;
       if (ring && y->is(NodeFlags::compute)) return false;  // it needs a slot first
       if (!y->is(NodeFlags::standing)) return true;
-      const std::uint32_t w = y->choice->word();
+      const std::uint32_t w = y->choice_->word();
       if (w == WAITING || w == LOCKED) return true;
     }
     return false;

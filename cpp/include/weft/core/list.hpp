@@ -1,5 +1,6 @@
-// Intrusive doubly linked queue. Links belong to their owners; the queue allocates nothing.
+// Intrusive doubly linked queue of one word. Links belong to their owners; the queue allocates nothing.
 //
+// The head's `prev` is the tail, the tail's `next` is null: a channel is two such queues, and channels are many.
 // Invariant: a link is in at most one queue; its pointers are meaningless outside.
 #pragma once
 
@@ -10,7 +11,6 @@ struct Link {
   Link* prev = nullptr;
 };
 
-// Null-terminated (not circular), so that an empty queue is two null words and a channel can be moved before it is used.
 class Queue {
  public:
   bool empty() const noexcept { return head_ == nullptr; }
@@ -18,49 +18,43 @@ class Queue {
 
   void push_back(Link* n) noexcept {
     n->next = nullptr;
-    n->prev = tail_;
-    if (tail_)
-      tail_->next = n;
-    else
-      head_ = n;
-    tail_ = n;
-  }
-
-  void push_front(Link* n) noexcept {
-    n->prev = nullptr;
-    n->next = head_;
-    if (head_)
+    if (head_) {
+      Link* tail = head_->prev;
+      tail->next = n;
+      n->prev = tail;
       head_->prev = n;
-    else
-      tail_ = n;
-    head_ = n;
+    } else {
+      n->prev = n;
+      head_ = n;
+    }
   }
 
+  // `at` null: at the end.
   void insert_before(Link* at, Link* n) noexcept {
     if (!at) return push_back(n);
     n->next = at;
     n->prev = at->prev;
-    if (at->prev)
-      at->prev->next = n;
-    else
+    if (at == head_)
       head_ = n;
+    else
+      at->prev->next = n;
     at->prev = n;
   }
 
+  void pop_front() noexcept {
+    Link* n = head_->next;
+    if (n) n->prev = head_->prev;
+    head_ = n;
+  }
+
   void erase(Link* n) noexcept {
-    if (n->prev)
-      n->prev->next = n->next;
-    else
-      head_ = n->next;
-    if (n->next)
-      n->next->prev = n->prev;
-    else
-      tail_ = n->prev;
+    if (n == head_) return pop_front();
+    n->prev->next = n->next;
+    (n->next ? n->next : head_)->prev = n->prev;
   }
 
  private:
   Link* head_ = nullptr;
-  Link* tail_ = nullptr;
 };
 
 }  // namespace weft::core

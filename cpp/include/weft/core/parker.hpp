@@ -39,14 +39,12 @@ class Parker : public Waiter {
     word_.fetch_or(bit, std::memory_order_release);
     prim::unpark(word_);
   }
-  static void wake(Waker* w) noexcept {
-    static_cast<Parker*>(static_cast<Waiter*>(w))->signal(woken);
-  }
+  static void wake(Waker* w) noexcept { static_cast<Parker*>(w)->signal(woken); }
   static const WakerOps kOps;
 
   prim::atomic<std::uint32_t> word_{0};
 };
 
-inline constexpr WakerOps Parker::kOps{&Parker::wake, nullptr};
+inline constexpr WakerOps Parker::kOps{&Parker::wake, nullptr, nullptr, 0};
 
 }  // namespace weft::core

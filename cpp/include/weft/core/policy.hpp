@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "../prim.hpp"
+#include "waiter.hpp"
 
 namespace weft {
 
@@ -55,18 +56,54 @@ class Count {
   prim::atomic<std::uint32_t> n_;
 };
 
+// A scheduler's queue of what is runnable. Parties of a local channel are all on the scheduler that runs now, so waking one is a push.
+class RunQueue {
+ public:
+  bool empty() const noexcept { return head_ == nullptr; }
+  void push(Waker* w) noexcept {
+    w->next = nullptr;
+    if (head_)
+      tail_->next = w;
+    else
+      head_ = w;
+    tail_ = w;
+  }
+  Waker* pop() noexcept {
+    Waker* w = head_;
+    head_ = next_of(w);
+    return w;
+  }
+
+ private:
+  Waker* head_ = nullptr;
+  Waker* tail_ = nullptr;  // meaningless while the queue is empty
+};
+
+#if __STDC_HOSTED__
+inline constinit thread_local RunQueue* current_run_queue = nullptr;
+#else
+inline constinit RunQueue* current_run_queue = nullptr;  // one core; a platform with more sets it when it switches
+#endif
+
 }  // namespace core
 
 struct Local {
   using Lock = core::NoLock;
   using Count = core::Count<false>;
   static constexpr bool shared = false;
+  static void wake(core::Waker* w) noexcept { core::current_run_queue->push(w); }
 };
 
 struct Shared {
   using Lock = core::SpinLock;
   using Count = core::Count<true>;
   static constexpr bool shared = true;
+  static void wake(core::Waker* w) noexcept {
+    if (w->ops->home && w->ops->home == core::current_run_queue)
+      w->ops->home->push(w);
+    else
+      w->ops->wake(w);
+  }
 };
 
 }  // namespace weft

@@ -66,8 +66,6 @@ class StandingChoice : public Choice {
   prim::atomic<std::uint32_t> some_{0};
 };
 
-inline void mark_ready(Node* n) noexcept {
-  static_cast<StandingChoice*>(n->choice)->mark(static_cast<StandingNode*>(n));
-}
+inline void mark_ready(Node* n) noexcept { static_cast<StandingChoice*>(n->choice_)->mark(static_cast<StandingNode*>(n)); }
 
 }  // namespace weft::core

@@ -26,8 +26,8 @@ struct GuardOps {
   Try (*enrol)(Guard&) noexcept;
   void (*leave)(Guard&) noexcept;
   bool (*ready)(Guard&) noexcept;
-  Try (*take)(Guard&) noexcept;                        // of a foreign select; null where not applicable
-  bool (*link)(Guard&) noexcept;                       // of a standing alternative
+  Try (*take)(Guard&) noexcept;   // of a foreign select; null where not applicable
+  bool (*link)(Guard&) noexcept;  // of a standing alternative
   void (*enable)(Guard&, bool) noexcept;
   void (*invite)(Guard&) noexcept;                     // of a standing output: tell the foreign reader that it may take
 };
@@ -37,11 +37,11 @@ enum class Kind : std::uint8_t { input, output, barrier, timer, skip };
 struct Guard {
   StandingNode node;
   const GuardOps* ops = nullptr;
-  void* where = nullptr;        // ChannelCore<T, P>* or BarrierCore<P>*
-  std::int64_t deadline = 0;    // timer: steady or virtual ns
+  void* where = nullptr;      // ChannelCore<T, P>* or BarrierCore<P>*
+  std::int64_t deadline = 0;  // timer: steady or virtual ns
   Kind kind = Kind::skip;
-  bool enabled = true;          // its precondition
-  bool flat = false;            // enrolled for good by a standing alternative
+  bool enabled = true;  // its precondition
+  bool flat = false;    // enrolled for good by a standing alternative
 };
 
 template <class C, Side S>
@@ -52,7 +52,7 @@ inline constexpr GuardOps channel_ops{
     [](Guard& g) noexcept { return static_cast<C*>(g.where)->template ready<S>(); },
     [](Guard& g) noexcept {
       if constexpr (S == Side::in)
-        return static_cast<C*>(g.where)->take(g.node, Enrolled{g.node.choice, g.node.index});
+        return static_cast<C*>(g.where)->take(g.node, Enrolled{g.node.choice_, g.node.index});
       else
         return static_cast<C*>(g.where)->template retry<S>(g.node);
     },
@@ -107,8 +107,7 @@ class Select {
   int earliest_timer() const noexcept {
     int best = none;
     for (std::uint32_t i = 0; i < n_; ++i)
-      if (g_[i].enabled && g_[i].kind == Kind::timer && (best == none || g_[i].deadline < g_[best].deadline))
-        best = static_cast<int>(i);
+      if (g_[i].enabled && g_[i].kind == Kind::timer && (best == none || g_[i].deadline < g_[best].deadline)) best = static_cast<int>(i);
     return best;
   }
 
@@ -153,12 +152,8 @@ class Select {
       x.node.clear(NodeFlags::foreign);
       if (foreign && x.kind == Kind::input) x.node.set(NodeFlags::foreign);
       switch (x.ops->enrol(x)) {
-        case Try::committed:
-          leave();
-          return chosen(i, Status::ok);
-        case Try::ended:
-          leave();
-          return chosen(i, x.node.status);
+        case Try::committed: leave(); return chosen(i, Status::ok);
+        case Try::ended: leave(); return chosen(i, x.node.status);
         case Try::held:  // decided; the partner wakes us once more
         case Try::gone: return parked;
         case Try::not_ready: break;
@@ -174,12 +169,8 @@ class Select {
       Guard& x = g_[i];
       if (!x.enabled || x.kind >= Kind::timer || !x.ops->take) continue;
       switch (x.ops->take(x)) {
-        case Try::committed:
-          leave();
-          return chosen(i, Status::ok);
-        case Try::ended:
-          leave();
-          return chosen(i, x.node.status);
+        case Try::committed: leave(); return chosen(i, Status::ok);
+        case Try::ended: leave(); return chosen(i, x.node.status);
         case Try::held:
         case Try::gone: return parked;
         case Try::not_ready: break;
@@ -208,7 +199,7 @@ class Select {
 
  private:
   void prepare(Guard& x, std::uint32_t i) noexcept {
-    x.node.choice = &choice;
+    x.node.belongs_to(&choice);
     x.node.index = i;
   }
 

@@ -22,7 +22,7 @@ class Standing {
     choice.waker = waker;
     for (std::uint32_t i = 0; i < n_; ++i) {
       Guard& x = g_[i];
-      x.node.choice = &choice;
+      x.node.belongs_to(&choice);
       x.node.index = i;
       flat_ = flat_ && x.kind < Kind::barrier;
       x.flat = x.kind < Kind::barrier && x.ops->link(x);
@@ -53,8 +53,7 @@ class Standing {
     int best = none;
     if (flat_) return best;
     for (std::uint32_t i = 0; i < n_; ++i)
-      if (g_[i].enabled && g_[i].kind == Kind::timer && (best == none || g_[i].deadline < g_[best].deadline))
-        best = static_cast<int>(i);
+      if (g_[i].enabled && g_[i].kind == Kind::timer && (best == none || g_[i].deadline < g_[best].deadline)) best = static_cast<int>(i);
     return best;
   }
 
@@ -101,12 +100,8 @@ class Standing {
   int attempt(std::uint32_t i, bool listed) noexcept {
     Guard& x = g_[i];
     switch (x.ops->scan(x)) {
-      case Try::committed:
-        status_ = Status::ok;
-        return static_cast<int>(i);
-      case Try::held:
-        held_ = static_cast<int>(i);
-        return parked;
+      case Try::committed: status_ = Status::ok; return static_cast<int>(i);
+      case Try::held: held_ = static_cast<int>(i); return parked;
       case Try::ended:
         status_ = x.node.status;
         if (listed) choice.mark(&x.node);  // it stays ready with its end (rule 5.6)

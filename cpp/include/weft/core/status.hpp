@@ -14,9 +14,7 @@ enum class Status : std::uint8_t {
   timed_out,  // a timer guard won (rule 5.2)
 };
 
-constexpr bool is_end(Status s) noexcept {
-  return s == Status::retired || s == Status::poisoned || s == Status::died;
-}
+constexpr bool is_end(Status s) noexcept { return s == Status::retired || s == Status::poisoned || s == Status::died; }
 
 // What a full buffer does (rule 1.4).
 enum class Overflow : std::uint8_t { block, drop_oldest, drop_newest, unbounded };

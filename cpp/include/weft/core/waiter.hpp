@@ -34,49 +34,61 @@
 
 namespace weft::core {
 
-struct Waker;
+class Choice;
+struct Node;
+class RunQueue;
 
 struct WakerOps {
   // Called exactly once for each time that an operation went pending and was decided; never under a lock; from any thread.
-  void (*wake)(Waker*) noexcept;
+  void (*wake)(Node*) noexcept;
   // Called by the scheduler on whose run queue the waker was put.
-  void (*run)(Waker*);
+  void (*run)(Node*);
+  // The run queue on which it is runnable, if it has one: a waker on the same scheduler pushes it there without a call.
+  RunQueue* home = nullptr;
+  // If not 0: it is a coroutine whose frame begins so many bytes before the waker; the scheduler resumes it without a call to run.
+  std::ptrdiff_t frame = 0;
   // Foreign parties only: look again (rule 6.6). Any number of times (Node::told counts them), never under a lock, from any thread; wake()
   // still comes once, if another party decides. Whoever frees the waker has received them all, or keeps it alive by a count of its own.
-  void (*tell)(Waker*) noexcept = nullptr;
+  void (*tell)(Node*) noexcept = nullptr;
 };
-
-struct Waker {
-  const WakerOps* ops = nullptr;
-  Waker* next = nullptr;  // in a run queue, or in the list of those to be woken after an unlock
-};
-
-class Choice;
-struct Node;
 
 struct NodeFlags {
-  static constexpr std::uint8_t queued = 1;     // linked in a channel's queue            (channel's lock)
-  static constexpr std::uint8_t out = 2;        // an output party
-  static constexpr std::uint8_t extended = 4;   // an extended read (rule 1.6)
-  static constexpr std::uint8_t compute = 8;    // an output whose owner makes the value after the commit (rule 5.8)
-  static constexpr std::uint8_t foreign = 16;   // an input that takes for itself when awake (rule 6.6)
-  static constexpr std::uint8_t notified = 32;  // foreign, and has been told               (channel's lock)
-  static constexpr std::uint8_t standing = 64;  // stays linked between selects (rule 5.9)
-  static constexpr std::uint8_t disabled = 128; // its precondition is false                (channel's lock)
+  static constexpr std::uint16_t queued = 1;      // linked in a channel's queue            (channel's lock)
+  static constexpr std::uint16_t out = 2;         // an output party
+  static constexpr std::uint16_t of_choice = 4;   // belongs to a choice; else it is its own waker
+  static constexpr std::uint16_t extended = 8;    // an extended read (rule 1.6)
+  static constexpr std::uint16_t compute = 16;    // an output whose owner makes the value after the commit (rule 5.8)
+  static constexpr std::uint16_t foreign = 32;    // an input that takes for itself when awake (rule 6.6); always of a choice
+  static constexpr std::uint16_t notified = 64;   // foreign, and has been told               (channel's lock)
+  static constexpr std::uint16_t standing = 128;  // stays linked between selects (rule 5.9)
+  static constexpr std::uint16_t disabled = 256;  // its precondition is false                (channel's lock)
+  // What the fast path of a meeting cannot do.
+  static constexpr std::uint16_t special = of_choice | extended | compute | foreign | standing | disabled;
 };
 
+// A node that belongs to no choice is a waker as well: the one waiter of a process, for its plain operations and its place in a run queue.
+// (It is out of every channel's queue before its waker is listed anywhere, so that one link serves both.)
 struct Node : Link {
-  void* slot = nullptr;      // output: the value; input: room for one (raw storage)
-  Choice* choice = nullptr;  // null for a plain operation
-  void* place = nullptr;     // the channel or barrier at which it waits, for withdrawal and for reports
-  std::uint32_t index = 0;   // of the guard
-  std::uint8_t flags = 0;
+  void* slot = nullptr;   // output: the value; input: room for one (raw storage)
+  void* place = nullptr;  // the channel or barrier at which it waits, for withdrawal and for reports
+  union {
+    const WakerOps* ops = nullptr;  // of a waker
+    Choice* choice_;                // if of_choice
+  };
+  std::uint32_t index = 0;  // of the guard
+  std::uint16_t flags = 0;
   Status status = Status::pending;  // the outcome, written by the committer before the wake-up
-  std::uint16_t told = 0;  // foreign: how many calls of WakerOps::tell are due in all   (channel's lock)
+  std::uint8_t told = 0;            // foreign: how many calls of WakerOps::tell were made, modulo 256   (channel's lock)
 
-  bool is(std::uint8_t f) const noexcept { return (flags & f) != 0; }
-  void set(std::uint8_t f) noexcept { flags = static_cast<std::uint8_t>(flags | f); }
-  void clear(std::uint8_t f) noexcept { flags = static_cast<std::uint8_t>(flags & ~f); }
+  bool is(std::uint16_t f) const noexcept { return (flags & f) != 0; }
+  void set(std::uint16_t f) noexcept { flags = static_cast<std::uint16_t>(flags | f); }
+  void clear(std::uint16_t f) noexcept { flags = static_cast<std::uint16_t>(flags & ~f); }
+
+  Choice* choice() const noexcept { return is(NodeFlags::of_choice) ? choice_ : nullptr; }
+  void belongs_to(Choice* c) noexcept {
+    choice_ = c;
+    set(NodeFlags::of_choice);
+  }
 
   // A committed node may hold its partner: the writer that an extended read keeps waiting, the reader that waits for a computed value.
   // The field serves twice: its owner knows where it is.
@@ -84,16 +96,18 @@ struct Node : Link {
   void hold(Node* other) noexcept { place = other; }
 };
 
+using Waker = Node;  // one that belongs to no choice
+using Waiter = Node;
+
+inline Waker* next_of(const Waker* w) noexcept { return static_cast<Waker*>(w->next); }
+
 // What a report can say of a place where processes wait (rule 10.2): the head of every channel and barrier.
 struct Place {
-  const char* name = nullptr;     // with line 0: its name; else the file of its birth
+  const char* name = nullptr;  // with line 0: its name; else the file of its birth
   std::uint32_t line = 0;
   std::uint32_t last_reader = 0;  // ids of the processes that were given or last used an end; 0: none yet
   std::uint32_t last_writer = 0;
 };
-
-// The one waiter of a process: a plain operation's node beside its waker, so that a plain node needs no pointer to the latter.
-struct Waiter : Waker, Node {};
 
 enum Word : std::uint32_t { IDLE = 0, WAITING = 1, LOCKED = 2, CANCELLED = 3, TIMED_OUT = 4, DONE = 8 };
 
@@ -108,9 +122,7 @@ class Choice {
   void arm() noexcept { word_.store(WAITING, std::memory_order_seq_cst); }
   void reset() noexcept { word_.store(IDLE, std::memory_order_release); }
 
-  bool cas(std::uint32_t from, std::uint32_t to) noexcept {
-    return word_.compare_exchange_strong(from, to, std::memory_order_seq_cst);
-  }
+  bool cas(std::uint32_t from, std::uint32_t to) noexcept { return word_.compare_exchange_strong(from, to, std::memory_order_seq_cst); }
 
   // A timer or a cancellation competes for the word like everybody else. False: somebody committed us, the wake-up is under way.
   bool finish_as(Word outcome) noexcept {
@@ -168,9 +180,7 @@ class Choice {
   prim::atomic<std::uint32_t> word_{IDLE};
 };
 
-inline Waker* waker_of(Node* n) noexcept {
-  return n->choice ? n->choice->waker : static_cast<Waker*>(static_cast<Waiter*>(n));
-}
+inline Waker* waker_of(Node* n) noexcept { return n->is(NodeFlags::of_choice) ? n->choice_->waker : n; }
 
 // Those to be woken once the lock is released (rule 12), in the order in which they were decided.
 class Wakes {
@@ -189,7 +199,7 @@ class Wakes {
   }
   void run() noexcept {
     for (Waker* w = head_; w;) {
-      Waker* next = w->next;
+      Waker* next = next_of(w);
       w->ops->wake(w);
       w = next;
     }
@@ -209,8 +219,8 @@ enum class Claim : std::uint8_t { won, self_gone, other_gone, itself };
 struct Free {
   bool self() const noexcept { return true; }
   Claim with(Node* y) const noexcept {
-    if (!y->choice) return Claim::won;
-    return y->choice->claim_one(DONE + y->index) ? Claim::won : Claim::other_gone;
+    Choice* c = y->choice();
+    return !c || c->claim_one(DONE + y->index) ? Claim::won : Claim::other_gone;
   }
 };
 
@@ -220,9 +230,10 @@ struct Enrolled {
   std::uint32_t index;
   bool self() const noexcept { return x->claim_one(DONE + index); }
   Claim with(Node* y) const noexcept {
-    if (!y->choice) return self() ? Claim::won : Claim::self_gone;
-    if (y->choice == x) return Claim::itself;
-    switch (Choice::claim_both(*x, index, *y->choice, y->index)) {
+    Choice* c = y->choice();
+    if (!c) return self() ? Claim::won : Claim::self_gone;
+    if (c == x) return Claim::itself;
+    switch (Choice::claim_both(*x, index, *c, y->index)) {
       case Choice::Both::won: return Claim::won;
       case Choice::Both::self_gone: return Claim::self_gone;
       default: return Claim::other_gone;

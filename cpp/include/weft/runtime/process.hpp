@@ -10,7 +10,9 @@
 // Who touches what: `op`, `line`, `flags` only the process's own thread (and a reporter while nothing can run); the sibling links under the
 // group's lock; `cancel` anybody.
 #pragma once
+#include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "../core/waiter.hpp"
 
@@ -22,9 +24,9 @@ class ProcessBase;
 
 // A kind of operation on which a process may be parked.
 struct OpKind {
-  const char* verb;                                // "read", "write", "select", "sync", "sleep", "wait for"
-  bool (*withdraw)(ProcessBase&) noexcept;         // on the process's own thread; true: withdrawn, before the commit (rule 6.2)
-  void (*visit)(ProcessBase&, class Places&);      // the places at which it waits, for reports; null: none
+  const char* verb;                            // "read", "write", "select", "sync", "sleep", "wait for"
+  bool (*withdraw)(ProcessBase&) noexcept;     // on the process's own thread; true: withdrawn, before the commit (rule 6.2)
+  void (*visit)(ProcessBase&, class Places&);  // the places at which it waits, for reports; null: none
 };
 
 // Receives the places at which a process waits.
@@ -48,17 +50,25 @@ class ProcessBase : public core::Waiter {
   ProcessBase* sibling_prev = nullptr;
   const char* function = nullptr;  // its name in its path
   const char* file = nullptr;
-  const OpKind* op = nullptr;      // null: running or runnable
-  std::uint32_t line = 0;          // of the last operation
-  std::uint32_t id = 0;            // unique in this program, ascending; holders are recorded by it
-  std::uint32_t index = 0;         // among those of one name in its group
+  const OpKind* op = nullptr;            // null: running or runnable
+  std::uint32_t line = 0;                // of the last operation
+  std::uint32_t id = 0;                  // unique in this program, ascending; holders are recorded by it
+  std::uint32_t index = 0;               // among those of one name in its group
   prim::atomic<std::uint8_t> cancel{0};  // cancellations asked for and not yet raised: 0 or 1
+  std::uint8_t dying = 0;                // ended by an uncaught poison of this strength
 
-  Executor* executor() noexcept { return static_cast<const ProcessOps*>(ops)->executor(*this); }
+  // From any thread: a select exchanges the ops for its own while it is parked (alt.hpp).
+  Executor* executor() noexcept {
+    return static_cast<const ProcessOps*>(std::atomic_ref(ops).load(std::memory_order_relaxed))->executor(*this);
+  }
+  // Its place in the order in which its group started its children. (A plain node has no use for the index of a guard.)
+  std::uint32_t order() const noexcept { return core::Node::index; }
+  void set_order(std::uint32_t n) noexcept { core::Node::index = n; }
 
   // At the start of an operation (rule 6.1). True: raise Cancelled now.
   bool take_cancel() noexcept {
-    if (cancel.load(std::memory_order_relaxed) == 0) [[likely]] return false;
+    if (cancel.load(std::memory_order_relaxed) == 0) [[likely]]
+      return false;
     return cancel.exchange(0, std::memory_order_acq_rel) != 0;
   }
 
@@ -73,8 +83,9 @@ class ProcessBase : public core::Waiter {
 // leaves poisons what it holds (rule 4.3).
 struct Context {
   ProcessBase* running = nullptr;
-  std::uint8_t dying = 0;   // its frame is being destroyed after an uncaught poison of this strength
-  std::uint8_t thrown = 0;  // a poison of this strength was raised since it was resumed
+  std::uint8_t dying = 0;                // its frame is being destroyed after an uncaught poison of this strength
+  std::uint8_t thrown = 0;               // a Poisoned of this strength was made since it was resumed
+  std::weak_ptr<const void> poisoned{};  // lives as long as that exception does: a poison that was caught spreads no more
 };
 inline constinit thread_local Context* this_context = nullptr;
 

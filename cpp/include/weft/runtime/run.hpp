@@ -32,24 +32,19 @@ class Run final : public Activity {
   void deactivated() noexcept override {
     if (active_.fetch_sub(1, std::memory_order_seq_cst) == 1) quiescent();
   }
-  std::int64_t wake_time() noexcept override {
-    return clock_ == Clock::steady ? earliest_.load(std::memory_order_seq_cst) : prim::forever;
-  }
+  std::int64_t wake_time() noexcept override { return clock_ == Clock::steady ? earliest_.load(std::memory_order_seq_cst) : prim::forever; }
 
   // Something beyond the run may wake it, from now on until leave_outside().
   void enter_outside() noexcept { outside_.fetch_add(1, std::memory_order_seq_cst); }
   void leave_outside() noexcept {
-    if (outside_.fetch_sub(1, std::memory_order_seq_cst) == 1 && active_.load(std::memory_order_seq_cst) == 0)
-      quiescent();
+    if (outside_.fetch_sub(1, std::memory_order_seq_cst) == 1 && active_.load(std::memory_order_seq_cst) == 0) quiescent();
   }
   // Asked when nothing can run and nothing is known outside: is there something after all (threads that are no processes, rule 10.3)?
   bool (*anything_outside)(Run&) noexcept = nullptr;
 
   // --- time ---------------------------------------------------------------------------------------------------------------------
   Clock clock() const noexcept { return clock_; }
-  std::int64_t now() const noexcept {
-    return clock_ == Clock::steady ? prim::now() : virtual_now_.load(std::memory_order_relaxed);
-  }
+  std::int64_t now() const noexcept { return clock_ == Clock::steady ? prim::now() : virtual_now_.load(std::memory_order_relaxed); }
   void arm(TimerNode& t) {
     const std::lock_guard g(mutex_);
     timers_.add(t);
@@ -72,6 +67,9 @@ class Run final : public Activity {
     }
     wakes.run();
   }
+
+  // Where spawned processes go (rule 7.4): the outermost network's, while there is one.
+  Group* spawned = nullptr;
 
   // --- groups, for reports and cancellation -------------------------------------------------------------------------------------
   void add_group(Group&) noexcept;

@@ -3,6 +3,10 @@
 //
 //   loop:  run the queue ─► empty: inbox ─► empty: timers ─► sleep (parking.hpp)
 #pragma once
+#include <coroutine>
+#include <memory>
+#include <vector>
+
 #include "group.hpp"
 
 namespace weft::runtime {
@@ -20,14 +24,7 @@ class Scheduler final : public Executor {
   static Scheduler* current() noexcept { return this_scheduler; }
 
   // Only from this scheduler's thread.
-  void push(core::Waker* w) noexcept {
-    w->next = nullptr;
-    if (tail_)
-      tail_->next = w;
-    else
-      head_ = w;
-    tail_ = w;
-  }
+  void push(core::Waker* w) noexcept { queue_.push(w); }
 
   void post(core::Waker* w) noexcept override {
     if (this_scheduler == this) [[likely]]
@@ -37,22 +34,37 @@ class Scheduler final : public Executor {
   }
   void nudge() noexcept override { parking_.signal(Parking::nudged); }
   bool here() const noexcept override { return this_scheduler == this; }
-  bool anything_ready() const noexcept { return head_ != nullptr; }
+  // These ops, for processes that are at home here.
+  const ProcessOps& homed(const ProcessOps& base) {
+    for (const auto& h : homed_)
+      if (h->executor == base.executor && h->run == base.run) return *h;
+    homed_.push_back(std::make_unique<ProcessOps>(base));
+    homed_.back()->home = &queue_;
+    return *homed_.back();
+  }
+  bool anything_ready() const noexcept { return !queue_.empty(); }
+  // Work from elsewhere: cancellations, wake-ups from other threads, timers.
+  void look_around() noexcept {
+    if (parking_.signalled() && (parking_.take() & Parking::nudged)) serve();
+    take_inbox();
+    if (run.timers_due()) run.fire_due();
+  }
 
   // Run until stop() was called from within.
   void loop() {
     Context context;
     Context* const outer_context = std::exchange(this_context, &context);
     Scheduler* const outer = std::exchange(this_scheduler, this);
+    core::RunQueue* const outer_queue = std::exchange(core::current_run_queue, &queue_);
     stop_ = false;
     unsigned turn = 0;
     while (!stop_) {
-      if (core::Waker* w = head_) [[likely]] {
-        head_ = w->next;
-        if (!head_) tail_ = nullptr;
+      if (!queue_.empty()) [[likely]] {
+        core::Waker* w = queue_.pop();
         context.thrown = 0;
-        w->ops->run(w);
-        if (++turn % kLook == 0) look_around();
+        step(w, context);
+        if (++turn % kLook == 0) [[unlikely]]
+          look_around();
         continue;
       }
       context.running = nullptr;
@@ -70,6 +82,7 @@ class Scheduler final : public Executor {
     }
     this_scheduler = outer;
     this_context = outer_context;
+    core::current_run_queue = outer_queue;
   }
   void stop() noexcept { stop_ = true; }
 
@@ -78,26 +91,29 @@ class Scheduler final : public Executor {
     Context context;
     Context* const outer_context = std::exchange(this_context, &context);
     Scheduler* const outer = std::exchange(this_scheduler, this);
+    core::RunQueue* const outer_queue = std::exchange(core::current_run_queue, &queue_);
     look_around();
-    while (head_ && steps-- > 0) {
-      core::Waker* w = head_;
-      head_ = w->next;
-      if (!head_) tail_ = nullptr;
+    while (!queue_.empty() && steps-- > 0) {
+      core::Waker* w = queue_.pop();
       context.thrown = 0;
-      w->ops->run(w);
+      step(w, context);
     }
     this_scheduler = outer;
     this_context = outer_context;
-    return head_ != nullptr;
+    core::current_run_queue = outer_queue;
+    return !queue_.empty();
   }
 
  private:
   static constexpr unsigned kLook = 64;  // steps between two looks at the inbox and the clock
 
-  void look_around() noexcept {
-    if (parking_.signalled() && (parking_.take() & Parking::nudged)) serve();
-    take_inbox();
-    if (run.timers_due()) run.fire_due();
+  static void step(core::Waker* w, Context& context) {
+    if (const std::ptrdiff_t frame = w->ops->frame) [[likely]] {
+      context.running = static_cast<ProcessBase*>(w);
+      std::coroutine_handle<>::from_address(reinterpret_cast<char*>(w) - frame).resume();
+    } else {
+      w->ops->run(w);
+    }
   }
 
   void serve() noexcept {
@@ -117,13 +133,13 @@ class Scheduler final : public Executor {
     core::Waker* w = inbox_.exchange(nullptr, std::memory_order_acquire);
     core::Waker* in_order = nullptr;
     while (w) {
-      core::Waker* next = w->next;
+      core::Waker* next = core::next_of(w);
       w->next = in_order;
       in_order = w;
       w = next;
     }
     while (in_order) {
-      core::Waker* next = in_order->next;
+      core::Waker* next = core::next_of(in_order);
       push(in_order);
       in_order = next;
     }
@@ -133,8 +149,8 @@ class Scheduler final : public Executor {
   static inline constinit thread_local Scheduler* this_scheduler = nullptr;
 
   ProcessBase* const host_;
-  core::Waker* head_ = nullptr;
-  core::Waker* tail_ = nullptr;
+  core::RunQueue queue_;
+  std::vector<std::unique_ptr<ProcessOps>> homed_;
   bool stop_ = false;
   Parking parking_;
   prim::atomic<core::Waker*> inbox_{nullptr};

@@ -78,9 +78,7 @@ class ThreadProcess : public ProcessBase, public Executor {
 
  private:
   static void wake(core::Waker* w) noexcept { self_of(w)->parking_.signal(Parking::woken); }
-  static ThreadProcess* self_of(core::Waker* w) noexcept {
-    return static_cast<ThreadProcess*>(static_cast<ProcessBase*>(static_cast<core::Waiter*>(w)));
-  }
+  static ThreadProcess* self_of(core::Waker* w) noexcept { return static_cast<ThreadProcess*>(static_cast<ProcessBase*>(w)); }
   static Executor* executor_of(ProcessBase& p) noexcept { return static_cast<ThreadProcess*>(&p); }
   static const ProcessOps kOps;
   static inline constinit thread_local ThreadProcess* current = nullptr;
@@ -88,6 +86,6 @@ class ThreadProcess : public ProcessBase, public Executor {
   Parking parking_;
 };
 
-inline const ProcessOps ThreadProcess::kOps{{&ThreadProcess::wake, nullptr}, &ThreadProcess::executor_of};
+inline const ProcessOps ThreadProcess::kOps{{&ThreadProcess::wake, nullptr, nullptr, 0}, &ThreadProcess::executor_of};
 
 }  // namespace weft::runtime

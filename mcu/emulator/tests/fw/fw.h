@@ -1,4 +1,5 @@
-/* The registers and start-up that the emulator's own test images share. No SDK: they must show the chip, not a library. */
+/* The registers and start-up that the emulator's own test images share. No SDK: they must show the
+ * chip, not a library. */
 #pragma once
 #include <stdint.h>
 
@@ -23,12 +24,13 @@ static inline void unmask(void) { __asm volatile("cpsie i" ::: "memory"); }
 
 /* Ends the run as failed unless `holds`. */
 static inline void check(int holds) {
-    if (!holds) __asm volatile("bkpt 2");
+  if (!holds)
+    __asm volatile("bkpt 2");
 }
 
 static inline void pin_out(unsigned n) {
-    REG(IO_BANK0 + 8 * n + 4) = 5;
-    REG(SIO + 0x24) = 1u << n;
+  REG(IO_BANK0 + 8 * n + 4) = 5;
+  REG(SIO + 0x24) = 1u << n;
 }
 static inline void pin_high(unsigned n) { REG(SIO + 0x14) = 1u << n; }
 static inline void pin_low(unsigned n) { REG(SIO + 0x18) = 1u << n; }

@@ -1,0 +1,377 @@
+"""What a runtime must supply so that networks run on it, and the loop that checks them.
+
+A `Driver` takes a network (data) and gives a history (records).  Three are here or near:
+`ModelDriver` (the reference: the model itself), `ProgramDriver` (a program, for C++ twins: it reads
+the network as lines and prints its history as JSON lines) and `python_driver.PythonDriver` (the
+Python backends).  README.md defines networks, histories and the line format.
+
+    python -m conformance.driver --on model --seeds 0:1000
+    python -m conformance.driver --on coroutines --seed 17          one network, shown
+    python -m conformance.driver --on 'program:build/twin --threads' --seeds 0:200
+    python -m conformance.driver --twin                             be a twin, over the model
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from .checker import Verdict, check
+from .explore import run
+from .interp import Record
+from .networks import DEFAULT, FEATURES, Net, generate, readable
+from .shrink import repeated, report, shrink
+
+
+class Driver(Protocol):
+    """A runtime under test.
+
+    grain: "atomic" for one scheduler, "cores" for threads.  clock: "virtual" or "real".  features: what its
+    networks may contain.
+    """
+
+    name: str
+    grain: str
+    clock: str
+    features: frozenset[str]
+
+    def run(self, net: Net, seed: int) -> list[Record]:
+        """Run the network; `seed` seeds whatever the runtime lets be seeded. It must return, also when
+        the runtime hangs (with what was
+        recorded so far) or breaks."""
+
+
+class ModelDriver:
+    """The reference: the model under a seeded scheduler."""
+
+    def __init__(self, grain: str = "atomic"):
+        self.name, self.grain, self.clock, self.features = (
+            f"model ({grain})",
+            grain,
+            "virtual",
+            DEFAULT | {"cancel"},
+        )
+
+    def run(self, net: Net, seed: int) -> list[Record]:
+        return run(net, seed, self.grain)
+
+
+class ProgramDriver:
+    """A program that reads a network in the line format on its standard input and prints its history, a JSON
+    object a line.
+    """
+
+    def __init__(
+        self,
+        command: list[str],
+        grain: str,
+        clock: str,
+        features: frozenset[str] = DEFAULT,
+        seconds: float = 20,
+    ):
+        self.name, self.command, self.grain, self.clock = " ".join(command), command, grain, clock
+        self.features, self.seconds = features, seconds
+
+    def run(self, net: Net, seed: int) -> list[Record]:
+        try:
+            done = subprocess.run(
+                [*self.command, "--seed", str(seed)],
+                input=to_lines(net),
+                capture_output=True,
+                text=True,
+                timeout=self.seconds,
+                check=False,
+            )
+            text, complaint = done.stdout, done.stderr.strip() if done.returncode else ""
+        except subprocess.TimeoutExpired as late:
+            text = late.stdout.decode() if isinstance(late.stdout, bytes) else late.stdout or ""
+            complaint = f"not done within {self.seconds} s"
+        history = []
+        for line in text.splitlines():
+            try:
+                history.append(json.loads(line))
+            except json.JSONDecodeError:
+                complaint = complaint or f"not a record: {line[:80]!r}"
+        if complaint:
+            print(f"{self.command[0]}: {complaint}", file=sys.stderr)
+        return history
+
+
+# --------------------------------------------------------------------------------------------------
+# ----------- the line format
+
+
+def to_lines(net: Net) -> str:
+    """The network in the line format (README.md): words only, so that a twin needs no JSON."""
+    out = ["weft-net 1"]
+    for c in net["channels"]:
+        out.append(
+            f"channel {c.get('capacity', 0)} {c.get('overflow', 'block')} {c.get('immunity', 1)}"
+        )
+    out.extend(f"barrier {n}" for n in net.get("barriers", []))
+    _lines_of_process(net["main"], out)
+    return "\n".join(out) + "\n"
+
+
+def _lines_of_process(p: dict[str, Any], out: list[str]) -> None:
+    ends = [f"s{e}" if isinstance(e, int) else f"c{e[0]}{e[1]}" for e in p["ends"]]
+    out.append(" ".join(["process", str(p["id"]), *ends]))
+    _lines_of_body(p["body"], out)
+    out.append("end")
+
+
+def _lines_of_body(body: list[Any], out: list[str]) -> None:
+    for s in body:
+        if s[0] in ("par", "seq", "spawn"):
+            out.append(s[0])
+            for p in s[1] if s[0] != "spawn" else [s[1]]:
+                _lines_of_process(p, out)
+            out.append("end")
+        elif s[0] in ("ext", "loop", "iter"):
+            out.append(" ".join(map(str, [s[0], s[1], *s[3:]])))
+            _lines_of_body(s[2], out)
+            out.append("end")
+        elif s[0] == "try":
+            out.append(" ".join(["try", *s[2]]))
+            _lines_of_body(s[1], out)
+            out.append("except")
+            _lines_of_body(s[3], out)
+            out.append("end")
+        elif s[0] == "select":
+            out.append(f"select {s[1]}")
+            for g in s[2]:
+                words = [g["g"], *(str(g[k]) for k in ("end", "t", "b") if k in g), g.get("fn", "")]
+                out.append(" ".join(w for w in words if w) + ("" if g.get("pre", True) else " off"))
+            out.append("end")
+        else:
+            out.append(" ".join(map(str, s)))
+
+
+def from_lines(text: str) -> Net:
+    """The network that `to_lines` wrote. ValueError, with the line, for anything else."""
+    lines = [
+        ln.split() for ln in text.splitlines() if ln.strip() and not ln.lstrip().startswith("#")
+    ]
+    if not lines or lines.pop(0) != ["weft-net", "1"]:
+        raise ValueError("a network begins with the line 'weft-net 1'")
+    net: Net = {"channels": [], "barriers": []}
+    while lines and lines[0][0] in ("channel", "barrier"):
+        word, *args = lines.pop(0)
+        if word == "barrier":
+            net["barriers"].append(int(args[0]))
+        else:
+            net["channels"].append(
+                {"capacity": int(args[0]), "overflow": args[1], "immunity": int(args[2])}
+            )
+    try:
+        net["main"] = _process_from(lines)
+    except IndexError:
+        raise ValueError("the network breaks off: an 'end' is missing") from None
+    if lines:
+        raise ValueError(f"after the network: {' '.join(lines[0])!r}")
+    return net
+
+
+def _process_from(lines: list[list[str]]) -> dict[str, Any]:
+    word, number, *ends = lines.pop(0)
+    if word != "process":
+        raise ValueError(f"a process was expected, not {word!r}")
+    parsed = [int(e[1:]) if e[0] == "s" else [int(e[1:-1]), e[-1]] for e in ends]
+    return {"id": int(number), "ends": parsed, "body": _body_from(lines)[0]}
+
+
+def _body_from(lines: list[list[str]]) -> tuple[list[Any], str]:
+    body: list[Any] = []
+    while True:
+        word, *args = lines.pop(0)
+        if word in ("end", "except"):
+            return body, word
+        if word in ("par", "seq", "spawn"):
+            procs = []
+            while lines[0] != ["end"]:
+                procs.append(_process_from(lines))
+            lines.pop(0)
+            body.append([word, procs[0] if word == "spawn" else procs])
+        elif word in ("ext", "loop", "iter"):
+            inner, _ = _body_from(lines)
+            body.append([word, int(args[0]), inner, *map(int, args[1:])])
+        elif word == "try":
+            inner, _ = _body_from(lines)
+            handler, _ = _body_from(lines)
+            body.append(["try", inner, args, handler])
+        elif word == "select":
+            guards = []
+            while lines[0] != ["end"]:
+                kind, *more = lines.pop(0)
+                g: dict[str, Any] = {"g": kind}
+                if more and more[-1] == "off":
+                    g["pre"] = not more.pop()
+                field = {
+                    "in": "end",
+                    "out": "end",
+                    "timeout": "t",
+                    "deadline": "t",
+                    "barrier": "b",
+                }.get(kind)
+                if field:
+                    g[field] = int(more[0])
+                if len(more) > 1:
+                    g["fn"] = more[1]
+                guards.append(g)
+            lines.pop(0)
+            body.append(["select", args[0], guards])
+        elif word in (
+            "read",
+            "write",
+            "send",
+            "sync",
+            "enrol",
+            "resign",
+            "sleep",
+            "yield",
+            "retire",
+            "poison",
+            "die",
+            "cancel",
+            "fail",
+        ):
+            body.append([word, *map(int, args)])
+        else:
+            raise ValueError(f"a statement of unknown kind {word!r}")
+
+
+# --------------------------------------------------------------------------------------------------
+# ------------------ the loop
+
+
+def verdict(
+    driver: Driver, net: Net, seed: int, budget: int = 50_000
+) -> tuple[Verdict, list[Record]]:
+    """Run one network on a runtime and judge its history."""
+    history = driver.run(net, seed)
+    return check(net, history, driver.grain, budget, driver.clock), history
+
+
+def conform(
+    driver: Driver,
+    seeds: range,
+    size: int = 4,
+    say: Callable[[str], None] = print,
+    budget: int = 50_000,
+) -> tuple[int, int, int]:
+    """Run the networks of `seeds`, shrink and show what fails → (passed, failed, undecided)."""
+    passed = failed = unknown = 0
+    for seed in seeds:
+        net = generate(seed, size, driver.features)
+        v, history = verdict(driver, net, seed, budget)
+        unknown += v.unknown
+        if v:
+            passed += 1
+            continue
+        failed += 1
+
+        def once(n: Net, seed: int = seed) -> bool:
+            return not verdict(driver, n, seed, budget)[0]
+
+        try:
+            small = shrink(net, once if driver.grain == "atomic" else repeated(once), tries=400)
+            for _ in range(50):
+                again, shorter = verdict(driver, small, seed, budget)
+                if not again:
+                    v, history, net = again, shorter, small
+                    break
+        except ValueError:
+            say(f"seed {seed}: it failed once and not again; the network as it was generated:")
+        say(f"{driver.name}: seed {seed} fails\n{report(net, history, v.why)}\n")
+    return passed, failed, unknown
+
+
+def driver_of(name: str, grain: str, clock: str, without: frozenset[str] = frozenset()) -> Driver:
+    """The driver for a name given on the command line, for networks without some features."""
+    if name == "model":
+        driver: Driver = ModelDriver(grain or "atomic")
+    elif name.startswith("program:"):
+        driver = ProgramDriver(name[8:].split(), grain or "cores", clock or "virtual")
+    else:
+        from .python_driver import PythonDriver
+
+        driver = PythonDriver(name)
+    driver.features -= without
+    return driver
+
+
+def main() -> int:
+    args = argparse.ArgumentParser(
+        prog="conformance.driver",
+        description="Random networks on a runtime, checked against the model.",
+    )
+    args.add_argument(
+        "--on",
+        default="model",
+        metavar="RUNTIME",
+        help="model, coroutines, threads, or program:COMMAND",
+    )
+    args.add_argument(
+        "--seeds", default="0:100", metavar="A:B", help="networks of the seeds A to B-1"
+    )
+    args.add_argument("--seed", type=int, help="one network: show it, its history and the verdict")
+    args.add_argument("--size", type=int, default=4, help="most processes at the top (default 4)")
+    args.add_argument(
+        "--grain", default="", choices=["", "atomic", "cores"], help="of model and program"
+    )
+    args.add_argument("--clock", default="", choices=["", "virtual", "real"], help="of program")
+    args.add_argument(
+        "--without",
+        default="",
+        metavar="F,F",
+        help=f"features that the runtime lacks: {', '.join(sorted(FEATURES))}",
+    )
+    args.add_argument(
+        "--twin",
+        action="store_true",
+        help="read a network's lines, print its history under the model",
+    )
+    given, rest = args.parse_known_args()
+    if given.twin:
+        for record in run(from_lines(sys.stdin.read()), given.seed or 0, given.grain or "atomic"):
+            print(json.dumps(record))
+        return 0
+    if rest:
+        args.error(f"unknown: {' '.join(rest)}")
+    without = frozenset(f for f in given.without.split(",") if f)
+    if without - FEATURES:
+        args.error(
+            f"no such feature: {', '.join(sorted(without - FEATURES))}; there are {', '.join(sorted(FEATURES))}"
+        )
+    driver = driver_of(given.on, given.grain, given.clock, without)
+    if given.seed is not None:
+        net = generate(given.seed, given.size, driver.features)
+        v, history = verdict(driver, net, given.seed)
+        print(report(net, history, v.why or "possible"))
+        return 0 if v else 1
+    lo, _, hi = given.seeds.partition(":")
+    print(f"{driver.name}: networks of the seeds {lo} to {int(hi) - 1}, size {given.size}")
+    passed, failed, unknown = conform(driver, range(int(lo), int(hi)), given.size)
+    if unknown:
+        print(f"{unknown} of those that passed were not decided within the budget")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+__all__ = [
+    "Driver",
+    "ModelDriver",
+    "ProgramDriver",
+    "conform",
+    "from_lines",
+    "readable",
+    "to_lines",
+    "verdict",
+]
+
+if __name__ == "__main__":
+    sys.exit(main())

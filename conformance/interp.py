@@ -1,0 +1,718 @@
+"""Processes over `model.World`: runs a network given as data, one step at a time, under any scheduler.
+
+A network is plain JSON (see README.md, "Networks as data").  `Sim.steps()` lists every step that
+could happen next, `Sim.apply(step)` does one and returns the record it makes, if any.  Three drive
+it: `explore.run` (a seeded scheduler), `explore.outcomes` (all of them), `checker.check` (the one
+that a recorded history tells).
+
+Two grains.  `atomic` (one scheduler): an operation arrives in one step.  `cores` (threads): a
+select takes its guards one by one, in any order, with other processes' steps between them, since no
+lock covers two channels.
+
+Two clocks.  `virtual` (8.6).  `real`: an armed timer may go off at any moment.
+
+  process:   new ─_go▶ called ─_arrive▶ parked ─▶ decided ─_ret▶ ready ─_go▶ …
+             … ready ─_go (its body is over)▶ finishing ─_finish (lets go of its ends, one a step)▶ ended
+             called ─_arrive (par, seq)▶ join ─(all children ended) _ret▶ ready
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .model import READ, WRITE, BadUse, Barrier, Chan, Guard, Op, World
+from .program import Code, Proc
+
+Step = tuple
+Record = dict[str, Any]
+QUIET = ("Retired", "Poisoned")  # leave a process quietly (3.5, 4.3)
+INSTANT = (
+    "retire",
+    "poison",
+    "die",
+    "enrol",
+    "resign",
+    "yield",
+    "cancel",
+    "fail",
+    "spawn",
+    "release",
+)  # have an effect, never wait
+
+
+class Sim(World):
+    """A network in progress. All its state is immutable values in lists and dictionaries, so that a search
+    can copy it.
+    """
+
+    def __init__(
+        self,
+        net: dict[str, Any] | Code,
+        grain: str = "atomic",
+        fairness: bool = True,
+        clock: str = "virtual",
+    ):
+        super().__init__()
+        assert grain in ("atomic", "cores") and clock in ("virtual", "real")
+        self.clock = clock
+        self.code = net if isinstance(net, Code) else Code(net)
+        self.grain, self.fairness = grain, fairness and grain == "atomic"
+        self.chans = [
+            Chan(c.get("capacity", 0), c.get("overflow", "block"), c.get("immunity", 1))
+            for c in self.code.net["channels"]
+        ]
+        self.barriers = [Barrier(n) for n in self.code.net.get("barriers", [])]
+        self.procs: dict[int, Proc] = {}
+        self.root: tuple[int, ...] = (
+            0,
+        )  # the members of the outermost group: main and the spawned (7.4)
+        self.failing = False
+        self.dead: tuple | None = (
+            None  # (blocked processes, smallest knots) once a deadlock was found
+        )
+        self.over = False
+        self._make(self.code.procs[0], -1, ())
+        self._start(self.procs[0])
+
+    def clone(self) -> Sim:
+        new = Sim.__new__(Sim)
+        self._clone_into(new)
+        new.code, new.grain, new.fairness, new.clock = (
+            self.code,
+            self.grain,
+            self.fairness,
+            self.clock,
+        )
+        new.procs = {p: q.clone() for p, q in self.procs.items()}
+        new.root, new.failing, new.dead, new.over = self.root, self.failing, self.dead, self.over
+        return new
+
+    def key(self) -> tuple:
+        return (
+            self.world_key(),
+            tuple(q.key() for q in self.procs.values()),
+            self.root,
+            self.failing,
+            self.dead,
+            self.over,
+        )
+
+    # ----------------------------------------------------------------------------------------------
+    # -- what can happen next
+
+    def steps(self) -> list[Step]:
+        """Every step that could happen next; empty when the run is over."""
+        if self.over:
+            return []
+        found: list[Step] = []
+        for p in self.procs.values():
+            found.extend(self._steps_of(p))
+        if (
+            self.clock == "real"
+        ):  # processes take time too, so nothing is known of the order in which timers go off
+            found.extend(("fire", k) for k in range(len(self.timers)))
+        elif self.due():
+            found.append(("fire", 0))
+        if found:
+            return found
+        if self.timers:
+            return [("advance",)]  # 8.6: nothing can run
+        if all(self.procs[m].st == "ended" for m in self.root):
+            return [("run",)]
+        assert self.dead is None, "a cancelled network hangs: the model is wrong"
+        return [("deadlock",)]
+
+    def _steps_of(self, p: Proc) -> Iterator[Step]:
+        if p.doomed:
+            yield ("cancel", p.pid)
+        if p.st == "ready":
+            yield ("go", p.pid)
+            if (
+                not p.started and p.cancel
+            ):  # reading: a process cancelled before it ran may run to its first operation, or not at all
+                yield ("skip", p.pid)
+        elif p.st == "called":
+            yield from (("arrive", p.pid, i) for i in self._arrivals(p))
+        elif (p.st == "parked" and self.ops[p.pid].state == "done") or (
+            p.st == "decided" and not p.yielding
+        ):
+            yield ("ret", p.pid)
+        elif p.st == "join" and all(self.procs[k].st == "ended" for k in p.kids):
+            # reading: children that finished all the same leave the choice between the result and
+            # Cancelled
+            if p.cancel:
+                yield ("ret", p.pid, "cancel")
+            yield ("ret", p.pid)
+        elif p.st == "finishing":
+            yield ("finish", p.pid)
+
+    def _stmt(self, p: Proc) -> list[Any]:
+        return self.code.bodies[p.at[0]][p.at[1]]
+
+    def _arrivals(self, p: Proc) -> Iterator[Any]:
+        kind = self._kind(p)
+        if kind in INSTANT or kind in ("par", "seq"):
+            yield None
+            if (
+                p.cancel and kind == "yield"
+            ):  # reading: yield_ may or may not be a point of cancellation
+                yield "cancel"
+            return
+        if p.pid not in self.ops:  # not begun
+            if p.cancel:  # 6.1; on threads the request may come just after the operation looked
+                yield "cancel"
+                if self.grain == "atomic":
+                    return
+            try:
+                op = self._op(p)
+                self.begin(op)
+            except BadUse:
+                yield "bad"
+                return
+            finally:
+                self.ops.pop(p.pid, None)
+        else:
+            op = self.ops[p.pid]
+            if op.state != "waiting":
+                yield None
+                return
+        if self.grain == "atomic" or len(op.guards) == 1:
+            hot = self.choices(op)
+            if kind == "select" and self.fairness and op.mode == "fair" and len(hot) > 1:
+                hot = [i for i in hot if not self._starves(p, op, i)]
+            yield from hot or [None]
+            return
+        timed = ("time", "skip")
+        unseen = [
+            i for i, g in enumerate(op.guards) if i not in op.seen and g.pre and g.kind not in timed
+        ]
+        if unseen:
+            yield from unseen
+        else:
+            yield from list(self.idle_guards(op)) or [None]
+
+    def _kind(self, p: Proc) -> str:
+        s = self._stmt(p)
+        if p.frames and p.frames[-1][0] == "leave":
+            return "release"
+        return "read" if s[0] == "iter" else str(s[0])
+
+    # ------------------------------------------------------------------------------------------------ one step
+
+    def apply(self, step: Step) -> Record | None:
+        """Do one step of `steps()`; the record it makes, if any."""
+        kind = step[0]
+        record: Record | None = None
+        if kind == "fire":
+            self.fire(step[1])
+        elif kind == "advance":
+            self.advance()
+        elif kind == "deadlock":
+            self._deadlock()
+        elif kind == "run":
+            self.over = True
+            record = {"e": "run", "out": self._verdict(), "t": self.now}
+        else:
+            p = self.procs[step[1]]
+            if kind == "go":
+                record = self._go(p)
+            elif kind == "arrive":
+                self._arrive(p, step[2])
+            elif kind == "ret":
+                record = self._ret(p, step[2:])
+            elif kind == "finish":
+                self._finish(p)
+            elif kind == "skip":
+                self._leave(p, ("Cancelled",))
+            elif kind == "cancel":
+                p.doomed = False
+                self._request_cancel(p)
+            if kind in ("go", "ret", "skip"):
+                for q in self.procs.values():
+                    if p.pid in q.yielding:
+                        q.yielding = tuple(y for y in q.yielding if y != p.pid)
+        if self.fairness:
+            self._watch_readiness()
+        return record
+
+    def _go(self, p: Proc) -> Record:
+        """Run the process up to its next operation, or to its end."""
+        p.started = True
+        while p.frames:
+            kind, body, pc, extra = p.frames[-1]
+            if kind == "leave":
+                p.at = extra
+                return self._call(p)
+            if pc >= len(self.code.bodies[body]):
+                rest = p.frames[:-1]
+                if kind == "loop" and extra > 1:
+                    p.frames = (*rest, (kind, body, 0, extra - 1))
+                elif kind == "iter":
+                    at, turns = extra
+                    s = self.code.bodies[at[0]][at[1]]
+                    if len(s) > 3 and turns >= s[3]:  # break after so many turns
+                        p.frames = rest
+                        continue
+                    p.frames = (
+                        *rest,
+                        ("iter", body, 0, (at, min(turns + 1, s[3]) if len(s) > 3 else 0)),
+                    )
+                    p.at = at
+                    return self._call(p)
+                elif kind == "ext":
+                    p.frames = (*rest, ("leave", body, 0, extra))
+                else:
+                    p.frames = rest
+                continue
+            s = self.code.bodies[body][pc]
+            p.frames = (*p.frames[:-1], (kind, body, pc + 1, extra))
+            if s[0] == "loop":
+                if s[1] > 0:
+                    p.frames += (("loop", self.code.nest[id(s)][0], 0, s[1]),)
+            elif s[0] == "try":
+                inner, handler = self.code.nest[id(s)]
+                p.frames += (("try", inner, 0, (tuple(s[2]), handler)),)
+            elif s[0] == "iter":
+                p.frames += (
+                    ("iter", self.code.nest[id(s)][0], 10**9, ((body, pc), 0)),
+                )  # as if a turn were over: read first
+            else:
+                p.at = (body, pc)
+                return self._call(p)
+        return self._end(p, None)
+
+    def _call(self, p: Proc) -> Record:
+        p.st = "called"
+        s = self._stmt(p)
+        kind = self._kind(p)
+        made: list[Any] = []
+        if kind == "write":
+            made = [f"{p.pid}.{p.n}"]
+        elif kind == "select":
+            made = [f"{p.pid}.{p.n + k}" for k in range(sum(g["g"] == "out" for g in s[2]))]
+        p.n += len(made)
+        p.values = tuple(made)
+        return {"p": p.pid, "e": "call", "op": [kind, *made]}
+
+    def _op(self, p: Proc) -> Op:
+        """The operation of the statement at which the process stands."""
+        s, kind = self._stmt(p), self._kind(p)
+
+        def plain(
+            what: str, slot: int, value: Any = None, raises: bool = False, pre: bool = True
+        ) -> Guard:
+            end = p.slot(slot)
+            return Guard(what, self.ends[end].chan, end, value, raises, pre)
+
+        if kind in ("read", "ext"):
+            return Op(p.pid, kind, (plain("in", s[1]),), ext=kind == "ext")
+        if kind == "write":
+            return Op(p.pid, kind, (plain("out", s[1], p.values[0]),))
+        if kind == "send":
+            return Op(p.pid, kind, (plain("out", s[1], ("end", p.slot(s[2]))),))
+        if kind == "sync":
+            return Op(p.pid, kind, (Guard("barrier", s[1]),))
+        if kind == "sleep":
+            return Op(p.pid, kind, (Guard("time", value=self.now + s[1]),))
+        guards, values = [], iter(p.values)
+        for g in s[2]:
+            pre = g.get("pre", True)
+            if g["g"] == "in":
+                guards.append(plain("in", g["end"], pre=pre))
+            elif g["g"] == "out":
+                guards.append(plain("out", g["end"], next(values), g.get("fn") == "raise", pre))
+            elif g["g"] == "timeout":
+                guards.append(Guard("time", value=self.now + g["t"], pre=pre))
+            elif g["g"] == "deadline":
+                guards.append(Guard("time", value=g["t"], pre=pre))
+            elif g["g"] == "barrier":
+                guards.append(Guard("barrier", g["b"], pre=pre))
+            else:
+                guards.append(Guard("skip", pre=pre))
+        return Op(p.pid, kind, tuple(guards), mode=s[1])
+
+    def _arrive(self, p: Proc, i: Any) -> None:
+        kind = self._kind(p)
+        if i == "cancel":
+            p.cancel = False
+            p.st, p.out = "decided", ("Cancelled",)
+        elif i == "bad":
+            p.st, p.out = "decided", ("BadUse",)
+        elif kind in ("par", "seq"):
+            self._compose(p)
+        elif kind in INSTANT:
+            p.st, p.out = "decided", ("ok",)
+            try:
+                self._instant(p, kind, self._stmt(p))
+            except BadUse:
+                p.out = ("BadUse",)
+        else:
+            if p.pid not in self.ops:
+                self.begin(self._op(p))
+            op = self.ops[p.pid]
+            if op.state != "waiting":
+                p.st = "parked"
+            elif self.grain == "atomic" or len(op.guards) == 1:
+                if kind == "select" and self.fairness:
+                    self._count_starvation(p, op, i)
+                if i is None:
+                    for k in range(len(op.guards)):
+                        self.enrol(p.pid, k)
+                else:
+                    self.commit(p.pid, i)
+                p.st = "parked"
+            elif i is None:  # all guards are enrolled: arm the timers and park
+                for k, g in enumerate(op.guards):
+                    if g.kind == "time":
+                        self.enrol(p.pid, k)
+                p.st = "parked"
+            elif op.guards[i].kind in ("time", "skip") or self.ready(op, i):
+                self.commit(p.pid, i)
+                p.st = "parked"
+            elif any(True for _ in self.idle_guards(op)):
+                op.seen += (i,)  # a select with a skip examines and does not enrol
+            else:
+                self.enrol(p.pid, i)
+        if p.st == "parked" and p.cancel and self.cancel(p.pid):
+            p.cancel = False
+
+    def _instant(self, p: Proc, kind: str, s: list[Any]) -> None:
+        if kind == "release":
+            self.release(p.pid)
+        elif kind in ("retire", "die"):
+            self.close(p.slot(s[1]), "retired" if kind == "retire" else "died", died=kind == "die")
+        elif kind == "poison":
+            self.poison(self.ends[p.slot(s[1])].chan, s[2])
+        elif kind == "enrol":
+            self.enrol_party(s[1])
+        elif kind == "resign":
+            self.resign(s[1])
+        elif kind == "fail":
+            p.out = ("Fail",)
+        elif kind == "spawn":
+            why = self._make_all([s[1]], -1, p)
+            if why:
+                p.out = (why,)
+            else:
+                self.root += (s[1]["id"],)
+                self._start(self.procs[s[1]["id"]])
+                self.procs[s[1]["id"]].doomed = self.failing
+        elif kind == "cancel":
+            q = self.procs.get(s[1])
+            if q is not None and q is not p:
+                self._request_cancel(q)
+        elif kind == "yield" and self.fairness:  # 7.7, for those that are certainly runnable
+            p.yielding = tuple(
+                q.pid
+                for q in self.procs.values()
+                if q.st == "decided" or (q.st == "parked" and self.ops[q.pid].state == "done")
+                if q is not p
+            )
+
+    def _ret(self, p: Proc, how: tuple) -> Record:
+        """The process goes on with the outcome of its operation."""
+        kind = self._kind(p)
+        s = self._stmt(p)
+        if p.st == "join":
+            out = self._joined(p, how)
+        elif p.st == "parked":
+            out = self.take(p.pid)
+        else:
+            assert p.out is not None
+            out = p.out
+        name, shown, details = out[0], [out[0]], {}
+        guarded = kind in ("read", "ext", "write", "send", "select")
+        if kind in ("par", "seq"):
+            if name == "ok":
+                shown.append(list(out[1]))
+            elif len(out) > 1:
+                details["pids"] = list(out[1])
+        elif kind == "select" and name == "ok":
+            shown.append(out[1])
+        if guarded and name == "ok" and len(out) > 2:
+            value = out[2]
+            if isinstance(value, tuple):
+                p.slots += (value[1],)
+                value = "end"
+            shown.append(value)
+        elif guarded and name != "ok" and len(out) > 1:
+            if kind == "select":
+                details["guard"] = out[1]
+            if name == "Poisoned":
+                details["strength"] = out[2]
+            if name in ("Retired", "Poisoned", "PeerDied") and kind == "write":
+                details["value"] = p.values[0]
+        if details:
+            shown.append(details)
+        p.st, p.out = "ready", None
+        self_iter = s[0] == "iter" and kind == "read"
+        if kind == "release":
+            p.frames = p.frames[:-1]
+            if p.exc:
+                self._unwind(p)
+        elif name == "ok":
+            if kind == "ext":
+                p.frames += (("ext", self.code.nest[id(s)][0], 0, p.at),)
+        elif self_iter and name == "Retired":
+            p.frames = p.frames[:-1]  # 3.4
+            shown = ["stop"]
+        else:
+            if self_iter:
+                p.frames = p.frames[:-1]
+            strength = details.get("strength")
+            p.exc = (
+                (name, strength)
+                if strength
+                else (name, *out[1:2])
+                if kind in ("par", "seq")
+                else (name,)
+            )
+            self._unwind(p)
+        p.values = ()
+        return {"p": p.pid, "e": "ret", "out": shown, "t": self.now}
+
+    def _unwind(self, p: Proc) -> None:
+        """An exception goes outwards until something catches it; blocks of extended reads are left on the way (1.6)."""
+        assert p.exc is not None
+        while p.frames:
+            kind, body, _, extra = p.frames[-1]
+            rest = p.frames[:-1]
+            if kind == "ext":
+                p.frames = (*rest, ("leave", body, 0, extra))
+                return
+            if kind == "try" and p.exc[0] in extra[0]:
+                p.frames = (*rest, ("body", extra[1], 0, None))
+                p.exc = None
+                return
+            p.frames = rest
+
+    # ------------------------------------------------------------------------------------------------ composition (7)
+
+    def _make(self, proc: dict[str, Any], parent: int, slots: tuple[int, ...]) -> None:
+        self.procs[proc["id"]] = Proc(proc["id"], parent, slots)
+        for e in slots:
+            self.hold(e, proc["id"])
+
+    def _make_all(self, procs: list[dict[str, Any]], parent: int, maker: Proc) -> str:
+        """Make process objects with their ends, all or none (2.5) → "" or the exception's name."""
+        planned: list[tuple[dict[str, Any], tuple[int, ...]]] = []
+        fresh: list[int] = []
+        for proc in procs:
+            slots: list[int] = []
+            for e in proc["ends"]:
+                if isinstance(e, int) and e < len(maker.slots):
+                    slots.append(maker.slots[e])
+                    continue
+                end, why = (
+                    (-1, "BadUse")
+                    if isinstance(e, int)
+                    else self.make_end(e[0], READ if e[1] == "r" else WRITE)
+                )
+                if why:
+                    for f in fresh:
+                        self.close(f, "dropped")
+                    return why
+                fresh.append(end)
+                slots.append(end)
+            planned.append((proc, tuple(slots)))
+        for proc, ends in planned:
+            self._make(proc, parent, ends)
+        return ""
+
+    def _start(self, p: Proc) -> None:
+        p.st = "ready"
+        p.frames = (("body", self.code.procs[p.pid]["entry"], 0, None),)
+
+    def _compose(self, p: Proc) -> None:
+        s = self._stmt(p)
+        why = self._make_all(s[1], p.pid, p)
+        if why:
+            p.st, p.out = "decided", (why,)
+            return
+        p.kids, p.join, p.st = tuple(q["id"] for q in s[1]), s[0], "join"
+        for k in p.kids if s[0] == "par" else p.kids[:1]:
+            self._start(self.procs[k])
+        if p.cancel:
+            self._doom(p.kids)
+
+    def _joined(self, p: Proc, how: tuple) -> tuple:
+        """All children have ended: what Parallel or Sequence returns or raises (7.1–7.3)."""
+        kids = [self.procs[k] for k in p.kids]
+        failed = [k for k in kids if self._failed(k)]
+        p.kids, p.join = (), ""
+        if how == ("cancel",):
+            p.cancel = False
+            return ("Cancelled",)
+        return self._failure(failed) or ("ok", tuple(k.result for k in kids))
+
+    @staticmethod
+    def _failed(p: Proc) -> bool:
+        return p.exc is not None and p.exc[0] not in (*QUIET, "Cancelled")
+
+    @staticmethod
+    def _failure(failed: list[Proc]) -> tuple | None:
+        if not failed:
+            return None
+        pids = tuple(k.pid for k in failed)
+        assert failed[0].exc is not None
+        return (failed[0].exc[0] if len(failed) == 1 else "Group", pids)
+
+    def _doom(self, pids: tuple[int, ...]) -> None:
+        for k in pids:
+            q = self.procs[k]
+            if q.st == "new":
+                self._leave(q, None)  # it will never be started
+            elif q.st not in ("finishing", "ended"):
+                q.doomed = True
+
+    def _request_cancel(self, p: Proc) -> None:
+        """6: a request reaches the process."""
+        if p.st in ("finishing", "ended", "new"):
+            return
+        if p.st == "join":
+            p.cancel = True
+            self._doom(p.kids)
+        elif not ((p.st == "parked" or p.pid in self.ops) and self.cancel(p.pid)):
+            p.cancel = True
+
+    def _end(self, p: Proc, _: None) -> Record:
+        """The body is over, or an exception left it."""
+        out = [p.exc[0]] if p.exc else ["ok"]
+        self._leave(p, p.exc)
+        return {"p": p.pid, "e": "end", "out": out}
+
+    def _leave(self, p: Proc, exc: tuple | None) -> None:
+        """2.3, 4.3, 4.6, 7.7: first the poison, then the ends, then the group is told."""
+        ran = p.st != "new" and p.started
+        p.exc = exc
+        p.result = p.pid if exc is None and ran else None
+        p.st, p.cancel, p.doomed = "finishing", False, False
+        spread = (
+            tuple(("poison", e, exc[1]) for e in p.slots) if exc and exc[0] == "Poisoned" else ()
+        )
+        p.todo = (*spread, *(("let go", e) for e in dict.fromkeys(p.slots)), ("done",))
+
+    def _finish(self, p: Proc) -> None:
+        step, p.todo = p.todo[0], p.todo[1:]
+        if step[0] == "poison":
+            if not self.ends[step[1]].how:
+                self.poison(self.ends[step[1]].chan, step[2])
+        elif step[0] == "let go":
+            self.let_go(step[1], p.pid)
+        else:
+            p.st = "ended"
+            siblings = self.root if p.parent < 0 else self.procs[p.parent].kids
+            parent = self.procs.get(p.parent)
+            if self._failed(p):
+                self.failing |= parent is None
+                self._doom(tuple(k for k in siblings if k != p.pid))
+            elif parent is not None and parent.join == "seq" and not parent.cancel:
+                rest = [k for k in parent.kids if self.procs[k].st == "new"]
+                if rest:
+                    self._start(self.procs[rest[0]])
+            if parent is not None and parent.join == "seq" and parent.cancel:
+                self._doom(tuple(k for k in parent.kids if self.procs[k].st == "new"))
+
+    # ----------------------------------------------------------------------------------------------
+    # -- the end of the run (10)
+
+    def blocked(self) -> dict[int, tuple[int, ...]]:
+        """Each process that is blocked in an operation or waits for children → the processes for which it
+        waits (10.2).
+        """
+        found: dict[int, tuple[int, ...]] = {}
+        for p in self.procs.values():
+            if p.st == "join":
+                found[p.pid] = tuple(k for k in p.kids if self.procs[k].st != "ended")
+            elif p.st == "parked":
+                op = self.ops[p.pid]
+                for_whom: set[int] = set()
+                for g in op.guards if op.state == "waiting" else ():
+                    if g.kind in ("in", "out"):
+                        side = WRITE if g.kind == "in" else READ
+                        for e in self.ends:
+                            if e.chan == g.on and e.side == side and not e.how:
+                                for_whom.update(e.holders)
+                    elif g.kind == "barrier":
+                        waiting = {q for q, _ in self.barriers[g.on].line}
+                        for_whom.update(
+                            q.pid
+                            for q in self.procs.values()
+                            if q.st not in ("ended", "new") and q.pid not in waiting
+                        )
+                if op.state == "held":
+                    for_whom.update(r for r, hs in self.holds.items() if ("writer", p.pid) in hs)
+                found[p.pid] = tuple(sorted(for_whom - {p.pid}))
+        return found
+
+    def knots(self) -> list[tuple[int, ...]]:
+        """The smallest sets of processes each of which waits only for processes in the set (10.2)."""
+        graph = self.blocked()
+        closures = set()
+        for start in graph:
+            seen, todo = {start}, [start]
+            while todo:
+                for q in graph.get(todo.pop(), ()):
+                    if q not in seen:
+                        seen.add(q)
+                        todo.append(q)
+            closures.add(tuple(sorted(seen)))
+        least = min(map(len, closures))
+        return sorted(c for c in closures if len(c) == least)
+
+    def _deadlock(self) -> None:
+        blocked = tuple(p for p in self.blocked() if self.procs[p].st == "parked")
+        self.dead = (blocked, tuple(self.knots()))
+        for p in self.procs.values():
+            if p.st == "new":
+                continue
+            if p.st not in ("finishing", "ended"):
+                p.doomed = True
+
+    def _verdict(self) -> list[Any]:
+        failed = self._failure([self.procs[m] for m in self.root if self._failed(self.procs[m])])
+        if self.dead is not None:
+            return [
+                "Deadlock",
+                {"blocked": list(self.dead[0]), "knots": [list(k) for k in self.dead[1]]},
+            ]
+        if failed:
+            return [failed[0], {"pids": list(failed[1])}]
+        return ["ok"]
+
+    # ------------------------------------------------------------------------------------------------ fairness (5.4)
+
+    def _starves(self, p: Proc, op: Op, i: int) -> bool:
+        """Would choosing guard i leave another guard, ready all the time, unchosen for N selects in a row?"""
+        if not p.starve or p.starve[0] != p.at:
+            return False
+        return any(
+            k != i and n + 1 >= len(op.guards) and self.ready(op, k)
+            for k, n in enumerate(p.starve[1])
+        )
+
+    def _count_starvation(self, p: Proc, op: Op, i: Any) -> None:
+        old = p.starve[1] if p.starve and p.starve[0] == p.at else (0,) * len(op.guards)
+        new = tuple(
+            n + 1 if i is not None and k != i and self.ready(op, k) else 0
+            for k, n in enumerate(old)
+        )
+        p.starve = (p.at, new) if any(new) else ()
+
+    def _watch_readiness(self) -> None:
+        """A guard that stopped being ready, be it for a moment, starts its count again."""
+        for p in self.procs.values():
+            if not p.starve or p.st in ("finishing", "ended"):
+                continue
+            s = self.code.bodies[p.starve[0][0]][p.starve[0][1]]
+            counts = []
+            for g, n in zip(s[2], p.starve[1], strict=True):
+                if n and g["g"] in ("in", "out"):
+                    e = self.ends[p.slots[g["end"]]]
+                    probe = Op(p.pid, "select", (Guard(g["g"], e.chan, p.slots[g["end"]]),))
+                    n = n if not e.how and self.ready(probe, 0) else 0
+                else:
+                    n = 0
+                counts.append(n)
+            p.starve = (p.starve[0], tuple(counts)) if any(counts) else ()

@@ -1,0 +1,611 @@
+"""The rules of SEMANTICS.md Part I as one small, slow, obvious state machine.
+
+A `World` holds channels, ends, barriers, timers and the operations in progress.  It knows nothing
+of programs: `interp.py` gives it processes, `checker.py` compares it with what a runtime did.
+There are no threads here; each public method is one atomic step.
+
+Invariants, true between any two steps:
+  * A process has at most one operation; it is `waiting`, `held` (a writer inside an extended read, 1.6) or
+    `done` (it has an outcome).
+  * A party (pid, guard index) stands in a line only while its operation is waiting (5.10, 6.2).
+  * No reader and writer wait at one channel at the same time (1.1); while a reader waits the buffer is empty (1.5).
+  * A waiting party's channel has not ended for it (3.1, 3.3, 4.2, 4.5).
+  * Every value is in exactly one place: with its writer, in a buffer, with its reader, or counted as dropped.
+
+  operation:   begin ─▶ waiting ──commit, cancel, fire, _settle: all by _decide──▶ done ──take──▶ (gone)
+                           └──_hand_over to an extended read──▶ held ──release──▶ done
+
+Where the rules leave a question open the model allows every answer it can; where it must answer,
+the comment says `reading:`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+OVERFLOWS = ("block", "drop_oldest", "drop_newest", "unbounded")
+READ, WRITE = 0, 1  # the two sides of a channel
+Outcome = tuple  # ("ok", …) or (exception name, …)
+
+
+class BadUse(Exception):
+    """Bad use (11): the step changes nothing."""
+
+
+class Guard(NamedTuple):
+    """One guard of a select; a plain operation is a select of one guard.
+
+    kind: "in", "out", "time", "skip", "barrier".  on: number of the channel or barrier.  end: number of the end.
+    value: what is sent (int, str, or ("end", number)); for "time" the absolute deadline.
+    raises: the output guard's function raises instead of making the value (5.8).  pre: the precondition (5.2).
+    """
+
+    kind: str
+    on: int = -1
+    end: int = -1
+    value: Any = None
+    raises: bool = False
+    pre: bool = True
+
+
+class Op:
+    """An operation in progress."""
+
+    __slots__ = ("ext", "guards", "kind", "mode", "out", "pid", "seen", "state")
+
+    def __init__(
+        self, pid: int, kind: str, guards: tuple[Guard, ...], mode: str = "fair", ext: bool = False
+    ):
+        self.pid, self.kind, self.guards, self.mode, self.ext = pid, kind, guards, mode, ext
+        self.state = "waiting"
+        self.out: Outcome | None = None
+        self.seen: tuple[
+            int, ...
+        ] = ()  # guards that were examined or enrolled so far (a select on threads takes them one by one)
+
+    def clone(self) -> Op:
+        new = Op(self.pid, self.kind, self.guards, self.mode, self.ext)
+        new.state, new.out, new.seen = self.state, self.out, self.seen
+        return new
+
+    def key(self) -> tuple:
+        return (
+            self.pid,
+            self.kind,
+            self.guards,
+            self.mode,
+            self.ext,
+            self.state,
+            self.out,
+            self.seen,
+        )
+
+
+class End:
+    """One reader or writer end (2.1). `how` says how it was closed; `holders` are the processes that hold it (2.3)."""
+
+    __slots__ = ("chan", "holders", "how", "side")
+
+    def __init__(self, chan: int, side: int):
+        self.chan, self.side = chan, side
+        self.how = ""  # open
+        self.holders: tuple[int, ...] = ()
+
+    def clone(self) -> End:
+        new = End(self.chan, self.side)
+        new.how, new.holders = self.how, self.holders
+        return new
+
+    def key(self) -> tuple:
+        return (self.chan, self.side, self.how, self.holders)
+
+
+class Chan:
+    """A channel: its line of readers, its line of writers, its buffer, the counts of its ends."""
+
+    __slots__ = (
+        "buf",
+        "capacity",
+        "died",
+        "dropped",
+        "immunity",
+        "lines",
+        "live",
+        "made",
+        "overflow",
+        "poison",
+        "slots",
+    )
+
+    def __init__(self, capacity: int = 0, overflow: str = "block", immunity: int = 1):
+        if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 0:
+            raise BadUse(
+                f"capacity {capacity!r}: give 0 for a rendezvous or n >= 1 for a buffer of n values"
+            )
+        if overflow not in OVERFLOWS:
+            raise BadUse(f"overflow {overflow!r}: give one of {', '.join(OVERFLOWS)}")
+        if capacity == 0 and overflow != "block":
+            raise BadUse(f"overflow {overflow!r} needs a buffer: give capacity >= 1")
+        if immunity < 1:
+            raise BadUse(f"immunity {immunity!r}: give a strength >= 1")
+        self.capacity, self.overflow, self.immunity = capacity, overflow, immunity
+        self.buf: list[Any] = []
+        self.lines: list[list[tuple[int, int]]] = [
+            [],
+            [],
+        ]  # parties (pid, guard index), first come first served
+        self.made = [0, 0]  # ends that each side ever had (2.5)
+        self.live = [0, 0]  # open ends of each side
+        self.died = [False, False]
+        self.poison = 0
+        self.dropped = 0
+        self.slots = 0  # slots of the buffer that extended reads keep occupied (1.6)
+
+    def clone(self) -> Chan:
+        new = Chan.__new__(Chan)
+        new.capacity, new.overflow, new.immunity = self.capacity, self.overflow, self.immunity
+        new.buf, new.lines = self.buf[:], [self.lines[0][:], self.lines[1][:]]
+        new.made, new.live, new.died = self.made[:], self.live[:], self.died[:]
+        new.poison, new.dropped, new.slots = self.poison, self.dropped, self.slots
+        return new
+
+    def key(self) -> tuple:
+        return (
+            tuple(self.buf),
+            tuple(self.lines[0]),
+            tuple(self.lines[1]),
+            *self.made,
+            *self.live,
+            *self.died,
+            self.poison,
+            self.dropped,
+            self.slots,
+        )
+
+    def ended(self, side: int) -> str:
+        """The exception that an operation on `side` raises now, or "" (2.5, 3.1–3.3, 4.2, 4.5)."""
+        if self.poison:
+            return "Poisoned"
+        other = 1 - side
+        if (
+            self.made[other] == 0 or self.live[other] or self.lines[other]
+        ):  # 2.5; 3.2: a blocked party counts as an end
+            return ""
+        if side == READ and self.buf:
+            return ""  # 3.1: drain first
+        return "PeerDied" if self.died[other] else "Retired"
+
+    def room(self) -> bool:
+        return self.capacity > 0 and len(self.buf) + self.slots < self.capacity
+
+
+class Barrier:
+    """A barrier (8.1): parties enrolled, and those that wait in this phase."""
+
+    __slots__ = ("enrolled", "line", "phase")
+
+    def __init__(self, enrolled: int):
+        if enrolled < 0:
+            raise BadUse(f"a barrier of {enrolled} parties: give a number >= 0")
+        self.enrolled = enrolled
+        self.line: list[tuple[int, int]] = []
+        self.phase = 0
+
+    def clone(self) -> Barrier:
+        new = Barrier(self.enrolled)
+        new.line, new.phase = self.line[:], self.phase
+        return new
+
+    def key(self) -> tuple:
+        return (self.enrolled, tuple(self.line))
+
+
+class World:
+    """All channels, ends, barriers, timers and operations of one run."""
+
+    def __init__(self) -> None:
+        self.chans: list[Chan] = []
+        self.ends: list[End] = []
+        self.barriers: list[Barrier] = []
+        self.ops: dict[int, Op] = {}  # by pid
+        self.holds: dict[
+            int, tuple
+        ] = {}  # reader pid → ("writer", pid) | ("slot", channel): open extended reads (a stack)
+        self.now = 0
+        self.timers: list[
+            tuple[int, int, int]
+        ] = []  # (deadline, pid, guard), in the order of firing (8.5)
+        self._dirty: list[int] = []
+
+    # ----------------------------------------------------------------------------------------------
+    # -- copies, for searches
+
+    def _clone_into(self, new: World) -> None:
+        new.chans = [c.clone() for c in self.chans]
+        new.ends = [e.clone() for e in self.ends]
+        new.barriers = [b.clone() for b in self.barriers]
+        new.ops = {p: o.clone() for p, o in self.ops.items()}
+        new.holds = dict(self.holds)
+        new.now, new.timers, new._dirty = self.now, self.timers[:], []
+
+    def world_key(self) -> tuple:
+        return (
+            tuple(c.key() for c in self.chans),
+            tuple(e.key() for e in self.ends),
+            tuple(b.key() for b in self.barriers),
+            tuple(self.ops[p].key() for p in sorted(self.ops)),
+            tuple(sorted(self.holds.items())),
+            self.now,
+            tuple(self.timers),
+        )
+
+    # ------------------------------------------------------------------------------------------------ ends (2, 3, 4)
+
+    def make_end(self, chan: int, side: int) -> tuple[int, str]:
+        """2.1: a new end → (its number, ""), or (-1, exception name) at a channel that has ended for this
+        side (2.5).
+        """
+        c = self.chans[chan]
+        if c.ended(side):
+            return -1, c.ended(side)
+        if (
+            c.made[side] and not c.live[side]
+        ):  # reading: a side whose last end is gone is gone for good; its new end could reach nobody
+            return -1, "PeerDied" if c.died[side] else "Retired"
+        self.ends.append(End(chan, side))
+        c.made[side] += 1
+        c.live[side] += 1
+        return len(self.ends) - 1, ""
+
+    def hold(self, end: int, pid: int) -> None:
+        self.ends[end].holders += (pid,)
+
+    def let_go(self, end: int, pid: int) -> None:
+        """2.3: a finished process lets go; the last one closes the end."""
+        e = self.ends[end]
+        if pid in e.holders:
+            e.holders = tuple(h for h in e.holders if h != pid)
+            if not e.holders:
+                self.close(end, "let go by the last process that held it")
+
+    def close(self, end: int, how: str, died: bool = False) -> None:
+        """2.2, 4.5: close an end. Closing a closed one changes nothing."""
+        e = self.ends[end]
+        if e.how:
+            return
+        e.how = how
+        c = self.chans[e.chan]
+        c.live[e.side] -= 1
+        c.died[e.side] |= died
+        self._dirty.append(e.chan)
+        self._settle()
+
+    def poison(self, chan: int, strength: int = 1) -> None:
+        """4.1–4.4."""
+        if strength < 1:
+            raise BadUse(f"poison of strength {strength}: give a strength >= 1")
+        c = self.chans[chan]
+        if strength < c.immunity or strength <= c.poison:
+            return
+        c.poison = strength
+        self._dirty.append(chan)
+        self._settle()
+
+    # ------------------------------------------------------------------------------------------------ operations (1, 5)
+
+    def begin(self, op: Op) -> None:
+        """Start an operation (its guards come by `commit` and `enrol`). Raises BadUse, changing nothing (5.5, 11.2)."""
+        live = [g for g in op.guards if g.pre]
+        if not live:
+            raise BadUse(
+                "a select with no guards"
+                if not op.guards
+                else "a select with no guard whose precondition holds"
+            )
+        sides: dict[int, str] = {}
+        for g in live:
+            if g.kind in ("in", "out"):
+                e = self.ends[g.end]
+                if e.how:
+                    raise BadUse(f"operation on an end that was closed: {e.how}")
+                if e.side != (READ if g.kind == "in" else WRITE):
+                    raise BadUse(
+                        "reading a writer end" if g.kind == "in" else "writing a reader end"
+                    )
+                if sides.setdefault(g.on, g.kind) != g.kind:
+                    raise BadUse("both ends of one channel in one select")
+            elif g.kind == "barrier" and self.barriers[g.on].enrolled == 0:
+                raise BadUse("a sync with nobody enrolled")
+        self.ops[op.pid] = op
+
+    def ready(self, op: Op, i: int) -> bool:
+        """Could guard i commit now? (A skip and an expired timer are asked for separately: 5.7.)"""
+        g = op.guards[i]
+        if not g.pre:
+            return False
+        if g.kind == "in":
+            c = self.chans[g.on]
+            return bool(c.ended(READ) or c.buf or c.lines[WRITE])
+        if g.kind == "out":
+            c = self.chans[g.on]
+            return bool(c.ended(WRITE) or c.lines[READ] or c.room() or c.overflow != "block")
+        if g.kind == "barrier":  # 8.4: all other enrolled parties wait
+            b = self.barriers[g.on]
+            return len(b.line) + 1 >= b.enrolled
+        return False
+
+    def idle_guards(self, op: Op) -> Iterator[int]:
+        """Guards that are skips: skip, a timeout ≤ 0, a deadline that has passed (5.7)."""
+        for i, g in enumerate(op.guards):
+            if g.pre and (g.kind == "skip" or (g.kind == "time" and g.value <= self.now)):
+                yield i
+
+    def choices(self, op: Op) -> list[int]:
+        """The guards to which the operation may commit at once, seen as one atomic step (5.4, 5.7); empty: it
+        must wait.
+        """
+        idle = list(self.idle_guards(op))
+        hot = [i for i in range(len(op.guards)) if self.ready(op, i)]
+        if op.mode == "priority":
+            return sorted(
+                hot + idle
+            )[
+                :1
+            ]  # reading: an expired timer of a priority select competes in its place, as a skip does
+        return hot or idle
+
+    def commit(self, pid: int, i: int) -> None:
+        """Commit guard i, which is ready or idle, of an operation that has begun."""
+        op = self.ops[pid]
+        g = op.guards[i]
+        if g.kind in ("skip", "time"):
+            self._decide(op, ("ok", i))
+        elif g.kind == "barrier":
+            b = self.barriers[g.on]
+            if (pid, i) not in b.line:
+                b.line.append((pid, i))
+            self._phase(b)
+        else:
+            side = READ if g.kind == "in" else WRITE
+            c = self.chans[g.on]
+            if c.ended(side):
+                self._fail(op, i, c)
+            elif side == READ:
+                self._take(op, i, c)
+            else:
+                self._give(op, i, c)
+        self._settle()
+
+    def enrol(self, pid: int, i: int) -> None:
+        """Guard i takes its place in its line (1.2); its operation waits."""
+        op = self.ops[pid]
+        g = op.guards[i]
+        op.seen += (i,)
+        if not g.pre:
+            return
+        if g.kind in ("in", "out"):
+            self.chans[g.on].lines[READ if g.kind == "in" else WRITE].append((pid, i))
+        elif g.kind == "barrier":
+            self.barriers[g.on].line.append((pid, i))
+        elif g.kind == "time":
+            at = len(
+                [t for t in self.timers if t[0] <= g.value]
+            )  # 8.5: equal deadlines fire in the order in which they were set
+            self.timers.insert(at, (g.value, pid, i))
+
+    def cancel(self, pid: int) -> bool:
+        """6.2, 6.3: withdraw a waiting operation → True; False if there is none, or it is held or has committed."""
+        op = self.ops.get(pid)
+        if op is None or op.state != "waiting":
+            return False
+        self._decide(op, ("Cancelled",))
+        self._settle()
+        return True
+
+    def take(self, pid: int) -> Outcome:
+        """The process goes on with the outcome of its operation."""
+        op = self.ops.pop(pid)
+        assert op.state == "done" and op.out is not None
+        return op.out
+
+    def release(self, pid: int) -> None:
+        """The block of the innermost extended read of `pid` ends (1.6)."""
+        stack = self.holds[pid]
+        kind, what = stack[-1]
+        if stack[:-1]:
+            self.holds[pid] = stack[:-1]
+        else:
+            del self.holds[pid]
+        if kind == "writer":
+            op = self.ops[what]
+            op.state = "done"
+        elif kind == "slot":
+            self.chans[what].slots -= 1
+            self._dirty.append(what)
+            self._settle()
+
+    # ----------------------------------------------------------------------------------------------
+    # -- barriers and time (8)
+
+    def enrol_party(self, barrier: int) -> None:
+        self.barriers[barrier].enrolled += 1
+
+    def resign(self, barrier: int) -> None:
+        """8.2."""
+        b = self.barriers[barrier]
+        if b.enrolled == 0:
+            raise BadUse("resign with nobody enrolled")
+        b.enrolled -= 1
+        self._phase(b)
+        self._settle()
+
+    def due(self) -> bool:
+        return bool(self.timers) and self.timers[0][0] <= self.now
+
+    def fire(self, which: int = 0) -> None:
+        """A timer goes off: under virtual time the first of those that are due."""
+        _, pid, i = self.timers[which]
+        self._decide(self.ops[pid], ("ok", i))
+        self._settle()
+
+    def advance(self) -> None:
+        """8.6: virtual time jumps to the earliest deadline. Who calls it has made sure that nothing can run."""
+        assert self.timers and self.timers[0][0] > self.now
+        self.now = self.timers[0][0]
+
+    # ------------------------------------------------------------------------------------------------ inner steps
+
+    def _decide(self, op: Op, out: Outcome) -> None:
+        """The operation is certain now: leave every line (5.10) and look again at the channels that it left (3.2)."""
+        op.state, op.out = "done", out
+        for g in op.guards:
+            if g.kind in ("in", "out"):
+                line = self.chans[g.on].lines[READ if g.kind == "in" else WRITE]
+                if any(p == op.pid for p, _ in line):
+                    line[:] = [party for party in line if party[0] != op.pid]
+                self._dirty.append(g.on)
+            elif g.kind == "barrier":
+                b = self.barriers[g.on]
+                b.line = [party for party in b.line if party[0] != op.pid]
+        self.timers = [t for t in self.timers if t[1] != op.pid]
+
+    def _fail(self, op: Op, i: int, c: Chan) -> None:
+        """The channel of guard i has ended: the operation raises that, naming the guard (5.6); a writer keeps
+        its value (3.3, 4.2).
+        """
+        side = READ if op.guards[i].kind == "in" else WRITE
+        why = c.ended(side)
+        self._decide(op, (why, i, c.poison) if why == "Poisoned" else (why, i))
+
+    def _deliver(self, op: Op, i: int, value: Any) -> None:
+        """The reader has the value; an end among the values becomes the reader's (2.4)."""
+        if isinstance(value, tuple) and value[0] == "end":
+            self.hold(value[1], op.pid)
+        self._decide(op, ("ok", i, value))
+
+    def _depart(self, value: Any) -> Any:
+        """The value leaves its writer: a sent end moves (2.4): the sender's is closed, a new one, held by
+        nobody yet, travels.
+        """
+        if isinstance(value, tuple) and value[0] == "end":
+            old = self.ends[value[1]]
+            new = End(old.chan, old.side)
+            self.ends.append(new)
+            old.how, old.holders = "sent away", ()
+            return ("end", len(self.ends) - 1)
+        return value
+
+    def _drop(self, c: Chan, value: Any) -> None:
+        """1.4, 2.4: a dropped value is counted; an end in it is retired."""
+        c.dropped += 1
+        if isinstance(value, tuple) and value[0] == "end":
+            self.close(value[1], "dropped undelivered")
+
+    def _take(self, op: Op, i: int, c: Chan) -> None:
+        """Guard i, an input, takes what is there: the head of the buffer, else what the first writer holds."""
+        chan = op.guards[i].on
+        if c.buf:
+            value = c.buf.pop(0)
+            if op.ext:
+                c.slots += 1
+                self._push_hold(op.pid, ("slot", chan))
+            self._deliver(op, i, value)
+            self._dirty.append(chan)  # a writer's value may enter (1.5)
+        else:
+            wpid, wi = c.lines[WRITE][0]
+            self._hand_over(op, i, self.ops[wpid], wi, c)
+
+    def _give(self, op: Op, i: int, c: Chan) -> None:
+        """Guard i, an output, gives: to the first reader, else into the buffer as its overflow says (1.3–1.5)."""
+        g = op.guards[i]
+        if c.lines[READ]:
+            rpid, ri = c.lines[READ][0]
+            self._hand_over(self.ops[rpid], ri, op, i, c)
+            return
+        if g.raises:  # 5.8, on a buffer: nothing was sent
+            self._decide(op, ("Fail", i))
+            return
+        self._decide(op, ("ok", i))
+        if c.room() or c.overflow == "unbounded":
+            c.buf.append(self._depart(g.value))
+        elif c.overflow == "drop_oldest" and c.buf:
+            oldest = c.buf.pop(0)
+            c.buf.append(self._depart(g.value))
+            self._drop(c, oldest)
+        else:  # drop_newest. reading: drop_oldest drops the new value when extended reads occupy every slot
+            self._drop(c, self._depart(g.value))
+
+    def _hand_over(self, rop: Op, ri: int, wop: Op, wi: int, c: Chan) -> None:
+        """Reader and writer meet; both commit in this one step (5.1)."""
+        g = wop.guards[wi]
+        if g.raises:  # 5.8
+            self._decide(wop, ("Fail", wi))
+            self._decide(rop, ("PeerDied", ri))
+            return
+        self._decide(wop, ("ok", wi))
+        if rop.ext and c.capacity == 0:
+            wop.state = "held"
+            self._push_hold(rop.pid, ("writer", wop.pid))
+        elif rop.ext:
+            c.slots += 1
+            self._push_hold(rop.pid, ("slot", rop.guards[ri].on))
+        self._deliver(rop, ri, self._depart(g.value))
+
+    def _push_hold(self, pid: int, hold: tuple) -> None:
+        self.holds[pid] = (*self.holds.get(pid, ()), hold)
+
+    def _phase(self, b: Barrier) -> None:
+        """8.1: the phase is over when all enrolled parties wait; it commits for all of them at once (8.4)."""
+        if b.line and len(b.line) >= b.enrolled:
+            parties, b.line = b.line, []
+            b.phase += 1
+            for pid, i in parties:
+                self._decide(self.ops[pid], ("ok", i))
+
+    def _settle(self) -> None:
+        """After a step: values move up into free slots, and whoever waits at a channel that has ended is told."""
+        while self._dirty:
+            c = self.chans[self._dirty.pop()]
+            if c.buf and (
+                c.poison or c.ended(WRITE)
+            ):  # 3.3, 4.2: what was buffered is dropped and counted
+                values, c.buf = c.buf, []
+                for v in values:
+                    self._drop(c, v)
+            for side in (READ, WRITE):
+                while c.lines[side] and c.ended(side):
+                    pid, i = c.lines[side][0]
+                    self._fail(self.ops[pid], i, c)
+            while c.lines[WRITE] and c.room():
+                pid, i = c.lines[WRITE][0]
+                self._give(self.ops[pid], i, c)
+
+    # ------------------------------------------------------------------------------------------------ for tests
+
+    def check_invariants(self) -> None:
+        """Assert the invariants at the head of this file."""
+        for c in self.chans:
+            assert not (c.lines[READ] and c.lines[WRITE]), (
+                "a reader and a writer wait at one channel"
+            )
+            assert not (c.lines[READ] and c.buf), (
+                "a reader waits while the buffer holds a value (1.5)"
+            )
+            assert c.overflow == "unbounded" or len(c.buf) <= c.capacity, "the buffer is over-full"
+            for side in (READ, WRITE):
+                assert not (c.lines[side] and c.ended(side)), (
+                    "a party waits at a channel that has ended for it"
+                )
+                assert c.live[side] >= 0
+                assert c.live[side] == sum(
+                    1 for e in self.ends if not e.how and self.chans[e.chan] is c and e.side == side
+                )
+        for line in [ln for c in self.chans for ln in c.lines] + [b.line for b in self.barriers]:
+            for pid, _ in line:
+                assert self.ops[pid].state == "waiting", (
+                    "a party of a decided operation stands in a line (5.10)"
+                )
+        for b in self.barriers:
+            assert not b.line or len(b.line) < b.enrolled, "a complete phase waits"
+        assert self.timers == sorted(self.timers, key=lambda t: t[0])

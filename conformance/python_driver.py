@@ -1,0 +1,483 @@
+"""Runs networks on a Python backend of weft (`weft.coroutines`, `weft.threads`) and records their histories.
+
+What the driver believes about the package stands in one place, the class `Names`; where the package
+differs, adapt it there.  The player below it is one generator for both kinds of process: it yields
+a function that starts an operation; the coroutine backend awaits what the function returns, the
+thread backend takes it as the result.  A record is made just before an operation starts and just
+after it returns, in the process itself, so a list that every process appends to is the order of the
+records.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Generator
+from typing import Any
+
+from .interp import Record
+from .networks import DEFAULT, Net
+
+Thunk = Callable[[], Any]
+
+
+class Fail(Exception):
+    """What the statement `fail`, and an output function that raises, raise."""
+
+
+class Names:
+    """The package's names, as the driver expects them."""
+
+    def __init__(self, module: str):
+        self.m = importlib.import_module(module)
+        m = self.m
+        self.errors: list[tuple[type[BaseException], str]] = [
+            (m.Retired, "Retired"),
+            (m.Poisoned, "Poisoned"),
+            (m.PeerDied, "PeerDied"),
+            (m.Cancelled, "Cancelled"),
+            (m.BadUse, "BadUse"),
+            (m.Deadlock, "Deadlock"),
+            (Fail, "Fail"),
+        ]
+        self.one_scheduler = module.endswith("coroutines")
+
+    def name_of(self, error: BaseException) -> str:
+        for kind, name in self.errors:
+            if isinstance(error, kind):
+                return name
+        if hasattr(error, "exceptions"):
+            return "Group"
+        return f"{type(error).__name__}: {error}"  # never what the model says: shown as it is
+
+    # channels and ends
+    def channel(self, spec: dict[str, Any]) -> Any:
+        return self.m.Channel(**spec)
+
+    def end(self, channel: Any, side: str) -> Any:
+        return channel.reader() if side == "r" else channel.writer()
+
+    def die(self, end: Any) -> None:
+        end.die()
+
+    def poison(self, end: Any, strength: int) -> None:
+        end.poison(strength)
+
+    def dropped(self, channel: Any) -> int:
+        return int(channel.dropped)
+
+    # choice
+    def guard(self, g: dict[str, Any], end: Any, value: Any, barrier: Any) -> Any:
+        """`value` is what an output guard sends, or the function that makes it."""
+        m, kind = self.m, g["g"]
+        made = (
+            end
+            if kind == "in"
+            else m.Output(end, value)
+            if kind == "out"
+            else m.Timeout(g["t"])
+            if kind == "timeout"
+            else m.Deadline(g["t"])
+            if kind == "deadline"
+            else barrier
+            if kind == "barrier"
+            else m.Skip()
+        )
+        return m.When(False, made) if not g.get("pre", True) else made
+
+    def select(self, guards: list[Any], mode: str) -> Any:
+        """Gives (index, value)."""
+        return self.m.select(*guards, mode=mode)
+
+    # composition
+    def process(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
+        function.__name__ = function.__qualname__ = name
+        return self.m.process(function)
+
+    def run(self, root: Any) -> Any:
+        return self.m.run(root, virtual_time=True)
+
+    def now(self) -> int | None:
+        """The virtual time, in the network's units (seconds); None if it cannot be told."""
+        return round(self.m.now()) if hasattr(self.m, "now") else None
+
+    def deadlock(self, error: Any) -> dict[str, Any]:
+        """Who is named by the report. `blocked` and `knot` are paths or things that have a path, like main/p3."""
+        found: dict[str, Any] = {}
+        for field in ("blocked", "knot"):
+            named = getattr(error, field, None)
+            if named is not None:
+                found[field] = [pid for pid in map(self.pid_of, named) if pid is not None]
+        return found
+
+    @staticmethod
+    def pid_of(entry: Any) -> int | None:
+        path = str(getattr(entry, "path", getattr(entry, "process", entry)))
+        last = re.search(r"p(\d+)(\[\d+\])?$", path.split("/")[-1])
+        return int(last.group(1)) if last else None
+
+
+class PythonDriver:
+    """A Driver over a Python backend: "coroutines", "threads", or the full name of a module with the same names."""
+
+    def __init__(
+        self, backend: str, features: frozenset[str] = DEFAULT, names: Names | None = None
+    ):
+        self.names = names or Names(backend if "." in backend else f"weft.{backend}")
+        self.name = backend
+        self.grain = "atomic" if self.names.one_scheduler else "cores"
+        self.clock, self.features = "virtual", features
+
+    def run(self, net: Net, seed: int) -> list[Record]:
+        return _Play(self.names, net).history()
+
+
+class _Play:
+    """One run of one network."""
+
+    def __init__(self, names: Names, net: Net):
+        self.names, self.net, self.records = names, net, []  # type: ignore[var-annotated]
+        self.channels = [names.channel(c) for c in net["channels"]]
+        self.barriers = [names.m.Barrier(n) for n in net.get("barriers", [])]
+        self.factories: dict[int, Callable[..., Any]] = {}
+
+    def history(self) -> list[Record]:
+        try:
+            self.names.run(self.make(self.net["main"], []))
+            out: list[Any] = ["ok"]
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            name = self.names.name_of(error)
+            out = [
+                name,
+                self.names.deadlock(error) if name == "Deadlock" else self.pids(error, name),
+            ]
+        self.records.append({"e": "run", "out": out})
+        self.records.append(
+            {"e": "stat", "dropped": [self.names.dropped(c) for c in self.channels]}
+        )
+        return self.records
+
+    @staticmethod
+    def pids(error: BaseException, name: str) -> dict[str, Any]:
+        inner = (
+            getattr(error, "exceptions", None)
+            if name == "Group" and not hasattr(error, "weft_pid")
+            else None
+        )
+        failed = [getattr(e, "weft_pid", None) for e in (inner or [error])]
+        return {"pids": failed} if None not in failed else {}
+
+    def make(self, proc: dict[str, Any], slots: list[Any]) -> Any:
+        """A process object with its ends: fresh ones, and some of its maker's."""
+        ends = [
+            slots[e] if isinstance(e, int) else self.names.end(self.channels[e[0]], e[1])
+            for e in proc["ends"]
+        ]
+        pid, body, play = proc["id"], proc["body"], self
+        if self.names.one_scheduler:
+
+            async def function(*given: Any) -> Any:
+                steps, result, failure = play.process(pid, body, list(given)), None, None
+                del given
+                while True:
+                    try:
+                        start = steps.throw(failure) if failure else steps.send(result)
+                    except StopIteration as end:
+                        return end.value
+                    result, failure = None, None
+                    try:
+                        result = start()
+                        if inspect.isawaitable(result):
+                            result = await result
+                    except BaseException as error:
+                        failure = error
+                    del start
+        else:
+
+            def function(*given: Any) -> Any:  # type: ignore[misc]
+                steps, result, failure = play.process(pid, body, list(given)), None, None
+                while True:
+                    try:
+                        start = steps.throw(failure) if failure else steps.send(result)
+                    except StopIteration as end:
+                        return end.value
+                    result, failure = None, None
+                    try:
+                        result = start()
+                    except BaseException as error:
+                        failure = error
+
+        return self.names.process(function, f"p{pid}")(*ends)
+
+    # ------------------------------------------------------------------------------------------------ the player
+
+    def process(self, pid: int, body: list[Any], slots: list[Any]) -> Generator[Thunk, Any, Any]:
+        """A process as the network says; its end, too, is recorded, and a failure knows who failed."""
+        player = _Player(self, pid, slots)
+        try:
+            yield from player.body(body)
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            name = self.names.name_of(error)
+            if name not in ("Retired", "Poisoned", "Cancelled"):
+                error.weft_pid = pid  # type: ignore[attr-defined]
+            self.records.append({"p": pid, "e": "end", "out": [name]})
+            raise
+        self.records.append({"p": pid, "e": "end", "out": ["ok"]})
+        return pid
+
+
+class _Player:
+    """Plays the statements of one process."""
+
+    def __init__(self, play: _Play, pid: int, slots: list[Any]):
+        self.play, self.names, self.pid, self.slots = (
+            play,
+            play.names,
+            pid,
+            _Slots(play.names.m.BadUse, slots),
+        )
+        self.made = 0
+
+    def value(self) -> str:
+        self.made += 1
+        return f"{self.pid}.{self.made - 1}"
+
+    def body(self, body: list[Any]) -> Generator[Thunk, Any, None]:
+        for s in body:
+            yield from self.statement(s)
+
+    def record(self, event: str, **what: Any) -> None:
+        entry = {"p": self.pid, "e": event, **what}
+        if event == "ret" and (now := self.names.now()) is not None:
+            entry["t"] = now
+        self.play.records.append(entry)
+
+    def operate(
+        self,
+        kind: str,
+        start: Thunk,
+        made: tuple[str, ...] = (),
+        shown: Callable[[Any], list[Any]] = lambda _: [],
+    ) -> Generator[Thunk, Any, Any]:
+        """One operation between its two records."""
+        self.record("call", op=[kind, *made])
+        try:
+            result = yield start
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self.record("ret", out=self.failure(error, kind, made))
+            raise
+        self.record("ret", out=["ok", *shown(result)])
+        return result
+
+    def failure(self, error: BaseException, kind: str, made: tuple[str, ...]) -> list[Any]:
+        name = self.names.name_of(error)
+        more: dict[str, Any] = {}
+        if kind in ("par", "seq"):
+            more = self.play.pids(error, name)
+        elif name in ("Retired", "Poisoned", "PeerDied"):
+            if kind == "select":
+                more["guard"] = getattr(error, "guard", "missing")
+            if kind == "write" and name != "PeerDied":
+                more["value"] = getattr(error, "value", "missing")
+            if name == "Poisoned" and hasattr(error, "strength"):
+                more["strength"] = error.strength
+        return [name, more] if more else [name]
+
+    def received(self, value: Any) -> list[Any]:
+        if isinstance(value, str):
+            return [value]
+        self.slots.append(value)  # an end
+        return ["end"]
+
+    def statement(self, s: list[Any]) -> Generator[Thunk, Any, None]:
+        kind, slots, names = s[0], self.slots, self.names
+        if kind == "read":
+            yield from self.operate("read", lambda: slots[s[1]].read(), shown=self.received)
+        elif kind == "write":
+            value = self.value()
+            yield from self.operate("write", lambda: slots[s[1]].write(value), (value,))
+        elif kind == "send":
+            yield from self.operate("send", lambda: slots[s[1]].write(slots[s[2]]))
+        elif kind == "iter":
+            yield from self.iterate(s)
+        elif kind == "ext":
+            yield from self.extended(s)
+        elif kind == "select":
+            yield from self.select(s)
+        elif kind == "sync":
+            yield from self.operate("sync", lambda: self.play.barriers[s[1]].sync())
+        elif kind == "enrol":
+            yield from self.operate("enrol", lambda: self.play.barriers[s[1]].enrol())
+        elif kind == "resign":
+            yield from self.operate("resign", lambda: self.play.barriers[s[1]].resign())
+        elif kind == "sleep":
+            yield from self.operate("sleep", lambda: names.m.sleep(s[1]))
+        elif kind == "yield":
+            yield from self.operate("yield", lambda: names.m.yield_())
+        elif kind == "retire":
+            yield from self.operate("retire", lambda: slots[s[1]].retire())
+        elif kind == "poison":
+            yield from self.operate("poison", lambda: names.poison(slots[s[1]], s[2]))
+        elif kind == "die":
+            yield from self.operate("die", lambda: names.die(slots[s[1]]))
+        elif kind == "fail":
+            yield from self.operate("fail", self.fail)
+        elif kind in ("par", "seq"):
+            compose = names.m.Parallel if kind == "par" else names.m.Sequence
+            yield from self.operate(
+                kind,
+                lambda: compose(*[self.play.make(p, slots) for p in s[1]]),
+                shown=lambda r: [list(r)],
+            )
+        elif kind == "spawn":
+            yield from self.operate(
+                "spawn", lambda: names.m.Spawn(self.play.make(s[1], slots)), shown=lambda _: []
+            )
+        elif kind == "loop":
+            for _ in range(s[1]):
+                yield from self.body(s[2])
+        elif kind == "try":
+            try:
+                yield from self.body(s[1])
+                return
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                if names.name_of(error) not in s[2]:
+                    raise
+            yield from self.body(s[3])
+        else:
+            raise ValueError(f"a statement of unknown kind {kind!r}")
+
+    @staticmethod
+    def fail() -> None:
+        raise Fail
+
+    def iterate(self, s: list[Any]) -> Generator[Thunk, Any, None]:
+        """`for value in reader`, by the iterator's own protocol (3.4)."""
+        turns = 0
+        it = None
+        while len(s) < 4 or turns < s[3]:
+            turns += 1
+            self.record("call", op=["read"])
+            try:
+                if it is None:
+                    end = self.slots[s[1]]  # one iterator for the whole loop
+                    it = aiter(end) if self.names.one_scheduler else iter(end)
+                advance = anext if self.names.one_scheduler else _next
+                value = yield functools.partial(advance, it)
+            except GeneratorExit:
+                raise
+            except (StopAsyncIteration, _Stop):
+                self.record("ret", out=["stop"])
+                return
+            except BaseException as error:
+                self.record("ret", out=self.failure(error, "read", ()))
+                raise
+            self.record("ret", out=["ok", *self.received(value)])
+            yield from self.body(s[2])
+
+    def extended(self, s: list[Any]) -> Generator[Thunk, Any, None]:
+        """`with reader.extended() as value`; leaving the block is an operation of its own, "release"."""
+        names = self.names
+        block: list[Any] = []
+
+        def enter() -> Any:
+            block.append(self.slots[s[1]].extended())
+            return block[0].__aenter__() if names.one_scheduler else block[0].__enter__()
+
+        def leave() -> Any:
+            return (
+                block[0].__aexit__(None, None, None)
+                if names.one_scheduler
+                else block[0].__exit__(None, None, None)
+            )
+
+        yield from self.operate("ext", enter, shown=self.received)
+        try:
+            yield from self.body(s[2])
+        except GeneratorExit:
+            raise
+        except BaseException:
+            yield from self.operate("release", leave)
+            raise
+        yield from self.operate("release", leave)
+
+    def select(self, s: list[Any]) -> Generator[Thunk, Any, None]:
+        made: list[str] = []
+        calls = [0] * len(s[2])
+
+        def output(k: int, g: dict[str, Any]) -> Any:
+            value = self.value()
+            made.append(value)
+            if "fn" not in g:
+                return value
+
+            def make() -> str:
+                calls[k] += 1
+                if g["fn"] == "raise":
+                    raise Fail
+                return value
+
+            return make
+
+        values = [output(k, g) if g["g"] == "out" else None for k, g in enumerate(s[2])]
+
+        def start() -> Any:
+            guards = [
+                self.names.guard(
+                    g,
+                    self.slots[g["end"]] if "end" in g else None,
+                    values[k],
+                    self.play.barriers[g["b"]] if "b" in g else None,
+                )
+                for k, g in enumerate(s[2])
+            ]
+            return self.names.select(guards, s[1])
+
+        def shown(result: Any) -> list[Any]:
+            index, value = result
+            if s[2][index]["g"] == "in":
+                return [index, *self.received(value)]
+            wrong = [
+                k for k, n in enumerate(calls) if n != (1 if k == index and "fn" in s[2][k] else 0)
+            ]
+            return (
+                [index]
+                if not wrong
+                else [index, f"the functions of the guards {wrong} were called {calls} times (5.8)"]
+            )
+
+        yield from self.operate("select", start, tuple(made), shown)
+
+
+class _Slots(list[Any]):
+    """The ends of a process by number; one that is not there is bad use, as in the model."""
+
+    def __init__(self, bad_use: type[Exception], ends: list[Any]):
+        super().__init__(ends)
+        self.bad_use = bad_use
+
+    def __getitem__(self, k: Any) -> Any:
+        if k >= len(self):
+            raise self.bad_use(f"there is no end in slot {k}")
+        return super().__getitem__(k)
+
+
+class _Stop(Exception):
+    """StopIteration, which must not leave a generator."""
+
+
+def _next(it: Any) -> Any:
+    try:
+        return next(it)
+    except StopIteration:
+        raise _Stop from None

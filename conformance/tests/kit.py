@@ -1,0 +1,127 @@
+"""Small words for the tests: networks, their outcomes, and hand-made worlds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.explore import outcomes
+from conformance.interp import Sim
+from conformance.model import READ, WRITE, Chan, Guard, Op, World
+
+
+def proc(pid: int, ends: list[Any], *body: list[Any]) -> dict[str, Any]:
+    """Ends as "0r", "1w" (fresh ends of channels) or numbers (the parent's slots)."""
+    return {
+        "id": pid,
+        "ends": [[int(e[:-1]), e[-1]] if isinstance(e, str) else e for e in ends],
+        "body": list(body),
+    }
+
+
+def net(
+    channels: Any,
+    *procs: dict[str, Any],
+    barriers: list[int] | None = None,
+    before: list[Any] | None = None,
+) -> dict[str, Any]:
+    """A network whose main is one Parallel; `channels` is a number of rendezvous channels or a list of their
+    arguments.
+    """
+    chans = [{} for _ in range(channels)] if isinstance(channels, int) else channels
+    return {
+        "channels": chans,
+        "barriers": barriers or [],
+        "main": {"id": 0, "ends": [], "body": [*(before or []), ["par", list(procs)]]},
+    }
+
+
+def logs(network: dict[str, Any], pid: Any, grain: str = "atomic") -> set[tuple]:
+    """What process `pid` may observe: a set of tuples of outcomes, without the `end` entry."""
+    return {
+        tuple(x for x in dict(o).get(pid, ()) if x[0] != "end") for o in outcomes(network, grain)
+    }
+
+
+def both(network: dict[str, Any], pid: Any) -> set[tuple]:
+    """The same in both grains, which must agree; for networks whose outcome does not hang on fairness or priority."""
+    one = logs(network, pid, "atomic")
+    assert one <= logs(network, pid, "cores")
+    return one
+
+
+def runs(network: dict[str, Any], grain: str = "atomic") -> set[str]:
+    """How the run may end: "ok", "Deadlock", …"""
+    return {dict(o)["run"][0][0] for o in outcomes(network, grain)}
+
+
+def drops(network: dict[str, Any]) -> set[tuple]:
+    return {dict(o)["dropped"] for o in outcomes(network)}
+
+
+def values(log: tuple) -> list[Any]:
+    """The values that reads of a log returned."""
+    return [x[-1] for x in log if x[0] == "ok" and len(x) > 1]
+
+
+class Table(World):
+    """A world with channels, and processes played by hand: `read(pid, chan)` and so on start operations;
+    `out(pid)` tells their outcome.
+    """
+
+    def __init__(self, *channels: dict[str, Any]):
+        super().__init__()
+        self.chans = [Chan(**c) for c in channels]
+        self.r: list[int] = []
+        self.w: list[int] = []
+        for c in range(len(channels)):
+            self.r.append(self.make_end(c, READ)[0])
+            self.w.append(self.make_end(c, WRITE)[0])
+
+    def start(self, op: Op) -> None:
+        self.begin(op)
+        hot = self.choices(op)
+        if hot:
+            self.commit(op.pid, hot[0])
+        else:
+            for i in range(len(op.guards)):
+                self.enrol(op.pid, i)
+        self.check_invariants()
+
+    def g_in(self, chan: int, **more: Any) -> Guard:
+        return Guard("in", chan, self.r[chan], **more)
+
+    def g_out(self, chan: int, value: Any, **more: Any) -> Guard:
+        return Guard("out", chan, self.w[chan], value, **more)
+
+    def read(self, pid: int, chan: int = 0, ext: bool = False) -> None:
+        self.start(Op(pid, "read", (self.g_in(chan),), ext=ext))
+
+    def write(self, pid: int, value: Any, chan: int = 0) -> None:
+        self.start(Op(pid, "write", (self.g_out(chan, value),)))
+
+    def select(self, pid: int, *guards: Guard, mode: str = "fair") -> None:
+        self.start(Op(pid, "select", guards, mode))
+
+    def out(self, pid: int) -> Any:
+        """The outcome, None while it waits or is held."""
+        op = self.ops[pid]
+        return op.out if op.state == "done" else None
+
+    def waits(self, pid: int) -> bool:
+        return self.ops[pid].state == "waiting"
+
+
+__all__ = [
+    "Guard",
+    "Op",
+    "Sim",
+    "Table",
+    "both",
+    "drops",
+    "logs",
+    "net",
+    "outcomes",
+    "proc",
+    "runs",
+    "values",
+]

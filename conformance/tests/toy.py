@@ -1,0 +1,491 @@
+"""A toy package with weft's names, over the model: it lets the tests run the Python driver without any runtime.
+
+One scheduler, first come first served. A process is a coroutine, or a thread that runs only while
+it holds the baton; both hand the scheduler a function that starts their operation and get its
+outcome. `package(...)` makes the module; `broken` names a defect that it has.
+"""
+
+from __future__ import annotations
+
+import threading
+import types
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from conformance.model import READ, WRITE, BadUse, Chan, Guard, Op, World
+from conformance.model import Barrier as BarrierState
+
+
+class _Error(Exception):
+    def __init__(self, **what: Any):
+        super().__init__(str(what))
+        self.__dict__.update(what)
+
+
+class Retired(_Error): ...
+
+
+class Poisoned(_Error): ...
+
+
+class PeerDied(_Error): ...
+
+
+class Cancelled(_Error): ...
+
+
+class Deadlock(_Error): ...
+
+
+class Many(_Error): ...  # several failures
+
+
+ERRORS = {"Retired": Retired, "Poisoned": Poisoned, "PeerDied": PeerDied, "Cancelled": Cancelled}
+
+
+class Output:
+    def __init__(self, end: Any, value: Any):
+        self.end, self.value = end, value
+
+
+class Timeout:
+    def __init__(self, span: int):
+        self.span = span
+
+
+class Skip: ...
+
+
+class When:
+    def __init__(self, holds: bool, guard: Any):
+        self.holds, self.guard = holds, guard
+
+
+class Process:
+    def __init__(self, function: Callable[..., Any], args: tuple):
+        self.function, self.args = function, args
+        self.ends = [a for a in args if hasattr(a, "side")]
+        for e in self.ends:
+            world.hold(e.number, id(self))
+        self.parent: Any = None
+        self.kids: list[Process] = []
+        self.cancel = self.done = self.started = False
+        self.error: BaseException | None = None
+        self.result: Any = None
+        self.wake: Any = None  # how it goes on
+        self.waits: Callable[[], Any] | None = None  # gives (ok, value or error) once it can go on
+        self.path = function.__name__
+
+    # how a process runs: to its next operation
+    def resume(self, how: tuple[bool, Any]) -> None:
+        global current
+        current, self.started = self, True
+        if threaded:
+            if self.wake is None:
+                self.wake, self.back = threading.Semaphore(0), threading.Semaphore(0)
+                threading.Thread(target=self._thread, daemon=True).start()
+            self.how = how
+            self.wake.release()
+            self.back.acquire()
+            return
+        if self.wake is None:
+            self.wake = self.function(*self.args)
+        try:
+            ok, value = how
+            self.waits = self.wake.send(value) if ok else self.wake.throw(value)
+        except StopIteration as end:
+            self.result = end.value
+            finish(self)
+        except BaseException as error:
+            self.error = error
+            finish(self)
+
+    def _thread(self) -> None:
+        self.wake.acquire()
+        try:
+            self.result = self.function(*self.args)
+        except BaseException as error:
+            self.error = error
+        finish(self)
+        self.back.release()
+
+
+world: World
+current: Process
+threaded = False
+broken = ""
+everyone: list[Process] = []
+
+
+@types.coroutine
+def _pause(waits: Callable[[], Any]) -> Any:
+    return (yield waits)
+
+
+def operate(start: Callable[[Process], Callable[[], Any]]) -> Any:
+    """Start an operation now; give its result (threads) or an awaitable of it."""
+    if threaded:
+        p = current
+        p.waits = start(p)
+        p.back.release()
+        p.wake.acquire()
+        ok, value = p.how
+        if not ok:
+            raise value
+        return value
+
+    async def awaited() -> Any:
+        return await _pause(start(current))
+
+    return awaited()
+
+
+def commits(op: Op, shape: Callable[[tuple], Any]) -> Callable[[Process], Callable[[], Any]]:
+    """An operation of the model's world: `shape` makes its result, or raises."""
+
+    def start(p: Process) -> Callable[[], Any]:
+        pid = op.pid = id(p)
+        if p.cancel:
+            p.cancel = False
+            return lambda: (False, Cancelled())
+        try:
+            world.begin(op)
+        except BadUse as error:
+            wrong = error
+            return lambda: (False, wrong)
+        hot = world.choices(op)
+        if hot:
+            p.turn = getattr(p, "turn", 0) + (op.kind == "select")  # rotating: fair
+            world.commit(
+                pid,
+                hot[0]
+                if op.mode == "priority" or broken == "unfair"
+                else min(hot, key=lambda i: (i + p.turn) % len(op.guards)),
+            )
+        else:
+            for i in range(len(op.guards)):
+                world.enrol(pid, i)
+
+        def ask() -> Any:
+            if world.ops[pid].state != "done":
+                return None
+            try:
+                return True, shape(world.take(pid))
+            except BaseException as error:
+                return False, error
+
+        return ask
+
+    return start
+
+
+def failing(out: tuple, value: Any = None) -> BaseException:
+    if out[0] == "Fail":
+        from conformance.python_driver import Fail
+
+        return Fail()
+    more = {"strength": out[2]} if out[0] == "Poisoned" else {}
+    return ERRORS[out[0]](
+        guard=out[1] if len(out) > 1 else None,
+        value=None if broken == "no value back" else value,
+        **more,
+    )
+
+
+def result(out: tuple, index: bool = False, value: Any = None) -> Any:
+    if out[0] != "ok":
+        raise failing(out, value)
+    got = out[2] if len(out) > 2 else None
+    if isinstance(got, tuple):
+        got = End(world.ends[got[1]].chan, world.ends[got[1]].side, got[1])
+        current.ends.append(got)
+    return (out[1], got) if index else got
+
+
+class End:
+    def __init__(self, chan: int, side: int, number: int | None = None):
+        if number is None:
+            number, why = world.make_end(chan, side)
+            if why:
+                raise ERRORS[why](guard=None, value=None, strength=world.chans[chan].poison)
+        self.chan, self.side, self.number = chan, side, number
+
+    def guard(self, **more: Any) -> Guard:
+        return Guard("in" if self.side == READ else "out", self.chan, self.number, **more)
+
+    def read(self) -> Any:
+        def shape(out: tuple) -> Any:
+            return f"{result(out)}0" if broken == "wrong value" and out[0] == "ok" else result(out)
+
+        return operate(commits(Op(0, "read", (Guard("in", self.chan, self.number),)), shape))
+
+    def write(self, value: Any) -> Any:
+        sent = ("end", value.number) if isinstance(value, End) else value
+        return operate(
+            commits(
+                Op(0, "write", (Guard("out", self.chan, self.number, sent),)),
+                lambda out: result(out, value=value),
+            )
+        )
+
+    def __aiter__(self) -> Any:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self.read()
+        except Retired:
+            raise StopAsyncIteration from None
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            return self.read()
+        except Retired:
+            raise StopIteration from None
+
+    def extended(self) -> Any:
+        end = self
+
+        class Block:
+            def enter(self) -> Any:
+                return operate(
+                    commits(Op(0, "ext", (Guard("in", end.chan, end.number),), ext=True), result)
+                )
+
+            def leave(self, *_: Any) -> Any:
+                world.release(id(current))
+                return operate(lambda p: lambda: (True, None))
+
+            __aenter__ = __enter__ = enter
+            __aexit__ = __exit__ = leave
+
+        return Block()
+
+    def retire(self) -> None:
+        if broken != "deaf retire":
+            world.close(self.number, "retired")
+
+    def die(self) -> None:
+        world.close(self.number, "died", died=True)
+
+    def poison(self, strength: int = 1) -> None:
+        world.poison(self.chan, strength)
+
+
+class Channel:
+    def __init__(self, **spec: Any):
+        world.chans.append(Chan(**spec))
+        self.number = len(world.chans) - 1
+
+    def reader(self) -> End:
+        return End(self.number, READ)
+
+    def writer(self) -> End:
+        return End(self.number, WRITE)
+
+    @property
+    def dropped(self) -> int:
+        return world.chans[self.number].dropped
+
+
+class Barrier:
+    def __init__(self, n: int):
+        world.barriers.append(BarrierState(n))
+        self.number = len(world.barriers) - 1
+
+    def sync(self) -> Any:
+        return operate(commits(Op(0, "sync", (Guard("barrier", self.number),)), result))
+
+    def enrol(self) -> None:
+        world.enrol_party(self.number)
+
+    def resign(self) -> None:
+        world.resign(self.number)
+
+
+def select(*guards: Any, mode: str = "fair") -> Any:
+    made: list[Guard] = []
+    functions: dict[int, Any] = {}
+    for k, g in enumerate(guards):
+        pre = True
+        if isinstance(g, When):
+            pre, g = g.holds, g.guard
+        if isinstance(g, End):
+            made.append(Guard("in", g.chan, g.number, pre=pre))
+        elif isinstance(g, Output):
+            value, raises = g.value, False
+            if callable(
+                value
+            ):  # the toy must know beforehand; it asks a copy of the function and calls the function itself after
+                functions[k] = value
+                cells = dict(
+                    zip(
+                        value.__code__.co_freevars,
+                        (c.cell_contents for c in value.__closure__),
+                        strict=True,
+                    )
+                )
+                value, raises = cells["value"], cells["g"]["fn"] == "raise"
+            made.append(Guard("out", g.end.chan, g.end.number, value, raises, pre))
+        elif isinstance(g, Timeout):
+            made.append(Guard("time", value=world.now + g.span, pre=pre))
+        elif isinstance(g, Barrier):
+            made.append(Guard("barrier", g.number, pre=pre))
+        else:
+            made.append(Guard("skip", pre=pre))
+
+    def shape(out: tuple) -> Any:
+        if out[0] in ("ok", "Fail") and out[1] in functions:
+            functions[out[1]]()
+        if broken == "eager functions":
+            for f in functions.values():
+                f()
+        return result(out, index=True)
+
+    return operate(commits(Op(0, "select", tuple(made), mode), shape))
+
+
+def sleep(span: int) -> Any:
+    return operate(commits(Op(0, "sleep", (Guard("time", value=world.now + span),)), result))
+
+
+def yield_() -> Any:
+    return operate(lambda p: lambda: (True, None))
+
+
+def now() -> int:
+    return world.now
+
+
+def process(function: Callable[..., Any]) -> Callable[..., Process]:
+    return lambda *args: Process(function, args)
+
+
+def start(p: Process, parent: Any) -> None:
+    p.parent, p.waits = parent, lambda: (True, None)
+    everyone.append(p)
+
+
+def group(kids: tuple[Process, ...], one_by_one: bool) -> Any:
+    def begin(p: Process) -> Callable[[], Any]:
+        p.kids = list(kids)
+        for k in kids[:1] if one_by_one else kids:
+            start(k, p)
+        if p.cancel:
+            request_cancel(p)
+
+        def ask() -> Any:
+            if one_by_one and not p.cancel and not any(k.error and failed(k) for k in p.kids):
+                for k in p.kids:
+                    if not k.done:
+                        if k.parent is None:
+                            start(k, p)
+                        return None
+            for k in p.kids:
+                if k.parent is None and not k.done:
+                    finish(k)
+            if not all(k.done for k in p.kids):
+                return None
+            bad = [k.error for k in p.kids if failed(k)]
+            answer = [k.result for k in p.kids]
+            p.kids = []
+            if p.cancel:
+                p.cancel = False
+                return False, Cancelled()
+            if bad:
+                return False, bad[0] if len(bad) == 1 else Many(exceptions=bad)
+            return True, answer
+
+        return ask
+
+    return operate(begin)
+
+
+def Parallel(*kids: Process) -> Any:
+    return group(kids, False)
+
+
+def Sequence(*kids: Process) -> Any:
+    return group(kids, True)
+
+
+def Spawn(p: Process) -> None:
+    start(p, "root")
+
+
+def failed(p: Process) -> bool:
+    return p.error is not None and not isinstance(p.error, (Retired, Poisoned, Cancelled))
+
+
+def request_cancel(p: Process) -> None:
+    if p.done:
+        return
+    if p.kids:
+        p.cancel = True
+        for k in p.kids:
+            request_cancel(k)
+    elif not world.cancel(id(p)):
+        p.cancel = True
+
+
+def finish(p: Process) -> None:
+    if isinstance(p.error, Poisoned) and broken != "no spread":
+        for e in p.ends:
+            if not world.ends[e.number].how:
+                world.poison(e.chan, p.error.strength)
+    for e in p.ends:
+        world.let_go(e.number, id(p))
+    p.done = True
+    if failed(p):
+        for q in everyone if p.parent == "root" else p.parent.kids:
+            if q is not p and q.parent == p.parent:
+                request_cancel(q)
+
+
+def run(root: Process, virtual_time: bool = True) -> Any:
+    global current
+    start(root, "root")
+    stuck = None
+    queue: deque[Process] = deque()
+    while True:
+        moved = False
+        queue.extend(p for p in everyone if p not in queue)
+        for p in list(queue):
+            current = p
+            how = p.waits() if not p.done and p.waits else None
+            if how:
+                queue.remove(p)
+                queue.append(p)
+                p.resume(how)
+                moved = True
+        if moved or len(queue) < len(everyone):  # a Sequence may have started its next process
+            continue
+        if world.due():
+            world.fire()
+        elif world.timers:
+            world.advance()
+        elif any(not p.done for p in everyone):
+            assert stuck is None, "the toy hangs"
+            stuck = [p.path for p in everyone if not p.done]
+            for p in everyone:
+                if not p.done and not p.kids:
+                    request_cancel(p)
+                p.cancel |= not p.done and bool(p.kids)
+        else:
+            break
+    if stuck:
+        raise Deadlock(blocked=stuck)
+    bad = [p.error for p in everyone if p.parent == "root" and failed(p)]
+    if bad:
+        raise bad[0] if len(bad) == 1 else Many(exceptions=bad)
+
+
+def reset(with_threads: bool, defect: str = "") -> None:
+    """A new world, for the next run."""
+    global world, threaded, broken
+    world, threaded, broken = World(), with_threads, defect
+    everyone.clear()

@@ -1,0 +1,90 @@
+// Storage for what there are millions of: coroutine frames and channels. Blocks of one size class (multiples of 8) are cut from slabs and
+// reused through a free list: no header per block, no rounding to 16, and a block freed is the next one given out.
+//
+// State under a class's lock: its free list and the slab being cut. Slabs are kept until the program ends (they are reused, not
+// returned); what is larger than kLargest, or over-aligned, goes to the global heap. Under AddressSanitizer everything does, so that it
+// still sees every block.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <new>
+
+#include "../core/policy.hpp"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define WEFT_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WEFT_ASAN 1
+#endif
+#endif
+#ifndef WEFT_ASAN
+#define WEFT_ASAN 0
+#endif
+
+namespace weft::runtime {
+
+struct PoolBlock {
+  PoolBlock* next;
+};
+struct PoolClass {
+  core::SpinLock lock;
+  PoolBlock* free = nullptr;
+  char* at = nullptr;
+  std::size_t left = 0;
+};
+
+class Pool {
+ public:
+  static constexpr std::size_t kLargest = WEFT_ASAN ? 0 : 512;  // bytes
+
+  static void* allocate(std::size_t n) {
+    if (n > kLargest) return ::operator new(n);
+    Class& c = of(n);
+    c.lock.lock();
+    if (Block* b = c.free) {
+      c.free = b->next;
+      c.lock.unlock();
+      return b;
+    }
+    const std::size_t size = rounded(n);
+    if (c.left < size) {
+      c.lock.unlock();
+      char* slab = static_cast<char*>(::operator new(kSlab));
+      c.lock.lock();
+      c.at = slab;  // what was left of another thread's slab, should there be one, is given up
+      c.left = kSlab;
+    }
+    void* p = c.at;
+    c.at += size;
+    c.left -= size;
+    c.lock.unlock();
+    return p;
+  }
+
+  static void release(void* p, std::size_t n) noexcept {
+    if (n > kLargest) return ::operator delete(p);
+    Class& c = of(n);
+    Block* b = ::new (p) Block;
+    c.lock.lock();
+    b->next = c.free;
+    c.free = b;
+    c.lock.unlock();
+  }
+
+ private:
+  static constexpr std::size_t kSlab = std::size_t{1} << 16;
+  using Block = PoolBlock;
+  using Class = PoolClass;
+  static constexpr std::size_t rounded(std::size_t n) noexcept { return (n + 7) / 8 * 8; }
+  static Class& of(std::size_t n) noexcept { return classes_[rounded(n) / 8]; }
+  static inline constinit std::array<Class, kLargest / 8 + 1> classes_{};
+};
+
+// Base of what is allocated from the pool by its exact type.
+struct Pooled {
+  static void* operator new(std::size_t n) { return Pool::allocate(n); }
+  static void operator delete(void* p, std::size_t n) noexcept { Pool::release(p, n); }
+};
+
+}  // namespace weft::runtime

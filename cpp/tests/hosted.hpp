@@ -1,0 +1,71 @@
+// What the hosted tests share: the policies, small processes, and what was thrown as text.
+//
+// Processes are lambdas without captures: a coroutine refers to its lambda's captures, which are gone when it runs; its parameters are
+// copied into its frame.
+#pragma once
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <weft/weft.hpp>
+
+#define POLICIES weft::Local, weft::Shared
+
+// (co_await x).index in a template is more than g++ 12 can parse.
+#define CHOSEN(op, i)             \
+  do {                            \
+    auto chosen_ = co_await (op); \
+    CHECK(chosen_.index == (i));  \
+  } while (false)
+
+namespace test {
+
+using namespace std::chrono_literals;
+using weft::Process;
+using weft::ProcessOf;
+
+inline constexpr weft::RunOptions virtually{weft::Clock::virtual_time};
+
+// A value that cannot be copied, and of which we know how many live.
+struct Token {
+  static inline int alive = 0;
+  int n = 0;
+  explicit Token(int k) noexcept : n(k) { ++alive; }
+  Token(Token&& o) noexcept : n(o.n) { ++alive; }
+  Token& operator=(Token&& o) noexcept {
+    n = o.n;
+    return *this;
+  }
+  ~Token() { --alive; }
+};
+
+template <class P>
+Process send_all(weft::Writer<int, P> w, std::vector<int> values) {
+  for (int v : values) co_await w.write(v);
+}
+template <class P>
+Process collect(weft::Reader<int, P> r, std::vector<int>& into) {
+  while (auto v = co_await r.next()) into.push_back(*v);
+}
+template <class P>
+Process collect(weft::Reader<int, P> r, std::vector<int>& into, int count) {
+  for (int i = 0; i < count; ++i) into.push_back(co_await r.read());
+}
+
+// The text of the exception that f throws; "" if none.
+template <class F>
+std::string thrown(F&& f) {
+  try {
+    f();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "";
+}
+inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace test

@@ -1,0 +1,86 @@
+/* weft_mcu/platform.h: what the runtime asks of a machine.
+ *
+ * A port is one folder with a `weft_port.h` (found by the include path) that defines everything below as inline functions, and
+ * the few lines of start-up code the machine needs. `ports/template` compiles and says in comments what to fill in; README.md has
+ * the page "Writing a port". Times are microseconds.
+ *
+ *   weft_lock_t                       what two cores exclude each other with (a hardware spin lock, a word, a mutex)
+ *   weft_irq_t                        what weft_lock() returns: the interrupt state to restore
+ *   WEFT_CORES                        how many cores may serve a queue: 1 or 2
+ *   WEFT_EARLY_US                     a sleeping core is woken this much before a release time and polls the rest (1)
+ *   WEFT_HOT                          attribute of functions that belong into the fastest memory
+ *
+ *   uint32_t   weft_now32(void)       the clock, low 32 bits. Any context, any core.
+ *   uint64_t   weft_now64(void)       the clock; never goes back. Any context, any core.
+ *   unsigned   weft_core(void)        the number of this core: 0 … WEFT_CORES - 1
+ *   void       weft_wait_init(void)   once per core, before its first weft_wait
+ *   void       weft_arm(uint32_t t)   weft_wait of this core shall return at t at the latest. A later call replaces an earlier one.
+ *                                     t may be now or past: then nothing is promised (the caller looks at the clock again).
+ *   void       weft_wait(void)        sleep until weft_wake, an interrupt, or the armed time. May return early, for no reason. Must
+ *                                     return at once if weft_wake was called since the last weft_wait of this core (like WFE).
+ *   void       weft_wake(void)        every core's weft_wait returns, or its next one does. Any context, any core.
+ *   weft_irq_t weft_lock(l)           interrupts off on this core, then the lock taken. Any context. Not recursive.
+ *   void       weft_unlock(l, irq)    the lock given back, the interrupt state restored
+ *   void       weft_lock_thread(l)    the same for a caller outside interrupt handlers that runs with interrupts on: the worker.
+ *   void       weft_unlock_thread(l)  (may be two cycles instead of six)
+ *   weft_lock_t *WEFT_SPINLOCK(n)     the port's locks, n = 0 … WEFT_SPINLOCKS - 1; lta.h takes the last four
+ *   weft_lock_t *WEFT_LOCAL           a lock that never waits: for a queue used by one core and its own interrupts alone
+ *   int        weft_start_core(fn, stack, bytes)  run fn on core 1, once; 0, or WEFT_E_CORE if there is none or it runs already
+ *   void       weft_panic(text)       does not return: debug builds name a mistake here (over UART on a board, stderr on a host)
+ *   int        weft_stack_ok(void)    debug builds: is the guard word at the end of this core's stack untouched?
+ */
+#ifndef WEFT_MCU_PLATFORM_H
+#define WEFT_MCU_PLATFORM_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Return codes: 0 is success. In a debug build (-DWEFT_DEBUG=1) the mistakes marked * panic instead. */
+enum {
+  WEFT_OK = 0,
+  WEFT_LATE = 1,         /* cancel, re-post: the event's action has been committed to or was never posted; nothing was withdrawn */
+  WEFT_IGNORED = 2,      /* WEFT_KEEP: the event was in the queue already and stays as it was */
+  WEFT_E_QUEUED = -1,    /* * the event is in the queue already */
+  WEFT_E_HORIZON = -2,   /* * the release time is WEFT_HORIZON us or more from now */
+  WEFT_E_ARENA = -3,     /* * an event outside the memory that its heap can number, or more events than the heap has room for */
+  WEFT_E_CORE = -4,      /* * a queue made for one core used by another; a core started twice */
+};
+
+/* How far ahead an event can be posted: the 2^31 us that 32-bit times can be compared over, less 17 s for events that are late. */
+#define WEFT_HORIZON ((1u << 31) - (1u << 24))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined(__GNUC__)
+#define WEFT_NORETURN __attribute__((noreturn))
+#define WEFT_INLINE static inline __attribute__((always_inline))
+#else
+#error "weft_mcu needs GCC or clang"
+#endif
+WEFT_NORETURN void weft_panic(const char *what);
+#include "weft_port.h"
+#ifdef __cplusplus
+}
+#endif
+
+/* A mistake of the caller: named in a debug build, a return code otherwise. */
+/* A 32-bit word with a non-zero low and high half, cheap to come by where the lock has just been used. */
+#ifndef WEFT_NEWS
+#define WEFT_NEWS(lock) ((uint32_t)0x00010001)
+#endif
+#if WEFT_DEBUG
+#define WEFT_MISTAKE(code, text) (weft_panic("weft: " text), (code))
+#else
+#define WEFT_MISTAKE(code, text) (code)
+#endif
+
+/* A word that is read without its lock (as a hint that is confirmed under the lock). */
+#define WEFT_PEEK(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
+#define WEFT_POKE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
+
+/* Compile-time mutants of the two-core protocol: tests build each and must see it fail. 0 in every product. */
+#ifndef WEFT_MUTANT
+#define WEFT_MUTANT 0
+#endif
+#endif

@@ -1,0 +1,31 @@
+/* memory.c: the four functions that the compiler may call in a program without a C library. Linked only if it does. */
+#include <stddef.h>
+#include <stdint.h>
+void *memset(void *to, int value, size_t n);
+void *memcpy(void *restrict to, const void *restrict from, size_t n);
+void *memmove(void *to, const void *from, size_t n);
+int memcmp(const void *a, const void *b, size_t n);
+
+void *memset(void *to, int value, size_t n) {
+  for (uint8_t *p = to; n--;) *p++ = (uint8_t)value;
+  return to;
+}
+void *memcpy(void *restrict to, const void *restrict from, size_t n) {
+  uint8_t *p = to;
+  for (const uint8_t *f = from; n--;) *p++ = *f++;
+  return to;
+}
+void *memmove(void *to, const void *from, size_t n) {
+  uint8_t *p = to;
+  const uint8_t *f = from;
+  if (p <= f)
+    while (n--) *p++ = *f++;
+  else
+    while (n--) p[n] = f[n];
+  return to;
+}
+int memcmp(const void *a, const void *b, size_t n) {
+  for (const uint8_t *p = a, *q = b; n--; p++, q++)
+    if (*p != *q) return *p - *q;
+  return 0;
+}

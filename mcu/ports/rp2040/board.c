@@ -1,0 +1,30 @@
+/* board.c: the UART of board.h. */
+#include "board.h"
+
+void uart_init(void) {
+  WEFT_REG_CLR(RESETS_RESET) = 1u << 22;
+  while (!(WEFT_REG(RESETS_RESET_DONE) & 1u << 22)) {}
+  WEFT_REG(UART0_IBRD) = 67; /* 125 MHz / (16 * 115200) = 67.817 */
+  WEFT_REG(UART0_FBRD) = 52;
+  WEFT_REG(UART0_LCR_H) = 0x70; /* 8 bits, FIFOs */
+  WEFT_REG(UART0_CR) = 0x301;   /* on, both directions */
+  WEFT_REG(IO_BANK0_GPIO0_CTRL) = 2;
+  WEFT_REG(IO_BANK0_GPIO0_CTRL + 8) = 2;
+}
+void uart_put(char c) {
+  while (WEFT_REG(UART0_FR) & 32) {}
+  WEFT_REG(UART0_DR) = (uint8_t)c;
+}
+void uart_puts(const char *text) {
+  while (*text) uart_put(*text++);
+}
+/* Division by subtraction: no divider, no libgcc, ten digits at most. */
+void uart_put_u32(uint32_t value) {
+  static const uint32_t tens[] = {1000000000, 100000000, 10000000, 1000000, 100000, 10000, 1000, 100, 10, 1};
+  bool begun = false;
+  for (unsigned i = 0; i < 10; i++) {
+    char digit = '0';
+    while (value >= tens[i]) value -= tens[i], digit++;
+    if (digit != '0' || begun || i == 9) uart_put(digit), begun = true;
+  }
+}

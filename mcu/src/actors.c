@@ -1,0 +1,105 @@
+/* actors.c: what stands on the queues (weft_mcu/actors.h): stopping, 64-bit times, periodic events, deadlines.
+ *
+ * Invariant: nothing here touches a queue's contents but through its calls. Each variant's `event` has an action of this file that
+ * finds the variant around the event, which is therefore its first member.
+ */
+#include "weft_mcu/actors.h"
+
+void weft_stop_(weft_queue *q) {
+  weft_irq_t irq = weft_lock(q->lock);
+  q->stop = 1;
+  WEFT_POKE(q->news.all, WEFT_NEWS(q->lock));
+  weft_unlock(q->lock, irq);
+  weft_wake();
+}
+
+void weft_resume_(weft_queue *q) {
+  weft_irq_t irq = weft_lock(q->lock);
+  q->stop = 0;
+  weft_unlock(q->lock, irq);
+}
+
+/* A release longer ago counts as this long ago: half of what WEFT_HORIZON keeps for events that are late. */
+enum { PAST = 1u << 23 };
+
+int weft_at(uint64_t release, uint32_t *low) {
+  uint64_t now = weft_now64();
+  if (release >= now + WEFT_HORIZON) return WEFT_E_HORIZON;
+  *low = release + PAST < now ? (uint32_t)now - PAST : (uint32_t)release;
+  return WEFT_OK;
+}
+int weft_list_post_at(weft_queue *q, weft_event *e, uint64_t release) {
+  uint32_t low;
+  int code = weft_at(release, &low);
+  return code ? WEFT_MISTAKE(code, "a release time beyond the horizon; use weft_far_post") : weft_list_post(q, e, low);
+}
+int weft_heap_post_at(weft_heap *q, weft_event *e, uint64_t release) {
+  uint32_t low;
+  int code = weft_at(release, &low);
+  return code ? WEFT_MISTAKE(code, "a release time beyond the horizon; use weft_far_post") : weft_heap_post(q, e, low);
+}
+
+static weft_any any_of(weft_queue *queue, bool heap) { return (weft_any){queue, heap}; }
+
+enum { HOP = 1u << 30 };
+
+/* ---- periodic ---- */
+static uint32_t periodic_action(weft_event *e, uint32_t release) {
+  weft_periodic *p = (weft_periodic *)(void *)e;
+  if (!WEFT_PEEK(p->period)) return WEFT_DONE; /* stopped after a core had committed to it */
+  p->action(e, release);
+  uint32_t period = WEFT_PEEK(p->period), step = period, late = weft_now32() - release;
+  if (!period) return WEFT_DONE; /* stopped by its own action, or meanwhile */
+  while (step < late) {
+    step += period;
+    p->skipped++;
+  }
+  return step;
+}
+int weft_periodic_init(weft_periodic *p, weft_actor *a, weft_action action, uint32_t period) {
+  if (!period || period > HOP) return WEFT_MISTAKE(WEFT_E_HORIZON, "a period must be 1 us to 2^30 us");
+  if (p->event.next) return WEFT_OK; /* runs already: the post that follows says so */
+  *p = (weft_periodic){.event = WEFT_EVENT(periodic_action, a), .action = action, .period = period};
+  return WEFT_OK;
+}
+
+/* ---- deadline ---- */
+static uint32_t deadline_action(weft_event *e, uint32_t release) {
+  weft_deadline *d = (weft_deadline *)(void *)e;
+  return ((int32_t)(weft_now32() - release) > (int32_t)d->within ? d->missed : d->action)(e, release);
+}
+void weft_deadline_init(weft_deadline *d, weft_actor *a, weft_action action, weft_action missed, uint32_t within) {
+  *d = (weft_deadline){.event = WEFT_EVENT(deadline_action, a), .action = action, .missed = missed, .within = within};
+}
+
+/* ---- far ---- */
+static uint32_t far_hop(weft_event *e, uint32_t release);
+static int far_post(weft_far *f) {
+  uint32_t low;
+  bool far = weft_at(f->release, &low) != WEFT_OK;
+  if (far) low = weft_now32() + HOP;
+  f->event.action = far ? far_hop : f->action;
+  return weft_any_post(any_of(f->queue, f->heap), &f->event, low);
+}
+static uint32_t far_hop(weft_event *e, uint32_t release) {
+  (void)release;
+  (void)far_post((weft_far *)(void *)e);
+  return WEFT_DONE;
+}
+int weft_far_post_(weft_any q, weft_far *f, weft_actor *a, weft_action action, uint64_t release) {
+  if (f->event.next) return WEFT_MISTAKE(WEFT_E_QUEUED, "a far event is posted that is in the queue already");
+  *f = (weft_far){.event = WEFT_EVENT(action, a), .action = action, .queue = q.queue, .release = release, .heap = q.heap};
+  return far_post(f);
+}
+
+#if WEFT_STATS
+void weft_stats_read_(weft_queue *q, weft_stats *copy, bool reset) {
+  weft_irq_t irq = weft_lock(q->lock);
+  *copy = q->stats;
+  if (reset) {
+    uint32_t depth = q->stats.depth;
+    q->stats = (weft_stats){.since = weft_now32(), .depth = depth, .depth_max = depth};
+  }
+  weft_unlock(q->lock, irq);
+}
+#endif

@@ -1,0 +1,94 @@
+/* list_queue.c: the sorted list.
+ *
+ * Invariant: a ring through q->head, ordered by release time, then priority (high first), then order of posting. Times are compared by
+ * the sign of their difference, so all must lie within 2^31 us.
+ */
+#include "scheduler.h"
+
+WEFT_INLINE unsigned priority_of(weft_node *n) { return ((weft_event *)(void *)n)->actor->mark >> WEFT_PRIORITY_SHIFT; }
+
+WEFT_INLINE void link_between(weft_node *at, weft_event *e, weft_node *next) {
+  e->next = next;
+  at->next = &e->node;
+}
+
+WEFT_HOT static int __attribute__((noinline)) insert_either(weft_queue *q, weft_event *e, bool in_front) {
+  uint32_t time = e->time;
+  unsigned priority = priority_of(&e->node) + (in_front ? 1 : 0);
+  weft_node *at = &q->head, *next;
+  while ((next = at->next) != &q->head) {
+    int32_t distance = (int32_t)(next->time - time);
+    if (distance > 0 || (!distance && priority_of(next) < priority)) break;
+    at = next;
+  }
+  link_between(at, e, next);
+  return WEFT_OK;
+}
+WEFT_INLINE int list_insert(weft_queue *q, weft_event *e) { return insert_either(q, e, false); }
+WEFT_INLINE void list_put_back(weft_queue *q, weft_event *e) { (void)insert_either(q, e, true); }
+
+/* The common case: a time that no event in the queue has. In line. */
+WEFT_INLINE int list_insert_alone(weft_queue *q, weft_event *e) {
+  uint32_t time = e->time;
+  weft_node *at, *next;
+#ifdef WEFT_SEARCH_RING
+  WEFT_SEARCH_RING(&q->head, time, at, next, end, tied); /* the loop below as the port would have it compiled */
+#else
+  at = &q->head;
+  while ((next = at->next) != &q->head) {
+    int32_t distance = (int32_t)(next->time - time);
+    if (__builtin_expect(!distance, 0)) goto tied;
+    if (distance > 0) goto end;
+    at = next;
+  }
+#endif
+end:
+  link_between(at, e, next);
+  return WEFT_OK;
+tied:
+  return WEFT_TIED;
+}
+static int list_post_rare(weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq);
+
+WEFT_INLINE weft_event *list_take(weft_queue *q) {
+  for (weft_node *at = &q->head, *next; (next = at->next) != &q->head; at = next) {
+    weft_event *e = (weft_event *)(void *)next;
+    unsigned mark = e->actor->mark;
+    if (__builtin_expect(mark & WEFT_BUSY, 0)) continue;
+    e->actor->mark = (uint8_t)(mark + WEFT_BUSY);
+    at->next = next->next;
+    return e;
+  }
+  return 0;
+}
+
+WEFT_INLINE bool list_goes_first(weft_queue *q, uint32_t time) {
+  weft_node *next = q->head.next;
+  return next == &q->head || (int32_t)(next->time - time) > 0;
+}
+
+WEFT_INLINE bool list_remove(weft_queue *q, weft_event *e) {
+  for (weft_node *at = &q->head; at->next != &q->head; at = at->next)
+    if (at->next == &e->node) {
+      at->next = e->next;
+      return true;
+    }
+  return false;
+}
+
+static const weft_ops list_ops = {list_insert_alone, list_post_rare, list_insert, list_put_back, list_take, list_goes_first, list_remove};
+
+WEFT_HOT static int __attribute__((noinline)) list_post_rare(weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq) {
+  return weft_post_rare_with(list_ops, q, e, release, irq);
+}
+
+void weft_list_init(weft_queue *q, weft_lock_t *lock) {
+  weft_queue_init(q, lock);
+  q->head.next = &q->head;
+}
+WEFT_HOT int weft_list_post(weft_queue *q, weft_event *e, uint32_t release) { return weft_post_with(list_ops, q, e, release); }
+WEFT_HOT void weft_list_work(weft_queue *q) { weft_work_with(list_ops, q); }
+int weft_list_post_as(weft_queue *q, weft_event *e, uint32_t release, weft_policy policy) {
+  return weft_post_as_with(list_ops, q, e, release, policy);
+}
+int weft_list_cancel(weft_queue *q, weft_event *e) { return weft_cancel_with(list_ops, q, e); }

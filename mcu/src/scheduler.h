@@ -1,0 +1,254 @@
+/* scheduler.h: the worker, and post, re-post and cancel, once for every kind of queue.
+ *
+ * A kind of queue is a constant `ops`; everything here is inlined into it, so the calls through `ops` are direct.
+ *
+ * The protocol (checked as a Promela model, tests/model/claim.pml, and with random schedules on this very code, tests/host)
+ *  - A worker takes the first event whose actor is free, and marks the actor, before it waits for the release time: at the release
+ *    it has nothing left to do but to call. While it waits the event stands in claimed[core].
+ *  - Whoever changes what a waiting core should hold (a post, a withdrawn claim) sets every core's news flag under the lock and wakes all
+ *    cores. A waiter clears its own under the lock when it claims, and looks at it before every sleep; weft_wake is remembered, so
+ *    none is lost in between.
+ *  - A waiter that has news puts its claim back before it scans: an earlier event of its own actor counts too.
+ *  - Giving an actor back after an action is no news, because there are at most two cores: what the other one, asleep, passed over
+ *    before its own claim belongs to this actor alone, and this core takes the first of it at once.
+ *  - About a microsecond before the release the worker commits: under the lock it confirms the claim and makes the event idle.
+ *    From there on it neither looks nor can it be stopped; it polls the clock and calls.
+ */
+#ifndef WEFT_SCHEDULER_H
+#define WEFT_SCHEDULER_H
+#include "weft_mcu/event_queue.h"
+
+enum { WEFT_TIED = 100 };
+typedef struct weft_ops {
+  int (*insert_alone)(weft_queue *, weft_event *); /* insert, or WEFT_TIED: nothing done, others of its time are in the queue */
+  int (*post_rare)(weft_queue *, weft_event *, uint32_t, weft_irq_t); /* weft_post_rare_with, out of line */
+  int (*insert)(weft_queue *, weft_event *);    /* by e->time, behind those of the same time and priority */
+  void (*put_back)(weft_queue *, weft_event *); /* the same, in front of them */
+  weft_event *(*take)(weft_queue *);            /* out of the queue: the first whose actor is free, which is now busy; or 0 */
+  bool (*goes_first)(weft_queue *, uint32_t);   /* is every event in the queue later than this time? */
+  bool (*remove)(weft_queue *, weft_event *);   /* out of the queue; false: it is not in it */
+} weft_ops;
+
+/* A change that waiting cores must see; the caller holds the lock and calls weft_wake after it. */
+WEFT_INLINE void weft_news(weft_queue *q) {
+  if (WEFT_MUTANT != 1) WEFT_POKE(q->news.all, WEFT_NEWS(q->lock));
+}
+
+/* Give an actor back; the caller holds the lock. */
+WEFT_INLINE void weft_release(weft_actor *a) { a->mark = (uint8_t)(a->mark - WEFT_BUSY); }
+
+#if WEFT_DEBUG
+WEFT_INLINE void weft_check_owner(weft_queue *q) {
+  if (q->lock != WEFT_LOCAL) return;
+  if (q->owner < 0) q->owner = (int32_t)weft_core();
+  else if (q->owner != (int32_t)weft_core()) weft_panic("weft: a queue without a lock is used by two cores; give it a lock of its own");
+}
+WEFT_INLINE void weft_check_release(uint32_t release) {
+  if ((int32_t)(release - weft_now32()) < -(1 << 30)) weft_panic("weft: a release time beyond the horizon of 2^31 us (or 2^30 us past)");
+}
+WEFT_INLINE void weft_check_stack(void) {
+  if (!weft_stack_ok()) weft_panic("weft: the stack of this core has overflowed; its guard word is overwritten");
+}
+#else
+#define weft_check_owner(q) ((void)0)
+#define weft_check_release(release) ((void)0)
+#define weft_check_stack() ((void)0)
+#endif
+
+#if WEFT_STATS
+WEFT_INLINE void weft_count_in(weft_queue *q) {
+  if (++q->stats.depth > q->stats.depth_max) q->stats.depth_max = q->stats.depth;
+}
+WEFT_INLINE void weft_count_out(weft_queue *q) { q->stats.depth--; }
+WEFT_INLINE void weft_count_action(weft_queue *q, unsigned core, uint32_t release, uint32_t started) {
+  uint32_t late = (int32_t)(started - release) > 0 ? started - release : 0;
+  unsigned bucket = late ? 32u - (unsigned)__builtin_clz(late) : 0;
+  q->stats.lateness[bucket < WEFT_LATENESS_BUCKETS ? bucket : WEFT_LATENESS_BUCKETS - 1]++;
+  if (late > q->stats.lateness_max) q->stats.lateness_max = late;
+  q->stats.actions[core]++;
+  q->stats.busy_us[core] += weft_now32() - started;
+}
+#else
+#define weft_count_in(q) ((void)0)
+#define weft_count_out(q) ((void)0)
+#endif
+
+/* The rest of a post: tell the other core, give the lock back. */
+WEFT_INLINE int weft_posted(weft_queue *q, weft_lock_t *lock, weft_irq_t irq, int code) {
+  if (WEFT_MUTANT != 1) WEFT_POKE(q->news.all, WEFT_NEWS(lock));
+  weft_unlock(lock, irq);
+  if (WEFT_MUTANT != 6) weft_wake();
+  return code;
+}
+/* What is rare in a post, out of line and with the lock held: its arguments would keep registers busy that the common case needs. */
+WEFT_INLINE int weft_post_rare_with(const weft_ops ops, weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq) {
+  if (e->next) {
+    weft_unlock(q->lock, irq);
+    return WEFT_MISTAKE(WEFT_E_QUEUED, "an event is posted that is in the queue already; use weft_post_as, or another event");
+  }
+  e->time = release;
+  int code = ops.insert(q, e);
+  if (!code) weft_count_in(q);
+  return weft_posted(q, q->lock, irq, code);
+}
+WEFT_INLINE int weft_post_with(const weft_ops ops, weft_queue *q, weft_event *e, uint32_t release) {
+  weft_check_owner(q);
+  weft_check_release(release);
+  weft_lock_t *lock = q->lock;
+  weft_irq_t irq = weft_lock(lock);
+  if (__builtin_expect(e->next != 0, 0)) return ops.post_rare(q, e, release, irq);
+  e->time = release;
+  int code = ops.insert_alone(q, e);
+  if (__builtin_expect(code == WEFT_TIED, 0)) return ops.post_rare(q, e, release, irq);
+  if (!code) weft_count_in(q);
+  return weft_posted(q, lock, irq, code);
+}
+
+/* Take e out of the queue or out of the hands of a waiting core; the caller holds the lock. False: it is in neither. */
+WEFT_INLINE bool weft_withdraw(const weft_ops ops, weft_queue *q, weft_event *e) {
+  if (!e->next) return false;
+  for (unsigned core = 0; core < WEFT_CORES; core++)
+    if (q->claimed[core] == e) {
+      q->claimed[core] = 0;
+      weft_release(e->actor);
+      weft_news(q);
+      e->next = 0;
+      weft_count_out(q);
+      return true;
+    }
+  if (!ops.remove(q, e)) return false;
+  e->next = 0;
+  weft_count_out(q);
+  return true;
+}
+
+WEFT_INLINE int weft_post_as_with(const weft_ops ops, weft_queue *q, weft_event *e, uint32_t release, weft_policy policy) {
+  weft_check_owner(q);
+  weft_check_release(release);
+  weft_irq_t irq = weft_lock(q->lock);
+  int code = WEFT_OK;
+  if (e->next && policy == WEFT_KEEP) code = WEFT_IGNORED;
+  else if (e->next && (policy != WEFT_MOVE || !weft_withdraw(ops, q, e))) code = WEFT_E_QUEUED; /* or it is in another queue */
+  else {
+    e->time = release;
+    code = ops.insert(q, e);
+    if (!code) weft_count_in(q);
+    weft_news(q);
+  }
+  weft_unlock(q->lock, irq);
+  weft_wake();
+#if WEFT_DEBUG
+  if (code == WEFT_E_QUEUED) weft_panic("weft: an event is posted that is in the queue already");
+#endif
+  return code;
+}
+
+WEFT_INLINE int weft_cancel_with(const weft_ops ops, weft_queue *q, weft_event *e) {
+  weft_check_owner(q);
+  weft_irq_t irq = weft_lock(q->lock);
+  bool out = weft_withdraw(ops, q, e);
+  weft_unlock(q->lock, irq);
+  weft_wake();
+  return out ? WEFT_OK : WEFT_LATE;
+}
+
+/* Wait with e claimed until it is nearly due; the lock is held on entry and on return. True: commit to e. False: scan again. */
+WEFT_INLINE bool weft_wait_for(const weft_ops ops, weft_queue *q, weft_event *e, unsigned core, uint32_t release) {
+  if (WEFT_MUTANT != 3) WEFT_POKE(q->news.of[core], 0);
+  q->claimed[core] = e;
+  if (WEFT_MUTANT == 5) e->actor->mark &= (uint8_t)~WEFT_BUSY; /* mutant: claimed, yet not marked */
+  weft_unlock_thread(q->lock);
+  if (WEFT_MUTANT == 3) WEFT_POKE(q->news.of[core], 0); /* mutant: the flag cleared too late */
+  weft_arm(release - WEFT_EARLY_US);
+  while ((int32_t)(release - weft_now32()) > WEFT_EARLY_US && !WEFT_PEEK(q->news.of[core])) weft_wait();
+  weft_lock_thread(q->lock);
+  if (q->claimed[core] != e && WEFT_MUTANT != 4) return false; /* withdrawn: who did it gave the actor back */
+  q->claimed[core] = 0;
+  if (!q->news.of[core]) return true;
+  if (WEFT_MUTANT != 2) weft_release(e->actor);
+  ops.put_back(q, e);
+  return false;
+}
+
+/* An action asked for its event e again, but an action (this one, another) has posted it already: that post stands. */
+WEFT_INLINE bool weft_posted_meanwhile(const weft_event *e) {
+  if (__builtin_expect(!e->next, 1)) return false;
+#if WEFT_DEBUG
+  weft_panic("weft: an action has posted its event and returns a delay for it as well");
+#endif
+  return true;
+}
+
+/* An event that asks to be released again before anything else in its queue is not put into it: its core keeps it, and its actor. That is
+ * what inserting and taking it would come to, and nobody else needs to know. */
+WEFT_INLINE void weft_work_with(const weft_ops ops, weft_queue *q) {
+  unsigned core = weft_core();
+  weft_wait_init();
+  weft_check_owner(q);
+  weft_lock_thread(q->lock);
+  while (!q->stop) {
+    weft_event *e = ops.take(q);
+    if (__builtin_expect(!e, 0)) {
+      WEFT_POKE(q->news.of[core], 0);
+      weft_unlock_thread(q->lock);
+      while (!WEFT_PEEK(q->news.of[core])) weft_wait();
+      weft_lock_thread(q->lock);
+      continue;
+    }
+    uint32_t release = e->time;
+    for (;;) {
+      int32_t late = (int32_t)(weft_now32() - release);
+      if (late < -WEFT_EARLY_US && !weft_wait_for(ops, q, e, core, release)) break;
+      weft_node *idle = 0;
+      __asm("" : "+r"(idle)); /* GCC would keep a zero in a high register over the whole loop, and pay for it here */
+      e->next = idle;
+      weft_count_out(q);
+      weft_unlock_thread(q->lock);
+      weft_actor *actor = e->actor;
+      weft_action action = e->action;
+      if (late < 0)
+        while ((int32_t)(weft_now32() - release) < 0) {}
+#if WEFT_STATS
+      uint32_t started = weft_now32();
+#endif
+      uint32_t again = action(e, release);
+      weft_check_stack();
+      weft_lock_thread(q->lock);
+#if WEFT_STATS
+      weft_count_action(q, core, release, started);
+#endif
+      if (again && !weft_posted_meanwhile(e)) {
+#if WEFT_DEBUG
+        if (e->actor != actor) weft_panic("weft: an action has changed its event's actor and returns a delay for it");
+#endif
+        release += again;
+        e->time = release;
+        weft_count_in(q);
+        if (ops.goes_first(q, release) && !q->stop) {
+          e->next = &e->node; /* not idle */
+          continue;
+        }
+        weft_release(actor);
+        (void)ops.insert(q, e); /* a heap has room for what was in it */
+        weft_news(q);
+        weft_wake();
+      } else weft_release(actor);
+      break;
+    }
+  }
+  weft_unlock_thread(q->lock);
+}
+
+WEFT_INLINE void weft_queue_init(weft_queue *q, weft_lock_t *lock) {
+  q->news.all = 0;
+  q->lock = lock;
+  for (unsigned core = 0; core < WEFT_CORES; core++) q->claimed[core] = 0;
+  q->stop = 0;
+#if WEFT_DEBUG
+  q->owner = -1;
+#endif
+#if WEFT_STATS
+  q->stats = (weft_stats){.since = weft_now32()};
+#endif
+}
+#endif

@@ -1,0 +1,136 @@
+/* bad_use.c: mistakes are named in a debug build and are return codes otherwise; nothing is corrupted (rule M15). Built twice. */
+#include "../fake/fake.h"
+#include "check.h"
+#include "weft_mcu/lta.h"
+#include <string.h>
+
+static weft_queue queue;
+static weft_lock_t lock;
+static weft_actor actor, other;
+static weft_event a, b;
+static int ran;
+static uint32_t count(weft_event *e, uint32_t release) { return (void)e, (void)release, ran++, WEFT_DONE; }
+static void begin(weft_lock_t *l) {
+  fake_reset(3, 1ull << 33);
+  lock.held = 0;
+  memset(&actor, 0, sizeof actor);
+  a = b = (weft_event)WEFT_EVENT(count, &actor);
+  ran = 0;
+  weft_list_init(&queue, l);
+}
+static void serve(void) { weft_work(&queue); }
+/* In a debug build: `statement` panics with a text that has `word` in it. Otherwise it is evaluated and must give `code`. */
+#if WEFT_DEBUG
+#define MISTAKE(expression, code, word)                         \
+  do {                                                          \
+    fake_panicked = 0;                                          \
+    if (!setjmp(fake_outside_panic)) (void)(expression);        \
+    CHECK(fake_panicked && strstr(fake_panicked, word) != 0);   \
+    lock.held = 0;                                              \
+  } while (0)
+#else
+#define MISTAKE(expression, code, word) CHECK((expression) == (code))
+#endif
+
+static void posted_twice(void) {
+  begin(&lock);
+  CHECK(weft_post(&queue, &a, (uint32_t)fake_now() + 50) == WEFT_OK);
+  MISTAKE(weft_post(&queue, &a, (uint32_t)fake_now() + 60), WEFT_E_QUEUED, "in the queue already");
+  MISTAKE(weft_post_as(&queue, &a, (uint32_t)fake_now() + 60, WEFT_STRICT), WEFT_E_QUEUED, "in the queue already");
+  (void)fake_run(serve, 0, 100000);
+  CHECK(ran == 1);
+}
+static void moved_while_in_another_queue(void) {
+  weft_queue second;
+  weft_list_init(&second, &lock);
+  begin(&lock);
+  CHECK(weft_post(&queue, &a, (uint32_t)fake_now() + 50) == WEFT_OK);
+  MISTAKE(weft_post_as(&second, &a, (uint32_t)fake_now() + 60, WEFT_MOVE), WEFT_E_QUEUED, "in the queue already");
+  CHECK(second.head.next == &second.head);
+  (void)fake_run(serve, 0, 100000);
+  CHECK(ran == 1);
+}
+static void beyond_the_horizon(void) {
+  begin(&lock);
+  MISTAKE(weft_post_in(&queue, &a, 1u << 31), WEFT_E_HORIZON, "horizon");
+  MISTAKE(weft_post_at(&queue, &a, fake_now() + (1ull << 31)), WEFT_E_HORIZON, "horizon");
+#if WEFT_DEBUG /* 32 bits cannot tell; the debug build takes far past for far ahead */
+  MISTAKE(weft_post(&queue, &a, (uint32_t)fake_now() + (1u << 31) + 5), 0, "horizon");
+#endif
+  CHECK(!a.next);
+  CHECK(queue.head.next == &queue.head);
+}
+/* Another core uses a queue that has no lock. */
+static int second_core_code;
+static void post_from_core1(void) { second_core_code = weft_post(&queue, &b, weft_now32() + 10); }
+static void serve_then_end(void) { weft_work(&queue); }
+static void queue_without_lock_shared(void) {
+#if WEFT_DEBUG
+  begin(WEFT_LOCAL);
+  weft_post(&queue, &a, (uint32_t)fake_now() + 10); /* core 0: its queue from now on */
+  (void)fake_run(0, post_from_core1, 100000);
+  CHECK(fake_panicked && strstr(fake_panicked, "without a lock"));
+  begin(WEFT_LOCAL);
+  weft_post(&queue, &a, (uint32_t)fake_now() + 10);
+  (void)fake_run(0, serve_then_end, 100000);
+  CHECK(fake_panicked && strstr(fake_panicked, "without a lock"));
+#else
+  (void)post_from_core1, (void)serve_then_end, (void)second_core_code; /* WEFT_LOCAL promises it: no check, no cost */
+#endif
+}
+static void stack_overflow(void) {
+#if WEFT_DEBUG
+  begin(&lock);
+  weft_post(&queue, &a, (uint32_t)fake_now() + 10);
+  fake_stack_broken = 1;
+  (void)fake_run(serve, 0, 100000);
+  CHECK(fake_panicked && strstr(fake_panicked, "stack"));
+#endif
+}
+static uint32_t both(weft_event *e, uint32_t release) {
+  ran++;
+  if (ran > 1) return WEFT_DONE;
+  weft_post(&queue, e, release + 5);
+  return 7;
+}
+static void posts_itself_and_returns_a_delay(void) {
+  begin(&lock);
+  a.action = both;
+  weft_post(&queue, &a, (uint32_t)fake_now() + 10);
+  (void)fake_run(serve, 0, 100000);
+#if WEFT_DEBUG
+  CHECK(fake_panicked && strstr(fake_panicked, "returns a delay"));
+#else
+  CHECK(ran == 2);
+#endif
+}
+static void lta_action(uint64_t release, size_t id, void *arg) { (void)release, (void)id, (void)arg, ran++; }
+static event_queue_t lta;
+static void lta_serve(void) { work(&lta); }
+static void lta_mistakes(void) {
+  fake_reset(3, 100);
+  ran = 0;
+  CHECK(event_queue_init(&lta, 1u << 30, 4) == 1); /* does not fit: a return code in every build, as in LTA */
+  CHECK(event_queue_init(&lta, 4, 1u << 30) == 1);
+  CHECK(event_queue_init(&lta, 2, 3) == 0);
+  MISTAKE(schedule_event(&lta, 200, 3, lta_action, 0), 1, "no such actor");
+  CHECK(schedule_event(&lta, 200, 2, lta_action, 0) == 0);
+  CHECK(schedule_event(&lta, 200, 0, lta_action, 0) == 0);
+  MISTAKE(schedule_event(&lta, 200, 0, lta_action, 0), 1, "full");
+  (void)fake_run(lta_serve, 0, 100000);
+  CHECK(ran == 2);
+  CHECK(schedule_event(&lta, 300, 1, lta_action, 0) == 0); /* there is room again */
+  event_queue_deinit(&lta);
+}
+
+int main(void) {
+  TEST(posted_twice);
+  TEST(moved_while_in_another_queue);
+  TEST(beyond_the_horizon);
+  TEST(queue_without_lock_shared);
+  TEST(stack_overflow);
+  TEST(posts_itself_and_returns_a_delay);
+  TEST(lta_mistakes);
+  (void)other;
+  return check_end();
+}

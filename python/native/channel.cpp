@@ -1,0 +1,408 @@
+// Channel, Reader and Writer as Python sees them (rules 1 to 4).
+//
+//   Channel ──reader()/writer()──► open ──retire│last holder finished│sent│die──► closed (says how)
+//                                   └──collected: its retirement is queued (pending.cpp)
+//
+// A Channel holds its core; an end holds its Channel (rule 2.6). Only an end that is open owns a count of the core.
+#include "choice.hpp"
+
+namespace weft::py {
+
+void defer_retirement(ChannelObject* owned, bool writer) noexcept;
+
+std::uint32_t generation = 0;
+
+namespace {
+
+ChannelObject* channel(PyObject* o) noexcept { return reinterpret_cast<ChannelObject*>(o); }
+EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
+
+// --- Channel ----------------------------------------------------------------------------------------------------------------------
+
+// Where the caller is: `file:line`, for the name of a channel that was given none (rule 1.7).
+int birthplace(ChannelObject* c) {
+  PyFrameObject* f = PyEval_GetFrame();
+  if (!f) {
+    c->name = PyUnicode_FromString("?");
+  } else {
+    PyCodeObject* code = PyFrame_GetCode(f);
+    c->name = Py_NewRef(code->co_filename);
+    c->core.line = static_cast<std::uint32_t>(PyFrame_GetLineNumber(f));
+    Py_DECREF(code);
+  }
+  if (!c->name || !(c->core.name = PyUnicode_AsUTF8(c->name))) return -1;
+  return 0;
+}
+
+PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
+  static const char* names[] = {"name", "capacity", "overflow", "immunity", nullptr};
+  PyObject* name = Py_None;
+  PyObject* overflow_name = nullptr;
+  Py_ssize_t capacity = 0;
+  int immunity = 0;
+  Overflow overflow = Overflow::block;
+  if (PyTuple_GET_SIZE(args) != 0 || kw) {
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|O$nUi:Channel", const_cast<char**>(names), &name, &capacity, &overflow_name, &immunity)) return nullptr;
+    if (name != Py_None && !PyUnicode_Check(name)) return PyErr_Format(PyExc_TypeError, "Channel: the name must be a str, not %.100s", Py_TYPE(name)->tp_name);
+    if (name != Py_None && PyUnicode_GET_LENGTH(name) == 0) return bad_use("Channel: the name is empty; leave it out for file:line");
+    if (capacity < 0 || capacity > 0x3fffffff) return bad_use("Channel: capacity must be from 0 (rendezvous) to 2**30 - 1, not %zd", capacity);
+    if (immunity < 0 || immunity > 255) return bad_use("Channel: immunity must be from 0 to 255, not %d", immunity);
+    if (overflow_name) {
+      const char* o = PyUnicode_AsUTF8(overflow_name);
+      if (!o) return nullptr;
+      const std::string_view s(o);
+      if (s == "block")
+        overflow = Overflow::block;
+      else if (s == "drop_oldest")
+        overflow = Overflow::drop_oldest;
+      else if (s == "drop_newest")
+        overflow = Overflow::drop_newest;
+      else if (s == "unbounded")
+        overflow = Overflow::unbounded;
+      else
+        return bad_use("Channel: overflow must be 'block', 'drop_oldest', 'drop_newest' or 'unbounded', not %R", overflow_name);
+    }
+    if (capacity == 0 && (overflow == Overflow::drop_oldest || overflow == Overflow::drop_newest))
+      return bad_use("Channel: overflow=%R drops values from a buffer: give a capacity of at least 1", overflow_name);
+  }
+  auto* c = reinterpret_cast<ChannelObject*>(type->tp_alloc(type, 0));
+  if (!c) return nullptr;
+  new (&c->core) Core;
+  c->generation = generation;
+  if (name == Py_None) {
+    if (birthplace(c) < 0) {
+      Py_DECREF(c);
+      return nullptr;
+    }
+  } else {
+    c->name = Py_NewRef(name);
+    if (!(c->core.name = PyUnicode_AsUTF8(name))) {
+      Py_DECREF(c);
+      return nullptr;
+    }
+  }
+  c->core.set_immunity(static_cast<std::uint8_t>(immunity));
+  if (capacity > 0 || overflow == Overflow::unbounded) {
+    try {
+      c->core.set_ring(new weft::detail::HeapRing<Value>(capacity > 0 ? static_cast<std::uint32_t>(capacity) : 8, overflow));
+    } catch (const std::bad_alloc&) {
+      Py_DECREF(c);
+      return PyErr_NoMemory();
+    }
+  }
+  return reinterpret_cast<PyObject*>(c);
+}
+
+int channel_traverse(PyObject* o, visitproc visit, void* arg) {
+  if (core::Ring<Value>* r = channel(o)->core.ring)
+    for (std::uint32_t i = 0; i < r->size; ++i) Py_VISIT(r->data[(r->head + i) % r->capacity].o);
+  return 0;
+}
+// Of a channel that nobody reaches: nobody waits on it (an operation that waits refers to its end, and that to the channel).
+int channel_clear(PyObject* o) {
+  if (core::Ring<Value>* r = channel(o)->core.ring)
+    while (r->size > 0) {
+      PyObject* v = r->data[r->head].take();
+      if (++r->head == r->capacity) r->head = 0;
+      --r->size;
+      Py_DECREF(v);
+    }
+  return 0;
+}
+void channel_dealloc(PyObject* o) {
+  PyObject_GC_UnTrack(o);
+  ChannelObject* c = channel(o);
+  channel_clear(o);
+  delete static_cast<weft::detail::HeapRing<Value>*>(c->core.ring);
+  c->core.~Core();
+  Py_XDECREF(c->name);
+  Py_TYPE(o)->tp_free(o);
+}
+
+template <Side S>
+PyObject* make_end(PyObject* o, PyObject*) {
+  settle();
+  ChannelObject* c = channel(o);
+  const char* verb = S == Side::in ? "reader()" : "writer()";
+  if (c->generation != generation)
+    return bad_use("%s on channel '%U': it was made before a fork, and this is the child: make channels in the process that uses them", verb, c->name);
+  if (!(S == Side::in ? c->core.first_reader() : c->core.first_writer())) {
+    // What an operation there would raise (rule 2.5): this very side is gone, so an operation would find its own end closed: it has retired.
+    const Status s = c->core.how_ended<S>();
+    return raise_end(s == Status::poisoned ? s : Status::retired, c, verb, -1, nullptr);
+  }
+  return new_end(S == Side::in ? &ReaderType : &WriterType, c);
+}
+
+int strength_of(PyObject* const* args, Py_ssize_t n, PyObject* names, const char* verb) {
+  const Py_ssize_t k = names ? PyTuple_GET_SIZE(names) : 0;
+  if (n + k > 1 || (k == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "strength") != 0)) {
+    PyErr_Format(PyExc_TypeError, "%s() takes one argument: strength", verb);
+    return -1;
+  }
+  if (n + k == 0) return 1;
+  const long s = PyLong_AsLong(args[0]);
+  if (s == -1 && PyErr_Occurred()) return -1;
+  if (s < 1 || s > 255) {
+    bad_use("%s: the strength must be from 1 to 255, not %ld", verb, s);
+    return -1;
+  }
+  return static_cast<int>(s);
+}
+
+PyObject* channel_poison(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  settle();
+  const int s = strength_of(args, n, names, "poison");
+  if (s < 0) return nullptr;
+  channel(o)->core.poison(static_cast<std::uint8_t>(s));
+  settle();
+  Py_RETURN_NONE;
+}
+
+PyObject* stats_type = nullptr;
+PyObject* set_stats(PyObject*, PyObject* t) {
+  Py_XSETREF(stats_type, Py_NewRef(t));
+  Py_RETURN_NONE;
+}
+PyMethodDef module_functions[] = {{"_set_stats", set_stats, METH_O, nullptr}, {}};
+
+PyObject* channel_stats(PyObject* o, PyObject*) {
+  settle();
+  Core& c = channel(o)->core;
+  long r = 0, w = 0;
+  c.with_lock([&](core::Queue& rq, core::Queue& wq) {
+    for (core::Link* l = rq.front(); l; l = l->next) ++r;
+    for (core::Link* l = wq.front(); l; l = l->next) ++w;
+  });
+  return PyObject_CallFunction(stats_type ? stats_type : reinterpret_cast<PyObject*>(&PyTuple_Type), "KKIIll", static_cast<unsigned long long>(c.transfers()), static_cast<unsigned long long>(c.ring ? c.ring->dropped : 0),
+                       c.reader_ends(), c.writer_ends(), r, w);
+}
+
+PyObject* channel_get_name(PyObject* o, void*) {
+  ChannelObject* c = channel(o);
+  if (c->core.line == 0) return Py_NewRef(c->name);
+  return to_str(channel_name(c));
+}
+PyObject* channel_repr(PyObject* o) {
+  PyObject* n = channel_get_name(o, nullptr);
+  PyObject* r = n ? PyUnicode_FromFormat("<Channel %U>", n) : nullptr;
+  Py_XDECREF(n);
+  return r;
+}
+PyObject* plus(PyObject* o) { return make_end<Side::in>(o, nullptr); }
+PyObject* minus(PyObject* o) { return make_end<Side::out>(o, nullptr); }
+PyObject* class_getitem(PyObject* type, PyObject*) { return Py_NewRef(type); }
+
+PyMethodDef channel_methods[] = {
+    {"reader", make_end<Side::in>, METH_NOARGS, "A new reader end. Raises Retired, PeerDied or Poisoned if that side has ended (rule 2.5)."},
+    {"writer", make_end<Side::out>, METH_NOARGS, "A new writer end. Raises Retired, PeerDied or Poisoned if that side has ended (rule 2.5)."},
+    {"poison", method(channel_poison), METH_FASTCALL | METH_KEYWORDS, "Abort: whoever uses the channel gets Poisoned (rule 4)."},
+    {"stats", channel_stats, METH_NOARGS, "Its figures at this moment, a ChannelStats."},
+    {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr},
+    {}};
+PyGetSetDef channel_getset[] = {{"name", channel_get_name, nullptr, "As given, or file:line of its birth.", nullptr}, {}};
+PyNumberMethods channel_number{};
+
+// --- ends -------------------------------------------------------------------------------------------------------------------------
+
+int end_traverse(PyObject* o, visitproc visit, void* arg) {
+  Py_VISIT(reinterpret_cast<PyObject*>(end_of(o)->channel));
+  return 0;
+}
+void end_dealloc(PyObject* o) {
+  PyObject_GC_UnTrack(o);
+  EndObject* e = end_of(o);
+  // Nobody else refers to the channel: nobody can be told.
+  if (e->state == EndState::open && Py_REFCNT(e->channel) > 1)
+    defer_retirement(e->channel, is_writer(o));
+  else
+    Py_DECREF(e->channel);
+  PyObject_GC_Del(o);
+}
+
+PyObject* end_poison(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  settle();
+  const int s = strength_of(args, n, names, "poison");
+  if (s < 0 || check_end(end_of(o), "poison") < 0) return nullptr;
+  end_of(o)->channel->core.poison(static_cast<std::uint8_t>(s));
+  settle();
+  Py_RETURN_NONE;
+}
+template <EndState How>
+PyObject* end_close(PyObject* o, PyObject*) {
+  settle();
+  close_end(end_of(o), How);
+  settle();
+  Py_RETURN_NONE;
+}
+PyObject* end_channel(PyObject* o, void*) { return Py_NewRef(reinterpret_cast<PyObject*>(end_of(o)->channel)); }
+PyObject* end_closed(PyObject* o, void*) { return PyBool_FromLong(end_of(o)->state != EndState::open); }
+PyObject* end_repr(PyObject* o) {
+  PyObject* n = channel_get_name(reinterpret_cast<PyObject*>(end_of(o)->channel), nullptr);
+  PyObject* r = n ? PyUnicode_FromFormat("<%s of %U%s>", is_reader(o) ? "Reader" : "Writer", n, end_of(o)->state == EndState::open ? "" : ", closed") : nullptr;
+  Py_XDECREF(n);
+  return r;
+}
+PyGetSetDef end_getset[] = {{"channel", end_channel, nullptr, "Its channel.", nullptr}, {"closed", end_closed, nullptr, "Was it closed?", nullptr}, {}};
+
+PyObject* reader_read(PyObject* o, PyObject*) { return operation_read(o, false); }
+PyObject* reader_call(PyObject* o, PyObject* args, PyObject* kw) {
+  if (PyTuple_GET_SIZE(args) || kw) return PyErr_Format(PyExc_TypeError, "a reader is called without arguments; to write use the channel's writer()");
+  return operation_read(o, false);
+}
+PyObject* reader_next(PyObject* o) {
+  if (current_coroutine()) return bad_use("for over a reader blocks: in a coroutine process use `async for`");
+  return operation_read(o, true);
+}
+PyObject* reader_anext(PyObject* o) { return operation_read(o, true); }
+PyObject* reader_extended(PyObject* o, PyObject*) { return extended_new(o); }
+PyObject* writer_write(PyObject* o, PyObject* v) { return operation_write(o, v); }
+PyObject* writer_call(PyObject* o, PyObject* args, PyObject* kw) {
+  if (PyTuple_GET_SIZE(args) != 1 || kw) return PyErr_Format(PyExc_TypeError, "a writer is called with the one value to write; to read use the channel's reader()");
+  return operation_write(o, PyTuple_GET_ITEM(args, 0));
+}
+PyObject* not_a_reader(PyObject* o, PyObject*) {
+  PyObject* n = channel_get_name(reinterpret_cast<PyObject*>(end_of(o)->channel), nullptr);
+  if (n) bad_use("read on a writer end of channel %U: read from channel.reader()", n);
+  Py_XDECREF(n);
+  return nullptr;
+}
+PyObject* not_a_writer(PyObject* o, PyObject*) {
+  PyObject* n = channel_get_name(reinterpret_cast<PyObject*>(end_of(o)->channel), nullptr);
+  if (n) bad_use("write on a reader end of channel %U: write to channel.writer()", n);
+  Py_XDECREF(n);
+  return nullptr;
+}
+
+#define WEFT_END_METHODS                                                                                                            \
+  {"poison", method(end_poison), METH_FASTCALL | METH_KEYWORDS, "Abort: whoever uses the channel gets Poisoned (rule 4)."},         \
+      {"retire", end_close<EndState::retired>, METH_NOARGS, "Close this end; the last of its side ends the channel quietly (rule 3)."}, \
+      {"die", end_close<EndState::died>, METH_NOARGS, "Its holder was killed: close it so (rule 4.5)."},                           \
+      {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr}
+PyMethodDef reader_methods[] = {
+    {"read", reader_read, METH_NOARGS, "The next value. Raises Retired, Poisoned, PeerDied, Cancelled, BadUse."},
+    {"write", not_a_writer, METH_O, nullptr},
+    {"extended", reader_extended, METH_NOARGS, "A context manager: the value; its writer goes on when the block ends (rule 1.6)."},
+    WEFT_END_METHODS,
+    {}};
+PyMethodDef writer_methods[] = {
+    {"write", writer_write, METH_O, "Done when a reader (or the buffer) has the value. Raises Retired, Poisoned, PeerDied, Cancelled, each with .value; BadUse."},
+    {"read", not_a_reader, METH_NOARGS, nullptr},
+    WEFT_END_METHODS,
+    {}};
+PyAsyncMethods reader_async{};
+
+}  // namespace
+
+PyTypeObject ChannelType{PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject ReaderType{PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject WriterType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+PyObject* new_end(PyTypeObject* type, ChannelObject* c) noexcept {
+  EndObject* e = PyObject_GC_New(EndObject, type);
+  if (!e) {
+    if (type == &ReaderType)
+      c->core.drop_reader();
+    else
+      c->core.drop_writer();
+    return nullptr;
+  }
+  e->channel = reinterpret_cast<ChannelObject*>(Py_NewRef(reinterpret_cast<PyObject*>(c)));
+  e->holders = 0;
+  e->state = EndState::open;
+  PyObject_GC_Track(reinterpret_cast<PyObject*>(e));
+  return reinterpret_cast<PyObject*>(e);
+}
+
+void close_end(EndObject* e, EndState how) noexcept {
+  if (e->state != EndState::open) return;
+  e->state = how;
+  ++ends_closed;
+  if (e->channel->generation != generation) return;
+  if (is_reader(reinterpret_cast<PyObject*>(e)))
+    e->channel->core.drop_reader(how == EndState::died);
+  else
+    e->channel->core.drop_writer(how == EndState::died);
+}
+
+int check_end(EndObject* e, const char* verb) {
+  if (e->state == EndState::open && e->channel->generation == generation) [[likely]] return 0;
+  raise_closed(e, verb);
+  return -1;
+}
+
+PyObject* make_transit(PyObject* end) noexcept {
+  ChannelObject* c = end_of(end)->channel;
+  if (is_reader(end))
+    c->core.another_reader();
+  else
+    c->core.another_writer();
+  return new_end(Py_TYPE(end), c);
+}
+
+int Transit::prepare(PyObject* value, Transit& t, PyObject*& to_send) noexcept {
+  if (!is_end(value)) [[likely]] {
+    to_send = Py_NewRef(value);
+    return 0;
+  }
+  if (check_end(end_of(value), "write of an end") < 0) return -1;
+  to_send = make_transit(value);
+  if (!to_send) return -1;
+  t.original = Py_NewRef(value);
+  return 0;
+}
+void Transit::commit() noexcept {
+  if (!original) return;
+  close_end(end_of(original), EndState::sent);
+  Py_CLEAR(original);
+}
+void Transit::abandon(PyObject* sent) noexcept {
+  if (original && sent) close_end(end_of(sent), EndState::retired);
+  Py_XDECREF(sent);
+  Py_CLEAR(original);
+}
+
+int init_channel(PyObject* m) {
+  channel_number.nb_positive = plus;
+  channel_number.nb_negative = minus;
+  ChannelType.tp_name = "weft.Channel";
+  ChannelType.tp_doc = "Channel(name=None, *, capacity=0, overflow='block', immunity=0): a rendezvous, or a buffer of `capacity` values.";
+  ChannelType.tp_basicsize = sizeof(ChannelObject);
+  ChannelType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
+  ChannelType.tp_new = channel_new;
+  ChannelType.tp_dealloc = channel_dealloc;
+  ChannelType.tp_traverse = channel_traverse;
+  ChannelType.tp_clear = channel_clear;
+  ChannelType.tp_repr = channel_repr;
+  ChannelType.tp_methods = channel_methods;
+  ChannelType.tp_getset = channel_getset;
+  ChannelType.tp_as_number = &channel_number;
+
+  reader_async.am_aiter = PyObject_SelfIter;
+  reader_async.am_anext = reader_anext;
+  ReaderType.tp_name = "weft.Reader";
+  ReaderType.tp_doc = "A reader end of a channel: made by channel.reader() or +channel.";
+  ReaderType.tp_call = reader_call;
+  ReaderType.tp_iter = PyObject_SelfIter;
+  ReaderType.tp_iternext = reader_next;
+  ReaderType.tp_as_async = &reader_async;
+  ReaderType.tp_methods = reader_methods;
+  WriterType.tp_name = "weft.Writer";
+  WriterType.tp_doc = "A writer end of a channel: made by channel.writer() or -channel.";
+  WriterType.tp_call = writer_call;
+  WriterType.tp_methods = writer_methods;
+  for (PyTypeObject* t : {&ReaderType, &WriterType}) {
+    t->tp_basicsize = sizeof(EndObject);
+    t->tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+    t->tp_dealloc = end_dealloc;
+    t->tp_traverse = end_traverse;
+    t->tp_repr = end_repr;
+    t->tp_getset = end_getset;
+  }
+  for (PyTypeObject* t : {&ChannelType, &ReaderType, &WriterType})
+    if (PyType_Ready(t) < 0) return -1;
+  if (PyModule_AddFunctions(m, module_functions) < 0) return -1;
+  return add_type(m, "Channel", &ChannelType) | add_type(m, "Reader", &ReaderType) | add_type(m, "Writer", &WriterType);
+}
+
+}  // namespace weft::py

@@ -1,0 +1,399 @@
+// Choice over the core's Select and Standing (rule 5): filling guards, beginning, and what follows the commit.
+#include "choice.hpp"
+
+#include <algorithm>
+
+namespace weft::py {
+
+namespace {
+
+EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
+GuardObject* guard_of(PyObject* o) noexcept { return reinterpret_cast<GuardObject*>(o); }
+bool is_guard(PyObject* o) noexcept { return PyObject_TypeCheck(o, &GuardType); }
+
+// What a guard given stands for.
+struct Spec {
+  GuardKind kind;
+  PyObject* target;
+  GuardObject* guard;  // null: bare
+};
+bool spec_of(PyObject* o, Spec& s) noexcept {
+  s.guard = nullptr;
+  s.target = o;
+  if (is_reader(o))
+    s.kind = GuardKind::input;
+  else if (Py_IS_TYPE(o, &BarrierType))
+    s.kind = GuardKind::barrier;
+  else if (Py_IS_TYPE(o, &TimerType))
+    s.kind = GuardKind::timer;
+  else if (is_guard(o)) {
+    s.guard = guard_of(o);
+    s.kind = s.guard->kind;
+    s.target = s.guard->target;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+std::uint64_t next_seed() noexcept {  // splitmix64, Steele, Lea and Flood 2014
+  static std::uint64_t state = static_cast<std::uint64_t>(prim::now());
+  std::uint64_t z = state += 0x9E3779B97F4A7C15ull;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  return (z ^ (z >> 31)) | 1;
+}
+
+}  // namespace
+
+std::uint64_t ends_closed = 1;
+
+std::uint32_t& SelectMemory::of(std::uint64_t k) {
+  if (key == k || key == 0) {
+    key = k;
+    return start;
+  }
+  if (!more) more = std::make_unique<std::vector<std::pair<std::uint64_t, std::uint32_t>>>();
+  for (auto& [other, at] : *more)
+    if (other == k) {
+      std::swap(key, other);  // the last one used is found first
+      std::swap(start, at);
+      return start;
+    }
+  if (more->size() >= 64) more->erase(more->begin());
+  more->emplace_back(key, start);
+  key = k;
+  start = 0;
+  return start;
+}
+void forget_selects(SelectMemory* m) noexcept { delete m; }
+
+Choice::~Choice() {
+  if (armed_) armed_->disarm(timer_);
+  standing_.reset();
+  for (std::uint32_t i = 0; i < n_; ++i) {
+    PyObject* v = slots_[i].take();
+    transits_ ? transits_[i].abandon(v) : Py_XDECREF(v);
+  }
+  for (PyObject* o : sent_) Py_XDECREF(o);
+  for (PyObject* o : owners_) Py_XDECREF(o);
+}
+
+int Choice::add(std::uint32_t i, PyObject* o, const char* verb) {
+  Spec s;
+  if (!spec_of(o, s)) {
+    if (is_writer(o))
+      bad_use("%s: guard %u is a bare writer: say what to write, Output(writer, value)", verb, i);
+    else
+      bad_use("%s: guard %u is no guard but %R: use a reader, Output(writer, value), after(s), at(t), skip(), a Barrier or a Timer", verb, i, o);
+    return -1;
+  }
+  core::Guard& g = guards_[i];
+  g.enabled = !s.guard || s.guard->enabled;
+  g.node.slot = &slots_[i];
+  switch (s.kind) {
+    case GuardKind::input:
+    case GuardKind::output: {
+      Core& c = end_of(s.target)->channel->core;
+      g.where = &c;
+      const bool in = s.kind == GuardKind::input;
+      g.kind = in ? core::Kind::input : core::Kind::output;
+      g.ops = in ? &core::channel_ops<Core, Side::in> : &core::channel_ops<Core, Side::out>;
+      if (!in) {
+        if (s.guard->make) {
+          g.node.set(core::NodeFlags::compute);
+        } else {
+          if (sent_.empty()) sent_.resize(n_, nullptr);
+          sent_[i] = Py_NewRef(s.guard->value);
+          if (is_end(sent_[i]) && !transits_) transits_ = std::make_unique<Transit[]>(n_);
+        }
+      }
+      break;
+    }
+    case GuardKind::barrier: {
+      g.where = &reinterpret_cast<BarrierObject*>(s.target)->core;
+      g.kind = core::Kind::barrier;
+      g.ops = &core::barrier_ops<BarrierCore>;
+      break;
+    }
+    case GuardKind::skip: g.kind = core::Kind::skip; break;
+    default:
+      timers_ = true;
+      g.kind = s.kind == GuardKind::after && s.guard->ns <= 0 ? core::Kind::skip : core::Kind::timer;
+      break;
+  }
+  if (g.enabled) ++enabled_;
+  key_ = (key_ ^ reinterpret_cast<std::uintptr_t>(g.where) ^ static_cast<std::uint64_t>(g.kind)) * 0x100000001B3ull;  // FNV-1a
+  return 0;
+}
+
+int Choice::fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* verb) {
+  if (n == 0) {
+    bad_use("%s without guards would wait for ever: give it at least one", verb);
+    return -1;
+  }
+  mode_ = mode;
+  n_ = static_cast<std::uint32_t>(n);
+  guards_ = std::make_unique<core::Guard[]>(n_);
+  slots_ = std::make_unique<Value[]>(n_);
+  owners_.reserve(n_);
+  key_ = 0xCBF29CE484222325ull;
+  bool outputs = false;
+  std::vector<void*> barriers;
+  for (std::uint32_t i = 0; i < n_; ++i) {
+    if (add(i, guards[i], verb) < 0) return -1;
+    owners_.push_back(Py_NewRef(guards[i]));
+    outputs = outputs || guards_[i].kind == core::Kind::output;
+    if (guards_[i].kind == core::Kind::barrier) barriers.push_back(guards_[i].where);
+  }
+  std::sort(barriers.begin(), barriers.end());
+  if (std::adjacent_find(barriers.begin(), barriers.end()) != barriers.end()) {
+    bad_use("%s with one barrier twice: a process is one party; give each barrier once", verb);
+    return -1;
+  }
+  if (outputs) {
+    std::vector<void*> in, out;
+    for (std::uint32_t i = 0; i < n_; ++i)
+      if (guards_[i].kind < core::Kind::barrier) (guards_[i].kind == core::Kind::input ? in : out).push_back(guards_[i].where);
+    std::sort(in.begin(), in.end());
+    for (std::uint32_t i = 0; i < n_; ++i) {
+      if (guards_[i].kind != core::Kind::output || !std::binary_search(in.begin(), in.end(), guards_[i].where)) continue;
+      Spec s;
+      spec_of(owners_[i], s);
+      PyObject* name = to_str(channel_name(end_of(s.target)->channel));
+      if (name) bad_use("%s with both ends of channel %U: a process cannot talk to itself; give one end to another process", verb, name);
+      Py_XDECREF(name);
+      return -1;
+    }
+  }
+  for (std::uint32_t i = 0; i < n_; ++i) load_output(i);
+  return PyErr_Occurred() ? -1 : 0;
+}
+
+void Choice::fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer) {
+  n_ = 1;
+  guards_ = std::make_unique<core::Guard[]>(1);
+  slots_ = std::make_unique<Value[]>(1);
+  GuardObject* g = timer ? nullptr : PyObject_GC_New(GuardObject, &GuardType);
+  if (g) {
+    g->target = g->value = g->make = nullptr;
+    g->ns = ns;
+    g->kind = kind;
+    g->enabled = true;
+    PyObject_GC_Track(reinterpret_cast<PyObject*>(g));
+  }
+  owners_.push_back(timer ? Py_NewRef(reinterpret_cast<PyObject*>(timer)) : reinterpret_cast<PyObject*>(g));
+  guards_[0].kind = kind == GuardKind::after && ns <= 0 ? core::Kind::skip : core::Kind::timer;
+  timers_ = true;
+  enabled_ = 1;
+}
+
+void Choice::stand() {
+  if (mode_ == Mode::fair) standing_.emplace(guards_.get(), n_, nullptr);
+}
+
+// The value of an output into its slot, for the next commit.
+void Choice::load_output(std::uint32_t i) {
+  if (sent_.empty() || !sent_[i] || slots_[i].o) return;
+  if (!transits_) {
+    slots_[i].o = Py_NewRef(sent_[i]);
+    return;
+  }
+  PyObject* send;
+  if (Transit::prepare(sent_[i], transits_[i], send) == 0) slots_[i].o = send;
+}
+
+int Choice::check(const char* verb) {
+  if (enabled_ == 0) {
+    bad_use("%s: no guard's precondition holds, so it would wait for ever", verb);
+    return -1;
+  }
+  return check_open(verb);
+}
+
+int Choice::check_open(const char* verb) {
+  if (checked_ == ends_closed) return 0;
+  for (std::uint32_t i = 0; i < n_; ++i) {
+    if (guards_[i].kind >= core::Kind::barrier || !guards_[i].enabled) continue;
+    Spec s;
+    spec_of(owners_[i], s);
+    if (check_end(end_of(s.target), verb) < 0) return -1;
+  }
+  for (std::uint32_t i = 0; i < n_ && !sent_.empty(); ++i) {
+    load_output(i);
+    if (PyErr_Occurred()) return -1;
+  }
+  checked_ = ends_closed;
+  return 0;
+}
+
+int Choice::enable(Py_ssize_t i, bool on) {
+  if (i < 0 || i >= static_cast<Py_ssize_t>(n_)) {
+    bad_use("enable(%zd): the alternative has guards 0 to %u", i, n_ - 1);
+    return -1;
+  }
+  core::Guard& g = guards_[static_cast<std::size_t>(i)];
+  if (g.enabled == on) return 0;
+  enabled_ += on ? 1u : -1u;
+  checked_ = 0;
+  if (standing_)
+    standing_->enable(static_cast<std::uint32_t>(i), on);
+  else
+    g.enabled = on;
+  return 0;
+}
+
+void Choice::set_deadlines(std::int64_t now) noexcept {
+  for (std::uint32_t i = 0; i < n_; ++i) {
+    if (guards_[i].kind != core::Kind::timer) continue;
+    Spec s;
+    spec_of(owners_[i], s);
+    if (s.kind == GuardKind::timer) {
+      auto* t = reinterpret_cast<TimerObject*>(s.target);
+      if (t->next == 0) t->next = now + t->period;
+      guards_[i].deadline = t->next;
+    } else {
+      guards_[i].deadline = s.kind == GuardKind::at ? s.guard->ns : s.guard->ns > prim::forever - 1 - now ? prim::forever - 1 : now + s.guard->ns;
+    }
+  }
+}
+
+int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory) {
+  const auto now = [run]() noexcept { return run ? run->now() : prim::now(); };
+  if (timers_) set_deadlines(now());
+  chosen_ = -1;
+  int r;
+  if (standing_) {
+    standing_->choice.waker = &p;
+    r = standing_->begin(now);
+  } else {
+    start_ = memory && mode_ == Mode::fair ? &memory->of(key_) : nullptr;
+    const std::uint32_t from = start_ ? *start_ : select_ ? select_->next_start() : 0;
+    select_.emplace(guards_.get(), n_, mode_, &p, from);
+    if (mode_ == Mode::random) select_->seed = next_seed();
+    r = select_->scan(now);
+    if (r == core::Select::none) r = select_->enrol();
+    if (r >= 0 && start_) *start_ = select_->next_start();
+  }
+  if (r >= 0) return r;
+  const int t = timers_ ? (standing_ ? standing_->earliest_timer() : select_->earliest_timer()) : -1;
+  if (t >= 0 && run && !held()) {
+    timer_.deadline = guards_[static_cast<std::size_t>(t)].deadline;
+    timer_.choice = &word();
+    run->arm(timer_);
+    armed_ = run;
+  }
+  p.place = this;
+  return parked;
+}
+
+int Choice::woken() noexcept {
+  if (armed_) {
+    armed_->disarm(timer_);
+    armed_ = nullptr;
+  }
+  const std::uint32_t w = held() ? core::DONE : word().word();
+  int r = standing_ ? standing_->finish() : select_->finish();
+  if (r < 0 && w == core::TIMED_OUT) r = standing_ ? standing_->earliest_timer() : select_->earliest_timer();
+  if (r < 0) return cancelled;
+  if (start_) *start_ = static_cast<std::uint32_t>(r) + 1 == n_ ? 0 : static_cast<std::uint32_t>(r) + 1;
+  return r;
+}
+
+bool Choice::withdraw() noexcept { return !held() && word().finish_as(core::CANCELLED); }
+
+void Choice::visit(runtime::Places& v) {
+  for (std::uint32_t i = 0; i < n_; ++i) {
+    if (!guards_[i].enabled) continue;
+    if (guards_[i].kind == core::Kind::barrier)
+      v.barrier(*static_cast<core::Place*>(static_cast<BarrierCore*>(guards_[i].where)));
+    else if (guards_[i].kind < core::Kind::barrier)
+      v.channel(*static_cast<core::Place*>(static_cast<Core*>(guards_[i].where)), guards_[i].kind == core::Kind::output);
+  }
+}
+
+void Choice::give_up() noexcept {
+  withdraw();
+  const int i = woken();
+  if (i < 0) return;
+  core::Guard& g = guards_[static_cast<std::size_t>(i)];
+  if (g.kind == core::Kind::output && g.node.is(core::NodeFlags::compute) && g.node.status == Status::ok) static_cast<Core*>(g.where)->abandon(g.node);
+}
+
+int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
+  const auto i = static_cast<std::size_t>(index);
+  core::Guard& g = guards_[i];
+  Spec s;
+  spec_of(owners_[i], s);
+  chosen_ = index;
+  *r = nullptr;
+  if (g.kind >= core::Kind::barrier) {
+    if (s.kind == GuardKind::timer) {
+      auto* t = reinterpret_cast<TimerObject*>(s.target);
+      runtime::Run* run = current_run();
+      const std::int64_t now = run ? run->now() : prim::now();
+      ticks = now < t->next ? 1 : 1 + (now - t->next) / t->period;
+      t->next += ticks * t->period;
+    }
+    *r = Py_NewRef(Py_None);
+    return 1;
+  }
+  ChannelObject* c = end_of(s.target)->channel;
+  const Status status = standing_ ? standing_->status() : select_->status();
+  if (is_end(status)) {
+    PyObject* unsent = !sent_.empty() ? sent_[i] : nullptr;
+    raise_end(status, c, "select", index, unsent);
+    return -1;
+  }
+  if (g.kind == core::Kind::input) {
+    c->core.last_reader = p.id;
+    *r = slots_[i].take();
+    return 1;
+  }
+  c->core.last_writer = p.id;
+  if (!g.node.is(core::NodeFlags::compute)) {
+    if (transits_) transits_[i].commit();
+    Py_XDECREF(slots_[i].take());
+    if (standing_ && !transits_) load_output(static_cast<std::uint32_t>(i));
+    checked_ = transits_ ? 0 : checked_;
+    *r = Py_NewRef(Py_None);
+    return 1;
+  }
+  // Rule 5.8: after the commit, before the reader goes on.
+  PyObject* v = PyObject_CallNoArgs(s.guard->make);
+  if (!v) {
+    PyObject* e = take_exception();
+    c->core.abandon(g.node);
+    settle();
+    restore_exception(e);
+    return -1;
+  }
+  if (is_end(v)) {
+    Transit t;
+    PyObject* send;
+    const int fine = Transit::prepare(v, t, send);
+    Py_DECREF(v);
+    if (fine < 0) {
+      PyObject* e = take_exception();
+      c->core.abandon(g.node);
+      restore_exception(e);
+      return -1;
+    }
+    t.commit();  // the commit has been
+    v = send;
+  }
+  slots_[i].o = v;
+  g.node.slot = &slots_[i];
+  const Status d = c->core.deliver(g.node);
+  if (d == Status::pending) return 0;
+  Py_XDECREF(slots_[i].take());
+  *r = Py_NewRef(Py_None);
+  return 1;
+}
+
+PyObject* Choice::finish_held(ProcessBase&) {
+  Py_XDECREF(slots_[static_cast<std::size_t>(chosen_)].take());
+  return Py_NewRef(Py_None);
+}
+
+}  // namespace weft::py

@@ -1,0 +1,111 @@
+// A choice over Python guards, one-shot or standing: what SelectOp, Alternative, sleep and Timer.tick share.
+//
+//   begin() ─► chosen │ parked ──woken──► woken() ─► chosen │ cancelled
+//   chosen: settle_guard() ─► done │ held (an extended reader keeps the writer) ──woken──► done │ raised
+#pragma once
+#include "native.hpp"
+
+namespace weft::py {
+
+enum class GuardKind : std::uint8_t { input, output, after, at, skip, barrier, timer };
+
+struct GuardObject {
+  PyObject_HEAD
+  PyObject* target;  // end, Barrier, Timer
+  PyObject* value;   // of an output; null: by `make`
+  PyObject* make;
+  std::int64_t ns;   // span or time
+  GuardKind kind;
+  bool enabled;
+};
+
+struct TimerObject {
+  PyObject_HEAD
+  std::int64_t period;
+  std::int64_t next;  // time of the next tick; 0: counted from its first use
+};
+
+// Where the ad-hoc selects of one process begin, by their guards, so that repeated ones are fair (rule 5.4).
+struct SelectMemory {
+  std::uint64_t key = 0;
+  std::uint32_t start = 0;
+  std::unique_ptr<std::vector<std::pair<std::uint64_t, std::uint32_t>>> more;
+  std::uint32_t& of(std::uint64_t k);
+};
+
+class Choice {
+ public:
+  static constexpr int parked = core::Select::parked;
+  static constexpr int cancelled = -3;
+
+  Choice() = default;
+  Choice(const Choice&) = delete;
+  Choice& operator=(const Choice&) = delete;
+  ~Choice();
+
+  // Fill from Python guards; -1: bad use, the error is set.
+  int fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* verb);
+  void fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer);
+  void stand();  // keep the guards enrolled from now on (fair)
+
+  // Before each select: closed ends, preconditions. -1: bad use.
+  int check(const char* verb);
+  int check_open(const char* verb);  // the ends alone
+  int enable(Py_ssize_t i, bool on);
+  bool has_timers() const noexcept { return timers_; }
+  bool held() const noexcept { return standing_ ? standing_->held() : select_ && select_->held(); }
+
+  int begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory);  // index or parked
+  int woken() noexcept;                                                 // index or cancelled
+  bool withdraw() noexcept;
+  void visit(runtime::Places& v);
+  void give_up() noexcept;  // the owner is torn down while parked
+
+  // The guard `i` was chosen: 1: done, *r is its value; 0: held, await the wake-up and call finish_held(); -1: raised.
+  int settle_guard(int i, ProcessBase& p, PyObject** r);
+  PyObject* finish_held(ProcessBase& p);
+  int chosen() const noexcept { return chosen_; }
+  std::int64_t ticks = 0;  // periods counted by a Timer guard that was chosen
+
+  template <class Visit>
+  int traverse(Visit&& visit) const {
+    for (PyObject* o : owners_)
+      if (const int r = visit(o)) return r;
+    for (PyObject* o : sent_)
+      if (o)
+        if (const int r = visit(o)) return r;
+    return 0;
+  }
+  std::uint32_t size() const noexcept { return n_; }
+
+ private:
+  core::Choice& word() noexcept { return standing_ ? static_cast<core::Choice&>(standing_->choice) : select_->choice; }
+  void set_deadlines(std::int64_t now) noexcept;
+  void load_output(std::uint32_t i);
+  int add(std::uint32_t i, PyObject* guard, const char* verb);
+
+  std::uint32_t n_ = 0;
+  Mode mode_ = Mode::fair;
+  std::unique_ptr<core::Guard[]> guards_;
+  std::unique_ptr<Value[]> slots_;
+  std::unique_ptr<Transit[]> transits_;
+  std::vector<PyObject*> owners_;  // the end, Guard, Barrier or Timer given, owned
+  std::vector<PyObject*> sent_;    // by guard: the value of an output, owned
+  std::optional<core::Select> select_;
+  std::optional<core::Standing> standing_;
+  runtime::TimerNode timer_;
+  runtime::Run* armed_ = nullptr;
+  std::uint64_t key_ = 0;
+  std::uint32_t* start_ = nullptr;
+  std::uint32_t enabled_ = 0;
+  std::uint64_t checked_ = 0;  // the epoch of closed ends at which all were open
+  bool timers_ = false;
+  int chosen_ = -1;
+};
+
+PyObject* guard_on(PyObject* target, GuardKind kind, bool on);
+PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer);  // sleep; tick of a timer
+
+extern std::uint64_t ends_closed;  // how many ends were closed so far
+
+}  // namespace weft::py

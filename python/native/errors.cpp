@@ -1,0 +1,130 @@
+// How the outcomes of the core become Python exceptions, which name process, operation and channel.
+#include <cstdarg>
+
+#include "native.hpp"
+
+namespace weft::py {
+
+Errors errors;
+
+int import_errors() {
+  PyObject* m = PyImport_ImportModule("weft.errors");
+  if (!m) return -1;
+  const struct {
+    const char* name;
+    PyObject** to;
+  } wanted[] = {{"ChannelEnd", &errors.ChannelEnd}, {"Retired", &errors.Retired},     {"Poisoned", &errors.Poisoned},
+                {"PeerDied", &errors.PeerDied},     {"Cancelled", &errors.Cancelled}, {"BadUse", &errors.BadUse},
+                {"Deadlock", &errors.Deadlock},     {"_several", &errors.several},    {"BlockedProcess", &errors.Blocked}};
+  for (const auto& w : wanted) {
+    *w.to = PyObject_GetAttrString(m, w.name);
+    if (!*w.to) return -1;
+  }
+  Py_DECREF(m);
+  return 0;
+}
+
+PyObject* to_str(const std::string& s) { return PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace"); }
+
+std::string channel_name(ChannelObject* c) { return runtime::name_of(c->core); }
+
+PyObject* bad_use(const char* format, ...) {
+  va_list va;
+  va_start(va, format);
+  PyObject* what = PyUnicode_FromFormatV(format, va);
+  va_end(va);
+  if (!what) return nullptr;
+  const ProcessBase* p = this_process();
+  if (p) {
+    PyObject* where = to_str(runtime::path_of(*p));
+    PyObject* all = where ? PyUnicode_FromFormat("%U: %U", where, what) : nullptr;
+    Py_XDECREF(where);
+    Py_DECREF(what);
+    if (!all) return nullptr;
+    what = all;
+  }
+  PyErr_SetObject(errors.BadUse, what);
+  Py_DECREF(what);
+  return nullptr;
+}
+
+PyObject* raise_closed(EndObject* e, const char* verb) {
+  const char* side = is_reader(reinterpret_cast<PyObject*>(e)) ? "reader" : "writer";
+  PyObject* name = to_str(channel_name(e->channel));
+  if (!name) return nullptr;
+  switch (e->state) {
+    case EndState::open:
+      bad_use("%s on channel %U: it was made before a fork, and this is the child: make channels in the process that uses them", verb, name);
+      break;
+    case EndState::retired:
+      bad_use("%s on channel %U: this %s end is closed: it was retired; make another with channel.%s()", verb, name, side, side);
+      break;
+    case EndState::let_go:
+      bad_use("%s on channel %U: this %s end is closed: the last process that held it has finished; make another with channel.%s()", verb,
+              name, side, side);
+      break;
+    case EndState::sent:
+      bad_use("%s on channel %U: this %s end is closed: it was sent away over a channel; make another with channel.%s()", verb, name, side,
+              side);
+      break;
+    case EndState::died:
+      bad_use("%s on channel %U: this %s end is closed: it was declared dead; make another with channel.%s()", verb, name, side, side);
+      break;
+  }
+  Py_DECREF(name);
+  return nullptr;
+}
+
+PyObject* raise_cancelled(ProcessBase& p, PyObject* value) {
+  p.take_cancel();
+  PyObject* e = PyObject_CallFunctionObjArgs(errors.Cancelled, value ? value : Py_None, nullptr);
+  if (!e) return nullptr;
+  PyErr_SetObject(errors.Cancelled, e);
+  Py_DECREF(e);
+  return nullptr;
+}
+
+PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyObject* value) {
+  const ProcessBase* p = this_process();
+  const std::string what = (p ? runtime::path_of(*p) + ": " : std::string()) + verb + " on channel " + channel_name(c) +
+                           (s == Status::poisoned ? ": it was poisoned" : s == Status::died ? ": the other side died" : ": the other side has retired");
+  PyObject* type = s == Status::poisoned ? errors.Poisoned : s == Status::died ? errors.PeerDied : errors.Retired;
+  PyObject* text = to_str(what);
+  PyObject* index = guard < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(guard);
+  PyObject* e = text && index ? PyObject_CallFunction(type, "OOOOi", text, reinterpret_cast<PyObject*>(c), index, value ? value : Py_None,
+                                                      static_cast<int>(c->core.poison_strength()))
+                              : nullptr;
+  Py_XDECREF(text);
+  Py_XDECREF(index);
+  if (!e) return nullptr;
+  PyErr_SetObject(type, e);
+  Py_DECREF(e);
+  return nullptr;
+}
+
+PyObject* take_exception() {
+#if PY_VERSION_HEX >= 0x030C0000
+  return PyErr_GetRaisedException();
+#else
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  if (!type) return nullptr;
+  PyErr_NormalizeException(&type, &value, &trace);
+  if (trace) {
+    PyException_SetTraceback(value, trace);
+    Py_DECREF(trace);
+  }
+  Py_DECREF(type);
+  return value;
+#endif
+}
+
+void restore_exception(PyObject* e) {
+#if PY_VERSION_HEX >= 0x030C0000
+  PyErr_SetRaisedException(e);
+#else
+  PyErr_Restore(Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(e))), e, PyException_GetTraceback(e));
+#endif
+}
+
+}  // namespace weft::py

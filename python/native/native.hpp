@@ -1,0 +1,250 @@
+// What the files of the extension share: the objects Python sees, and how they stand on the core.
+//
+// Every channel is core::ChannelCore<Value, Shared>, whoever meets on it: coroutine processes on a scheduler, thread processes, plain
+// threads. What an operation does follows from who calls it: in a coroutine process it makes an awaitable, elsewhere it blocks.
+//
+// Invariants
+//  1 Cores over Value are touched only with the GIL held; it is given up only in a real sleep (runtime::around_sleep), never under a lock.
+//  2 Under a lock of the core no Python code runs: a Value that is destroyed there is queued (pending.hpp) and let go at a safe point,
+//    and so is the retirement of an end that is collected (rules 12.1, 12.2).
+//  3 A process has one outstanding operation; its node is in the process, its slot in the operation.
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/channel.hpp"
+#include "weft/core/standing.hpp"
+
+namespace weft::py {
+
+using core::Side;
+using runtime::ProcessBase;
+using runtime::this_process;
+
+// --- values -----------------------------------------------------------------------------------------------------------------------
+
+void defer_decref(PyObject* o) noexcept;
+
+// An owned reference that moves without touching the count.
+struct Value {
+  PyObject* o = nullptr;
+
+  Value() noexcept = default;
+  explicit Value(PyObject* owned) noexcept : o(owned) {}
+  Value(Value&& x) noexcept : o(x.o) { x.o = nullptr; }
+  Value& operator=(Value&&) = delete;
+  ~Value() {
+    if (o) defer_decref(o);
+  }
+  PyObject* take() noexcept {
+    PyObject* r = o;
+    o = nullptr;
+    return r;
+  }
+};
+
+using Core = core::ChannelCore<Value, Shared>;
+using BarrierCore = core::BarrierCore<Shared>;
+
+// --- objects ----------------------------------------------------------------------------------------------------------------------
+
+struct ChannelObject {
+  PyObject_HEAD
+  PyObject* name;            // str: the name, or the file of its birth; the core's name points into it
+  std::uint32_t generation;  // of the operating system's process that made it (rule 11.2, fork)
+  Core core;
+};
+
+enum class EndState : std::uint8_t { open, retired, let_go, sent, died };
+
+struct EndObject {
+  PyObject_HEAD
+  ChannelObject* channel;
+  std::uint32_t holders;  // processes that were given it and have not finished (rule 2.3)
+  EndState state;
+};
+
+struct SelectMemory;
+
+// A coroutine process's part of the runtime.
+struct CoroutineProcess final : ProcessBase {
+  CoroutineProcess() = default;
+};
+
+struct OpObject;
+
+struct ProcessObject {
+  PyObject_VAR_HEAD  // ob_size: ends held
+  CoroutineProcess base;
+  PyObject* body;           // the coroutine; of a thread process (function, arguments, keywords); null when it has ended
+  PyObject* context;        // contextvars; null: empty
+  PyObject* outcome;        // the result, or the exception if `failed`
+  runtime::ThreadProcess* thread;  // of a thread process that runs
+  SelectMemory* memory;     // where its ad-hoc selects begin (rule 5.4); null: none yet
+  std::uint8_t threaded;
+  std::uint8_t started;
+  std::uint8_t done;
+  std::uint8_t failed;
+  std::uint8_t yielded;     // it is in the run queue by its own will
+  EndObject* held[1];       // ob_size of them
+};
+
+struct BarrierObject {
+  PyObject_HEAD
+  PyObject* name;
+  BarrierCore core;
+};
+
+extern PyTypeObject ChannelType, ReaderType, WriterType, OpType, ProcessType, ProcessFunctionType, BarrierType, TimerType, GuardType, InputType,
+    OutputType, SelectOpType, AlternativeType, ExtendedType, GroupType, GroupOpType, RunType;
+
+inline bool is_reader(PyObject* o) noexcept { return Py_IS_TYPE(o, &ReaderType); }
+inline bool is_writer(PyObject* o) noexcept { return Py_IS_TYPE(o, &WriterType); }
+inline bool is_end(PyObject* o) noexcept { return is_reader(o) || is_writer(o); }
+
+// --- who runs ---------------------------------------------------------------------------------------------------------------------
+
+void coroutine_run(core::Waker* w);  // what marks the operations of a coroutine process, at home on whichever scheduler
+
+inline ProcessObject* object_of(CoroutineProcess* p) noexcept {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+  return reinterpret_cast<ProcessObject*>(reinterpret_cast<char*>(p) - offsetof(ProcessObject, base));
+#pragma GCC diagnostic pop
+}
+inline ProcessObject* coroutine_of(ProcessBase* p) noexcept {
+  return p && p->ops->run == &coroutine_run ? object_of(static_cast<CoroutineProcess*>(p)) : nullptr;
+}
+// The coroutine process that is running on this thread, or null.
+inline ProcessObject* current_coroutine() noexcept { return coroutine_of(this_process()); }
+// Any process that has an object; null for the outermost run's own thread.
+ProcessObject* process_object(ProcessBase* p) noexcept;
+
+// A thread process, or (without an object) the thread that runs an outermost network.
+struct PyRun;
+struct ThreadProcess final : runtime::ThreadProcess {
+  ProcessObject* object;
+  PyThreadState* state = nullptr;
+  ThreadProcess(runtime::Run* r, ProcessObject* o) noexcept : runtime::ThreadProcess(r), object(o) {}
+};
+
+// An outermost run: what the runtime's Run does not know.
+struct PyRun {
+  runtime::Run run;
+  ThreadProcess self;
+  PyThreadState* state = nullptr;
+  runtime::Group* spawned = nullptr;
+  PyObject* interrupt = nullptr;     // the exception that a signal's handler raised while the run slept
+  bool interrupted = false;          // by Ctrl-C
+  std::vector<runtime::Report::Blocked> blocked;  // at a deadlock
+  explicit PyRun(runtime::Clock c) noexcept : run(c), self(&run, nullptr) {}
+};
+PyRun& run_of(runtime::Run& r) noexcept;
+void watch_outside(runtime::Run& run) noexcept;  // threads that are no processes may hold ends (rule 10.3)
+extern thread_local PyRun* root_run;  // the outermost run that this thread runs
+
+// --- pending: what is done at the next safe point ------------------------------------------------------------------------------------
+
+extern bool something_pending;
+void settle_pending() noexcept;
+inline void settle() noexcept {
+  if (something_pending) [[unlikely]] settle_pending();
+}
+
+// --- errors ---------------------------------------------------------------------------------------------------------------------------
+
+struct Errors {
+  PyObject *ChannelEnd, *Retired, *Poisoned, *PeerDied, *Cancelled, *BadUse, *Deadlock, *several, *Blocked;
+};
+extern Errors errors;
+int import_errors();
+
+// A failure on its way through runtime::Group.
+struct Failure {
+  PyObject* exception;
+  explicit Failure(PyObject* owned) noexcept : exception(owned) {}
+  Failure(const Failure& o) noexcept : exception(o.exception) { Py_XINCREF(exception); }
+  Failure& operator=(const Failure&) = delete;
+  ~Failure() { Py_XDECREF(exception); }
+};
+
+// All set a Python exception and return null.
+PyObject* bad_use(const char* format, ...);
+PyObject* raise_closed(EndObject* e, const char* verb);
+PyObject* raise_cancelled(ProcessBase& p, PyObject* value);
+// The channel has ended for the caller. `value`: what it meant to write, or null.
+PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyObject* value);
+std::string channel_name(ChannelObject* c);
+PyObject* to_str(const std::string& s);
+PyObject* take_exception();  // fetch, normalised, with its traceback; clears
+void restore_exception(PyObject* e);  // steals
+
+// --- ends -------------------------------------------------------------------------------------------------------------------------
+
+extern std::uint32_t generation;
+
+PyObject* new_end(PyTypeObject* type, ChannelObject* c) noexcept;  // takes over one count of the core
+void close_end(EndObject* e, EndState how) noexcept;
+int check_end(EndObject* e, const char* verb);  // -1: closed, or of another operating-system process
+PyObject* make_transit(PyObject* end) noexcept;  // the receiver's end of a moved one (rule 2.4)
+
+struct Transit {  // the value of a write: an end is replaced by the one that will be the receiver's
+  PyObject* original = nullptr;  // the sender's end, owned; null: an ordinary value
+  static int prepare(PyObject* value, Transit& t, PyObject*& to_send) noexcept;  // to_send: new reference
+  void commit() noexcept;
+  void abandon(PyObject* sent) noexcept;  // the write did not commit; steals `sent`
+};
+
+// --- operations -----------------------------------------------------------------------------------------------------------------------
+
+PyObject* operation_read(PyObject* end, bool next);
+PyObject* operation_write(PyObject* end, PyObject* value);
+PyObject* operation_sync(BarrierObject* b);
+PyObject* operation_ready(PyObject* owned);  // an awaitable that is done: for __aenter__ and the like
+PyObject* operation_yield();
+PyObject* extended_new(PyObject* end);
+PySendResult return_none(PyObject** r) noexcept;
+// tp_iternext, send, throw, close over an am_send.
+PyObject* iternext_by(sendfunc send, PyObject* self);
+PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n);
+
+// The thread that blocks: a thread process or a guest. Null (BadUse set): it cannot block here.
+runtime::ThreadProcess* blocking_caller(const char* verb);
+// After ThreadProcess::block(): a signal's exception takes the place of Cancelled.
+PyObject* raise_withdrawn(ProcessBase& p, PyObject* value);
+
+extern const runtime::OpKind wait_op;
+
+// --- processes ------------------------------------------------------------------------------------------------------------------------
+
+int claim_processes(PyObject* list);  // -1: one was started before (a process can be started once, rule 7.6); then none is claimed
+void start_process(runtime::Group& g, ProcessObject* p);  // claimed; a failure to start is its own failure
+// Flatten processes and iterables of them, one level, to a list.
+PyObject* process_list(PyObject* const* args, Py_ssize_t n);
+
+runtime::Run* current_run() noexcept;
+std::int64_t now_ns() noexcept;
+std::optional<std::int64_t> to_ns(PyObject* seconds, const char* what);
+
+// Types that a file defines; 0 or -1.
+int init_channel(PyObject* m);
+int init_operation(PyObject* m);
+int init_process(PyObject* m);
+int init_choice(PyObject* m);
+int init_time(PyObject* m);
+int init_group(PyObject* m);
+int init_report();
+
+inline int add_type(PyObject* m, const char* name, PyTypeObject* t) { return PyModule_AddObjectRef(m, name, reinterpret_cast<PyObject*>(t)); }
+
+template <class F>
+PyCFunction method(F f) noexcept {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+
+}  // namespace weft::py

@@ -1,0 +1,568 @@
+// Read, write, sync and their like: in a coroutine process a small awaitable from a free list, elsewhere a call that blocks.
+//
+//   fresh ──awaited: begin()──► done (value returned or exception raised)
+//     │                └──────► waiting ──resumed by the scheduler──► done
+//     │                            └──throw, close, collected: withdrawn
+//     └──collected: RuntimeWarning, it was never awaited
+//
+// The node is the process's; the slot is the operation's `value`.
+#include <pthread.h>
+#include <sched.h>
+
+#include "native.hpp"
+
+namespace weft::py {
+
+enum class OpType_ : std::uint8_t { read, next, write, extended, sync, yield, ready };
+enum class OpState : std::uint8_t { fresh, waiting, done };
+
+struct OpObject {
+  PyObject_HEAD
+  PyObject* target;       // the end, the barrier, the Extended
+  Value value;
+  ProcessObject* process;  // while waiting; not owned: a process that waits lives
+  OpType_ type;
+  OpState state;
+  bool transit;           // the value stands for an end that was sent: see `transits`
+};
+
+struct ExtendedObject {
+  PyObject_HEAD
+  EndObject* end;
+  core::Node* partner;  // the held writer (rendezvous)
+  bool inside;
+};
+
+namespace {
+
+OpObject* op_of(PyObject* o) noexcept { return reinterpret_cast<OpObject*>(o); }
+EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
+Core& core_of(PyObject* end) noexcept { return end_of(end)->channel->core; }
+
+// The originals of ends that are being written, by operation: rare, so not in every operation.
+std::vector<std::pair<OpObject*, PyObject*>> transits;
+Transit take_transit(OpObject* o) noexcept {
+  Transit t;
+  if (!o->transit) return t;
+  o->transit = false;
+  for (auto it = transits.begin(); it != transits.end(); ++it)
+    if (it->first == o) {
+      t.original = it->second;
+      transits.erase(it);
+      break;
+    }
+  return t;
+}
+
+constexpr int kPool = 256;
+OpObject* pool[kPool];
+int pooled = 0;
+
+OpObject* new_op(OpType_ type, PyObject* target) noexcept {
+  OpObject* o;
+  if (pooled > 0) [[likely]] {
+    o = pool[--pooled];
+    _Py_NewReference(reinterpret_cast<PyObject*>(o));
+  } else {
+    o = PyObject_New(OpObject, &OpType);
+    if (!o) return nullptr;
+  }
+  o->target = Py_XNewRef(target);
+  new (&o->value) Value;
+  o->process = nullptr;
+  o->type = type;
+  o->state = OpState::fresh;
+  o->transit = false;
+  return o;
+}
+
+const char* verb_of(OpType_ t) noexcept {
+  switch (t) {
+    case OpType_::write: return "write";
+    case OpType_::extended: return "extended read";
+    case OpType_::sync: return "sync";
+    case OpType_::yield: return "yield_";
+    default: return "read";
+  }
+}
+
+// --- kinds of waiting -----------------------------------------------------------------------------------------------------------------
+
+bool withdraw_sync(ProcessBase& p) noexcept {
+  if (!static_cast<BarrierCore*>(static_cast<core::Place*>(p.place))->withdraw(p)) return false;
+  p.status = Status::cancelled;
+  return true;
+}
+void visit_sync(ProcessBase& p, runtime::Places& v) { v.barrier(*static_cast<core::Place*>(p.place)); }
+
+// An extended reader that is committed has its partner in `place`; only while queued is that the channel.
+bool withdraw_extended(ProcessBase& p) noexcept {
+  return p.is(core::NodeFlags::queued) && weft::detail::withdraw_plain<Core, Side::in>(p);
+}
+void visit_extended(ProcessBase& p, runtime::Places& v) {
+  if (p.is(core::NodeFlags::queued)) weft::detail::visit_plain<false>(p, v);
+}
+
+constexpr const runtime::OpKind& read_op = weft::detail::read_op<Core>;
+constexpr const runtime::OpKind& write_op = weft::detail::write_op<Core>;
+constexpr runtime::OpKind extended_op{"extended read", &withdraw_extended, &visit_extended};
+constexpr runtime::OpKind sync_op{"sync", &withdraw_sync, &visit_sync};
+
+// Withdraw what a coroutine that is closed or thrown into was waiting for.
+void give_up(OpObject* o) noexcept {
+  if (o->state != OpState::waiting) return;
+  o->state = OpState::done;
+  ProcessBase& p = o->process->base;
+  if (p.op) p.op->withdraw(p);
+  p.clear(core::NodeFlags::extended);
+  p.op = nullptr;
+  o->process = nullptr;
+}
+
+void op_dealloc(PyObject* self) {
+  OpObject* o = op_of(self);
+  if (o->state == OpState::waiting) give_up(o);
+  if (o->state == OpState::fresh && o->type != OpType_::ready) [[unlikely]] {
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    PyObject* on = o->target && is_end(o->target) ? to_str(" on channel " + channel_name(end_of(o->target)->channel)) : PyUnicode_FromString("");
+    if (!on || PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%s%U was never awaited: write `await` before it", verb_of(o->type), on) < 0)
+      PyErr_WriteUnraisable(Py_None);
+    Py_XDECREF(on);
+    PyErr_Restore(t, v, tb);
+  }
+  PyObject* value = o->value.take();
+  if (o->transit) [[unlikely]] {
+    take_transit(o).abandon(value);
+    value = nullptr;
+  }
+  PyObject* target = o->target;
+  if (pooled < kPool) [[likely]]
+    pool[pooled++] = o;
+  else
+    PyObject_Free(o);
+  Py_XDECREF(target);
+  Py_XDECREF(value);
+}
+
+// --- in a coroutine process -------------------------------------------------------------------------------------------------------------
+
+// The operation has its outcome.
+PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
+  o->state = OpState::done;
+  if (s == Status::ok) [[likely]] {
+    switch (o->type) {
+      case OpType_::read:
+      case OpType_::next:
+        core_of(o->target).last_reader = p.id;
+        *r = o->value.take();
+        return PYGEN_RETURN;
+      case OpType_::extended: {
+        auto* x = reinterpret_cast<ExtendedObject*>(o->target);
+        p.clear(core::NodeFlags::extended);
+        x->partner = p.partner();
+        x->inside = true;
+        x->end->channel->core.last_reader = p.id;
+        *r = o->value.take();
+        return PYGEN_RETURN;
+      }
+      case OpType_::write:
+        core_of(o->target).last_writer = p.id;
+        if (o->transit) [[unlikely]] take_transit(o).commit();
+        if (o->value.o) Py_XDECREF(o->value.take());  // dropped by a full buffer
+        return return_none(r);
+      default: return return_none(r);
+    }
+  }
+  *r = nullptr;
+  if (o->type == OpType_::extended) p.clear(core::NodeFlags::extended);
+  PyObject* value = nullptr;
+  if (o->type == OpType_::write) {
+    value = o->value.take();
+    if (o->transit) {
+      Transit t = take_transit(o);
+      PyObject* original = Py_NewRef(t.original);
+      t.abandon(value);
+      value = original;
+    }
+  }
+  if (s == Status::cancelled)
+    raise_cancelled(p, value);
+  else if (s == Status::retired && o->type == OpType_::next)
+    PyErr_SetNone(PyExc_StopAsyncIteration);
+  else
+    raise_end(s, o->type == OpType_::extended ? reinterpret_cast<ExtendedObject*>(o->target)->end->channel : end_of(o->target)->channel, verb_of(o->type), -1,
+              value);
+  Py_XDECREF(value);
+  return PYGEN_ERROR;
+}
+
+PySendResult outside(OpObject* o) {
+  bad_use("%s was awaited outside any coroutine process of Weft: start the network by weft.coroutines.run(...)", verb_of(o->type));
+  return PYGEN_ERROR;
+}
+
+PySendResult op_send(PyObject* self, PyObject*, PyObject** r) {
+  OpObject* o = op_of(self);
+  *r = nullptr;
+  if (o->state == OpState::waiting) {
+    ProcessBase& p = o->process->base;
+    o->process = nullptr;
+    p.op = nullptr;
+    if (o->type == OpType_::yield) {
+      o->state = OpState::done;
+      return return_none(r);
+    }
+    return conclude(o, p, p.status, r);
+  }
+  if (o->state == OpState::done) [[unlikely]] {
+    bad_use("%s was awaited already: make another operation", verb_of(o->type));
+    return PYGEN_ERROR;
+  }
+  if (o->type == OpType_::ready) {
+    o->state = OpState::done;
+    *r = o->value.take();
+    return PYGEN_RETURN;
+  }
+  ProcessObject* self_process = current_coroutine();
+  if (!self_process) [[unlikely]] return outside(o);
+  o->state = OpState::done;
+  ProcessBase& p = self_process->base;
+  settle();
+  if (p.op) [[unlikely]] {
+    bad_use("%s while another operation of this process waits: a process does one thing at a time; use select or Parallel", verb_of(o->type));
+    return PYGEN_ERROR;
+  }
+  if (p.cancel.load(std::memory_order_relaxed) != 0) [[unlikely]] return conclude(o, p, Status::cancelled, r);
+  Status s;
+  const runtime::OpKind* kind;
+  switch (o->type) {
+    case OpType_::read:
+    case OpType_::next:
+      if (check_end(end_of(o->target), "read") < 0) return PYGEN_ERROR;
+      p.slot = &o->value;
+      s = core_of(o->target).begin<Side::in>(p);
+      kind = &read_op;
+      break;
+    case OpType_::write:
+      if (check_end(end_of(o->target), "write") < 0) return PYGEN_ERROR;
+      p.slot = &o->value;
+      s = core_of(o->target).begin<Side::out>(p);
+      kind = &write_op;
+      break;
+    case OpType_::extended: {
+      auto* x = reinterpret_cast<ExtendedObject*>(o->target);
+      if (check_end(x->end, "extended read") < 0) return PYGEN_ERROR;
+      p.slot = &o->value;
+      p.set(core::NodeFlags::extended);
+      s = x->end->channel->core.begin<Side::in>(p);
+      kind = &extended_op;
+      break;
+    }
+    case OpType_::sync: {
+      BarrierCore& b = reinterpret_cast<BarrierObject*>(o->target)->core;
+      if (b.enrolled() == 0) {
+        bad_use("sync on a barrier with nobody enrolled: make it with parties, or enrol() first");
+        return PYGEN_ERROR;
+      }
+      s = b.begin_sync(p);
+      kind = &sync_op;
+      break;
+    }
+    default:  // yield
+      self_process->yielded = 1;
+      o->process = self_process;
+      o->state = OpState::waiting;
+      runtime::Scheduler::current()->push(&p);
+      *r = Py_NewRef(Py_None);
+      return PYGEN_NEXT;
+  }
+  if (s == Status::pending) {
+    p.op = kind;
+    o->process = self_process;
+    o->state = OpState::waiting;
+    *r = Py_NewRef(Py_None);
+    return PYGEN_NEXT;
+  }
+  return conclude(o, p, s, r);
+}
+
+PyObject* op_iternext(PyObject* self) { return iternext_by(op_send, self); }
+PyObject* op_pysend(PyObject* self, PyObject*) { return iternext_by(op_send, self); }
+PyObject* op_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+  give_up(op_of(self));
+  op_of(self)->state = OpState::done;
+  return raise_thrown(args, n);
+}
+PyObject* op_close(PyObject* self, PyObject*) {
+  give_up(op_of(self));
+  op_of(self)->state = OpState::done;
+  Py_RETURN_NONE;
+}
+PyMethodDef op_methods[] = {{"send", op_pysend, METH_O, nullptr},
+                            {"throw", method(op_throw), METH_FASTCALL, nullptr},
+                            {"close", op_close, METH_NOARGS, nullptr},
+                            {}};
+PyAsyncMethods op_async{};
+
+// --- in a thread ------------------------------------------------------------------------------------------------------------------
+
+// Blocks if need be; the outcome. `self` has its slot.
+Status wait_here(runtime::ThreadProcess& self, Status s, const runtime::OpKind& kind) noexcept {
+  if (s != Status::pending) return s;
+  self.block(kind);
+  return self.status;
+}
+
+PyObject* failed_here(runtime::ThreadProcess& self, Status s, EndObject* e, const char* verb, bool next, PyObject* value) {
+  if (s == Status::cancelled) return raise_withdrawn(self, value);
+  if (s == Status::retired && next) return nullptr;  // the end of an iteration
+  return raise_end(s, e->channel, verb, -1, value);
+}
+
+PyObject* blocking_read(PyObject* end, bool next) {
+  runtime::ThreadProcess* self = blocking_caller("read");
+  if (!self) return nullptr;
+  if (self->cancel.load(std::memory_order_relaxed)) return raise_withdrawn(*self, nullptr);
+  Value slot;
+  self->slot = &slot;
+  Core& c = core_of(end);
+  Py_INCREF(end);
+  const Status s = wait_here(*self, c.begin<Side::in>(*self), read_op);
+  PyObject* r;
+  if (s == Status::ok) {
+    c.last_reader = self->id;
+    r = slot.take();
+  } else {
+    r = failed_here(*self, s, end_of(end), "read", next, nullptr);
+  }
+  Py_DECREF(end);
+  return r;
+}
+
+PyObject* blocking_write(PyObject* end, PyObject* v) {
+  runtime::ThreadProcess* self = blocking_caller("write");
+  if (!self) return nullptr;
+  if (self->cancel.load(std::memory_order_relaxed)) return raise_withdrawn(*self, v);
+  Transit t;
+  PyObject* send;
+  if (Transit::prepare(v, t, send) < 0) return nullptr;
+  Value slot(send);
+  self->slot = &slot;
+  Core& c = core_of(end);
+  Py_INCREF(end);
+  const Status s = wait_here(*self, c.begin<Side::out>(*self), write_op);
+  PyObject* r = nullptr;
+  if (s == Status::ok) {
+    c.last_writer = self->id;
+    t.commit();
+    Py_XDECREF(slot.take());
+    r = Py_NewRef(Py_None);
+  } else {
+    if (t.original)
+      t.abandon(slot.take());
+    else
+      Py_XDECREF(slot.take());
+    failed_here(*self, s, end_of(end), "write", false, v);
+  }
+  Py_DECREF(end);
+  return r;
+}
+
+// --- extended reads (rule 1.6) ----------------------------------------------------------------------------------------------------------
+
+ExtendedObject* ext(PyObject* o) noexcept { return reinterpret_cast<ExtendedObject*>(o); }
+
+void leave_block(ExtendedObject* x) noexcept {
+  if (!x->inside) return;
+  x->inside = false;
+  core::Node n;
+  n.hold(x->partner);
+  x->end->channel->core.end_extended(n);
+}
+void extended_dealloc(PyObject* o) {
+  leave_block(ext(o));
+  Py_DECREF(reinterpret_cast<PyObject*>(ext(o)->end));
+  PyObject_Free(o);
+}
+PyObject* extended_aenter(PyObject* o, PyObject*) {
+  if (!current_coroutine()) return bad_use("async with over an extended read is for coroutine processes: use with");
+  return reinterpret_cast<PyObject*>(new_op(OpType_::extended, o));
+}
+PyObject* extended_aexit(PyObject* o, PyObject*) {
+  leave_block(ext(o));
+  return operation_ready(Py_NewRef(Py_None));
+}
+PyObject* extended_enter(PyObject* o, PyObject*) {
+  if (current_coroutine()) return bad_use("with over an extended read blocks: in a coroutine process use `async with`");
+  settle();
+  if (check_end(ext(o)->end, "extended read") < 0) return nullptr;
+  runtime::ThreadProcess* self = blocking_caller("extended read");
+  if (!self) return nullptr;
+  if (self->cancel.load(std::memory_order_relaxed)) return raise_withdrawn(*self, nullptr);
+  Value slot;
+  self->slot = &slot;
+  Core& c = ext(o)->end->channel->core;
+  self->set(core::NodeFlags::extended);
+  const Status s = wait_here(*self, c.begin<Side::in>(*self), extended_op);
+  self->clear(core::NodeFlags::extended);
+  if (s != Status::ok) return failed_here(*self, s, ext(o)->end, "extended read", false, nullptr);
+  c.last_reader = self->id;
+  ext(o)->partner = self->partner();
+  ext(o)->inside = true;
+  return slot.take();
+}
+PyObject* extended_exit(PyObject* o, PyObject*) {
+  leave_block(ext(o));
+  settle();
+  Py_RETURN_NONE;
+}
+PyMethodDef extended_methods[] = {{"__aenter__", extended_aenter, METH_NOARGS, nullptr},
+                                  {"__aexit__", extended_aexit, METH_VARARGS, nullptr},
+                                  {"__enter__", extended_enter, METH_NOARGS, nullptr},
+                                  {"__exit__", extended_exit, METH_VARARGS, nullptr},
+                                  {}};
+
+}  // namespace
+
+PyTypeObject OpType{PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject ExtendedType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+PySendResult return_none(PyObject** r) noexcept {
+  *r = Py_NewRef(Py_None);
+  return PYGEN_RETURN;
+}
+
+PyObject* iternext_by(sendfunc send, PyObject* self) {
+  PyObject* r = nullptr;
+  switch (send(self, Py_None, &r)) {
+    case PYGEN_NEXT: return r;
+    case PYGEN_ERROR: return nullptr;
+    default: break;
+  }
+  if (r == Py_None) {  // null without an exception means None
+    Py_DECREF(r);
+    return nullptr;
+  }
+  PyObject* stop = PyObject_CallOneArg(PyExc_StopIteration, r);
+  Py_DECREF(r);
+  if (!stop) return nullptr;
+  PyErr_SetObject(PyExc_StopIteration, stop);
+  Py_DECREF(stop);
+  return nullptr;
+}
+
+PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n) {
+  if (n < 1) return PyErr_Format(PyExc_TypeError, "throw() takes an exception");
+  PyObject* e = args[0];
+  if (PyExceptionInstance_Check(e)) {
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(e)), e);
+  } else if (PyExceptionClass_Check(e)) {
+    if (n > 1 && PyExceptionInstance_Check(args[1]))
+      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(args[1])), args[1]);
+    else
+      PyErr_SetObject(e, n > 1 ? args[1] : nullptr);
+  } else {
+    PyErr_SetString(PyExc_TypeError, "exceptions must derive from BaseException");
+  }
+  return nullptr;
+}
+
+PyObject* operation_read(PyObject* end, bool next) {
+  settle();
+  if (check_end(end_of(end), "read") < 0) return nullptr;
+  if (current_coroutine()) return reinterpret_cast<PyObject*>(new_op(next ? OpType_::next : OpType_::read, end));
+  return blocking_read(end, next);
+}
+
+PyObject* operation_write(PyObject* end, PyObject* v) {
+  settle();
+  if (check_end(end_of(end), "write") < 0) return nullptr;
+  if (!current_coroutine()) return blocking_write(end, v);
+  OpObject* o = new_op(OpType_::write, end);
+  if (!o) return nullptr;
+  if (!is_end(v)) [[likely]] {
+    o->value.o = Py_NewRef(v);
+    return reinterpret_cast<PyObject*>(o);
+  }
+  Transit t;
+  PyObject* send;
+  if (Transit::prepare(v, t, send) < 0) {
+    o->state = OpState::done;
+    Py_DECREF(o);
+    return nullptr;
+  }
+  o->value.o = send;
+  o->transit = true;
+  transits.emplace_back(o, t.original);
+  return reinterpret_cast<PyObject*>(o);
+}
+
+PyObject* operation_sync(BarrierObject* b) {
+  settle();
+  if (current_coroutine()) return reinterpret_cast<PyObject*>(new_op(OpType_::sync, reinterpret_cast<PyObject*>(b)));
+  runtime::ThreadProcess* self = blocking_caller("sync");
+  if (!self) return nullptr;
+  if (b->core.enrolled() == 0) return bad_use("sync on a barrier with nobody enrolled: make it with parties, or enrol() first");
+  if (self->cancel.load(std::memory_order_relaxed)) return raise_withdrawn(*self, nullptr);
+  Py_INCREF(reinterpret_cast<PyObject*>(b));
+  const Status s = wait_here(*self, b->core.begin_sync(*self), sync_op);
+  Py_DECREF(reinterpret_cast<PyObject*>(b));
+  if (s == Status::cancelled) return raise_withdrawn(*self, nullptr);
+  Py_RETURN_NONE;
+}
+
+PyObject* operation_ready(PyObject* owned) {
+  OpObject* o = new_op(OpType_::ready, nullptr);
+  if (!o) {
+    Py_XDECREF(owned);
+    return nullptr;
+  }
+  o->value.o = owned;
+  return reinterpret_cast<PyObject*>(o);
+}
+
+PyObject* operation_yield() {
+  settle();
+  if (current_coroutine()) return reinterpret_cast<PyObject*>(new_op(OpType_::yield, nullptr));
+  runtime::ThreadProcess* self = blocking_caller("yield_");
+  if (!self) return nullptr;
+  if (self->cancel.load(std::memory_order_relaxed)) return raise_withdrawn(*self, nullptr);
+  PyThreadState* state = PyEval_SaveThread();
+  sched_yield();
+  PyEval_RestoreThread(state);
+  Py_RETURN_NONE;
+}
+
+PyObject* extended_new(PyObject* end) {
+  settle();
+  if (check_end(end_of(end), "extended read") < 0) return nullptr;
+  ExtendedObject* x = PyObject_New(ExtendedObject, &ExtendedType);
+  if (!x) return nullptr;
+  x->end = end_of(Py_NewRef(end));
+  x->partner = nullptr;
+  x->inside = false;
+  return reinterpret_cast<PyObject*>(x);
+}
+
+int init_operation(PyObject* m) {
+  op_async.am_await = PyObject_SelfIter;
+  op_async.am_send = op_send;
+  OpType.tp_name = "weft.Operation";
+  OpType.tp_basicsize = sizeof(OpObject);
+  OpType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  OpType.tp_dealloc = op_dealloc;
+  OpType.tp_iter = PyObject_SelfIter;
+  OpType.tp_iternext = op_iternext;
+  OpType.tp_methods = op_methods;
+  OpType.tp_as_async = &op_async;
+  ExtendedType.tp_name = "weft.Extended";
+  ExtendedType.tp_basicsize = sizeof(ExtendedObject);
+  ExtendedType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  ExtendedType.tp_dealloc = extended_dealloc;
+  ExtendedType.tp_methods = extended_methods;
+  if (PyType_Ready(&OpType) < 0 || PyType_Ready(&ExtendedType) < 0) return -1;
+  return add_type(m, "Operation", &OpType);
+}
+
+}  // namespace weft::py

@@ -1,0 +1,56 @@
+// What waits for the next safe point: references dropped by the core, ends that were collected (rules 12.1 and 12.2).
+//
+//   ~Value, ~Reader, ~Writer ──► queues ──settle_pending(): the next operation, turn of the scheduler or end of a process──► done
+//
+// Invariant: `something_pending` is true whenever a queue is not empty. Everything here is under the GIL.
+#include "native.hpp"
+
+namespace weft::py {
+
+namespace {
+struct Retirement {
+  ChannelObject* channel;  // owned
+  bool writer;
+};
+std::vector<PyObject*> dropped;
+std::vector<Retirement> retirements;
+bool settling = false;
+}  // namespace
+
+bool something_pending = false;
+
+void defer_decref(PyObject* o) noexcept {
+  dropped.push_back(o);
+  something_pending = true;
+}
+
+void defer_retirement(ChannelObject* owned, bool writer) noexcept {
+  retirements.push_back({owned, writer});
+  something_pending = true;
+}
+
+void settle_pending() noexcept {
+  if (settling) return;  // a finaliser that runs below does an operation: the loop goes on with what it leaves
+  settling = true;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  while (something_pending) {
+    something_pending = false;
+    std::vector<Retirement> ends;
+    ends.swap(retirements);
+    for (const Retirement& r : ends) {
+      if (r.writer)
+        r.channel->core.drop_writer();
+      else
+        r.channel->core.drop_reader();
+      Py_DECREF(r.channel);
+    }
+    std::vector<PyObject*> values;
+    values.swap(dropped);
+    for (PyObject* o : values) Py_DECREF(o);
+  }
+  settling = false;
+  PyErr_Restore(type, value, trace);
+}
+
+}  // namespace weft::py

@@ -1,0 +1,553 @@
+// Process objects and how they run: a coroutine is stepped by the scheduler, a function runs on its own thread.
+//
+//   made (holds its ends) ──start_process()──► running ──► ended: lets go of its ends, then its group is told (rule 7.7)
+//     └──collected: its ends are let go, RuntimeWarning
+//
+// How it ended (rules 3.5, 4.3, 4.6, 6.5): returned │ Retired, Cancelled: quiet │ Poisoned: poisons what it holds, quiet │ else: failed.
+#include "native.hpp"
+
+namespace weft::py {
+
+void forget_selects(SelectMemory* m) noexcept;
+
+namespace {
+
+ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObject*>(o); }
+
+struct FunctionObject {
+  PyObject_HEAD
+  PyObject* function;
+  PyObject* dict;
+  PyObject* weakrefs;
+  PyObject* name;
+  vectorcallfunc call;
+  bool coroutine;
+};
+FunctionObject* func(PyObject* o) noexcept { return reinterpret_cast<FunctionObject*>(o); }
+
+// --- names --------------------------------------------------------------------------------------------------------------------------
+
+// Names of processes are compared by address (group.hpp) and outlive them in reports: each is kept once.
+PyObject* names = nullptr;
+const char* intern(PyObject* name) {
+  if (!names && !(names = PyDict_New())) return nullptr;
+  PyObject* kept = PyDict_SetDefault(names, name, name);
+  return kept ? PyUnicode_AsUTF8(kept) : nullptr;
+}
+
+// --- ends held ----------------------------------------------------------------------------------------------------------------------
+
+using Ends = std::vector<EndObject*>;
+
+// The ends in an argument and in the lists, tuples, sets and dictionaries in it (rule 2.3).
+int collect(PyObject* o, Ends& to, std::vector<PyObject*>& seen) {
+  if (is_end(o)) {
+    auto* e = reinterpret_cast<EndObject*>(o);
+    if (e->state == EndState::open) to.push_back(e);
+    return 0;
+  }
+  const bool sequence = PyList_Check(o) || PyTuple_Check(o);
+  const bool set = !sequence && PyAnySet_Check(o);
+  const bool dict = !sequence && !set && PyDict_Check(o);
+  if (!sequence && !set && !dict) return 0;
+  for (PyObject* s : seen)
+    if (s == o) return 0;
+  seen.push_back(o);
+  if (sequence) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+      if (collect(PySequence_Fast_GET_ITEM(o, i), to, seen) < 0) return -1;
+  } else if (dict) {
+    PyObject *k, *v;
+    for (Py_ssize_t i = 0; PyDict_Next(o, &i, &k, &v);)
+      if (collect(k, to, seen) < 0 || collect(v, to, seen) < 0) return -1;
+  } else {
+    Py_ssize_t i = 0;
+    PyObject* k;
+    Py_hash_t h;
+    while (_PySet_NextEntry(o, &i, &k, &h))
+      if (collect(k, to, seen) < 0) return -1;
+  }
+  if (seen.size() > 64) seen.pop_back();  // cycles are short; a list of many tuples is not
+  return 0;
+}
+
+void let_go(ProcessObject* p) noexcept {
+  const Py_ssize_t n = Py_SIZE(p);
+  Py_SET_SIZE(p, 0);
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    EndObject* e = p->held[i];
+    if (--e->holders == 0) close_end(e, EndState::let_go);
+    Py_DECREF(reinterpret_cast<PyObject*>(e));
+  }
+}
+
+// --- making -------------------------------------------------------------------------------------------------------------------------
+
+ProcessObject* make(const Ends& ends) {
+  ProcessObject* p = PyObject_GC_NewVar(ProcessObject, &ProcessType, static_cast<Py_ssize_t>(ends.size()));
+  if (!p) return nullptr;
+  new (&p->base) CoroutineProcess;
+  p->body = p->context = p->outcome = nullptr;
+  p->thread = nullptr;
+  p->memory = nullptr;
+  p->threaded = p->started = p->done = p->failed = p->yielded = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    p->held[i] = ends[i];
+    Py_INCREF(reinterpret_cast<PyObject*>(ends[i]));
+    ++ends[i]->holders;
+  }
+  PyObject_GC_Track(reinterpret_cast<PyObject*>(p));
+  return p;
+}
+
+PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, PyObject* kwnames) {
+  settle();
+  FunctionObject* f = func(self);
+  const Py_ssize_t n = PyVectorcall_NARGS(nf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+  static Ends spare_ends;  // kept for its storage; taken, as Python code that runs meanwhile may call a process too
+  static std::vector<PyObject*> spare_seen;
+  Ends ends = std::move(spare_ends);
+  std::vector<PyObject*> seen = std::move(spare_seen);
+  ends.clear();
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    seen.clear();
+    if (collect(args[i], ends, seen) < 0) return nullptr;
+  }
+  ProcessObject* p = make(ends);
+  spare_ends = std::move(ends);
+  spare_seen = std::move(seen);
+  if (!p) return nullptr;
+  p->base.function = PyUnicode_AsUTF8(f->name);
+  p->threaded = f->coroutine ? 0 : 1;
+  if (f->coroutine) {
+    p->body = PyObject_Vectorcall(f->function, args, nf, kwnames);
+    if (p->body && !PyCoro_CheckExact(p->body)) {
+      PyErr_Format(PyExc_TypeError, "process %U: the function returned %.100s in place of a coroutine", f->name, Py_TYPE(p->body)->tp_name);
+      Py_CLEAR(p->body);
+    }
+  } else {
+    PyObject* positional = PyTuple_New(PyVectorcall_NARGS(nf));
+    PyObject* keywords = kwnames ? PyDict_New() : Py_NewRef(Py_None);
+    for (Py_ssize_t i = 0; positional && i < PyVectorcall_NARGS(nf); ++i) PyTuple_SET_ITEM(positional, i, Py_NewRef(args[i]));
+    for (Py_ssize_t i = 0; kwnames && keywords && i < PyTuple_GET_SIZE(kwnames); ++i)
+      if (PyDict_SetItem(keywords, PyTuple_GET_ITEM(kwnames, i), args[PyVectorcall_NARGS(nf) + i]) < 0) Py_CLEAR(keywords);
+    if (positional && keywords) p->body = PyTuple_Pack(3, f->function, positional, keywords);
+    Py_XDECREF(positional);
+    Py_XDECREF(keywords);
+  }
+  if (!p->body) {
+    p->started = 1;  // nobody shall be told that it never started
+    Py_DECREF(p);
+    return nullptr;
+  }
+  return reinterpret_cast<PyObject*>(p);
+}
+
+// --- ending -------------------------------------------------------------------------------------------------------------------------
+
+// The current exception, of a process that it leaves: its failure, or null if the process ends quietly.
+PyObject* judge(ProcessObject* p) {
+  if (PyErr_ExceptionMatches(errors.Retired) || PyErr_ExceptionMatches(errors.Cancelled)) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  PyObject* e = take_exception();
+  if (!PyErr_GivenExceptionMatches(e, errors.Poisoned)) return e;
+  PyObject* s = PyObject_GetAttrString(e, "strength");
+  const long strength = s ? PyLong_AsLong(s) : 1;
+  PyErr_Clear();
+  Py_XDECREF(s);
+  for (Py_ssize_t i = 0; i < Py_SIZE(p); ++i)
+    if (p->held[i]->state == EndState::open && p->held[i]->channel->generation == generation)
+      p->held[i]->channel->core.poison(static_cast<std::uint8_t>(strength < 1 ? 1 : strength > 255 ? 255 : strength));
+  Py_DECREF(e);
+  return nullptr;
+}
+
+// The process has ended with `result` (owned) or, if null, with the current exception. `b`: what the group knows it by.
+void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
+  PyObject* failure = result ? nullptr : judge(p);
+  runtime::Group* g = b.group;
+  const std::uint32_t id = b.id;
+  b.op = nullptr;
+  p->done = 1;
+  p->failed = failure != nullptr;
+  p->outcome = failure ? Py_NewRef(failure) : result ? result : Py_NewRef(Py_None);
+  Py_CLEAR(p->body);
+  let_go(p);
+  Py_CLEAR(p->context);
+  forget_selects(p->memory);
+  p->memory = nullptr;
+  settle();
+  g->unlink(b);
+  b.group = nullptr;
+  p->thread = nullptr;
+  std::exception_ptr ptr;
+  if (failure) ptr = std::make_exception_ptr(Failure(failure));
+  g->finished(id, std::move(ptr));
+}
+
+// --- coroutines ---------------------------------------------------------------------------------------------------------------------
+
+CoroutineProcess* self_of(core::Waker* w) noexcept {
+  return static_cast<CoroutineProcess*>(static_cast<ProcessBase*>(w));
+}
+
+void coroutine_wake(core::Waker* w) noexcept { static_cast<runtime::Scheduler*>(self_of(w)->group->executor)->post(w); }
+
+// The variables of the process take the place of the scheduler's while it runs; an empty context is made only when something is set.
+class Variables {
+ public:
+  explicit Variables(PyObject** mine) noexcept : state_(PyThreadState_Get()), mine_(mine), outer_(state_->context) {
+    state_->context = *mine;
+    ++state_->context_ver;
+  }
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
+  ~Variables() {
+    *mine_ = state_->context;
+    state_->context = outer_;
+    ++state_->context_ver;
+  }
+
+ private:
+  PyThreadState* state_;
+  PyObject** mine_;
+  PyObject* outer_;
+};
+
+PyObject* inherited_context() {
+  PyObject* now = PyThreadState_Get()->context;
+  if (!now || PyObject_Size(now) == 0) return nullptr;
+  return PyContext_CopyCurrent();
+}
+
+}  // namespace
+
+void coroutine_run(core::Waker* w) {
+  ProcessObject* p = object_of(self_of(w));
+  runtime::Context& here = *runtime::this_context;
+  here.running = &p->base;
+  p->yielded = 0;
+  PyObject* r = nullptr;
+  PySendResult s;
+  {
+    const Variables v(&p->context);
+    s = PyIter_Send(p->body, Py_None, &r);
+    while (s == PYGEN_NEXT && !p->base.op && !p->yielded) [[unlikely]] {
+      // Not an operation of ours: a bare yield lets others run, anything else cannot be waited for here.
+      if (r == Py_None) {
+        p->yielded = 1;
+        runtime::Scheduler::current()->push(&p->base);
+        break;
+      }
+      bad_use("awaited a %.100s, which is not an operation of Weft", Py_TYPE(r)->tp_name);
+      Py_DECREF(r);
+      PyObject* e = take_exception();
+      r = PyObject_CallMethod(p->body, "throw", "O", e);
+      Py_DECREF(e);
+      s = r ? PYGEN_NEXT : PYGEN_ERROR;
+      if (!r && PyErr_ExceptionMatches(PyExc_StopIteration)) {
+        PyObject* stop = take_exception();
+        r = PyObject_GetAttrString(stop, "value");
+        Py_DECREF(stop);
+        s = r ? PYGEN_RETURN : PYGEN_ERROR;
+      }
+    }
+  }
+  if (s == PYGEN_NEXT) [[likely]] {
+    Py_DECREF(r);
+  } else {
+    end_process(p, p->base, s == PYGEN_RETURN ? r : nullptr);
+    Py_DECREF(p);
+  }
+  here.running = nullptr;
+  settle();
+}
+
+namespace {
+
+runtime::Executor* coroutine_executor(ProcessBase& p) noexcept { return p.group->executor; }
+
+const runtime::ProcessOps coroutine_ops{{&coroutine_wake, &coroutine_run, nullptr, 0}, &coroutine_executor};
+
+// --- threads ------------------------------------------------------------------------------------------------------------------------
+
+void thread_body(void* arg) {
+  auto* t = static_cast<ThreadProcess*>(arg);
+  const PyGILState_STATE gil = PyGILState_Ensure();
+  ProcessObject* p = t->object;
+  t->state = PyThreadState_Get();
+  {
+    const ThreadProcess::Scope scope(*t);
+    PyObject* r;
+    {
+      const Variables v(&p->context);
+      PyObject* keywords = PyTuple_GET_ITEM(p->body, 2);
+      r = PyObject_Call(PyTuple_GET_ITEM(p->body, 0), PyTuple_GET_ITEM(p->body, 1), keywords == Py_None ? nullptr : keywords);
+    }
+    if (r && PyCoro_CheckExact(r)) {
+      Py_DECREF(r);
+      r = nullptr;
+      PyErr_Format(PyExc_TypeError, "process %s returned a coroutine: declare it `async def`", t->function);
+    }
+    end_process(p, *t, r);
+  }
+  runtime::Run& run = *t->run;
+  delete t;
+  Py_DECREF(p);
+  settle();
+  run.deactivated();
+  PyGILState_Release(gil);
+}
+
+void start_thread(runtime::Group& g, ProcessObject* p) {
+  auto* t = new ThreadProcess(&g.run, p);
+  t->function = p->base.function;
+  t->cancel.store(p->base.cancel.load());
+  p->thread = t;
+  g.add(*t);
+  p->base.id = t->id;
+  Py_INCREF(p);
+  g.run.activated();
+  if (PyThread_start_new_thread(thread_body, t) != static_cast<unsigned long>(-1)) return;
+  PyErr_Format(PyExc_RuntimeError, "process %s: the system has no room for another thread; use coroutine processes (async def)", t->function);
+  end_process(p, *t, nullptr);
+  delete t;
+  g.run.deactivated();
+  Py_DECREF(p);  // it has failed: the group knows
+}
+
+// --- the types ------------------------------------------------------------------------------------------------------------------------
+
+int process_traverse(PyObject* o, visitproc visit, void* arg) {
+  Py_VISIT(proc(o)->body);
+  Py_VISIT(proc(o)->context);
+  Py_VISIT(proc(o)->outcome);
+  for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i) Py_VISIT(reinterpret_cast<PyObject*>(proc(o)->held[i]));
+  return 0;
+}
+int process_clear(PyObject* o) {
+  ProcessObject* p = proc(o);
+  Py_CLEAR(p->context);
+  Py_CLEAR(p->outcome);
+  return 0;
+}
+void process_dealloc(PyObject* o) {
+  ProcessObject* p = proc(o);
+  PyObject_GC_UnTrack(o);
+  if (!p->started) {
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "process %s was made and never started: give it to run, Parallel, Sequence, Spawn or a Group",
+                         p->base.function ? p->base.function : "?") < 0)
+      PyErr_WriteUnraisable(Py_None);
+    if (p->body && !p->threaded) {
+      PyObject* r = PyObject_CallMethod(p->body, "close", nullptr);
+      if (!r) PyErr_WriteUnraisable(p->body);
+      Py_XDECREF(r);
+    }
+    PyErr_Restore(t, v, tb);
+  }
+  let_go(p);
+  Py_CLEAR(p->body);
+  Py_CLEAR(p->context);
+  Py_CLEAR(p->outcome);
+  forget_selects(p->memory);
+  PyObject_GC_Del(o);
+}
+
+PyObject* process_named(PyObject* o, PyObject* name) {
+  if (!PyUnicode_Check(name)) return PyErr_Format(PyExc_TypeError, "named: the name must be a str, not %.100s", Py_TYPE(name)->tp_name);
+  if (proc(o)->started) return bad_use("named(%R) on a process that has started: name it before", name);
+  const char* s = intern(name);
+  if (!s) return nullptr;
+  proc(o)->base.function = s;
+  return Py_NewRef(o);
+}
+PyObject* process_cancel(PyObject* o, PyObject*) {
+  settle();
+  ProcessObject* p = proc(o);
+  if (p->done) Py_RETURN_NONE;
+  if (!p->started) {
+    p->base.cancel.store(1);
+  } else {
+    ProcessBase& b = p->thread ? static_cast<ProcessBase&>(*p->thread) : p->base;
+    b.group->cancel(b);
+  }
+  Py_RETURN_NONE;
+}
+PyObject* process_result(PyObject* o, void*) {
+  ProcessObject* p = proc(o);
+  if (!p->done) return bad_use("result of process %s, which has not ended: wait for its group first", p->base.function);
+  if (!p->failed) return Py_NewRef(p->outcome);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(p->outcome)), p->outcome);
+  return nullptr;
+}
+PyObject* process_done(PyObject* o, void*) { return PyBool_FromLong(proc(o)->done); }
+PyObject* process_name(PyObject* o, void*) { return PyUnicode_FromString(proc(o)->base.function ? proc(o)->base.function : "?"); }
+PyObject* process_path(PyObject* o, void*) {
+  ProcessObject* p = proc(o);
+  const ProcessBase& b = p->thread ? static_cast<ProcessBase&>(*p->thread) : p->base;
+  return to_str(runtime::path_of(b));
+}
+PyObject* process_repr(PyObject* o) {
+  PyObject* path = process_path(o, nullptr);
+  const ProcessObject* p = proc(o);
+  PyObject* r = path ? PyUnicode_FromFormat("<Process %U, %s>", path, p->done ? (p->failed ? "failed" : "ended") : p->started ? "running" : "not started") : nullptr;
+  Py_XDECREF(path);
+  return r;
+}
+PyObject* class_getitem(PyObject* type, PyObject*) { return Py_NewRef(type); }
+
+PyMethodDef process_methods[] = {
+    {"named", process_named, METH_O, "Give it another name in its path; returns the process."},
+    {"cancel", process_cancel, METH_NOARGS, "Ask it to end: its next (or present) operation raises Cancelled (rule 6)."},
+    {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr},
+    {}};
+PyGetSetDef process_getset[] = {
+    {"result", process_result, nullptr, "What it returned, None if it ended quietly; raises its failure; BadUse if it has not ended.", nullptr},
+    {"done", process_done, nullptr, "Has it ended?", nullptr},
+    {"name", process_name, nullptr, "Its function's, or as given by named().", nullptr},
+    {"path", process_path, nullptr, "Where it is in the network, as main/worker[3] (rule 7.8).", nullptr},
+    {}};
+
+int function_init(PyObject* o, PyObject* args, PyObject* kw) {
+  PyObject *f, *name;
+  int coroutine;
+  if (kw || !PyArg_ParseTuple(args, "OUp", &f, &name, &coroutine)) return -1;
+  if (!intern(name)) return -1;
+  Py_XSETREF(func(o)->function, Py_NewRef(f));
+  Py_XSETREF(func(o)->name, Py_NewRef(PyDict_GetItem(names, name)));
+  func(o)->coroutine = coroutine != 0;
+  func(o)->call = function_call;
+  return 0;
+}
+int function_traverse(PyObject* o, visitproc visit, void* arg) {
+  Py_VISIT(func(o)->function);
+  Py_VISIT(func(o)->dict);
+  return 0;
+}
+int function_clear(PyObject* o) {
+  Py_CLEAR(func(o)->function);
+  Py_CLEAR(func(o)->dict);
+  return 0;
+}
+void function_dealloc(PyObject* o) {
+  PyObject_GC_UnTrack(o);
+  if (func(o)->weakrefs) PyObject_ClearWeakRefs(o);
+  function_clear(o);
+  Py_CLEAR(func(o)->name);
+  Py_TYPE(o)->tp_free(o);
+}
+PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {
+  if (!object || object == Py_None) return Py_NewRef(self);
+  return PyMethod_New(self, object);
+}
+PyObject* function_repr(PyObject* o) { return PyUnicode_FromFormat("<process %U>", func(o)->name); }
+PyGetSetDef function_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
+
+}  // namespace
+
+
+PyTypeObject ProcessType{PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject ProcessFunctionType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+ProcessObject* process_object(ProcessBase* p) noexcept {
+  if (!p) return nullptr;
+  if (ProcessObject* c = coroutine_of(p)) return c;
+  return static_cast<ThreadProcess*>(p)->object;
+}
+
+int claim_processes(PyObject* list) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+    ProcessObject* p = proc(PyList_GET_ITEM(list, i));
+    if (!p->started) {
+      p->started = 1;
+      continue;
+    }
+    for (Py_ssize_t k = 0; k < i; ++k) {
+      if (PyList_GET_ITEM(list, k) == PyList_GET_ITEM(list, i)) p->started = 0;  // twice in this list: not started before
+      proc(PyList_GET_ITEM(list, k))->started = 0;
+    }
+    bad_use("process %s was started already: call its function again to make another", p->base.function ? p->base.function : "?");
+    return -1;
+  }
+  return 0;
+}
+
+void start_process(runtime::Group& g, ProcessObject* p) {
+  p->context = inherited_context();
+  if (p->threaded) return start_thread(g, p);
+  Py_INCREF(p);
+  g.add(p->base);
+  for (Py_ssize_t i = 0; i < Py_SIZE(p); ++i) {
+    Core& c = p->held[i]->channel->core;
+    (is_reader(reinterpret_cast<PyObject*>(p->held[i])) ? c.last_reader : c.last_writer) = p->base.id;
+  }
+  p->base.ops = &static_cast<runtime::Scheduler*>(g.executor)->homed(coroutine_ops);  // a coroutine stays where it was started
+  g.executor->post(&p->base);
+}
+
+PyObject* process_list(PyObject* const* args, Py_ssize_t n) {
+  PyObject* list = PyList_New(0);
+  for (Py_ssize_t i = 0; list && i < n; ++i) {
+    if (Py_IS_TYPE(args[i], &ProcessType)) {
+      if (PyList_Append(list, args[i]) < 0) Py_CLEAR(list);
+      continue;
+    }
+    PyObject* it = PyObject_GetIter(args[i]);
+    if (!it) {
+      if (PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear();
+        bad_use("%R is no process: call a function that is decorated with @process", args[i]);
+      }
+      Py_CLEAR(list);
+      break;
+    }
+    PyObject* p;
+    while ((p = PyIter_Next(it))) {
+      const bool fine = Py_IS_TYPE(p, &ProcessType);
+      if (!fine) bad_use("%R in an iterable of processes is no process: call a function that is decorated with @process", p);
+      const bool added = fine && PyList_Append(list, p) == 0;
+      Py_DECREF(p);
+      if (!added) break;
+    }
+    Py_DECREF(it);
+    if (PyErr_Occurred()) Py_CLEAR(list);
+  }
+  return list;
+}
+
+int init_process(PyObject* m) {
+  ProcessType.tp_name = "weft.Process";
+  ProcessType.tp_doc = "A process: made by calling a function decorated with @process, started by run, Parallel, Sequence, Spawn or a Group.";
+  ProcessType.tp_basicsize = offsetof(ProcessObject, held);
+  ProcessType.tp_itemsize = sizeof(EndObject*);
+  ProcessType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  ProcessType.tp_dealloc = process_dealloc;
+  ProcessType.tp_traverse = process_traverse;
+  ProcessType.tp_clear = process_clear;
+  ProcessType.tp_repr = process_repr;
+  ProcessType.tp_methods = process_methods;
+  ProcessType.tp_getset = process_getset;
+  ProcessFunctionType.tp_name = "weft.ProcessFunction";
+  ProcessFunctionType.tp_basicsize = sizeof(FunctionObject);
+  ProcessFunctionType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
+  ProcessFunctionType.tp_new = PyType_GenericNew;
+  ProcessFunctionType.tp_init = function_init;
+  ProcessFunctionType.tp_dealloc = function_dealloc;
+  ProcessFunctionType.tp_traverse = function_traverse;
+  ProcessFunctionType.tp_clear = function_clear;
+  ProcessFunctionType.tp_call = PyVectorcall_Call;
+  ProcessFunctionType.tp_vectorcall_offset = offsetof(FunctionObject, call);
+  ProcessFunctionType.tp_dictoffset = offsetof(FunctionObject, dict);
+  ProcessFunctionType.tp_weaklistoffset = offsetof(FunctionObject, weakrefs);
+  ProcessFunctionType.tp_descr_get = function_get;
+  ProcessFunctionType.tp_repr = function_repr;
+  ProcessFunctionType.tp_getset = function_getset;
+  if (PyType_Ready(&ProcessType) < 0 || PyType_Ready(&ProcessFunctionType) < 0) return -1;
+  return add_type(m, "Process", &ProcessType) | add_type(m, "ProcessFunction", &ProcessFunctionType);
+}
+
+}  // namespace weft::py

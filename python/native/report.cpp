@@ -1,0 +1,235 @@
+// What the runtime asks of Python: to give up the GIL around a sleep, where processes are, who holds which end.
+#include <unistd.h>
+
+#include <map>
+#include <set>
+
+#include "native.hpp"
+
+namespace weft::py {
+
+namespace {
+
+// --- sleeping -------------------------------------------------------------------------------------------------------------------------
+
+bool shut_down = false;  // the interpreter ends: a thread that wakes must not ask for the GIL
+
+void end_sleep(void* state) {
+  while (shut_down) pause();  // for ever
+  PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+}
+
+// An exception that a signal's handler raised in a plain thread that waits.
+thread_local PyObject* guest_interrupt = nullptr;
+
+// What a signal's handler raised, to whoever waits on this thread.
+void keep_interrupt() {
+  PyObject* e = take_exception();
+  if (root_run) {
+    Py_XSETREF(root_run->interrupt, e);
+    root_run->run.cancel_everybody();
+  } else {
+    Py_XSETREF(guest_interrupt, e);
+  }
+}
+
+void* begin_sleep() {
+  if (PyErr_CheckSignals() < 0) {
+    keep_interrupt();
+    return nullptr;
+  }
+  return PyEval_SaveThread();
+}
+
+bool disturbed(void* state) {
+  end_sleep(state);
+  if (PyErr_CheckSignals() < 0) keep_interrupt();
+  PyEval_SaveThread();
+  return true;  // a handler may have made something runnable here
+}
+bool guest_interrupted(runtime::ThreadProcess&) { return guest_interrupt != nullptr; }
+
+// --- where processes are ----------------------------------------------------------------------------------------------------------------
+
+void at_frame(ProcessBase& p, PyFrameObject* f) {
+  if (!f) return;
+  PyCodeObject* code = PyFrame_GetCode(f);
+  p.line = static_cast<std::uint32_t>(PyFrame_GetLineNumber(f));
+  p.file = PyUnicode_AsUTF8(code->co_filename);  // kept by the code, which the frame keeps
+  Py_DECREF(code);
+}
+
+// Down the chain of what a coroutine awaits, to the frame that did the operation.
+void locate_coroutine(ProcessBase& p, PyObject* coroutine) {
+  PyObject* o = Py_NewRef(coroutine);
+  while (o && PyCoro_CheckExact(o)) {
+    PyObject* f = PyObject_GetAttrString(o, "cr_frame");
+    if (f && f != Py_None) at_frame(p, reinterpret_cast<PyFrameObject*>(f));
+    Py_XDECREF(f);
+    PyObject* next = PyObject_GetAttrString(o, "cr_await");
+    Py_DECREF(o);
+    o = next;
+  }
+  Py_XDECREF(o);
+  PyErr_Clear();
+}
+void locate_thread(ThreadProcess& t) {
+  if (!t.state) return;
+  PyFrameObject* f = PyThreadState_GetFrame(t.state);
+  at_frame(t, f);
+  Py_XDECREF(f);
+}
+
+// --- who holds what -----------------------------------------------------------------------------------------------------------------------
+
+struct Held {
+  std::set<std::uint32_t> readers, writers;
+  std::set<const EndObject*> reader_ends, writer_ends;  // distinct
+};
+std::map<const core::Place*, Held> held;  // during a report
+
+void note_ends(ProcessObject* o, std::uint32_t id) {
+  for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i) {
+    const EndObject* e = o->held[i];
+    if (e->state != EndState::open) continue;
+    Held& h = held[static_cast<const core::Place*>(&e->channel->core)];
+    const bool reader = Py_IS_TYPE(e, &ReaderType);
+    (reader ? h.readers : h.writers).insert(id);
+    (reader ? h.reader_ends : h.writer_ends).insert(e);
+  }
+}
+
+bool collector_was_on = false;
+
+void begin_report(runtime::Run& run) {
+  collector_was_on = PyGC_Disable();  // frames are made below, under the runtime's locks: no finaliser may run there
+  held.clear();
+  run.each_process([](ProcessBase& p) {
+    ProcessObject* o = process_object(&p);
+    if (!o) return;
+    note_ends(o, p.id);
+    if (o->thread)
+      locate_thread(*static_cast<ThreadProcess*>(o->thread));
+    else if (o->body)
+      locate_coroutine(p, o->body);
+  });
+}
+void end_report(runtime::Run&) {
+  held.clear();
+  if (collector_was_on) PyGC_Enable();
+}
+void holders_of(const core::Place& c, bool readers, std::set<std::uint32_t>& add) {
+  const auto it = held.find(&c);
+  if (it != held.end()) add.insert((readers ? it->second.readers : it->second.writers).begin(), (readers ? it->second.readers : it->second.writers).end());
+}
+void on_deadlock(runtime::Run& run, const runtime::Report& r) {
+  PyRun& mine = run_of(run);
+  for (const auto& [id, b] : r.blocked) mine.blocked.push_back(b);
+}
+
+// --- threads that are no processes (rule 10.3) ----------------------------------------------------------------------------------------------
+
+// Live Python threads beyond those of runs.
+bool foreign_threads(runtime::Run& run) {
+  std::set<PyThreadState*> ours{run_of(run).state};
+  run.each_process([&](ProcessBase& p) {
+    if (ProcessObject* o = process_object(&p); o && o->thread) ours.insert(static_cast<ThreadProcess*>(o->thread)->state);
+  });
+  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); t; t = PyThreadState_Next(t))
+    if (!ours.count(t) && t != PyThreadState_Get()) return true;
+  return false;
+}
+
+// Such a thread may hold an end that no process holds, on the other side of where somebody waits.
+bool anything_outside(runtime::Run& run) noexcept {
+  if (!foreign_threads(run)) return false;
+  held.clear();
+  run.each_process([](ProcessBase& p) {
+    if (ProcessObject* o = process_object(&p)) note_ends(o, p.id);
+  });
+  struct Look final : runtime::Places {
+    bool found = false;
+    void channel(const core::Place& c, bool writing) override {
+      const auto& core = static_cast<const Core&>(c);
+      const auto it = held.find(&c);
+      const std::size_t known = it == held.end() ? 0 : (writing ? it->second.reader_ends : it->second.writer_ends).size();
+      found = found || (writing ? core.reader_ends() : core.writer_ends()) > known;
+    }
+    void barrier(const core::Place&) override { found = true; }
+  } look;
+  run.each_process([&](ProcessBase& p) {
+    if (p.op && p.op->visit) p.op->visit(p, look);
+  });
+  held.clear();
+  return look.found;
+}
+
+PyObject* f_shutdown(PyObject*, PyObject*) {
+  shut_down = true;
+  Py_RETURN_NONE;
+}
+PyMethodDef shutdown_def{"_shutdown", f_shutdown, METH_NOARGS, nullptr};
+
+}  // namespace
+
+void watch_outside(runtime::Run& run) noexcept { run.anything_outside = &anything_outside; }
+
+runtime::ThreadProcess* blocking_caller(const char* verb) {
+  if (current_coroutine()) {
+    bad_use("%s blocks the thread: in a coroutine process it is awaited", verb);
+    return nullptr;
+  }
+  runtime::ThreadProcess& t = runtime::ThreadProcess::self();
+  if (!runtime::ThreadProcess::current_or_null()) {  // a guest
+    t.interrupted = &guest_interrupted;
+    PyObject* loop = nullptr;
+    static PyObject* get = nullptr;
+    if (!get) {
+      PyObject* m = PyImport_GetModule(PyUnicode_InternFromString("_asyncio"));
+      if (m) get = PyObject_GetAttrString(m, "_get_running_loop");
+      Py_XDECREF(m);
+      PyErr_Clear();
+    }
+    if (get) loop = PyObject_CallNoArgs(get);
+    const bool running = loop && loop != Py_None;
+    Py_XDECREF(loop);
+    PyErr_Clear();
+    if (running) {
+      bad_use("%s would block the running asyncio loop: start the network by weft.coroutines.run(...) outside of asyncio", verb);
+      return nullptr;
+    }
+  }
+  if (t.op) {
+    bad_use("%s while this thread is in another operation (a finaliser ran there): do it elsewhere", verb);
+    return nullptr;
+  }
+  return &t;
+}
+
+PyObject* raise_withdrawn(ProcessBase& p, PyObject* value) {
+  if (guest_interrupt) {
+    p.take_cancel();
+    restore_exception(std::exchange(guest_interrupt, nullptr));
+    return nullptr;
+  }
+  return raise_cancelled(p, value);
+}
+
+int init_report() {
+  runtime::around_sleep.begin = &begin_sleep;
+  runtime::around_sleep.end = &end_sleep;
+  runtime::around_sleep.disturbed = &disturbed;
+  runtime::report_hooks.begin = &begin_report;
+  runtime::report_hooks.end = &end_report;
+  runtime::report_hooks.holders = &holders_of;
+  runtime::report_hooks.deadlock = &on_deadlock;
+  PyObject* m = PyImport_ImportModule("atexit");
+  PyObject* f = m ? PyCFunction_New(&shutdown_def, nullptr) : nullptr;
+  PyObject* r = f ? PyObject_CallMethod(m, "register", "O", f) : nullptr;
+  Py_XDECREF(r);
+  Py_XDECREF(f);
+  Py_XDECREF(m);
+  return r ? 0 : -1;
+}
+
+}  // namespace weft::py

@@ -1,0 +1,89 @@
+"""What both backends have in common: the extension module, @process, and what happens at a fork."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from typing import Any, NamedTuple
+
+from weft._extension import native as _native
+from weft.errors import BadUse
+
+__all__ = ["ChannelStats", "check_clock", "poison", "process", "retire", "run", "statistics"]
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_native._after_fork_in_child)
+
+
+class ChannelStats(NamedTuple):
+    """Figures of one channel at one moment."""
+
+    transfers: int  #: values passed so far
+    dropped: int  #: values dropped by its buffer, by poison or by retirement
+    readers: int  #: reader ends that are open
+    writers: int  #: writer ends that are open
+    waiting_readers: int  #: reads and selects that wait
+    waiting_writers: int  #: writes and selects that wait
+
+
+_native._set_stats(ChannelStats)
+
+
+def statistics(channel: Any) -> ChannelStats:
+    """The figures of `channel` at this moment."""
+    stats: ChannelStats = channel.stats()
+    return stats
+
+
+def process(function: Any) -> Any:
+    """Make a function a process: called, it returns a Process that holds the ends in its arguments, not started.
+
+    An `async def` runs as a coroutine process on the scheduler of its network, a `def` on a thread of its own.
+
+    Raises:
+        BadUse: it is no function, a generator, or a process already.
+    """
+    if isinstance(function, _native.ProcessFunction):
+        raise BadUse(f"@process twice on {function!r}: once is enough")
+    if isinstance(function, type) or not callable(function):
+        raise BadUse(f"@process on {function!r}: decorate a function")
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise BadUse(f"@process on {function!r}: a process does not yield; give it a writer end")
+    name = getattr(function, "__name__", type(function).__name__)
+    made = _native.ProcessFunction(function, name, inspect.iscoroutinefunction(function))
+    functools.update_wrapper(made, function)
+    return made
+
+
+def check_clock(clock: str) -> bool:
+    """True: the virtual clock."""
+    if clock not in ("steady", "virtual"):
+        raise BadUse(f"run: clock must be 'steady' or 'virtual', not {clock!r}")
+    return clock == "virtual"
+
+
+def run(first: Any, *others: Any, clock: str = "steady") -> Any:
+    """Run a network to its end: the result of the one process, or the list of results if there are several.
+
+    Args:
+        first, others: processes, or iterables of them.
+        clock: "steady"; or "virtual", which jumps to the next deadline when nothing can run (rule 8.6).
+    Raises:
+        what failed in it (several: an ExceptionGroup); Deadlock; BadUse; KeyboardInterrupt once the network
+        was cancelled.
+    """
+    results = _native.run((first, *others), check_clock(clock))
+    return results[0] if not others and isinstance(first, _native.Process) else results
+
+
+def poison(*ends: Any, strength: int = 1) -> None:
+    """Poison every end or channel given (rule 4)."""
+    for end in ends:
+        end.poison(strength)
+
+
+def retire(*ends: Any) -> None:
+    """Retire every end given (rule 3)."""
+    for end in ends:
+        end.retire()

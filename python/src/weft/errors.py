@@ -1,0 +1,136 @@
+"""What the operations of Weft raise. The names are those of SEMANTICS.md."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if sys.version_info < (3, 11):
+    from exceptiongroup import BaseExceptionGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "BadUse",
+    "BlockedProcess",
+    "Cancelled",
+    "ChannelEnd",
+    "Deadlock",
+    "PeerDied",
+    "Poisoned",
+    "Retired",
+    "WeftError",
+]
+
+
+class WeftError(Exception):
+    """The base of the errors of Weft. :class:`Cancelled` is none: ``except Exception`` shall not swallow it."""
+
+
+class ChannelEnd(WeftError):
+    """The channel has ended for this operation: the common base of the three ways.
+
+    Attributes:
+        channel: the channel.
+        guard: the index of the guard of the select that met the end (rule 5.6); ``None`` for a plain operation.
+        value: what a write meant to write and did not (rules 3.3, 4.2); ``None`` for a read.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        channel: Any = None,
+        guard: int | None = None,
+        value: Any = None,
+        strength: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.channel = channel
+        self.guard = guard
+        self.value = value
+
+
+class Retired(ChannelEnd):
+    """The other side has retired: the quiet end (rule 3). A process that it leaves has ended quietly."""
+
+
+class Poisoned(ChannelEnd):
+    """The channel was poisoned: the abort (rule 4). A process that it leaves poisons what it holds.
+
+    Attributes:
+        strength: of the poison, from 1 to 255.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        channel: Any = None,
+        guard: int | None = None,
+        value: Any = None,
+        strength: int = 1,
+    ) -> None:
+        super().__init__(message, channel, guard, value)
+        self.strength = strength
+
+
+class PeerDied(ChannelEnd):
+    """The other side was killed (rule 4.5). Not quiet: a process that it leaves has failed."""
+
+
+class Cancelled(BaseException):
+    """This process was asked to end (rule 6). Nothing was lost: a withdrawn write's value is in ``value``."""
+
+    def __init__(self, value: Any = None) -> None:
+        super().__init__("cancelled")
+        self.value = value
+
+
+class BadUse(WeftError):
+    """Weft was used as it cannot be used (rule 11); nothing was changed. The message says what to do."""
+
+
+class BlockedProcess(NamedTuple):
+    """One blocked process in the report of a deadlock."""
+
+    path: str
+    operation: str
+    places: tuple[str, ...]
+    at: str
+
+
+class Deadlock(WeftError):
+    """Every process was blocked and nothing outside could wake any (rule 10).
+
+    Attributes:
+        report: the whole text.
+        knot: the paths of a smallest set of processes each of which waits only for processes in the set.
+        processes: every blocked process.
+    """
+
+    def __init__(
+        self, report: str, knot: Sequence[str] = (), processes: Sequence[BlockedProcess] = ()
+    ) -> None:
+        super().__init__(report)
+        self.report = report
+        self.knot = list(knot)
+        self.processes = list(processes)
+
+
+def _several(failures: list[BaseException]) -> BaseExceptionGroup[BaseException]:
+    return BaseExceptionGroup(f"{len(failures)} processes failed", failures)
+
+
+for _c in (
+    WeftError,
+    ChannelEnd,
+    Retired,
+    Poisoned,
+    PeerDied,
+    Cancelled,
+    BadUse,
+    BlockedProcess,
+    Deadlock,
+):
+    _c.__module__ = "weft"
+del _c
