@@ -539,17 +539,28 @@ int explore_main(int argc, char** argv) {
       }
       return argv[++i];
     };
-    if (a == "--list") list = true;
-    else if (a == "--only") only = value();
-    else if (a == "--bound") bound = std::atoi(value().c_str());
-    else if (a == "--more") more = static_cast<unsigned>(std::atoi(value().c_str()));
-    else if (a == "--executions") executions = std::strtoull(value().c_str(), nullptr, 0);
-    else if (a == "--random") random = std::strtoull(value().c_str(), nullptr, 0);
-    else if (a == "--seed") seed = std::strtoull(value().c_str(), nullptr, 0);
-    else if (a == "--schedule") schedule = value();
-    else if (a == "--first") first = true;
-    else if (a == "--killers") killers = true;
-    else if (a == "--quiet") quiet = true;
+    if (a == "--list")
+      list = true;
+    else if (a == "--only")
+      only = value();
+    else if (a == "--bound")
+      bound = std::atoi(value().c_str());
+    else if (a == "--more")
+      more = static_cast<unsigned>(std::atoi(value().c_str()));
+    else if (a == "--executions")
+      executions = std::strtoull(value().c_str(), nullptr, 0);
+    else if (a == "--random")
+      random = std::strtoull(value().c_str(), nullptr, 0);
+    else if (a == "--seed")
+      seed = std::strtoull(value().c_str(), nullptr, 0);
+    else if (a == "--schedule")
+      schedule = value();
+    else if (a == "--first")
+      first = true;
+    else if (a == "--killers")
+      killers = true;
+    else if (a == "--quiet")
+      quiet = true;
     else {
       std::fprintf(stderr, "explore: unknown option %s\n%s", a.c_str(), kUsage);
       return 2;
@@ -600,8 +611,7 @@ int explore_main(int argc, char** argv) {
   if (list) return 0;
   if (killers) return failed ? 0 : 1;
   if (random) std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
-  std::printf("%llu executions, %llu steps\n", static_cast<unsigned long long>(all_executions),
-              static_cast<unsigned long long>(all_steps));
+  std::printf("%llu executions, %llu steps\n", static_cast<unsigned long long>(all_executions), static_cast<unsigned long long>(all_steps));
   std::printf("%d passed, %d failed\n", passed, failed);
   return failed ? 1 : 0;
 }

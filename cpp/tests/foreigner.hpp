@@ -84,7 +84,6 @@ class Foreigner : public core::Waiter {
   Node& begin(void* slot) {
     Node& n = *this;
     n.flags = 0;
-    n.choice = nullptr;
     n.told = 0;
     n.slot = slot;
     told_.store(0);
@@ -109,7 +108,7 @@ class Foreigner : public core::Waiter {
     bell_.fetch_add(1);
     prim::unpark(bell_);
   }
-  static Foreigner& of(core::Waker* w) { return *static_cast<Foreigner*>(static_cast<core::Waiter*>(w)); }
+  static Foreigner& of(core::Waker* w) { return *static_cast<Foreigner*>(w); }
   static void wake(core::Waker* w) noexcept {
     of(w).woken_.fetch_add(1);
     of(w).ring();
@@ -123,6 +122,6 @@ class Foreigner : public core::Waiter {
   prim::atomic<std::uint32_t> told_{0}, woken_{0}, bell_{0}, asked_{0};
   std::uint32_t heard_ = 0;
 };
-inline constexpr core::WakerOps Foreigner::kOps{&Foreigner::wake, nullptr, &Foreigner::tell};
+inline constexpr core::WakerOps Foreigner::kOps{.wake = &Foreigner::wake, .run = nullptr, .tell = &Foreigner::tell};
 
 }  // namespace weft::test
