@@ -219,7 +219,7 @@ class ChannelCore : public ChannelBase<P> {
     const Try t = attempt<S>(n, Free{}, fx);
     if (n.is(NodeFlags::standing)) {
       if (t == Try::committed || t == Try::held) remark<S>(n);
-      if (S == Side::out && t == Try::not_ready) invite(fx);
+      if (S == Side::out && t == Try::not_ready) static_cast<StandingNode&>(n).contested = foreign_first();
     }
     unlock(fx);
     return t;
@@ -291,6 +291,14 @@ class ChannelCore : public ChannelBase<P> {
     }
     unlock(fx);
     return flat;
+  }
+  // A standing output that only a foreign reader could take has set its word to WAITING: now the reader can find it. (Not before: it would
+  // look too early, mark the alternative ready and so keep it from ever waiting.)
+  void invite_foreign() noexcept {
+    Effects fx;
+    lock_.lock();
+    invite(fx);
+    unlock(fx);
   }
   template <Side S>
   void set_enabled(StandingNode& n, bool on) noexcept {
@@ -753,7 +761,12 @@ class ChannelCore : public ChannelBase<P> {
     special_ |= B::kDeciding;
     fx.told = waker_of(r);
   }
-  // A standing output found nobody: let a foreign reader find it. If that comes before it waits, it is marked ready and comes back.
+  bool foreign_first() const noexcept {
+    for (Link* l = rq_.front(); l; l = l->next)
+      if (node(l)->is(NodeFlags::foreign)) return true;
+    return false;
+  }
+  // A standing output waits now: let a foreign reader find it.
   void invite(Effects& fx) noexcept {
     for (Link* l = rq_.front(); l; l = l->next)
       if (node(l)->is(NodeFlags::foreign)) return tell(node(l), fx);
