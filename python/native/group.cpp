@@ -82,15 +82,16 @@ void say_where(PyRun& run) {
     for (std::size_t i = 0; i < b.places.size() && i < 8; ++i) s += (i ? ", " : " ") + b.places[i];
     s += " at " + b.at;
   }
-  std::vector<std::string> running;
+  std::vector<ProcessBase*> running;  // named below: a path asks the groups, which are locked while they are walked
   run.run.each_process([&](ProcessBase& p) {
-    if (p.op) return;
+    if (!p.op) running.push_back(&p);
+  });
+  for (ProcessBase* p : running) {
     if (++n > 40)
       ++more;
     else
-      running.push_back(runtime::path_of(p) + ": running");
-  });
-  for (const std::string& l : running) s += "\n  " + l;
+      s += "\n  " + runtime::path_of(*p) + ": running";
+  }
   if (more) s += "\n  … and " + std::to_string(more) + " more";
   s += "\n";
   PySys_FormatStderr("%s", s.c_str());
