@@ -13,7 +13,13 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import json
+import os
 import re
+import select
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -124,6 +130,85 @@ class PythonDriver:
 
     def run(self, net: Net, seed: int) -> list[Record]:
         return _Play(self.names, net).history()
+
+
+class ApartDriver:
+    """A Driver over a Python backend in a process of its own, so that a network that hangs or crashes the runtime is a
+    history that breaks off, not the end of the tests.
+
+    The process serves network after network, a JSON line each way, until `close` or until it is lost.
+    """
+
+    def __init__(self, backend: str, features: frozenset[str] = DEFAULT, seconds: float = 5):
+        self.name, self.features, self.seconds = backend, features, seconds
+        self.grain = "atomic" if backend.endswith("coroutines") else "cores"
+        self.clock = "virtual"
+        self.server: subprocess.Popen[str] | None = None
+
+    def run(self, net: Net, seed: int) -> list[Record]:
+        if self.server is None:
+            self.server = subprocess.Popen(
+                [sys.executable, "-m", __spec__.name, self.name, str(self.seconds)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        asked, told = self.server.stdin, self.server.stdout
+        assert asked is not None and told is not None
+        line = ""
+        try:
+            asked.write(json.dumps(net) + "\n")
+            asked.flush()
+            # the server gives up by itself after `seconds`; beyond twice that nothing of it runs any more
+            if select.select([told], [], [], 2 * self.seconds + 5)[0]:
+                line = told.readline()
+        except BrokenPipeError:
+            pass
+        answer = json.loads(line) if line.endswith("\n") else {"history": [], "lost": True}
+        if answer["lost"]:
+            status = self.close()
+            print(
+                f"{self.name}: the network of seed {seed} "
+                + (f"did not end within {self.seconds} s" if line else f"ended its process: status {status}"),
+                file=sys.stderr,
+            )
+        history: list[Record] = answer["history"]
+        return history
+
+    def close(self) -> int | None:
+        """End the process; its status."""
+        if self.server is None:
+            return None
+        server, self.server = self.server, None
+        server.kill()
+        server.communicate()
+        return server.returncode
+
+
+def serve(backend: str, seconds: float) -> None:
+    """Run the networks that come as lines on the standard input. One that takes longer than `seconds` is answered with
+    the records made so far, and the process ends, for what the network started cannot be stopped."""
+    names = Names(backend if "." in backend else f"weft.{backend}")
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what the runtime prints is no answer
+    for line in sys.stdin:
+        play, done = _Play(names, json.loads(line)), threading.Event()
+
+        def watch(play: _Play = play, done: threading.Event = done) -> None:
+            if not done.wait(seconds):
+                json.dump({"history": play.records, "lost": True}, out)
+                out.write("\n")
+                out.flush()
+                os._exit(1)
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        history = play.history()
+        done.set()
+        watcher.join()
+        json.dump({"history": history, "lost": False}, out)
+        out.write("\n")
+        out.flush()
 
 
 class _Play:
@@ -473,3 +558,7 @@ def _next(it: Any) -> Any:
         return next(it)
     except StopIteration:
         raise _Stop from None
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], float(sys.argv[2]))
