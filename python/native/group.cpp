@@ -193,8 +193,11 @@ PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, PyRun* out
     runtime::Scheduler scheduler(run, &self);
     runtime::Group group(run, &scheduler, &self);
     runtime::Group spawned(run, &scheduler, &self);
-    spawned.also = &group;
-    if (outermost) outermost->spawned = &spawned;
+    if (outermost) {  // the two fail as one (rule 7.4)
+      spawned.also = &group;
+      group.also = &spawned;
+      outermost->spawned = &spawned;
+    }
     runtime::Executor* const outer_host = self.hosting.exchange(&scheduler, std::memory_order_acq_rel);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) start_process(group, proc(PyList_GET_ITEM(list, i)));
     wait_here(scheduler, self, group, &spawned);
@@ -456,7 +459,8 @@ PyObject* group_enter(PyObject* o, PyObject*) {
   g->group = new runtime::Group(*t->run, spawned ? spawned->executor : g->scheduler, t);
   if (g->run) {
     g->spawned = new runtime::Group(*t->run, g->scheduler, t);
-    g->spawned->also = g->group;
+    g->spawned->also = g->group;  // the two fail as one (rule 7.4)
+    g->group->also = g->spawned;
     g->run->spawned = g->spawned;
   }
   g->state = GroupState::open;
