@@ -1,33 +1,42 @@
 """Was this recorded history possible?  Compares what a runtime did with the model.
 
-A history is a list of records in the order in which they were made (README.md, "Histories").  What an operation does happens at some
-instant between its `call` and its `ret`; the checker searches for instants at which the model does the same.
+A history is a list of records in the order in which they were made (README.md, "Histories").  What
+an operation does happens at some instant between its `call` and its `ret`; the checker searches for
+instants at which the model does the same.
 
-Sound: a history of a correct runtime is never flagged.  The search follows every step that the model allows, in every order, and flags
-only when it has seen them all; when it runs out of its budget the verdict is `unknown`, which is not a failure.  Strong: the whole
-observable behaviour is compared – every outcome of every operation with its value, guard, exception and exception's attributes, virtual
-times, results of groups, dropped counts, the deadlock's report – so a lost, doubled or reordered value, an early end, a wrong exception
-or an impossible choice has no explanation and is flagged, with the record at which all explanations ended.
+Sound: a history of a correct runtime is never flagged.  The search follows every step that the
+model allows, in every order, and flags only when it has seen them all; when it runs out of its
+budget the verdict is `unknown`, which is not a failure.  Strong: the whole observable behaviour is
+compared – every outcome of every operation with its value, guard, exception and exception's
+attributes, virtual times, results of groups, dropped counts, the deadlock's report – so a lost,
+doubled or reordered value, an early end, a wrong exception or an impossible choice has no
+explanation and is flagged, with the record at which all explanations ended.
 
-  grain "atomic"  one scheduler: an operation starts at its `call` record, before any other record. What is left open is which ready guard
-                  a select takes (and that is checked for fairness and priority, 5.4) and when ends are let go, timers fire,
+  grain "atomic"  one scheduler: an operation starts at its `call` record, before any other record. What is
+  left open is which ready guard
+                  a select takes (and that is checked for fairness and priority, 5.4) and when ends are let
+                  go, timers fire,
                   cancellations land. yield_ is checked (7.7).
-  grain "cores"   threads: an operation starts anywhere after its `call`; a select takes its guards one by one. Fairness, priority and
+  grain "cores"   threads: an operation starts anywhere after its `call`; a select takes its guards one by
+  one. Fairness, priority and
                   yield_ are not judged: between cores they are not observable from records alone.
 
-The search is depth first, with memory of the states seen; a branch ends as soon as an operation commits to something else than its
-recorded outcome.
+The search is depth first, with memory of the states seen; a branch ends as soon as an operation
+commits to something else than its recorded outcome.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .interp import Code, Record, Sim, frozen
+from .explore import frozen
+from .interp import Code, Record, Sim
 
 
 class Verdict(NamedTuple):
-    """ok: the history is possible. unknown: the budget ran out. at, why: the record that nothing explains. states: how many were seen."""
+    """ok: the history is possible. unknown: the budget ran out. at, why: the record that nothing explains.
+    states: how many were seen.
+    """
 
     ok: bool
     why: str = ""
@@ -48,7 +57,11 @@ def audit(history: list[Record]) -> Verdict:
         e, p = r.get("e"), r.get("p", -1)
         if e == "call":
             if p in open_call:
-                return Verdict(False, f"process {p} calls {r['op'][0]} while its {open_call[p]} has not returned", k)
+                return Verdict(
+                    False,
+                    f"process {p} calls {r['op'][0]} while its {open_call[p]} has not returned",
+                    k,
+                )
             open_call[p] = r["op"][0]
             if r["op"][0] in ("write", "select"):
                 written.update(r["op"][1:])
@@ -60,9 +73,15 @@ def audit(history: list[Record]) -> Verdict:
                 value = r["out"][-1]
                 if isinstance(value, str) and value != "end":
                     if value not in written:
-                        return Verdict(False, f"process {p} got {value!r}, which nobody had begun to write", k)
+                        return Verdict(
+                            False, f"process {p} got {value!r}, which nobody had begun to write", k
+                        )
                     if value in seen:
-                        return Verdict(False, f"value {value!r} was delivered twice, first in record {seen[value]} (6.4)", k)
+                        return Verdict(
+                            False,
+                            f"value {value!r} was delivered twice, first in record {seen[value]} (6.4)",
+                            k,
+                        )
                     seen[value] = k
         elif e == "end":
             if p in open_call:
@@ -70,7 +89,11 @@ def audit(history: list[Record]) -> Verdict:
         elif e not in ("run", "stat"):
             return Verdict(False, f"a record of unknown kind {e!r}", k)
     if not history or not any(r.get("e") == "run" for r in history):
-        return Verdict(False, "the history has no record of the run's end: the network hung or the driver stopped", len(history))
+        return Verdict(
+            False,
+            "the history has no record of the run's end: the network hung or the driver stopped",
+            len(history),
+        )
     return Verdict(True)
 
 
@@ -97,13 +120,17 @@ def _same_out(model: list[Any], seen: list[Any], whole: Record) -> bool:
     if model[0] == "Deadlock":
         if "blocked" in s_more and not set(m_more["blocked"]) <= set(s_more["blocked"]):
             return False
-        if "knot" in s_more and sorted(s_more["knot"]) not in m_more["knots"]:
-            return False
-        return True
+        return "knot" not in s_more or sorted(s_more["knot"]) in m_more["knots"]
     return all(k in m_more and frozen(m_more[k]) == frozen(v) for k, v in s_more.items())
 
 
-def check(net: dict[str, Any], history: list[Record], grain: str = "atomic", budget: int = 50_000, clock: str = "virtual") -> Verdict:
+def check(
+    net: dict[str, Any],
+    history: list[Record],
+    grain: str = "atomic",
+    budget: int = 50_000,
+    clock: str = "virtual",
+) -> Verdict:
     """Is `history` a possible history of the network `net`? Looks at `budget` states at most.
 
     With clock="real" timers may go off at any moment, and times in the history are not compared.
@@ -140,7 +167,9 @@ def check(net: dict[str, Any], history: list[Record], grain: str = "atomic", bud
         silent, loud = [], []
         for s in steps:
             if s[0] in ("go", "ret", "run"):
-                if s[0] == "run" and record["e"] == "run" or s[0] != "run" and s[1] == record.get("p"):
+                if (s[0] == "run" and record["e"] == "run") or (
+                    s[0] != "run" and s[1] == record.get("p")
+                ):
                     loud.append(s)
             else:
                 silent.append(s)
@@ -160,7 +189,13 @@ def check(net: dict[str, Any], history: list[Record], grain: str = "atomic", bud
             mark = hash((state[1], new.key()))
             if mark not in seen:
                 if len(seen) >= budget:
-                    return Verdict(True, f"not decided within {budget} states, at record {furthest}", furthest, len(seen), True)
+                    return Verdict(
+                        True,
+                        f"not decided within {budget} states, at record {furthest}",
+                        furthest,
+                        len(seen),
+                        True,
+                    )
                 seen.add(mark)
                 todo.append(state)
     at = min(furthest, len(records) - 1)
@@ -185,7 +220,13 @@ def _keeps(sim: Sim, promised: dict[int, list[Any]]) -> bool:
     """Has every operation that committed committed to what its `ret` will say?"""
     for p in sim.procs.values():
         op = sim.ops.get(p.pid)
-        out = op.out if op is not None and op.state != "waiting" else p.out if p.st == "decided" else None
+        out = (
+            op.out
+            if op is not None and op.state != "waiting"
+            else p.out
+            if p.st == "decided"
+            else None
+        )
         if out is None:
             continue
         said = promised.get(p.pid)

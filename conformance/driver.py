@@ -1,13 +1,14 @@
-"""What a runtime must supply so that networks run on it and their histories are recorded, and the loop that checks them.
+"""What a runtime must supply so that networks run on it, and the loop that checks them.
 
-A `Driver` takes a network (data) and gives a history (records).  Three are here or near: `ModelDriver` (the reference: the model itself),
-`ProgramDriver` (a program, for C++ twins: it reads the network as lines and prints its history as JSON lines) and
-`python_driver.PythonDriver` (the Python backends).  README.md defines networks, histories and the line format.
+A `Driver` takes a network (data) and gives a history (records).  Three are here or near:
+`ModelDriver` (the reference: the model itself), `ProgramDriver` (a program, for C++ twins: it reads
+the network as lines and prints its history as JSON lines) and `python_driver.PythonDriver` (the
+Python backends).  README.md defines networks, histories and the line format.
 
     python -m conformance.driver --on model --seeds 0:1000
     python -m conformance.driver --on coroutines --seed 17          one network, shown
     python -m conformance.driver --on 'program:build/twin --threads' --seeds 0:200
-    python -m conformance.driver --twin                             be a twin, over the model (reads lines, prints a history)
+    python -m conformance.driver --twin                             be a twin, over the model
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import argparse
 import json
 import subprocess
 import sys
-from typing import Any, Callable, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from .checker import Verdict, check
-from .interp import Record, run
+from .explore import run
+from .interp import Record
 from .networks import DEFAULT, FEATURES, Net, generate, readable
 from .shrink import repeated, report, shrink
 
@@ -27,7 +30,8 @@ from .shrink import repeated, report, shrink
 class Driver(Protocol):
     """A runtime under test.
 
-    grain: "atomic" for one scheduler, "cores" for threads.  clock: "virtual" or "real".  features: what its networks may contain.
+    grain: "atomic" for one scheduler, "cores" for threads.  clock: "virtual" or "real".  features: what its
+    networks may contain.
     """
 
     name: str
@@ -36,7 +40,8 @@ class Driver(Protocol):
     features: frozenset[str]
 
     def run(self, net: Net, seed: int) -> list[Record]:
-        """Run the network; `seed` seeds whatever the runtime lets be seeded. It must return, also when the runtime hangs (with what was
+        """Run the network; `seed` seeds whatever the runtime lets be seeded. It must return, also when
+        the runtime hangs (with what was
         recorded so far) or breaks."""
 
 
@@ -44,23 +49,43 @@ class ModelDriver:
     """The reference: the model under a seeded scheduler."""
 
     def __init__(self, grain: str = "atomic"):
-        self.name, self.grain, self.clock, self.features = f"model ({grain})", grain, "virtual", DEFAULT | {"cancel"}
+        self.name, self.grain, self.clock, self.features = (
+            f"model ({grain})",
+            grain,
+            "virtual",
+            DEFAULT | {"cancel"},
+        )
 
     def run(self, net: Net, seed: int) -> list[Record]:
         return run(net, seed, self.grain)
 
 
 class ProgramDriver:
-    """A program that reads a network in the line format on its standard input and prints its history, a JSON object a line."""
+    """A program that reads a network in the line format on its standard input and prints its history, a JSON
+    object a line.
+    """
 
-    def __init__(self, command: list[str], grain: str, clock: str, features: frozenset[str] = DEFAULT, seconds: float = 20):
+    def __init__(
+        self,
+        command: list[str],
+        grain: str,
+        clock: str,
+        features: frozenset[str] = DEFAULT,
+        seconds: float = 20,
+    ):
         self.name, self.command, self.grain, self.clock = " ".join(command), command, grain, clock
         self.features, self.seconds = features, seconds
 
     def run(self, net: Net, seed: int) -> list[Record]:
         try:
-            done = subprocess.run([*self.command, "--seed", str(seed)], input=to_lines(net), capture_output=True, text=True,
-                                  timeout=self.seconds, check=False)
+            done = subprocess.run(
+                [*self.command, "--seed", str(seed)],
+                input=to_lines(net),
+                capture_output=True,
+                text=True,
+                timeout=self.seconds,
+                check=False,
+            )
             text, complaint = done.stdout, done.stderr.strip() if done.returncode else ""
         except subprocess.TimeoutExpired as late:
             text = late.stdout.decode() if isinstance(late.stdout, bytes) else late.stdout or ""
@@ -76,14 +101,17 @@ class ProgramDriver:
         return history
 
 
-# ------------------------------------------------------------------------------------------------------------- the line format
+# --------------------------------------------------------------------------------------------------
+# ----------- the line format
 
 
 def to_lines(net: Net) -> str:
     """The network in the line format (README.md): words only, so that a twin needs no JSON."""
     out = ["weft-net 1"]
     for c in net["channels"]:
-        out.append(f"channel {c.get('capacity', 0)} {c.get('overflow', 'block')} {c.get('immunity', 1)}")
+        out.append(
+            f"channel {c.get('capacity', 0)} {c.get('overflow', 'block')} {c.get('immunity', 1)}"
+        )
     out.extend(f"barrier {n}" for n in net.get("barriers", []))
     _lines_of_process(net["main"], out)
     return "\n".join(out) + "\n"
@@ -125,7 +153,9 @@ def _lines_of_body(body: list[Any], out: list[str]) -> None:
 
 def from_lines(text: str) -> Net:
     """The network that `to_lines` wrote. ValueError, with the line, for anything else."""
-    lines = [ln.split() for ln in text.splitlines() if ln.strip() and not ln.lstrip().startswith("#")]
+    lines = [
+        ln.split() for ln in text.splitlines() if ln.strip() and not ln.lstrip().startswith("#")
+    ]
     if not lines or lines.pop(0) != ["weft-net", "1"]:
         raise ValueError("a network begins with the line 'weft-net 1'")
     net: Net = {"channels": [], "barriers": []}
@@ -134,7 +164,9 @@ def from_lines(text: str) -> Net:
         if word == "barrier":
             net["barriers"].append(int(args[0]))
         else:
-            net["channels"].append({"capacity": int(args[0]), "overflow": args[1], "immunity": int(args[2])})
+            net["channels"].append(
+                {"capacity": int(args[0]), "overflow": args[1], "immunity": int(args[2])}
+            )
     try:
         net["main"] = _process_from(lines)
     except IndexError:
@@ -178,7 +210,13 @@ def _body_from(lines: list[list[str]]) -> tuple[list[Any], str]:
                 g: dict[str, Any] = {"g": kind}
                 if more and more[-1] == "off":
                     g["pre"] = not more.pop()
-                field = {"in": "end", "out": "end", "timeout": "t", "deadline": "t", "barrier": "b"}.get(kind)
+                field = {
+                    "in": "end",
+                    "out": "end",
+                    "timeout": "t",
+                    "deadline": "t",
+                    "barrier": "b",
+                }.get(kind)
                 if field:
                     g[field] = int(more[0])
                 if len(more) > 1:
@@ -186,22 +224,45 @@ def _body_from(lines: list[list[str]]) -> tuple[list[Any], str]:
                 guards.append(g)
             lines.pop(0)
             body.append(["select", args[0], guards])
-        elif word in ("read", "write", "send", "sync", "enrol", "resign", "sleep", "yield", "retire", "poison", "die", "cancel", "fail"):
+        elif word in (
+            "read",
+            "write",
+            "send",
+            "sync",
+            "enrol",
+            "resign",
+            "sleep",
+            "yield",
+            "retire",
+            "poison",
+            "die",
+            "cancel",
+            "fail",
+        ):
             body.append([word, *map(int, args)])
         else:
             raise ValueError(f"a statement of unknown kind {word!r}")
 
 
-# -------------------------------------------------------------------------------------------------------------------- the loop
+# --------------------------------------------------------------------------------------------------
+# ------------------ the loop
 
 
-def verdict(driver: Driver, net: Net, seed: int, budget: int = 50_000) -> tuple[Verdict, list[Record]]:
+def verdict(
+    driver: Driver, net: Net, seed: int, budget: int = 50_000
+) -> tuple[Verdict, list[Record]]:
     """Run one network on a runtime and judge its history."""
     history = driver.run(net, seed)
     return check(net, history, driver.grain, budget, driver.clock), history
 
 
-def conform(driver: Driver, seeds: range, size: int = 4, say: Callable[[str], None] = print, budget: int = 50_000) -> tuple[int, int, int]:
+def conform(
+    driver: Driver,
+    seeds: range,
+    size: int = 4,
+    say: Callable[[str], None] = print,
+    budget: int = 50_000,
+) -> tuple[int, int, int]:
     """Run the networks of `seeds`, shrink and show what fails → (passed, failed, undecided)."""
     passed = failed = unknown = 0
     for seed in seeds:
@@ -212,7 +273,10 @@ def conform(driver: Driver, seeds: range, size: int = 4, say: Callable[[str], No
             passed += 1
             continue
         failed += 1
-        once: Callable[[Net], bool] = lambda n: not verdict(driver, n, seed, budget)[0]  # noqa: E731
+
+        def once(n: Net, seed: int = seed) -> bool:
+            return not verdict(driver, n, seed, budget)[0]
+
         try:
             small = shrink(net, once if driver.grain == "atomic" else repeated(once), tries=400)
             for _ in range(50):
@@ -241,15 +305,36 @@ def driver_of(name: str, grain: str, clock: str, without: frozenset[str] = froze
 
 
 def main() -> int:
-    args = argparse.ArgumentParser(prog="conformance.driver", description="Random networks on a runtime, checked against the model.")
-    args.add_argument("--on", default="model", metavar="RUNTIME", help="model, coroutines, threads, or program:COMMAND")
-    args.add_argument("--seeds", default="0:100", metavar="A:B", help="networks of the seeds A to B-1")
+    args = argparse.ArgumentParser(
+        prog="conformance.driver",
+        description="Random networks on a runtime, checked against the model.",
+    )
+    args.add_argument(
+        "--on",
+        default="model",
+        metavar="RUNTIME",
+        help="model, coroutines, threads, or program:COMMAND",
+    )
+    args.add_argument(
+        "--seeds", default="0:100", metavar="A:B", help="networks of the seeds A to B-1"
+    )
     args.add_argument("--seed", type=int, help="one network: show it, its history and the verdict")
     args.add_argument("--size", type=int, default=4, help="most processes at the top (default 4)")
-    args.add_argument("--grain", default="", choices=["", "atomic", "cores"], help="of model and program")
+    args.add_argument(
+        "--grain", default="", choices=["", "atomic", "cores"], help="of model and program"
+    )
     args.add_argument("--clock", default="", choices=["", "virtual", "real"], help="of program")
-    args.add_argument("--without", default="", metavar="F,F", help=f"features that the runtime lacks: {', '.join(sorted(FEATURES))}")
-    args.add_argument("--twin", action="store_true", help="read a network's lines, print its history under the model")
+    args.add_argument(
+        "--without",
+        default="",
+        metavar="F,F",
+        help=f"features that the runtime lacks: {', '.join(sorted(FEATURES))}",
+    )
+    args.add_argument(
+        "--twin",
+        action="store_true",
+        help="read a network's lines, print its history under the model",
+    )
     given, rest = args.parse_known_args()
     if given.twin:
         for record in run(from_lines(sys.stdin.read()), given.seed or 0, given.grain or "atomic"):
@@ -259,7 +344,9 @@ def main() -> int:
         args.error(f"unknown: {' '.join(rest)}")
     without = frozenset(f for f in given.without.split(",") if f)
     if without - FEATURES:
-        args.error(f"no such feature: {', '.join(sorted(without - FEATURES))}; there are {', '.join(sorted(FEATURES))}")
+        args.error(
+            f"no such feature: {', '.join(sorted(without - FEATURES))}; there are {', '.join(sorted(FEATURES))}"
+        )
     driver = driver_of(given.on, given.grain, given.clock, without)
     if given.seed is not None:
         net = generate(given.seed, given.size, driver.features)
@@ -275,7 +362,16 @@ def main() -> int:
     return 1 if failed else 0
 
 
-__all__ = ["Driver", "ModelDriver", "ProgramDriver", "conform", "from_lines", "readable", "to_lines", "verdict"]
+__all__ = [
+    "Driver",
+    "ModelDriver",
+    "ProgramDriver",
+    "conform",
+    "from_lines",
+    "readable",
+    "to_lines",
+    "verdict",
+]
 
 if __name__ == "__main__":
     sys.exit(main())

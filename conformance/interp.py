@@ -1,11 +1,13 @@
 """Processes over `model.World`: runs a network given as data, one step at a time, under any scheduler.
 
-A network is plain JSON (see README.md, "Networks as data").  `Sim.steps()` lists every step that could happen next, `Sim.apply(step)` does
-one and returns the record it makes, if any.  Three drive it: `run` (a seeded scheduler), `outcomes` (all of them), `checker.check` (the
-one that a recorded history tells).
+A network is plain JSON (see README.md, "Networks as data").  `Sim.steps()` lists every step that
+could happen next, `Sim.apply(step)` does one and returns the record it makes, if any.  Three drive
+it: `explore.run` (a seeded scheduler), `explore.outcomes` (all of them), `checker.check` (the one
+that a recorded history tells).
 
-Two grains.  `atomic` (one scheduler): an operation arrives in one step.  `cores` (threads): a select takes its guards one by one, in any
-order, with other processes' steps between them, since no lock covers two channels.
+Two grains.  `atomic` (one scheduler): an operation arrives in one step.  `cores` (threads): a
+select takes its guards one by one, in any order, with other processes' steps between them, since no
+lock covers two channels.
 
 Two clocks.  `virtual` (8.6).  `real`: an armed timer may go off at any moment.
 
@@ -16,104 +18,59 @@ Two clocks.  `virtual` (8.6).  `real`: an armed timer may go off at any moment.
 
 from __future__ import annotations
 
-import random
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 from .model import READ, WRITE, BadUse, Barrier, Chan, Guard, Op, World
+from .program import Code, Proc
 
 Step = tuple
 Record = dict[str, Any]
 QUIET = ("Retired", "Poisoned")  # leave a process quietly (3.5, 4.3)
-INSTANT = ("retire", "poison", "die", "enrol", "resign", "yield", "cancel", "fail", "spawn", "release")  # have an effect, never wait
-
-
-class Code:
-    """The bodies and processes of a network, numbered, so that a state refers to them by number."""
-
-    def __init__(self, net: dict[str, Any]):
-        self.net = net
-        self.bodies: list[list[Any]] = []
-        self.procs: dict[int, dict[str, Any]] = {}
-        self.nest: dict[int, list[int]] = {}  # id of a statement → numbers of its bodies
-        self._process(net["main"])
-
-    def _process(self, proc: dict[str, Any]) -> None:
-        if proc["id"] in self.procs:
-            raise ValueError(f"two processes have the id {proc['id']}")
-        self.procs[proc["id"]] = {**proc, "entry": self._body(proc["body"])}
-
-    def _body(self, body: list[Any]) -> int:
-        number = len(self.bodies)
-        self.bodies.append(body)
-        for s in body:
-            kind = s[0]
-            if kind in ("ext", "iter", "loop"):
-                self.nest[id(s)] = [self._body(s[2])]
-            elif kind == "try":
-                self.nest[id(s)] = [self._body(s[1]), self._body(s[3])]
-            elif kind in ("par", "seq"):
-                for p in s[1]:
-                    self._process(p)
-            elif kind == "spawn":
-                self._process(s[1])
-        return number
-
-
-class Proc:
-    """A process in progress."""
-
-    FIELDS = ("pid", "parent", "st", "frames", "slots", "cancel", "doomed", "n", "todo", "exc", "out", "result", "kids", "join",
-              "started", "at", "values", "yielding", "starve", "late")
-    __slots__ = FIELDS
-
-    def __init__(self, pid: int, parent: int, slots: tuple[int, ...]):
-        self.pid, self.parent, self.slots = pid, parent, slots
-        self.st = "new"
-        self.frames: tuple = ()  # of (kind, body number, next statement, extra)
-        self.cancel = self.doomed = self.started = self.late = False
-        self.n = 0  # values made so far
-        self.todo: tuple = ()
-        self.exc: tuple | None = None  # what is unwinding it, or what it left with
-        self.out: tuple | None = None
-        self.result: Any = None
-        self.kids: tuple[int, ...] = ()
-        self.join = ""
-        self.at: tuple[int, int] = (0, 0)  # (body, statement) of the operation in progress
-        self.values: tuple = ()
-        self.yielding: tuple[int, ...] = ()
-        self.starve: tuple = ()  # ((body, statement), selects for which each guard stayed ready and was not chosen)
-
-    def clone(self) -> Proc:
-        new = Proc.__new__(Proc)
-        for f in Proc.FIELDS:
-            setattr(new, f, getattr(self, f))
-        return new
-
-    def key(self) -> tuple:
-        return tuple(getattr(self, f) for f in Proc.FIELDS)
-
-    def slot(self, k: int) -> int:
-        """The end in a slot; a slot that was never filled (an end that never came) is bad use."""
-        if k >= len(self.slots):
-            raise BadUse(f"there is no end in slot {k}")
-        return self.slots[k]
+INSTANT = (
+    "retire",
+    "poison",
+    "die",
+    "enrol",
+    "resign",
+    "yield",
+    "cancel",
+    "fail",
+    "spawn",
+    "release",
+)  # have an effect, never wait
 
 
 class Sim(World):
-    """A network in progress. All its state is immutable values in lists and dictionaries, so that a search can copy it."""
+    """A network in progress. All its state is immutable values in lists and dictionaries, so that a search
+    can copy it.
+    """
 
-    def __init__(self, net: dict[str, Any] | Code, grain: str = "atomic", fairness: bool = True, clock: str = "virtual"):
+    def __init__(
+        self,
+        net: dict[str, Any] | Code,
+        grain: str = "atomic",
+        fairness: bool = True,
+        clock: str = "virtual",
+    ):
         super().__init__()
         assert grain in ("atomic", "cores") and clock in ("virtual", "real")
         self.clock = clock
         self.code = net if isinstance(net, Code) else Code(net)
         self.grain, self.fairness = grain, fairness and grain == "atomic"
-        self.chans = [Chan(c.get("capacity", 0), c.get("overflow", "block"), c.get("immunity", 1)) for c in self.code.net["channels"]]
+        self.chans = [
+            Chan(c.get("capacity", 0), c.get("overflow", "block"), c.get("immunity", 1))
+            for c in self.code.net["channels"]
+        ]
         self.barriers = [Barrier(n) for n in self.code.net.get("barriers", [])]
         self.procs: dict[int, Proc] = {}
-        self.root: tuple[int, ...] = (0,)  # the members of the outermost group: main and the spawned (7.4)
+        self.root: tuple[int, ...] = (
+            0,
+        )  # the members of the outermost group: main and the spawned (7.4)
         self.failing = False
-        self.dead: tuple | None = None  # (blocked processes, smallest knots) once a deadlock was found
+        self.dead: tuple | None = (
+            None  # (blocked processes, smallest knots) once a deadlock was found
+        )
         self.over = False
         self._make(self.code.procs[0], -1, ())
         self._start(self.procs[0])
@@ -121,15 +78,28 @@ class Sim(World):
     def clone(self) -> Sim:
         new = Sim.__new__(Sim)
         self._clone_into(new)
-        new.code, new.grain, new.fairness, new.clock = self.code, self.grain, self.fairness, self.clock
+        new.code, new.grain, new.fairness, new.clock = (
+            self.code,
+            self.grain,
+            self.fairness,
+            self.clock,
+        )
         new.procs = {p: q.clone() for p, q in self.procs.items()}
         new.root, new.failing, new.dead, new.over = self.root, self.failing, self.dead, self.over
         return new
 
     def key(self) -> tuple:
-        return (self.world_key(), tuple(q.key() for q in self.procs.values()), self.root, self.failing, self.dead, self.over)
+        return (
+            self.world_key(),
+            tuple(q.key() for q in self.procs.values()),
+            self.root,
+            self.failing,
+            self.dead,
+            self.over,
+        )
 
-    # ------------------------------------------------------------------------------------------------ what can happen next
+    # ----------------------------------------------------------------------------------------------
+    # -- what can happen next
 
     def steps(self) -> list[Step]:
         """Every step that could happen next; empty when the run is over."""
@@ -138,7 +108,9 @@ class Sim(World):
         found: list[Step] = []
         for p in self.procs.values():
             found.extend(self._steps_of(p))
-        if self.clock == "real":  # processes take time too, so nothing is known of the order in which timers go off
+        if (
+            self.clock == "real"
+        ):  # processes take time too, so nothing is known of the order in which timers go off
             found.extend(("fire", k) for k in range(len(self.timers)))
         elif self.due():
             found.append(("fire", 0))
@@ -156,16 +128,20 @@ class Sim(World):
             yield ("cancel", p.pid)
         if p.st == "ready":
             yield ("go", p.pid)
-            if not p.started and p.cancel:  # reading: a process cancelled before it ran may run to its first operation, or not at all
+            if (
+                not p.started and p.cancel
+            ):  # reading: a process cancelled before it ran may run to its first operation, or not at all
                 yield ("skip", p.pid)
         elif p.st == "called":
             yield from (("arrive", p.pid, i) for i in self._arrivals(p))
-        elif p.st == "parked" and self.ops[p.pid].state == "done":
-            yield ("ret", p.pid)
-        elif p.st == "decided" and not p.yielding:
+        elif (p.st == "parked" and self.ops[p.pid].state == "done") or (
+            p.st == "decided" and not p.yielding
+        ):
             yield ("ret", p.pid)
         elif p.st == "join" and all(self.procs[k].st == "ended" for k in p.kids):
-            if p.cancel:  # reading: children that finished all the same leave the choice between the result and Cancelled
+            # reading: children that finished all the same leave the choice between the result and
+            # Cancelled
+            if p.cancel:
                 yield ("ret", p.pid, "cancel")
             yield ("ret", p.pid)
         elif p.st == "finishing":
@@ -178,7 +154,9 @@ class Sim(World):
         kind = self._kind(p)
         if kind in INSTANT or kind in ("par", "seq"):
             yield None
-            if p.cancel and kind == "yield":  # reading: yield_ may or may not be a point of cancellation
+            if (
+                p.cancel and kind == "yield"
+            ):  # reading: yield_ may or may not be a point of cancellation
                 yield "cancel"
             return
         if p.pid not in self.ops:  # not begun
@@ -206,7 +184,9 @@ class Sim(World):
             yield from hot or [None]
             return
         timed = ("time", "skip")
-        unseen = [i for i, g in enumerate(op.guards) if i not in op.seen and g.pre and g.kind not in timed]
+        unseen = [
+            i for i, g in enumerate(op.guards) if i not in op.seen and g.pre and g.kind not in timed
+        ]
         if unseen:
             yield from unseen
         else:
@@ -274,7 +254,10 @@ class Sim(World):
                     if len(s) > 3 and turns >= s[3]:  # break after so many turns
                         p.frames = rest
                         continue
-                    p.frames = (*rest, ("iter", body, 0, (at, min(turns + 1, s[3]) if len(s) > 3 else 0)))
+                    p.frames = (
+                        *rest,
+                        ("iter", body, 0, (at, min(turns + 1, s[3]) if len(s) > 3 else 0)),
+                    )
                     p.at = at
                     return self._call(p)
                 elif kind == "ext":
@@ -291,7 +274,9 @@ class Sim(World):
                 inner, handler = self.code.nest[id(s)]
                 p.frames += (("try", inner, 0, (tuple(s[2]), handler)),)
             elif s[0] == "iter":
-                p.frames += (("iter", self.code.nest[id(s)][0], 10**9, ((body, pc), 0)),)  # as if a turn were over: read first
+                p.frames += (
+                    ("iter", self.code.nest[id(s)][0], 10**9, ((body, pc), 0)),
+                )  # as if a turn were over: read first
             else:
                 p.at = (body, pc)
                 return self._call(p)
@@ -314,7 +299,9 @@ class Sim(World):
         """The operation of the statement at which the process stands."""
         s, kind = self._stmt(p), self._kind(p)
 
-        def plain(what: str, slot: int, value: Any = None, raises: bool = False, pre: bool = True) -> Guard:
+        def plain(
+            what: str, slot: int, value: Any = None, raises: bool = False, pre: bool = True
+        ) -> Guard:
             end = p.slot(slot)
             return Guard(what, self.ends[end].chan, end, value, raises, pre)
 
@@ -416,8 +403,12 @@ class Sim(World):
             if q is not None and q is not p:
                 self._request_cancel(q)
         elif kind == "yield" and self.fairness:  # 7.7, for those that are certainly runnable
-            p.yielding = tuple(q.pid for q in self.procs.values()
-                               if q.st == "decided" or (q.st == "parked" and self.ops[q.pid].state == "done") if q is not p)
+            p.yielding = tuple(
+                q.pid
+                for q in self.procs.values()
+                if q.st == "decided" or (q.st == "parked" and self.ops[q.pid].state == "done")
+                if q is not p
+            )
 
     def _ret(self, p: Proc, how: tuple) -> Record:
         """The process goes on with the outcome of its operation."""
@@ -470,7 +461,13 @@ class Sim(World):
             if self_iter:
                 p.frames = p.frames[:-1]
             strength = details.get("strength")
-            p.exc = (name, strength) if strength else (name, *out[1:2]) if kind in ("par", "seq") else (name,)
+            p.exc = (
+                (name, strength)
+                if strength
+                else (name, *out[1:2])
+                if kind in ("par", "seq")
+                else (name,)
+            )
             self._unwind(p)
         p.values = ()
         return {"p": p.pid, "e": "ret", "out": shown, "t": self.now}
@@ -507,7 +504,11 @@ class Sim(World):
                 if isinstance(e, int) and e < len(maker.slots):
                     slots.append(maker.slots[e])
                     continue
-                end, why = (-1, "BadUse") if isinstance(e, int) else self.make_end(e[0], READ if e[1] == "r" else WRITE)
+                end, why = (
+                    (-1, "BadUse")
+                    if isinstance(e, int)
+                    else self.make_end(e[0], READ if e[1] == "r" else WRITE)
+                )
                 if why:
                     for f in fresh:
                         self.close(f, "dropped")
@@ -587,7 +588,9 @@ class Sim(World):
         p.exc = exc
         p.result = p.pid if exc is None and ran else None
         p.st, p.cancel, p.doomed = "finishing", False, False
-        spread = tuple(("poison", e, exc[1]) for e in p.slots) if exc and exc[0] == "Poisoned" else ()
+        spread = (
+            tuple(("poison", e, exc[1]) for e in p.slots) if exc and exc[0] == "Poisoned" else ()
+        )
         p.todo = (*spread, *(("let go", e) for e in dict.fromkeys(p.slots)), ("done",))
 
     def _finish(self, p: Proc) -> None:
@@ -611,10 +614,13 @@ class Sim(World):
             if parent is not None and parent.join == "seq" and parent.cancel:
                 self._doom(tuple(k for k in parent.kids if self.procs[k].st == "new"))
 
-    # ------------------------------------------------------------------------------------------------ the end of the run (10)
+    # ----------------------------------------------------------------------------------------------
+    # -- the end of the run (10)
 
     def blocked(self) -> dict[int, tuple[int, ...]]:
-        """Each process that is blocked in an operation or waits for children → the processes for which it waits (10.2)."""
+        """Each process that is blocked in an operation or waits for children → the processes for which it
+        waits (10.2).
+        """
         found: dict[int, tuple[int, ...]] = {}
         for p in self.procs.values():
             if p.st == "join":
@@ -630,7 +636,11 @@ class Sim(World):
                                 for_whom.update(e.holders)
                     elif g.kind == "barrier":
                         waiting = {q for q, _ in self.barriers[g.on].line}
-                        for_whom.update(q.pid for q in self.procs.values() if q.st not in ("ended", "new") and q.pid not in waiting)
+                        for_whom.update(
+                            q.pid
+                            for q in self.procs.values()
+                            if q.st not in ("ended", "new") and q.pid not in waiting
+                        )
                 if op.state == "held":
                     for_whom.update(r for r, hs in self.holds.items() if ("writer", p.pid) in hs)
                 found[p.pid] = tuple(sorted(for_whom - {p.pid}))
@@ -663,7 +673,10 @@ class Sim(World):
     def _verdict(self) -> list[Any]:
         failed = self._failure([self.procs[m] for m in self.root if self._failed(self.procs[m])])
         if self.dead is not None:
-            return ["Deadlock", {"blocked": list(self.dead[0]), "knots": [list(k) for k in self.dead[1]]}]
+            return [
+                "Deadlock",
+                {"blocked": list(self.dead[0]), "knots": [list(k) for k in self.dead[1]]},
+            ]
         if failed:
             return [failed[0], {"pids": list(failed[1])}]
         return ["ok"]
@@ -674,11 +687,17 @@ class Sim(World):
         """Would choosing guard i leave another guard, ready all the time, unchosen for N selects in a row?"""
         if not p.starve or p.starve[0] != p.at:
             return False
-        return any(k != i and n + 1 >= len(op.guards) and self.ready(op, k) for k, n in enumerate(p.starve[1]))
+        return any(
+            k != i and n + 1 >= len(op.guards) and self.ready(op, k)
+            for k, n in enumerate(p.starve[1])
+        )
 
     def _count_starvation(self, p: Proc, op: Op, i: Any) -> None:
         old = p.starve[1] if p.starve and p.starve[0] == p.at else (0,) * len(op.guards)
-        new = tuple(n + 1 if i is not None and k != i and self.ready(op, k) else 0 for k, n in enumerate(old))
+        new = tuple(
+            n + 1 if i is not None and k != i and self.ready(op, k) else 0
+            for k, n in enumerate(old)
+        )
         p.starve = (p.at, new) if any(new) else ()
 
     def _watch_readiness(self) -> None:
@@ -688,7 +707,7 @@ class Sim(World):
                 continue
             s = self.code.bodies[p.starve[0][0]][p.starve[0][1]]
             counts = []
-            for g, n in zip(s[2], p.starve[1]):
+            for g, n in zip(s[2], p.starve[1], strict=True):
                 if n and g["g"] in ("in", "out"):
                     e = self.ends[p.slots[g["end"]]]
                     probe = Op(p.pid, "select", (Guard(g["g"], e.chan, p.slots[g["end"]]),))
@@ -697,75 +716,3 @@ class Sim(World):
                     n = 0
                 counts.append(n)
             p.starve = (p.starve[0], tuple(counts)) if any(counts) else ()
-
-
-# ---------------------------------------------------------------------------------------------------- two ways to drive it
-
-
-def run(net: dict[str, Any], seed: int = 0, grain: str = "atomic", limit: int = 100_000, check: bool = False) -> list[Record]:
-    """Run a network under a seeded scheduler → its history (README.md, "Histories").
-
-    In the atomic grain an operation arrives in the turn in which it was called, as on one scheduler. `check` asserts the model's
-    invariants after every step. RuntimeError if the network does not end within `limit` steps.
-    """
-    rng = random.Random(seed)
-    sim = Sim(net, grain)
-    history: list[Record] = []
-    for _ in range(limit):
-        steps = sim.steps()
-        if not steps:
-            history.append({"e": "stat", "dropped": [c.dropped for c in sim.chans]})
-            return history
-        if grain == "atomic":
-            steps = [s for s in steps if s[0] == "arrive"] or steps
-        record = sim.apply(rng.choice(steps))
-        if check:
-            sim.check_invariants()
-        if record is not None:
-            history.append(record)
-    raise RuntimeError(f"the network did not end within {limit} steps (seed {seed})")
-
-
-def frozen(x: Any) -> Any:
-    """Lists and dictionaries as tuples, to put them into sets."""
-    if isinstance(x, dict):
-        return tuple((k, frozen(v)) for k, v in sorted(x.items()))
-    return tuple(frozen(v) for v in x) if isinstance(x, (list, tuple)) else x
-
-
-def outcomes(net: dict[str, Any], grain: str = "atomic", limit: int = 200_000, check: bool = True) -> set[tuple]:
-    """All outcomes of a small network: a set of tuples of (pid or "run", what its operations returned, in order).
-
-    RuntimeError beyond `limit` states.
-    """
-    start = Sim(net, grain)
-    todo: list[tuple[Sim, dict[Any, tuple]]] = [(start, {})]
-    seen = set()
-    results = set()
-    while todo:
-        sim, log = todo.pop()
-        steps = sim.steps()
-        if not steps:
-            log = {**log, "dropped": tuple(c.dropped for c in sim.chans)}
-            results.add(tuple(sorted(log.items(), key=lambda kv: str(kv[0]))))
-            continue
-        if grain == "atomic":
-            arrive = [s for s in steps if s[0] == "arrive"]
-            steps = [s for s in arrive if s[1] == arrive[0][1]] if arrive else steps
-        for step in steps:
-            new = sim.clone()
-            record = new.apply(step)
-            if check:
-                new.check_invariants()
-            new_log = log
-            if record is not None and record["e"] in ("ret", "run", "end"):
-                who = record.get("p", "run")
-                entry = frozen(record["out"]) if record["e"] != "end" else ("end", record["out"][0])
-                new_log = {**log, who: (*log.get(who, ()), entry)}
-            mark = hash((new.key(), tuple(sorted(new_log.items(), key=lambda kv: str(kv[0])))))
-            if mark not in seen:
-                if len(seen) >= limit:
-                    raise RuntimeError(f"more than {limit} states: make the network smaller")
-                seen.add(mark)
-                todo.append((new, new_log))
-    return results

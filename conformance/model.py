@@ -1,25 +1,28 @@
 """The rules of SEMANTICS.md Part I as one small, slow, obvious state machine.
 
-A `World` holds channels, ends, barriers, timers and the operations in progress.  It knows nothing of programs: `interp.py` gives it
-processes, `checker.py` compares it with what a runtime did.  There are no threads here; each public method is one atomic step.
+A `World` holds channels, ends, barriers, timers and the operations in progress.  It knows nothing
+of programs: `interp.py` gives it processes, `checker.py` compares it with what a runtime did.
+There are no threads here; each public method is one atomic step.
 
 Invariants, true between any two steps:
-  * A process has at most one operation; it is `waiting`, `held` (a writer inside an extended read, 1.6) or `done` (it has an outcome).
+  * A process has at most one operation; it is `waiting`, `held` (a writer inside an extended read, 1.6) or
+    `done` (it has an outcome).
   * A party (pid, guard index) stands in a line only while its operation is waiting (5.10, 6.2).
   * No reader and writer wait at one channel at the same time (1.1); while a reader waits the buffer is empty (1.5).
   * A waiting party's channel has not ended for it (3.1, 3.3, 4.2, 4.5).
   * Every value is in exactly one place: with its writer, in a buffer, with its reader, or counted as dropped.
 
-  operation:   begin ──offer, enrol──▶ waiting ──_decide──▶ done ──take──▶ (gone)
-                 └──────offer──────────────────────────────▲│
-                                     waiting ──_hand_over──▶ held ──release──▶ done
+  operation:   begin ─▶ waiting ──commit, cancel, fire, _settle: all by _decide──▶ done ──take──▶ (gone)
+                           └──_hand_over to an extended read──▶ held ──release──▶ done
 
-Where the rules leave a question open the model allows every answer it can; where it must answer, the comment says `reading:`.
+Where the rules leave a question open the model allows every answer it can; where it must answer,
+the comment says `reading:`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Iterator, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 OVERFLOWS = ("block", "drop_oldest", "drop_newest", "unbounded")
 READ, WRITE = 0, 1  # the two sides of a channel
@@ -49,13 +52,17 @@ class Guard(NamedTuple):
 class Op:
     """An operation in progress."""
 
-    __slots__ = ("pid", "kind", "guards", "mode", "ext", "state", "out", "seen")
+    __slots__ = ("ext", "guards", "kind", "mode", "out", "pid", "seen", "state")
 
-    def __init__(self, pid: int, kind: str, guards: tuple[Guard, ...], mode: str = "fair", ext: bool = False):
+    def __init__(
+        self, pid: int, kind: str, guards: tuple[Guard, ...], mode: str = "fair", ext: bool = False
+    ):
         self.pid, self.kind, self.guards, self.mode, self.ext = pid, kind, guards, mode, ext
         self.state = "waiting"
         self.out: Outcome | None = None
-        self.seen: tuple[int, ...] = ()  # guards that were examined or enrolled so far (a select on threads takes them one by one)
+        self.seen: tuple[
+            int, ...
+        ] = ()  # guards that were examined or enrolled so far (a select on threads takes them one by one)
 
     def clone(self) -> Op:
         new = Op(self.pid, self.kind, self.guards, self.mode, self.ext)
@@ -63,13 +70,22 @@ class Op:
         return new
 
     def key(self) -> tuple:
-        return (self.pid, self.kind, self.guards, self.mode, self.ext, self.state, self.out, self.seen)
+        return (
+            self.pid,
+            self.kind,
+            self.guards,
+            self.mode,
+            self.ext,
+            self.state,
+            self.out,
+            self.seen,
+        )
 
 
 class End:
     """One reader or writer end (2.1). `how` says how it was closed; `holders` are the processes that hold it (2.3)."""
 
-    __slots__ = ("chan", "side", "how", "holders")
+    __slots__ = ("chan", "holders", "how", "side")
 
     def __init__(self, chan: int, side: int):
         self.chan, self.side = chan, side
@@ -88,11 +104,25 @@ class End:
 class Chan:
     """A channel: its line of readers, its line of writers, its buffer, the counts of its ends."""
 
-    __slots__ = ("capacity", "overflow", "immunity", "buf", "lines", "made", "live", "died", "poison", "dropped", "slots")
+    __slots__ = (
+        "buf",
+        "capacity",
+        "died",
+        "dropped",
+        "immunity",
+        "lines",
+        "live",
+        "made",
+        "overflow",
+        "poison",
+        "slots",
+    )
 
     def __init__(self, capacity: int = 0, overflow: str = "block", immunity: int = 1):
         if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 0:
-            raise BadUse(f"capacity {capacity!r}: give 0 for a rendezvous or n >= 1 for a buffer of n values")
+            raise BadUse(
+                f"capacity {capacity!r}: give 0 for a rendezvous or n >= 1 for a buffer of n values"
+            )
         if overflow not in OVERFLOWS:
             raise BadUse(f"overflow {overflow!r}: give one of {', '.join(OVERFLOWS)}")
         if capacity == 0 and overflow != "block":
@@ -101,7 +131,10 @@ class Chan:
             raise BadUse(f"immunity {immunity!r}: give a strength >= 1")
         self.capacity, self.overflow, self.immunity = capacity, overflow, immunity
         self.buf: list[Any] = []
-        self.lines: list[list[tuple[int, int]]] = [[], []]  # parties (pid, guard index), first come first served
+        self.lines: list[list[tuple[int, int]]] = [
+            [],
+            [],
+        ]  # parties (pid, guard index), first come first served
         self.made = [0, 0]  # ends that each side ever had (2.5)
         self.live = [0, 0]  # open ends of each side
         self.died = [False, False]
@@ -118,15 +151,26 @@ class Chan:
         return new
 
     def key(self) -> tuple:
-        return (tuple(self.buf), tuple(self.lines[0]), tuple(self.lines[1]), *self.made, *self.live, *self.died, self.poison,
-                self.dropped, self.slots)
+        return (
+            tuple(self.buf),
+            tuple(self.lines[0]),
+            tuple(self.lines[1]),
+            *self.made,
+            *self.live,
+            *self.died,
+            self.poison,
+            self.dropped,
+            self.slots,
+        )
 
     def ended(self, side: int) -> str:
         """The exception that an operation on `side` raises now, or "" (2.5, 3.1–3.3, 4.2, 4.5)."""
         if self.poison:
             return "Poisoned"
         other = 1 - side
-        if self.made[other] == 0 or self.live[other] or self.lines[other]:  # 2.5; 3.2: a blocked party counts as an end
+        if (
+            self.made[other] == 0 or self.live[other] or self.lines[other]
+        ):  # 2.5; 3.2: a blocked party counts as an end
             return ""
         if side == READ and self.buf:
             return ""  # 3.1: drain first
@@ -165,12 +209,17 @@ class World:
         self.ends: list[End] = []
         self.barriers: list[Barrier] = []
         self.ops: dict[int, Op] = {}  # by pid
-        self.holds: dict[int, tuple] = {}  # reader pid → ("writer", pid) | ("slot", channel): open extended reads (a stack)
+        self.holds: dict[
+            int, tuple
+        ] = {}  # reader pid → ("writer", pid) | ("slot", channel): open extended reads (a stack)
         self.now = 0
-        self.timers: list[tuple[int, int, int]] = []  # (deadline, pid, guard), in the order of firing (8.5)
+        self.timers: list[
+            tuple[int, int, int]
+        ] = []  # (deadline, pid, guard), in the order of firing (8.5)
         self._dirty: list[int] = []
 
-    # ------------------------------------------------------------------------------------------------ copies, for searches
+    # ----------------------------------------------------------------------------------------------
+    # -- copies, for searches
 
     def _clone_into(self, new: World) -> None:
         new.chans = [c.clone() for c in self.chans]
@@ -181,17 +230,28 @@ class World:
         new.now, new.timers, new._dirty = self.now, self.timers[:], []
 
     def world_key(self) -> tuple:
-        return (tuple(c.key() for c in self.chans), tuple(e.key() for e in self.ends), tuple(b.key() for b in self.barriers),
-                tuple(self.ops[p].key() for p in sorted(self.ops)), tuple(sorted(self.holds.items())), self.now, tuple(self.timers))
+        return (
+            tuple(c.key() for c in self.chans),
+            tuple(e.key() for e in self.ends),
+            tuple(b.key() for b in self.barriers),
+            tuple(self.ops[p].key() for p in sorted(self.ops)),
+            tuple(sorted(self.holds.items())),
+            self.now,
+            tuple(self.timers),
+        )
 
     # ------------------------------------------------------------------------------------------------ ends (2, 3, 4)
 
     def make_end(self, chan: int, side: int) -> tuple[int, str]:
-        """2.1: a new end → (its number, ""), or (-1, exception name) at a channel that has ended for this side (2.5)."""
+        """2.1: a new end → (its number, ""), or (-1, exception name) at a channel that has ended for this
+        side (2.5).
+        """
         c = self.chans[chan]
         if c.ended(side):
             return -1, c.ended(side)
-        if c.made[side] and not c.live[side]:  # reading: a side whose last end is gone is gone for good; its new end could reach nobody
+        if (
+            c.made[side] and not c.live[side]
+        ):  # reading: a side whose last end is gone is gone for good; its new end could reach nobody
             return -1, "PeerDied" if c.died[side] else "Retired"
         self.ends.append(End(chan, side))
         c.made[side] += 1
@@ -235,10 +295,14 @@ class World:
     # ------------------------------------------------------------------------------------------------ operations (1, 5)
 
     def begin(self, op: Op) -> None:
-        """Start an operation (its guards come by `offer` and `enrol`). Raises BadUse, changing nothing (5.5, 11.2)."""
+        """Start an operation (its guards come by `commit` and `enrol`). Raises BadUse, changing nothing (5.5, 11.2)."""
         live = [g for g in op.guards if g.pre]
         if not live:
-            raise BadUse("a select with no guards" if not op.guards else "a select with no guard whose precondition holds")
+            raise BadUse(
+                "a select with no guards"
+                if not op.guards
+                else "a select with no guard whose precondition holds"
+            )
         sides: dict[int, str] = {}
         for g in live:
             if g.kind in ("in", "out"):
@@ -246,7 +310,9 @@ class World:
                 if e.how:
                     raise BadUse(f"operation on an end that was closed: {e.how}")
                 if e.side != (READ if g.kind == "in" else WRITE):
-                    raise BadUse("reading a writer end" if g.kind == "in" else "writing a reader end")
+                    raise BadUse(
+                        "reading a writer end" if g.kind == "in" else "writing a reader end"
+                    )
                 if sides.setdefault(g.on, g.kind) != g.kind:
                     raise BadUse("both ends of one channel in one select")
             elif g.kind == "barrier" and self.barriers[g.on].enrolled == 0:
@@ -276,11 +342,17 @@ class World:
                 yield i
 
     def choices(self, op: Op) -> list[int]:
-        """The guards to which the operation may commit at once, seen as one atomic step (5.4, 5.7); empty: it must wait."""
+        """The guards to which the operation may commit at once, seen as one atomic step (5.4, 5.7); empty: it
+        must wait.
+        """
         idle = list(self.idle_guards(op))
         hot = [i for i in range(len(op.guards)) if self.ready(op, i)]
         if op.mode == "priority":
-            return sorted(hot + idle)[:1]  # reading: an expired timer of a priority select competes in its place, as a skip does
+            return sorted(
+                hot + idle
+            )[
+                :1
+            ]  # reading: an expired timer of a priority select competes in its place, as a skip does
         return hot or idle
 
     def commit(self, pid: int, i: int) -> None:
@@ -317,7 +389,9 @@ class World:
         elif g.kind == "barrier":
             self.barriers[g.on].line.append((pid, i))
         elif g.kind == "time":
-            at = len([t for t in self.timers if t[0] <= g.value])  # 8.5: equal deadlines fire in the order in which they were set
+            at = len(
+                [t for t in self.timers if t[0] <= g.value]
+            )  # 8.5: equal deadlines fire in the order in which they were set
             self.timers.insert(at, (g.value, pid, i))
 
     def cancel(self, pid: int) -> bool:
@@ -351,7 +425,8 @@ class World:
             self._dirty.append(what)
             self._settle()
 
-    # ------------------------------------------------------------------------------------------------ barriers and time (8)
+    # ----------------------------------------------------------------------------------------------
+    # -- barriers and time (8)
 
     def enrol_party(self, barrier: int) -> None:
         self.barriers[barrier].enrolled += 1
@@ -396,7 +471,9 @@ class World:
         self.timers = [t for t in self.timers if t[1] != op.pid]
 
     def _fail(self, op: Op, i: int, c: Chan) -> None:
-        """The channel of guard i has ended: the operation raises that, naming the guard (5.6); a writer keeps its value (3.3, 4.2)."""
+        """The channel of guard i has ended: the operation raises that, naming the guard (5.6); a writer keeps
+        its value (3.3, 4.2).
+        """
         side = READ if op.guards[i].kind == "in" else WRITE
         why = c.ended(side)
         self._decide(op, (why, i, c.poison) if why == "Poisoned" else (why, i))
@@ -408,7 +485,9 @@ class World:
         self._decide(op, ("ok", i, value))
 
     def _depart(self, value: Any) -> Any:
-        """The value leaves its writer: a sent end moves (2.4): the sender's is closed, a new one, held by nobody yet, travels."""
+        """The value leaves its writer: a sent end moves (2.4): the sender's is closed, a new one, held by
+        nobody yet, travels.
+        """
         if isinstance(value, tuple) and value[0] == "end":
             old = self.ends[value[1]]
             new = End(old.chan, old.side)
@@ -488,7 +567,9 @@ class World:
         """After a step: values move up into free slots, and whoever waits at a channel that has ended is told."""
         while self._dirty:
             c = self.chans[self._dirty.pop()]
-            if c.buf and (c.poison or c.ended(WRITE)):  # 3.3, 4.2: what was buffered is dropped and counted
+            if c.buf and (
+                c.poison or c.ended(WRITE)
+            ):  # 3.3, 4.2: what was buffered is dropped and counted
                 values, c.buf = c.buf, []
                 for v in values:
                     self._drop(c, v)
@@ -505,16 +586,26 @@ class World:
     def check_invariants(self) -> None:
         """Assert the invariants at the head of this file."""
         for c in self.chans:
-            assert not (c.lines[READ] and c.lines[WRITE]), "a reader and a writer wait at one channel"
-            assert not (c.lines[READ] and c.buf), "a reader waits while the buffer holds a value (1.5)"
+            assert not (c.lines[READ] and c.lines[WRITE]), (
+                "a reader and a writer wait at one channel"
+            )
+            assert not (c.lines[READ] and c.buf), (
+                "a reader waits while the buffer holds a value (1.5)"
+            )
             assert c.overflow == "unbounded" or len(c.buf) <= c.capacity, "the buffer is over-full"
             for side in (READ, WRITE):
-                assert not (c.lines[side] and c.ended(side)), "a party waits at a channel that has ended for it"
+                assert not (c.lines[side] and c.ended(side)), (
+                    "a party waits at a channel that has ended for it"
+                )
                 assert c.live[side] >= 0
-                assert c.live[side] == sum(1 for e in self.ends if not e.how and self.chans[e.chan] is c and e.side == side)
+                assert c.live[side] == sum(
+                    1 for e in self.ends if not e.how and self.chans[e.chan] is c and e.side == side
+                )
         for line in [ln for c in self.chans for ln in c.lines] + [b.line for b in self.barriers]:
             for pid, _ in line:
-                assert self.ops[pid].state == "waiting", "a party of a decided operation stands in a line (5.10)"
+                assert self.ops[pid].state == "waiting", (
+                    "a party of a decided operation stands in a line (5.10)"
+                )
         for b in self.barriers:
             assert not b.line or len(b.line) < b.enrolled, "a complete phase waits"
         assert self.timers == sorted(self.timers, key=lambda t: t[0])

@@ -1,19 +1,44 @@
 """Random networks from a seed, as data that any runtime can interpret, and their readable form.
 
-`generate(seed)` gives the same network for the same seed on every Python: only `random.Random(seed).random()`-based choices are used.
-What a network may contain is told by `features`; a driver names those that its runtime has.  Every network ends under the model: by
+`generate(seed)` gives the same network for the same seed on every Python: only
+`random.Random(seed).random()`-based choices are used. What a network may contain is told by
+`features`; a driver names those that its runtime has.  Every network ends under the model: by
 itself, by a deadlock that the run reports, or by a failure.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 Net = dict[str, Any]
-FEATURES = frozenset({"select", "output guards", "buffer", "overflow", "poison", "retire", "barrier", "time", "nested", "fail", "extended",
-                      "spawn", "sequence", "mobile", "yield", "try", "priority", "strength", "cancel"})
-DEFAULT = FEATURES - {"cancel"}  # a process that cancels another one by its number: few runtimes offer it to a process
+FEATURES = frozenset(
+    {
+        "select",
+        "output guards",
+        "buffer",
+        "overflow",
+        "poison",
+        "retire",
+        "barrier",
+        "time",
+        "nested",
+        "fail",
+        "extended",
+        "spawn",
+        "sequence",
+        "mobile",
+        "yield",
+        "try",
+        "priority",
+        "strength",
+        "cancel",
+    }
+)
+DEFAULT = FEATURES - {
+    "cancel"
+}  # a process that cancels another one by its number: few runtimes offer it to a process
 
 
 class _Maker:
@@ -52,18 +77,24 @@ class _Maker:
         inner = [s for _ in range(self.upto(2)) for s in self.statement(pid, sides, depth)]
         readers = [k for k, (_, side) in enumerate(sides) if side == "r"]
         if readers and self.rng.random() < 0.35:
-            out: list[Any] = [["iter", self.pick(readers), inner if self.rng.random() < 0.6 else [], 4]]  # at most 4 turns: no network runs for ever
+            out: list[Any] = [
+                ["iter", self.pick(readers), inner if self.rng.random() < 0.6 else [], 4]
+            ]  # at most 4 turns: no network runs for ever
         else:
             out = [["loop", self.upto(3), inner]]
         if not self.once(out):
             out = inner
         if self.has("try", 0.2):
-            caught = [n for n in ("Retired", "Poisoned", "PeerDied", "Fail") if self.rng.random() < 0.5] or ["Retired"]
+            caught = [
+                n for n in ("Retired", "Poisoned", "PeerDied", "Fail") if self.rng.random() < 0.5
+            ] or ["Retired"]
             out = [["try", out, caught, self.statement(pid, sides, 9)]]
         if self.has("retire", 0.2) and sides:
             out.append(["retire", int(self.rng.random() * len(sides))])
             if self.rng.random() < 0.4:
-                out += self.statement(pid, sides, 9)  # the process goes on, perhaps with the end that it retired
+                out += self.statement(
+                    pid, sides, 9
+                )  # the process goes on, perhaps with the end that it retired
         if self.has("fail", 0.06):
             out.append(["fail"])
         return out
@@ -71,9 +102,15 @@ class _Maker:
     @staticmethod
     def once(body: list[Any]) -> bool:
         """No process is made inside a loop (each process of a network exists once)."""
+
         def makes(b: list[Any]) -> bool:
-            return any(s[0] in ("par", "seq", "spawn") or (s[0] in ("loop", "iter", "ext") and makes(s[2])) or
-                       (s[0] == "try" and (makes(s[1]) or makes(s[3]))) for s in b)
+            return any(
+                s[0] in ("par", "seq", "spawn")
+                or (s[0] in ("loop", "iter", "ext") and makes(s[2]))
+                or (s[0] == "try" and (makes(s[1]) or makes(s[3])))
+                for s in b
+            )
+
         return not any(s[0] in ("loop", "iter") and makes(s[2]) for s in body)
 
     def statement(self, pid: int, sides: list[tuple[int, str]], depth: int) -> list[Any]:
@@ -91,11 +128,23 @@ class _Maker:
         if self.has("yield", 0.08):
             return [["yield"]]
         if sides and self.has("poison", 0.05):
-            return [["poison", int(self.rng.random() * len(sides)), self.upto(2) if "strength" in self.features else 1]]
+            return [
+                [
+                    "poison",
+                    int(self.rng.random() * len(sides)),
+                    self.upto(2) if "strength" in self.features else 1,
+                ]
+            ]
         if self.has("poison", 0.01) and sides:
             return [["die", int(self.rng.random() * len(sides))]]
         if readers and self.has("extended", 0.08):
-            return [["ext", self.pick(readers), self.statement(pid, sides, 9) if self.rng.random() < 0.6 else []]]
+            return [
+                [
+                    "ext",
+                    self.pick(readers),
+                    self.statement(pid, sides, 9) if self.rng.random() < 0.6 else [],
+                ]
+            ]
         if depth == 0 and self.has("nested", 0.12):
             return [self.nested(sides)]
         if self.has("cancel", 0.05) and pid > 1:
@@ -141,7 +190,11 @@ class _Maker:
                 ends.append(k)
                 kid_sides.append(sides[k])
             kids.append(self.process(ends, kid_sides, 1))
-        if "spawn" in self.features and self.rng.random() < 0.15 and not any(isinstance(e, int) for e in kids[0]["ends"]):
+        if (
+            "spawn" in self.features
+            and self.rng.random() < 0.15
+            and not any(isinstance(e, int) for e in kids[0]["ends"])
+        ):
             return ["spawn", kids[0]]
         if "sequence" in self.features and self.rng.random() < 0.2:
             return ["seq", kids]
@@ -168,7 +221,12 @@ def generate(seed: int, size: int = 4, features: frozenset[str] = DEFAULT) -> Ne
     main: list[Any] = [["par", procs]]
     if "mobile" in features and m.rng.random() < 0.08:
         main = [["par", [*procs, *_mobile(m, chans[0])]]]
-    return {"seed": seed, "channels": m.channels, "barriers": m.barriers, "main": {"id": 0, "ends": [], "body": main}}
+    return {
+        "seed": seed,
+        "channels": m.channels,
+        "barriers": m.barriers,
+        "main": {"id": 0, "ends": [], "body": main},
+    }
 
 
 def _mobile(m: _Maker, target: int) -> list[dict[str, Any]]:
@@ -176,11 +234,14 @@ def _mobile(m: _Maker, target: int) -> list[dict[str, Any]]:
     carrier = m.channel()
     a, b = m.next_id, m.next_id + 1
     m.next_id += 2
-    return [{"id": a, "ends": [[carrier, "w"], [target, "w"]], "body": [["write", 1], ["send", 0, 1]]},
-            {"id": b, "ends": [[carrier, "r"]], "body": [["read", 0], ["write", 1]]}]
+    return [
+        {"id": a, "ends": [[carrier, "w"], [target, "w"]], "body": [["write", 1], ["send", 0, 1]]},
+        {"id": b, "ends": [[carrier, "r"]], "body": [["read", 0], ["write", 1]]},
+    ]
 
 
-# ------------------------------------------------------------------------------------------------------------- readable form
+# --------------------------------------------------------------------------------------------------
+# ----------- readable form
 
 
 def readable(net: Net) -> str:
@@ -198,7 +259,11 @@ def readable(net: Net) -> str:
 def _show_process(p: dict[str, Any], names: dict[int, str], pad: str, lines: list[str]) -> None:
     mine = {}
     for k, e in enumerate(p["ends"]):
-        mine[k] = names.get(e, f"end{e}") if isinstance(e, int) else f"c{e[0]}.{'reader' if e[1] == 'r' else 'writer'}"
+        mine[k] = (
+            names.get(e, f"end{e}")
+            if isinstance(e, int)
+            else f"c{e[0]}.{'reader' if e[1] == 'r' else 'writer'}"
+        )
     lines.append(f"{pad}process p{p['id']}({', '.join(mine.values())}):")
     _show_body(p["body"], mine, pad + "    ", lines)
 
@@ -226,10 +291,8 @@ def _show_body(body: list[Any], names: dict[int, str], pad: str, lines: list[str
         elif kind == "select":
             lines.append(f"{pad}select {s[1]}:")
             for k, g in enumerate(s[2]):
-                what = {"in": lambda: f"input {end(g['end'])}", "out": lambda: f"output {end(g['end'])} {g.get('fn', '')}".rstrip(),
-                        "timeout": lambda: f"timeout {g['t']}", "deadline": lambda: f"deadline {g['t']}", "skip": lambda: "skip",
-                        "barrier": lambda: f"barrier b{g['b']}"}[g["g"]]()
-                lines.append(f"{pad}    {k}: {what}" + ("" if g.get("pre", True) else " (precondition false)"))
+                off = "" if g.get("pre", True) else " (precondition false)"
+                lines.append(f"{pad}    {k}: {_show_guard(g, end)}{off}")
         elif kind in ("sync", "enrol", "resign"):
             lines.append(f"{pad}{kind} b{s[1]}")
         elif kind == "try":
@@ -243,3 +306,12 @@ def _show_body(body: list[Any], names: dict[int, str], pad: str, lines: list[str
                 _show_process(q, names, pad + "    ", lines)
         else:
             lines.append(pad + " ".join(map(str, s)))
+
+
+def _show_guard(g: dict[str, Any], end: Callable[[int], str]) -> str:
+    if g["g"] in ("in", "out"):
+        word = "input" if g["g"] == "in" else "output"
+        return f"{word} {end(g['end'])} {g.get('fn', '')}".rstrip()
+    if g["g"] in ("timeout", "deadline"):
+        return f"{g['g']} {g['t']}"
+    return f"barrier b{g['b']}" if g["g"] == "barrier" else "skip"

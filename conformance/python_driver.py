@@ -1,17 +1,21 @@
 """Runs networks on a Python backend of weft (`weft.coroutines`, `weft.threads`) and records their histories.
 
-What the driver believes about the package stands in one place, the class `Names`; where the package differs, adapt it there.  The
-player below it is one generator for both kinds of process: it yields a function that starts an operation; the coroutine backend awaits
-what the function returns, the thread backend takes it as the result.  A record is made just before an operation starts and just after it
-returns, in the process itself, so a list that every process appends to is the order of the records.
+What the driver believes about the package stands in one place, the class `Names`; where the package
+differs, adapt it there.  The player below it is one generator for both kinds of process: it yields
+a function that starts an operation; the coroutine backend awaits what the function returns, the
+thread backend takes it as the result.  A record is made just before an operation starts and just
+after it returns, in the process itself, so a list that every process appends to is the order of the
+records.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import re
-from typing import Any, Callable, Generator
+from collections.abc import Callable, Generator
+from typing import Any
 
 from .interp import Record
 from .networks import DEFAULT, Net
@@ -30,8 +34,14 @@ class Names:
         self.m = importlib.import_module(module)
         m = self.m
         self.errors: list[tuple[type[BaseException], str]] = [
-            (m.Retired, "Retired"), (m.Poisoned, "Poisoned"), (m.PeerDied, "PeerDied"), (m.Cancelled, "Cancelled"),
-            (m.BadUse, "BadUse"), (m.Deadlock, "Deadlock"), (Fail, "Fail")]
+            (m.Retired, "Retired"),
+            (m.Poisoned, "Poisoned"),
+            (m.PeerDied, "PeerDied"),
+            (m.Cancelled, "Cancelled"),
+            (m.BadUse, "BadUse"),
+            (m.Deadlock, "Deadlock"),
+            (Fail, "Fail"),
+        ]
         self.one_scheduler = module.endswith("coroutines")
 
     def name_of(self, error: BaseException) -> str:
@@ -62,8 +72,19 @@ class Names:
     def guard(self, g: dict[str, Any], end: Any, value: Any, barrier: Any) -> Any:
         """`value` is what an output guard sends, or the function that makes it."""
         m, kind = self.m, g["g"]
-        made = (end if kind == "in" else m.Output(end, value) if kind == "out" else m.Timeout(g["t"]) if kind == "timeout"
-                else m.Deadline(g["t"]) if kind == "deadline" else barrier if kind == "barrier" else m.Skip())
+        made = (
+            end
+            if kind == "in"
+            else m.Output(end, value)
+            if kind == "out"
+            else m.Timeout(g["t"])
+            if kind == "timeout"
+            else m.Deadline(g["t"])
+            if kind == "deadline"
+            else barrier
+            if kind == "barrier"
+            else m.Skip()
+        )
         return m.When(False, made) if not g.get("pre", True) else made
 
     def select(self, guards: list[Any], mode: str) -> Any:
@@ -101,7 +122,9 @@ class Names:
 class PythonDriver:
     """A Driver over a Python backend: "coroutines", "threads", or the full name of a module with the same names."""
 
-    def __init__(self, backend: str, features: frozenset[str] = DEFAULT, names: Names | None = None):
+    def __init__(
+        self, backend: str, features: frozenset[str] = DEFAULT, names: Names | None = None
+    ):
         self.names = names or Names(backend if "." in backend else f"weft.{backend}")
         self.name = backend
         self.grain = "atomic" if self.names.one_scheduler else "cores"
@@ -124,24 +147,36 @@ class _Play:
         try:
             self.names.run(self.make(self.net["main"], []))
             out: list[Any] = ["ok"]
-        except BaseException as error:  # noqa: BLE001  (whatever ends the run is what is recorded)
+        except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
             name = self.names.name_of(error)
-            out = [name, self.names.deadlock(error) if name == "Deadlock" else self.pids(error, name)]
+            out = [
+                name,
+                self.names.deadlock(error) if name == "Deadlock" else self.pids(error, name),
+            ]
         self.records.append({"e": "run", "out": out})
-        self.records.append({"e": "stat", "dropped": [self.names.dropped(c) for c in self.channels]})
+        self.records.append(
+            {"e": "stat", "dropped": [self.names.dropped(c) for c in self.channels]}
+        )
         return self.records
 
     @staticmethod
     def pids(error: BaseException, name: str) -> dict[str, Any]:
-        inner = getattr(error, "exceptions", None) if name == "Group" and not hasattr(error, "weft_pid") else None
+        inner = (
+            getattr(error, "exceptions", None)
+            if name == "Group" and not hasattr(error, "weft_pid")
+            else None
+        )
         failed = [getattr(e, "weft_pid", None) for e in (inner or [error])]
         return {"pids": failed} if None not in failed else {}
 
     def make(self, proc: dict[str, Any], slots: list[Any]) -> Any:
         """A process object with its ends: fresh ones, and some of its maker's."""
-        ends = [slots[e] if isinstance(e, int) else self.names.end(self.channels[e[0]], e[1]) for e in proc["ends"]]
+        ends = [
+            slots[e] if isinstance(e, int) else self.names.end(self.channels[e[0]], e[1])
+            for e in proc["ends"]
+        ]
         pid, body, play = proc["id"], proc["body"], self
         if self.names.one_scheduler:
 
@@ -158,7 +193,7 @@ class _Play:
                         result = start()
                         if inspect.isawaitable(result):
                             result = await result
-                    except BaseException as error:  # noqa: BLE001
+                    except BaseException as error:
                         failure = error
                     del start
         else:
@@ -173,7 +208,7 @@ class _Play:
                     result, failure = None, None
                     try:
                         result = start()
-                    except BaseException as error:  # noqa: BLE001
+                    except BaseException as error:
                         failure = error
 
         return self.names.process(function, f"p{pid}")(*ends)
@@ -201,7 +236,12 @@ class _Player:
     """Plays the statements of one process."""
 
     def __init__(self, play: _Play, pid: int, slots: list[Any]):
-        self.play, self.names, self.pid, self.slots = play, play.names, pid, _Slots(play.names.m.BadUse, slots)
+        self.play, self.names, self.pid, self.slots = (
+            play,
+            play.names,
+            pid,
+            _Slots(play.names.m.BadUse, slots),
+        )
         self.made = 0
 
     def value(self) -> str:
@@ -218,8 +258,13 @@ class _Player:
             entry["t"] = now
         self.play.records.append(entry)
 
-    def operate(self, kind: str, start: Thunk, made: tuple[str, ...] = (),
-                shown: Callable[[Any], list[Any]] = lambda _: []) -> Generator[Thunk, Any, Any]:
+    def operate(
+        self,
+        kind: str,
+        start: Thunk,
+        made: tuple[str, ...] = (),
+        shown: Callable[[Any], list[Any]] = lambda _: [],
+    ) -> Generator[Thunk, Any, Any]:
         """One operation between its two records."""
         self.record("call", op=[kind, *made])
         try:
@@ -287,9 +332,15 @@ class _Player:
             yield from self.operate("fail", self.fail)
         elif kind in ("par", "seq"):
             compose = names.m.Parallel if kind == "par" else names.m.Sequence
-            yield from self.operate(kind, lambda: compose(*[self.play.make(p, slots) for p in s[1]]), shown=lambda r: [list(r)])
+            yield from self.operate(
+                kind,
+                lambda: compose(*[self.play.make(p, slots) for p in s[1]]),
+                shown=lambda r: [list(r)],
+            )
         elif kind == "spawn":
-            yield from self.operate("spawn", lambda: names.m.Spawn(self.play.make(s[1], slots)), shown=lambda _: [])
+            yield from self.operate(
+                "spawn", lambda: names.m.Spawn(self.play.make(s[1], slots)), shown=lambda _: []
+            )
         elif kind == "loop":
             for _ in range(s[1]):
                 yield from self.body(s[2])
@@ -321,8 +372,8 @@ class _Player:
                 if it is None:
                     end = self.slots[s[1]]  # one iterator for the whole loop
                     it = aiter(end) if self.names.one_scheduler else iter(end)
-                step = it
-                value = yield (lambda: anext(step)) if self.names.one_scheduler else (lambda: _next(step))
+                advance = anext if self.names.one_scheduler else _next
+                value = yield functools.partial(advance, it)
             except GeneratorExit:
                 raise
             except (StopAsyncIteration, _Stop):
@@ -344,7 +395,11 @@ class _Player:
             return block[0].__aenter__() if names.one_scheduler else block[0].__enter__()
 
         def leave() -> Any:
-            return block[0].__aexit__(None, None, None) if names.one_scheduler else block[0].__exit__(None, None, None)
+            return (
+                block[0].__aexit__(None, None, None)
+                if names.one_scheduler
+                else block[0].__exit__(None, None, None)
+            )
 
         yield from self.operate("ext", enter, shown=self.received)
         try:
@@ -377,16 +432,29 @@ class _Player:
         values = [output(k, g) if g["g"] == "out" else None for k, g in enumerate(s[2])]
 
         def start() -> Any:
-            guards = [self.names.guard(g, self.slots[g["end"]] if "end" in g else None, values[k],
-                                       self.play.barriers[g["b"]] if "b" in g else None) for k, g in enumerate(s[2])]
+            guards = [
+                self.names.guard(
+                    g,
+                    self.slots[g["end"]] if "end" in g else None,
+                    values[k],
+                    self.play.barriers[g["b"]] if "b" in g else None,
+                )
+                for k, g in enumerate(s[2])
+            ]
             return self.names.select(guards, s[1])
 
         def shown(result: Any) -> list[Any]:
             index, value = result
             if s[2][index]["g"] == "in":
                 return [index, *self.received(value)]
-            wrong = [k for k, n in enumerate(calls) if n != (1 if k == index and "fn" in s[2][k] else 0)]
-            return [index] if not wrong else [index, f"the functions of the guards {wrong} were called {calls} times (5.8)"]
+            wrong = [
+                k for k, n in enumerate(calls) if n != (1 if k == index and "fn" in s[2][k] else 0)
+            ]
+            return (
+                [index]
+                if not wrong
+                else [index, f"the functions of the guards {wrong} were called {calls} times (5.8)"]
+            )
 
         yield from self.operate("select", start, tuple(made), shown)
 

@@ -1,14 +1,17 @@
 """Shrinks a failing network to a minimal failing one, and a failing history to the shortest failing prefix.
 
-Delta debugging over the data: each candidate removes or simplifies one thing (a process, a statement, a guard, a channel's buffer, a
-body's repetitions); a candidate that still fails becomes the network.  It ends when no candidate fails, so the result is minimal: no
-single removal keeps the failure.  `fails(net)` decides; for a runtime whose scheduling varies let it try a few times (`repeated`).
+Delta debugging over the data: each candidate removes or simplifies one thing (a process, a
+statement, a guard, a channel's buffer, a body's repetitions); a candidate that still fails becomes
+the network.  It ends when no candidate fails, so the result is minimal: no single removal keeps the
+failure.  `fails(net)` decides; for a runtime whose scheduling varies let it try a few times
+(`repeated`).
 """
 
 from __future__ import annotations
 
 import copy
-from typing import Any, Callable, Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from .networks import Net, readable
 
@@ -43,9 +46,12 @@ def candidates(net: Net) -> Iterator[Net]:
         for field in c:
             less = {f: v for f, v in c.items() if f != field}
             if less.get("capacity", 0) or "overflow" not in less:
-                yield {**net, "channels": [*net["channels"][:k], less, *net["channels"][k + 1:]]}
+                yield {**net, "channels": [*net["channels"][:k], less, *net["channels"][k + 1 :]]}
         if c.get("capacity", 0) > 1:
-            yield {**net, "channels": [*net["channels"][:k], {**c, "capacity": 1}, *net["channels"][k + 1:]]}
+            yield {
+                **net,
+                "channels": [*net["channels"][:k], {**c, "capacity": 1}, *net["channels"][k + 1 :]],
+            }
 
 
 def shrink(net: Net, fails: Callable[[Net], bool], tries: int = 2000) -> Net:
@@ -93,6 +99,7 @@ def report(net: Net, history: list[Any], why: str) -> str:
 
 def valid(net: Net) -> bool:
     """Does every slot that the network names exist? (A cut may have taken what another part needs.)"""
+
     def body_ok(body: list[Any], slots: int) -> bool:
         return all(stmt_ok(s, slots) for s in body)
 
@@ -191,9 +198,7 @@ def _simpler(s: list[Any]) -> Iterator[list[Any]]:
             yield [["loop", s[1] - 1, s[2]]]
     elif s[0] == "try":
         yield s[1]
-    elif s[0] == "ext":
-        yield [["read", s[1]], *s[2]]
-    elif s[0] == "iter":
+    elif s[0] == "ext" or s[0] == "iter":
         yield [["read", s[1]], *s[2]]
     elif s[0] == "select" and len(s[2]) == 1 and "end" in s[2][0]:
         yield [["read" if s[2][0]["g"] == "in" else "write", s[2][0]["end"]]]
@@ -215,5 +220,5 @@ def _cut(net: Net, path: Path, lo: int, hi: int) -> Net:
 
 def _put(net: Net, path: Path, k: int, items: list[Any]) -> Net:
     new = copy.deepcopy(net)
-    _at(new, path)[k:k + 1] = items
+    _at(new, path)[k : k + 1] = items
     return new

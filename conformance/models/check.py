@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs spin over the Promela models: the originals must pass with the whole state space searched, each mutant must fail.
+"""Runs spin over the Promela models: the originals must pass, searched whole; each mutant must fail.
 
     check.py [--only NAME] [--list]
 
-Prints a line for each case with its count of states, and last `N passed, N failed`. Each case is bounded in time and memory; a case that
-reaches a bound has not been searched whole, which is a failure for an original and no kill for a mutant. Needs the package `spin` and a
-C compiler.
+Prints a line for each case with its count of states, and last `N passed, N failed`. Each case is
+bounded in time and memory; a case that reaches a bound has not been searched whole, which is a
+failure for an original and no kill for a mutant. Needs the package `spin` and a C compiler.
 """
 
 from __future__ import annotations
@@ -37,7 +37,14 @@ class Case(NamedTuple):
         return " ".join([self.model, *self.macros])
 
 
-COMMIT = [("TOPO=1",), ("TOPO=1", "CANCEL"), ("TOPO=2",), ("TOPO=2", "CANCEL"), ("TOPO=1", "CANCEL", "SCAN"), ("TOPO=2", "CANCEL", "SCAN")]
+COMMIT = [
+    ("TOPO=1",),
+    ("TOPO=1", "CANCEL"),
+    ("TOPO=2",),
+    ("TOPO=2", "CANCEL"),
+    ("TOPO=1", "CANCEL", "SCAN"),
+    ("TOPO=2", "CANCEL", "SCAN"),
+]
 CASES = [
     *(Case("commit.pml", macros, 0) for macros in COMMIT),
     Case("standing.pml", (), 0),
@@ -50,7 +57,8 @@ CASES = [
 
 
 class Result(NamedTuple):
-    """errors: -1 if there is none to trust. complete: the whole state space was searched. message: spin's first complaint."""
+    """errors: -1 if there is none to trust. complete: the whole state space was searched.
+    message: spin's first complaint."""
 
     errors: int
     states: int
@@ -59,29 +67,51 @@ class Result(NamedTuple):
 
 
 def parse(text: str) -> Result:
-    """What the verifier printed. Anything unexpected counts as incomplete: a search that says nothing has proved nothing."""
+    """What the verifier printed. Anything unexpected counts as incomplete: a search that says
+    nothing has proved nothing."""
     errors = re.findall(r"^State-vector \d+ byte, depth reached (\d+), errors: (\d+)$", text, re.M)
     states = re.findall(r"^\s*(\d+) states, stored", text, re.M)
     message = re.search(r"^pan:\d+: (.*)$", text, re.M)
     if len(errors) != 1 or len(states) != 1:
         return Result(-1, 0, False, "the verifier's output was not understood")
-    stopped = [w for w in ("max search depth too small", "out of memory", "reached -DMEMLIM", "Search not completed", "interrupted",
-                           "hash table full", "VECTORSZ") if w.lower() in text.lower()]
-    searches = re.search(r"^\s*assertion violations\s*\+$|^\s*assertion violations\s*\+", text, re.M)
+    stopped = [
+        w
+        for w in (
+            "max search depth too small",
+            "out of memory",
+            "reached -DMEMLIM",
+            "Search not completed",
+            "interrupted",
+            "hash table full",
+            "VECTORSZ",
+        )
+        if w.lower() in text.lower()
+    ]
+    searches = re.search(r"^\s*assertion violations\s*\+", text, re.M)
     ends = re.search(r"^\s*invalid end states\s*\+", text, re.M)
     complete = not stopped and int(errors[0][1]) == 0 and bool(searches and ends)
-    return Result(int(errors[0][1]), int(states[0]), complete, message.group(1) if message else "; ".join(stopped))
+    return Result(
+        int(errors[0][1]),
+        int(states[0]),
+        complete,
+        message.group(1) if message else "; ".join(stopped),
+    )
 
 
 def verify(case: Case, folder: Path) -> Result:
     """Generate, compile and run the verifier of one case."""
+
     def tool(*command: str, seconds: int = SECONDS) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds, check=False)
+        return subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=seconds, check=False
+        )
 
     made = tool("spin", "-a", *(f"-D{m}" for m in case.macros), str(HERE / case.model))
     if made.returncode != 0 or not (folder / "pan.c").exists():
         return Result(-1, 0, False, (made.stdout + made.stderr).strip())
-    built = tool("cc", "-O2", "-w", "-DSAFETY", "-DCOLLAPSE", f"-DMEMLIM={MEMORY_MB}", "-o", "pan", "pan.c")
+    built = tool(
+        "cc", "-O2", "-w", "-DSAFETY", "-DCOLLAPSE", f"-DMEMLIM={MEMORY_MB}", "-o", "pan", "pan.c"
+    )
     if built.returncode != 0:
         return Result(-1, 0, False, built.stderr.strip())
     try:
@@ -95,9 +125,19 @@ def judge(case: Case, r: Result) -> tuple[bool, str]:
     """Is this what the case must give? → (yes, a line for the person)."""
     if case.mutant == 0:
         good = r.errors == 0 and r.complete
-        return good, f"{r.states:>9} states, no error, searched whole" if good else f"FAILED: {r.message or 'an error was found'}"
+        return (
+            good,
+            f"{r.states:>9} states, no error, searched whole"
+            if good
+            else f"FAILED: {r.message or 'an error was found'}",
+        )
     good = r.errors > 0 and bool(re.search(r"assertion violated|invalid end state", r.message))
-    return good, f"{r.states:>9} states, killed: {r.message[:60]}" if good else f"SURVIVED: {r.message or 'no error found'}"
+    return (
+        good,
+        f"{r.states:>9} states, killed: {r.message[:60]}"
+        if good
+        else f"SURVIVED: {r.message or 'no error found'}",
+    )
 
 
 def main() -> int:
@@ -114,7 +154,9 @@ def main() -> int:
         return 2
     for tool in ("spin", "cc"):
         if shutil.which(tool) is None:
-            print(f"{tool} is missing: install the packages spin and gcc\n0 passed, {len(cases)} failed")
+            print(
+                f"{tool} is missing: install the packages spin and gcc\n0 passed, {len(cases)} failed"
+            )
             return 1
     passed = 0
     for case in cases:

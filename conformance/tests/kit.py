@@ -4,25 +4,42 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.interp import Sim, outcomes
+from conformance.explore import outcomes
+from conformance.interp import Sim
 from conformance.model import READ, WRITE, Chan, Guard, Op, World
 
 
 def proc(pid: int, ends: list[Any], *body: list[Any]) -> dict[str, Any]:
     """Ends as "0r", "1w" (fresh ends of channels) or numbers (the parent's slots)."""
-    return {"id": pid, "ends": [[int(e[:-1]), e[-1]] if isinstance(e, str) else e for e in ends], "body": list(body)}
+    return {
+        "id": pid,
+        "ends": [[int(e[:-1]), e[-1]] if isinstance(e, str) else e for e in ends],
+        "body": list(body),
+    }
 
 
-def net(channels: Any, *procs: dict[str, Any], barriers: list[int] | None = None, before: list[Any] | None = None) -> dict[str, Any]:
-    """A network whose main is one Parallel; `channels` is a number of rendezvous channels or a list of their arguments."""
+def net(
+    channels: Any,
+    *procs: dict[str, Any],
+    barriers: list[int] | None = None,
+    before: list[Any] | None = None,
+) -> dict[str, Any]:
+    """A network whose main is one Parallel; `channels` is a number of rendezvous channels or a list of their
+    arguments.
+    """
     chans = [{} for _ in range(channels)] if isinstance(channels, int) else channels
-    return {"channels": chans, "barriers": barriers or [],
-            "main": {"id": 0, "ends": [], "body": [*(before or []), ["par", list(procs)]]}}
+    return {
+        "channels": chans,
+        "barriers": barriers or [],
+        "main": {"id": 0, "ends": [], "body": [*(before or []), ["par", list(procs)]]},
+    }
 
 
 def logs(network: dict[str, Any], pid: Any, grain: str = "atomic") -> set[tuple]:
     """What process `pid` may observe: a set of tuples of outcomes, without the `end` entry."""
-    return {tuple(x for x in dict(o).get(pid, ()) if x[0] != "end") for o in outcomes(network, grain)}
+    return {
+        tuple(x for x in dict(o).get(pid, ()) if x[0] != "end") for o in outcomes(network, grain)
+    }
 
 
 def both(network: dict[str, Any], pid: Any) -> set[tuple]:
@@ -47,7 +64,9 @@ def values(log: tuple) -> list[Any]:
 
 
 class Table(World):
-    """A world with channels, and processes played by hand: `read(pid, chan)` and so on start operations; `out(pid)` tells their outcome."""
+    """A world with channels, and processes played by hand: `read(pid, chan)` and so on start operations;
+    `out(pid)` tells their outcome.
+    """
 
     def __init__(self, *channels: dict[str, Any]):
         super().__init__()
@@ -92,4 +111,17 @@ class Table(World):
         return self.ops[pid].state == "waiting"
 
 
-__all__ = ["Guard", "Op", "Sim", "Table", "both", "drops", "logs", "net", "outcomes", "proc", "runs", "values"]
+__all__ = [
+    "Guard",
+    "Op",
+    "Sim",
+    "Table",
+    "both",
+    "drops",
+    "logs",
+    "net",
+    "outcomes",
+    "proc",
+    "runs",
+    "values",
+]

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.checker import audit, check
 from conformance.driver import ModelDriver, conform
-from conformance.interp import run
+from conformance.explore import run
 from conformance.networks import DEFAULT, FEATURES, generate, readable
 from conformance.shrink import report, shortest_prefix, shrink, tidy, valid
 from conformance.tests.kit import net, proc
@@ -36,7 +36,9 @@ def test_a_history_of_one_scheduler_is_one_of_cores_too():
 
 def pipe(writes=3, capacity=0, **more):
     chan = {"capacity": capacity, **more} if capacity else {}
-    return net([chan], proc(1, ["0w"], ["loop", writes, [["write", 0]]]), proc(2, ["0r"], ["iter", 0, []]))
+    return net(
+        [chan], proc(1, ["0w"], ["loop", writes, [["write", 0]]]), proc(2, ["0r"], ["iter", 0, []])
+    )
 
 
 def edited(network, seed=0):
@@ -62,7 +64,9 @@ def test_a_lost_value():
     n = pipe(2)
     h = edited(n)
     gone = next(r for r in h if r.get("p") == 2 and r["e"] == "ret" and r["out"] == ["ok", "1.0"])
-    call = max(k for k, r in enumerate(h) if r.get("p") == 2 and r["e"] == "call" and k < h.index(gone))
+    call = max(
+        k for k, r in enumerate(h) if r.get("p") == 2 and r["e"] == "call" and k < h.index(gone)
+    )
     spoiled = [r for k, r in enumerate(h) if k != call and r is not gone]
     assert flagged(n, spoiled, "no explanation")
 
@@ -93,7 +97,12 @@ def test_a_fifo_violation(capacity):
 
 def test_a_line_violation():
     # two writers wait, in the order 1 then 2 on one scheduler; the reader, coming later, gets the second one's value
-    n = net(1, proc(1, ["0w"], ["write", 0]), proc(2, ["0w"], ["sleep", 1], ["write", 0]), proc(3, ["0r"], ["sleep", 2], ["read", 0], ["read", 0]))
+    n = net(
+        1,
+        proc(1, ["0w"], ["write", 0]),
+        proc(2, ["0w"], ["sleep", 1], ["write", 0]),
+        proc(3, ["0r"], ["sleep", 2], ["read", 0], ["read", 0]),
+    )
     h = edited(n)
     a, b = returns(h, 3)[1:3]
     a["out"], b["out"] = b["out"], a["out"]
@@ -106,13 +115,17 @@ def test_a_read_that_ended_early():
     k = h.index(returns(h, 2)[-2])
     last_call = max(j for j in range(k) if h[j].get("p") == 2 and h[j]["e"] == "call")
     h[k]["out"] = ["stop"]
-    tail = [r for r in h[k + 1:] if not (r.get("p") == 2 and r["e"] in ("call", "ret"))]
-    assert last_call < k and flagged(n, h[:k + 1] + tail, "no explanation")
+    tail = [r for r in h[k + 1 :] if not (r.get("p") == 2 and r["e"] in ("call", "ret"))]
+    assert last_call < k and flagged(n, h[: k + 1] + tail, "no explanation")
 
 
 def test_a_read_after_retire():
     # the writer retired its end and ended; a later write's value cannot come from it
-    n = net(1, proc(1, ["0w"], ["write", 0], ["retire", 0]), proc(2, ["0r"], ["read", 0], ["try", [["read", 0]], ["Retired"], []]))
+    n = net(
+        1,
+        proc(1, ["0w"], ["write", 0], ["retire", 0]),
+        proc(2, ["0r"], ["read", 0], ["try", [["read", 0]], ["Retired"], []]),
+    )
     h = edited(n)
     last = returns(h, 2)[1]
     assert last["out"] == ["Retired"]
@@ -133,8 +146,12 @@ def test_a_write_that_returns_before_its_value_was_taken():
 
 @pytest.mark.parametrize("spoil", [{"guard": 0}, {"guard": 7}])
 def test_a_wrong_guard_in_the_exception(spoil):
-    n = net(2, proc(1, ["0w"], ["sleep", 5]), proc(2, ["0r", "1r"], ["select", "fair", [{"g": "in", "end": 0}, {"g": "in", "end": 1}]]),
-            proc(3, ["1w"]))
+    n = net(
+        2,
+        proc(1, ["0w"], ["sleep", 5]),
+        proc(2, ["0r", "1r"], ["select", "fair", [{"g": "in", "end": 0}, {"g": "in", "end": 1}]]),
+        proc(3, ["1w"]),
+    )
     h = edited(n)
     assert returns(h, 2)[0]["out"] == ["Retired", {"guard": 1}]
     returns(h, 2)[0]["out"][1].update(spoil)
@@ -189,11 +206,23 @@ def test_a_deadlock_that_is_none_and_one_that_was_not_seen():
     assert flagged(stuck, h)
 
 
-@pytest.mark.parametrize("report_of, good", [({"blocked": [1, 2, 3], "knot": [1, 2]}, True), ({"blocked": [0, 1, 2, 3]}, True),
-                                             ({"blocked": [1, 2]}, False), ({"blocked": [1, 2, 3], "knot": [1, 3]}, False),
-                                             ({"blocked": [1, 2, 3], "knot": [1, 2, 3]}, False)])
+@pytest.mark.parametrize(
+    "report_of, good",
+    [
+        ({"blocked": [1, 2, 3], "knot": [1, 2]}, True),
+        ({"blocked": [0, 1, 2, 3]}, True),
+        ({"blocked": [1, 2]}, False),
+        ({"blocked": [1, 2, 3], "knot": [1, 3]}, False),
+        ({"blocked": [1, 2, 3], "knot": [1, 2, 3]}, False),
+    ],
+)
 def test_the_knot_of_a_deadlock(report_of, good):
-    n = net(3, proc(1, ["0r", "1w", "2w"], ["read", 0]), proc(2, ["1r", "0w"], ["read", 0]), proc(3, ["2r"], ["read", 0]))
+    n = net(
+        3,
+        proc(1, ["0r", "1w", "2w"], ["read", 0]),
+        proc(2, ["1r", "0w"], ["read", 0]),
+        proc(3, ["2r"], ["read", 0]),
+    )
     h = edited(n)
     next(r for r in h if r["e"] == "run")["out"] = ["Deadlock", report_of]
     assert bool(check(n, h)) is good
@@ -201,8 +230,16 @@ def test_the_knot_of_a_deadlock(report_of, good):
 
 def test_starvation_is_seen_on_one_scheduler():
     # both channels always have a value; a runtime that always takes guard 0 is not fair (5.4)
-    n = net([{"capacity": 4}] * 2, proc(1, ["0w", "1w"], ["loop", 4, [["write", 0], ["write", 1]]], ["sleep", 9]),
-            proc(2, ["0r", "1r"], ["sleep", 1], ["loop", 3, [["select", "fair", [{"g": "in", "end": 0}, {"g": "in", "end": 1}]]]]))
+    n = net(
+        [{"capacity": 4}] * 2,
+        proc(1, ["0w", "1w"], ["loop", 4, [["write", 0], ["write", 1]]], ["sleep", 9]),
+        proc(
+            2,
+            ["0r", "1r"],
+            ["sleep", 1],
+            ["loop", 3, [["select", "fair", [{"g": "in", "end": 0}, {"g": "in", "end": 1}]]]],
+        ),
+    )
     h = edited(n)
     for k, r in enumerate(returns(h, 2)[1:]):
         r["out"] = ["ok", 0, f"1.{2 * k}"]
@@ -211,8 +248,16 @@ def test_starvation_is_seen_on_one_scheduler():
 
 
 def test_priority_is_exact_on_one_scheduler():
-    n = net([{"capacity": 1}] * 2, proc(1, ["0w", "1w"], ["write", 0], ["write", 1], ["sleep", 9]),
-            proc(2, ["0r", "1r"], ["sleep", 1], ["select", "priority", [{"g": "in", "end": 0}, {"g": "in", "end": 1}]]))
+    n = net(
+        [{"capacity": 1}] * 2,
+        proc(1, ["0w", "1w"], ["write", 0], ["write", 1], ["sleep", 9]),
+        proc(
+            2,
+            ["0r", "1r"],
+            ["sleep", 1],
+            ["select", "priority", [{"g": "in", "end": 0}, {"g": "in", "end": 1}]],
+        ),
+    )
     h = edited(n)
     returns(h, 2)[1]["out"] = ["ok", 1, "1.1"]
     assert not check(n, h, "atomic")
@@ -228,7 +273,11 @@ def test_a_hung_run_and_a_broken_driver_are_flagged():
 
 
 def test_a_real_clock_lets_timers_go_off_at_any_moment():
-    n = net(1, proc(1, ["0r"], ["select", "fair", [{"g": "in", "end": 0}, {"g": "timeout", "t": 9}]]), proc(2, ["0w"], ["yield"], ["sleep", 30]))
+    n = net(
+        1,
+        proc(1, ["0r"], ["select", "fair", [{"g": "in", "end": 0}, {"g": "timeout", "t": 9}]]),
+        proc(2, ["0w"], ["yield"], ["sleep", 30]),
+    )
     h = edited(n)
     early = returns(h, 1)[0]
     h.remove(early)
@@ -244,12 +293,22 @@ def spoilers(history, rng):
     kind = rng.choice(["exception", "guard", "dropped", "time", "end"])
     if kind == "exception":
         r = rng.choice(rets)
-        r["out"] = [rng.choice([n for n in ("Retired", "Poisoned", "Cancelled", "PeerDied") if n != r["out"][0]])]
+        r["out"] = [
+            rng.choice(
+                [n for n in ("Retired", "Poisoned", "Cancelled", "PeerDied") if n != r["out"][0]]
+            )
+        ]
     elif kind == "guard":
-        chosen = [r for r in rets if r["out"][0] == "ok" and len(r["out"]) > 1 and isinstance(r["out"][1], int)]
+        chosen = [
+            r
+            for r in rets
+            if r["out"][0] == "ok" and len(r["out"]) > 1 and isinstance(r["out"][1], int)
+        ]
         if not chosen:
             return None
-        rng.choice(chosen)["out"][1] += 9  # a guard that is not there; a neighbour may be a second guard on the same end
+        rng.choice(chosen)["out"][1] += (
+            9  # a guard that is not there; a neighbour may be a second guard on the same end
+        )
     elif kind == "dropped":
         h[-1]["dropped"][0] += 1
     elif kind == "time":
@@ -263,16 +322,17 @@ def spoilers(history, rng):
 @pytest.mark.parametrize("grain", GRAINS)
 def test_random_wrongs_are_flagged(grain):
     caught = total = 0
-    for seed in range(150):
+    for seed in range(90):
         n = generate(seed)
         h = spoilers(run(n, seed, grain), random.Random(seed))
         if h is not None:
             total += 1
             caught += not check(n, h, grain)
-    assert total > 100 and caught == total, f"{caught} of {total}"
+    assert total > 60 and caught == total, f"{caught} of {total}"
 
 
-# ------------------------------------------------------------------------------------------------ networks and shrinking
+# ------------------------------------------------------------------------------------------------
+# networks and shrinking
 
 
 def test_the_same_seed_gives_the_same_network():
@@ -282,9 +342,33 @@ def test_the_same_seed_gives_the_same_network():
 
 def test_networks_have_every_feature_among_them():
     text = "".join(repr(generate(s)["main"]) + repr(generate(s)["channels"]) for s in range(400))
-    for word in ("'select'", "'out'", "'in'", "'timeout'", "'skip'", "'barrier'", "'par'", "'seq'", "'spawn'", "'ext'", "'poison'", "'die'",
-                 "'retire'", "'fail'", "'send'", "'iter'", "'sync'", "'resign'", "'priority'", "'try'", "drop_oldest", "drop_newest",
-                 "unbounded", "immunity", "'pre': False"):
+    for word in (
+        "'select'",
+        "'out'",
+        "'in'",
+        "'timeout'",
+        "'skip'",
+        "'barrier'",
+        "'par'",
+        "'seq'",
+        "'spawn'",
+        "'ext'",
+        "'poison'",
+        "'die'",
+        "'retire'",
+        "'fail'",
+        "'send'",
+        "'iter'",
+        "'sync'",
+        "'resign'",
+        "'priority'",
+        "'try'",
+        "drop_oldest",
+        "drop_newest",
+        "unbounded",
+        "immunity",
+        "'pre': False",
+    ):
         assert word in text, word
     assert "'cancel'" not in text and "cancel" not in DEFAULT
 
@@ -292,13 +376,30 @@ def test_networks_have_every_feature_among_them():
 def test_features_are_obeyed():
     for seed in range(200):
         text = repr(generate(seed, features=frozenset({"buffer"})))
-        assert not any(w in text for w in ("'select'", "'poison'", "'sleep'", "'par', [{'id': 2, 'ends': [[9", "'fail'", "overflow"))
+        assert not any(
+            w in text
+            for w in (
+                "'select'",
+                "'poison'",
+                "'sleep'",
+                "'par', [{'id': 2, 'ends': [[9",
+                "'fail'",
+                "overflow",
+            )
+        )
 
 
 def has(kind):
     def inside(body):
-        return any(s[0] == kind or (s[0] in ("loop", "iter", "ext") and inside(s[2])) or (s[0] == "try" and (inside(s[1]) or inside(s[3]))) or
-                   (s[0] in ("par", "seq") and any(inside(p["body"]) for p in s[1])) or (s[0] == "spawn" and inside(s[1]["body"])) for s in body)
+        return any(
+            s[0] == kind
+            or (s[0] in ("loop", "iter", "ext") and inside(s[2]))
+            or (s[0] == "try" and (inside(s[1]) or inside(s[3])))
+            or (s[0] in ("par", "seq") and any(inside(p["body"]) for p in s[1]))
+            or (s[0] == "spawn" and inside(s[1]["body"]))
+            for s in body
+        )
+
     return lambda n: inside(n["main"]["body"])
 
 
@@ -307,7 +408,9 @@ def test_shrinking_ends_at_the_smallest(kind):
     seed = next(s for s in range(500) if has(kind)(generate(s)) and len(repr(generate(s))) > 900)
     small = shrink(generate(seed), has(kind))
     (group,) = small["main"]["body"]
-    assert len(group[1]) == 1 and len(group[1][0]["body"]) == 1 and group[1][0]["body"][0][0] == kind
+    assert (
+        len(group[1]) == 1 and len(group[1][0]["body"]) == 1 and group[1][0]["body"][0][0] == kind
+    )
 
 
 def test_shrinking_a_broken_runtime():
@@ -316,6 +419,7 @@ def test_shrinking_a_broken_runtime():
     class Deaf(ModelDriver):
         def run(self, n, seed):
             import json
+
             return run(json.loads(json.dumps(n).replace('"poison", 0, 2', '"poison", 0, 1')), seed)
 
     seen: list[str] = []

@@ -9,7 +9,7 @@ import pytest
 from conformance import driver as driver_module
 from conformance.checker import check
 from conformance.driver import ModelDriver, ProgramDriver, conform, from_lines, to_lines
-from conformance.interp import frozen, run
+from conformance.explore import frozen, run
 from conformance.networks import DEFAULT, FEATURES, generate
 from conformance.python_driver import Names, PythonDriver
 from conformance.shrink import report
@@ -42,7 +42,10 @@ def test_the_python_driver_over_a_good_package(threads):
         assert found, f"seed {seed}\n{report(n, history, found.why)}"
 
 
-@pytest.mark.parametrize("defect", ["wrong value", "no spread", "no value back", "deaf retire", "eager functions", "unfair"])
+@pytest.mark.parametrize(
+    "defect",
+    ["wrong value", "no spread", "no value back", "deaf retire", "eager functions", "unfair"],
+)
 def test_the_python_driver_over_a_broken_package(defect):
     driver, said = ToyDriver(False, defect), []
     for seed in range(1500):
@@ -60,28 +63,45 @@ def test_the_line_format_round_trip():
         for k in ("seed",):
             n.pop(k)
         assert back["barriers"] == n["barriers"] and back["main"] == n["main"]
-        for a, b in zip(back["channels"], n["channels"]):
+        for a, b in zip(back["channels"], n["channels"], strict=True):
             assert a == {"capacity": 0, "overflow": "block", "immunity": 1, **b}
         assert frozen(run(back, seed)) == frozen(run(n, seed))
 
 
-@pytest.mark.parametrize("text, word", [("", "weft-net 1"), ("weft-net 1\nprocess 0\n", "breaks off"), ("weft-net 1\nprocess 0\ndance\nend\n", "dance"),
-                                        ("weft-net 1\nprocess 0\nend\nmore\n", "after"), ("weft-net 1\nbanana 0\nend\n", "banana")])
+@pytest.mark.parametrize(
+    "text, word",
+    [
+        ("", "weft-net 1"),
+        ("weft-net 1\nprocess 0\n", "breaks off"),
+        ("weft-net 1\nprocess 0\ndance\nend\n", "dance"),
+        ("weft-net 1\nprocess 0\nend\nmore\n", "after"),
+        ("weft-net 1\nbanana 0\nend\n", "banana"),
+    ],
+)
 def test_the_line_format_refuses_the_rest(text, word):
     with pytest.raises(ValueError, match=word):
         from_lines(text)
 
 
 def test_a_program_as_a_twin():
-    twin = ProgramDriver([sys.executable, "-m", "conformance.driver", "--twin"], "atomic", "virtual")
+    twin = ProgramDriver(
+        [sys.executable, "-m", "conformance.driver", "--twin"], "atomic", "virtual"
+    )
     assert conform(twin, range(3)) == (3, 0, 0)
 
 
 def test_a_program_that_breaks(capsys):
-    broken = ProgramDriver([sys.executable, "-c", "print('{\"e\": 1'); raise SystemExit(3)"], "atomic", "virtual")
+    broken = ProgramDriver(
+        [sys.executable, "-c", "print('{\"e\": 1'); raise SystemExit(3)"], "atomic", "virtual"
+    )
     assert broken.run(generate(1), 0) == []
     assert not check(generate(1), [], "atomic")
-    slow = ProgramDriver([sys.executable, "-c", "import threading; threading.Event().wait()"], "cores", "virtual", seconds=0.3)
+    slow = ProgramDriver(
+        [sys.executable, "-c", "import threading; threading.Event().wait()"],
+        "cores",
+        "virtual",
+        seconds=0.3,
+    )
     assert slow.run(generate(1), 0) == []
     assert "not done within" in capsys.readouterr().err
 
@@ -110,7 +130,11 @@ def test_the_reference_in_both_grains():
 
 
 def test_functions_called_wrongly_are_in_the_record():
-    n = net(1, proc(1, ["0w"], ["select", "fair", [{"g": "out", "end": 0, "fn": "make"}, {"g": "skip"}]]), proc(2, ["0r"], ["sleep", 1]))
+    n = net(
+        1,
+        proc(1, ["0w"], ["select", "fair", [{"g": "out", "end": 0, "fn": "make"}, {"g": "skip"}]]),
+        proc(2, ["0r"], ["sleep", 1]),
+    )
     history = ToyDriver(False, "eager functions").run(n, 0)
     assert any("were called" in str(r["out"]) for r in history if r["e"] == "ret")
     assert not check(n, history)

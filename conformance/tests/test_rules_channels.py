@@ -19,7 +19,13 @@ def test_rule_1_1_a_write_completes_when_its_value_is_taken():
 
 
 def test_rule_1_1_any_number_of_ends():
-    n = net(1, proc(1, ["0w"], ["write", 0]), proc(2, ["0w"], ["write", 0]), proc(3, ["0r"], ["read", 0]), proc(4, ["0r"], ["read", 0]))
+    n = net(
+        1,
+        proc(1, ["0w"], ["write", 0]),
+        proc(2, ["0w"], ["write", 0]),
+        proc(3, ["0r"], ["read", 0]),
+        proc(4, ["0r"], ["read", 0]),
+    )
     assert runs(n) == {"ok"} and runs(n, "cores") == {"ok"}
     assert {values(x)[0] for x in both(n, 3)} == {"1.0", "2.0"}
 
@@ -60,19 +66,38 @@ def test_rule_1_3_a_buffer_of_n():
 
 
 def test_rule_1_3_values_leave_in_the_order_of_commitment():
-    n = net([{"capacity": 2}], proc(1, ["0w"], ["loop", 4, [["write", 0]]]), proc(2, ["0r"], ["loop", 4, [["read", 0]]]))
+    n = net(
+        [{"capacity": 2}],
+        proc(1, ["0w"], ["loop", 4, [["write", 0]]]),
+        proc(2, ["0r"], ["loop", 4, [["read", 0]]]),
+    )
     assert [values(x) for x in both(n, 2)] == [["1.0", "1.1", "1.2", "1.3"]]
 
 
-@pytest.mark.parametrize("bad", [{"capacity": -1}, {"capacity": 1.5}, {"capacity": True}, {"capacity": 1, "overflow": "burst"},
-                                 {"capacity": 0, "overflow": "drop_oldest"}, {"immunity": 0}])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"capacity": -1},
+        {"capacity": 1.5},
+        {"capacity": True},
+        {"capacity": 1, "overflow": "burst"},
+        {"capacity": 0, "overflow": "drop_oldest"},
+        {"immunity": 0},
+    ],
+)
 def test_rule_1_3_anything_else_is_bad_use(bad):
     with pytest.raises(BadUse, match="give"):
         Chan(**bad)
 
 
-@pytest.mark.parametrize("overflow, left, dropped", [("drop_oldest", ["2", "3"], 1), ("drop_newest", ["1", "2"], 1),
-                                                     ("unbounded", ["1", "2", "3"], 0)])
+@pytest.mark.parametrize(
+    "overflow, left, dropped",
+    [
+        ("drop_oldest", ["2", "3"], 1),
+        ("drop_newest", ["1", "2"], 1),
+        ("unbounded", ["1", "2", "3"], 0),
+    ],
+)
 def test_rule_1_4_overflow(overflow, left, dropped):
     t = Table({"capacity": 2, "overflow": overflow})
     for k in (1, 2, 3):
@@ -137,7 +162,11 @@ def test_rule_1_6_poison_in_the_block_does_not_take_it_back():
 
 
 def test_rule_1_6_the_block_ends_however_it_ends():
-    n = net(1, proc(1, ["0w"], ["write", 0]), proc(2, ["0r"], ["try", [["ext", 0, [["fail"]]]], ["Fail"], []]))
+    n = net(
+        1,
+        proc(1, ["0w"], ["write", 0]),
+        proc(2, ["0r"], ["try", [["ext", 0, [["fail"]]]], ["Fail"], []]),
+    )
     assert both(n, 1) == {(("ok",),)} and runs(n) == {"ok"}
 
 
@@ -184,13 +213,21 @@ def test_rule_2_3_a_shared_end_goes_with_the_last_holder():
 
 def test_rule_2_3_held_from_the_making_of_the_process():
     # process 2 of the sequence has not started, but it holds the writer end: the reader waits for it
-    n = net(1, proc(9, [], ["seq", [proc(1, ["0w"], ["write", 0]), proc(2, ["0w"], ["write", 0])]]), proc(3, ["0r"], ["iter", 0, []]))
+    n = net(
+        1,
+        proc(9, [], ["seq", [proc(1, ["0w"], ["write", 0]), proc(2, ["0w"], ["write", 0])]]),
+        proc(3, ["0r"], ["iter", 0, []]),
+    )
     assert [values(x) for x in both(n, 3)] == [["1.0", "2.0"]]
 
 
 def test_rule_2_4_a_sent_end_moves():
-    n = net(2, proc(1, ["0w", "1w"], ["send", 0, 1], ["try", [["write", 1]], ["BadUse"], []]), proc(2, ["0r"], ["read", 0], ["write", 1]),
-            proc(3, ["1r"], ["read", 0]))
+    n = net(
+        2,
+        proc(1, ["0w", "1w"], ["send", 0, 1], ["try", [["write", 1]], ["BadUse"], []]),
+        proc(2, ["0r"], ["read", 0], ["write", 1]),
+        proc(3, ["1r"], ["read", 0]),
+    )
     assert both(n, 1) == {(("ok",), ("BadUse",))}
     assert both(n, 2) == {(("ok", "end"), ("ok",))}
     assert both(n, 3) == {(("ok", "2.0"),)}
@@ -221,7 +258,7 @@ def test_rule_2_5_ended_for_good():
 def test_rule_2_5_a_side_that_never_had_an_end_is_not_ended():
     t = Table()
     t.chans = [Chan()]
-    end, why = t.make_end(0, READ)
+    _, why = t.make_end(0, READ)
     assert why == "" and t.chans[0].ended(READ) == ""
 
 
@@ -229,7 +266,11 @@ def test_rule_2_5_a_side_that_never_had_an_end_is_not_ended():
 
 
 def test_rule_3_1_readers_drain_the_buffer_then_retired():
-    n = net([{"capacity": 3}], proc(1, ["0w"], ["loop", 3, [["write", 0]]]), proc(2, ["0r"], ["loop", 4, [["read", 0]]]))
+    n = net(
+        [{"capacity": 3}],
+        proc(1, ["0w"], ["loop", 3, [["write", 0]]]),
+        proc(2, ["0r"], ["loop", 4, [["read", 0]]]),
+    )
     assert both(n, 2) == {(("ok", "1.0"), ("ok", "1.1"), ("ok", "1.2"), ("Retired",))}
 
 
@@ -262,7 +303,11 @@ def test_rule_3_2_when_the_blocked_party_leaves_the_channel_ends():
 
 
 def test_rule_3_3_writers_end_and_the_buffer_is_dropped():
-    n = net([{"capacity": 1}], proc(1, ["0w"], ["write", 0], ["write", 0], ["write", 0]), proc(2, ["0r"], ["read", 0]))
+    n = net(
+        [{"capacity": 1}],
+        proc(1, ["0w"], ["write", 0], ["write", 0], ["write", 0]),
+        proc(2, ["0r"], ["read", 0]),
+    )
     for log in both(n, 1):
         assert log[-1][0] == "Retired"
     assert drops(n) == {(0,), (1,)}  # 0: the reader was gone before the second write
@@ -325,14 +370,23 @@ def test_rule_4_2_poison_outranks_retirement_and_death():
 
 
 def test_rule_4_3_poison_spreads_with_its_strength():
-    n = net(2, proc(1, ["0w"], ["poison", 0, 2]), proc(2, ["0r", "1w"], ["read", 0], ["write", 1]), proc(3, ["1r"], ["read", 0]))
+    n = net(
+        2,
+        proc(1, ["0w"], ["poison", 0, 2]),
+        proc(2, ["0r", "1w"], ["read", 0], ["write", 1]),
+        proc(3, ["1r"], ["read", 0]),
+    )
     assert both(n, 3) == {(("Poisoned", (("strength", 2),)),)}
     assert both(n, 0) == {(("ok", (1, None, None)),)}
 
 
 def test_rule_4_3_who_catches_it_stops_the_spread():
-    n = net(2, proc(1, ["0w"], ["poison", 0, 1]), proc(2, ["0r", "1w"], ["try", [["read", 0]], ["Poisoned"], []], ["write", 1]),
-            proc(3, ["1r"], ["read", 0]))
+    n = net(
+        2,
+        proc(1, ["0w"], ["poison", 0, 1]),
+        proc(2, ["0r", "1w"], ["try", [["read", 0]], ["Poisoned"], []], ["write", 1]),
+        proc(3, ["1r"], ["read", 0]),
+    )
     assert [values(x) for x in both(n, 3)] == [["2.0"]]
 
 
@@ -369,7 +423,11 @@ def test_rule_4_5_any_dead_end_counts_when_the_last_is_gone():
 
 
 def test_rule_4_6_a_failure_retires_and_does_not_poison():
-    n = net(1, proc(9, [], ["try", [["par", [proc(1, ["0w"], ["fail"]), proc(2, [])]]], ["Fail"], []]), proc(3, ["0r"], ["read", 0]))
+    n = net(
+        1,
+        proc(9, [], ["try", [["par", [proc(1, ["0w"], ["fail"]), proc(2, [])]]], ["Fail"], []]),
+        proc(3, ["0r"], ["read", 0]),
+    )
     assert both(n, 3) == {(("Retired",),)}
 
 

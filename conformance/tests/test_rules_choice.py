@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.interp import Sim, run
+from conformance.explore import run
+from conformance.interp import Sim
 from conformance.model import BadUse, Guard
 from conformance.tests.kit import Op, Table, both, logs, net, outcomes, proc, runs, values
 
@@ -22,7 +23,11 @@ def gout(k, **more):
 
 
 def test_rule_5_1_exactly_one_guard_on_both_sides():
-    n = net(2, proc(1, ["0w", "1w"], sel("fair", gout(0), gout(1))), proc(2, ["0r", "1r"], sel("fair", gin(0), gin(1))))
+    n = net(
+        2,
+        proc(1, ["0w", "1w"], sel("fair", gout(0), gout(1))),
+        proc(2, ["0r", "1r"], sel("fair", gin(0), gin(1))),
+    )
     for grain in ("atomic", "cores"):
         for o in map(dict, outcomes(n, grain)):
             (_, i), (_, j, value) = o[1][0], o[2][0]
@@ -39,27 +44,50 @@ def test_rule_5_2_guards_and_preconditions():
 
 
 def test_rule_5_2_a_deadline_is_a_time_and_a_timeout_a_span():
-    n = net(1, proc(1, ["0r", "0w"], ["sleep", 2], sel("fair", gin(0), {"g": "deadline", "t": 5})), proc(2, [], ["sleep", 9]))
+    n = net(
+        1,
+        proc(1, ["0r", "0w"], ["sleep", 2], sel("fair", gin(0), {"g": "deadline", "t": 5})),
+        proc(2, [], ["sleep", 9]),
+    )
     history = run(n)
-    assert [(r["out"], r["t"]) for r in history if r.get("p") == 1 and r["e"] == "ret"] == [(["ok"], 2), (["ok", 1], 5)]
+    assert [(r["out"], r["t"]) for r in history if r.get("p") == 1 and r["e"] == "ret"] == [
+        (["ok"], 2),
+        (["ok", 1], 5),
+    ]
 
 
 def test_rule_5_3_selects_with_input_and_output_guards_meet():
     both_ways = ["0r", "1w"], ["0w", "1r"]
-    n = net(2, *(proc(k + 1, both_ways[k % 2], sel("fair", gin(0 if k % 2 == 0 else 1), gout(1 if k % 2 == 0 else 0))) for k in range(2)))
+    n = net(
+        2,
+        *(
+            proc(
+                k + 1,
+                both_ways[k % 2],
+                sel("fair", gin(0 if k % 2 == 0 else 1), gout(1 if k % 2 == 0 else 0)),
+            )
+            for k in range(2)
+        ),
+    )
     for grain in ("atomic", "cores"):
         assert runs(n, grain) == {"ok"}
 
 
 def test_rule_5_4_fair_within_n():
-    # channels 0 and 1 are unbounded and full of values: a guard that stays ready is taken at the latest every second time
-    n = net([{"capacity": 9}, {"capacity": 9}],
-            proc(1, ["0w", "1w"], ["loop", 4, [["write", 0], ["write", 1]]], ["sleep", 9]),
-            proc(2, ["0r", "1r"], ["sleep", 1], ["loop", 4, [sel("fair", gin(0), gin(1))]]))
+    # channels 0 and 1 are unbounded and full of values: a guard that stays ready is taken at the
+    # latest every second time
+    n = net(
+        [{"capacity": 9}, {"capacity": 9}],
+        proc(1, ["0w", "1w"], ["loop", 4, [["write", 0], ["write", 1]]], ["sleep", 9]),
+        proc(2, ["0r", "1r"], ["sleep", 1], ["loop", 4, [sel("fair", gin(0), gin(1))]]),
+    )
     for log in logs(n, 2):
         chosen = [x[1] for x in log[1:]]
-        assert all(chosen[k] != chosen[k + 1] or k + 2 >= len(chosen) or chosen[k + 2] != chosen[k] for k in range(len(chosen) - 1))
-        assert all({0, 1} <= set(chosen[k:k + 3]) for k in range(len(chosen) - 2))
+        assert all(
+            chosen[k] != chosen[k + 1] or k + 2 >= len(chosen) or chosen[k + 2] != chosen[k]
+            for k in range(len(chosen) - 1)
+        )
+        assert all({0, 1} <= set(chosen[k : k + 3]) for k in range(len(chosen) - 2))
 
 
 def test_rule_5_4_priority_takes_the_first_ready():
@@ -71,8 +99,11 @@ def test_rule_5_4_priority_takes_the_first_ready():
 
 
 def test_rule_5_4_random_may_take_any_ready():
-    n = net([{"capacity": 1}] * 2, proc(1, ["0w", "1w"], ["write", 0], ["write", 1], ["sleep", 9]),
-            proc(2, ["0r", "1r"], ["sleep", 1], sel("random", gin(0), gin(1))))
+    n = net(
+        [{"capacity": 1}] * 2,
+        proc(1, ["0w", "1w"], ["write", 0], ["write", 1], ["sleep", 9]),
+        proc(2, ["0r", "1r"], ["sleep", 1], sel("random", gin(0), gin(1))),
+    )
     assert {x[-1][1] for x in logs(n, 2)} == {0, 1}
 
 
@@ -84,7 +115,10 @@ def test_rule_5_5_the_same_end_twice_is_two_guards():
     assert t.chans[0].lines == [[], []]
 
 
-@pytest.mark.parametrize("guards", [lambda t: (), lambda t: (t.g_in(0, pre=False),), lambda t: (t.g_in(0), t.g_out(0, "x"))])
+@pytest.mark.parametrize(
+    "guards",
+    [lambda t: (), lambda t: (t.g_in(0, pre=False),), lambda t: (t.g_in(0), t.g_out(0, "x"))],
+)
 def test_rule_5_5_bad_selects(guards):
     t = Table({})
     before = t.world_key()
@@ -109,7 +143,12 @@ def test_rule_5_6_priority_puts_the_end_in_its_place():
 
 
 def test_rule_5_6_the_exception_names_the_guard():
-    n = net(2, proc(1, ["0w"], ["sleep", 5]), proc(2, ["0r", "1r"], sel("fair", gin(0), gin(1))), proc(3, ["1w"]))
+    n = net(
+        2,
+        proc(1, ["0w"], ["sleep", 5]),
+        proc(2, ["0r", "1r"], sel("fair", gin(0), gin(1))),
+        proc(3, ["1w"]),
+    )
     assert both(n, 2) == {(("Retired", (("guard", 1),)),)}
 
 
@@ -137,14 +176,33 @@ def test_rule_5_7_fair_skips_only_when_nothing_is_ready():
     assert t.out(2) == ("ok", 0)
 
 
+@pytest.mark.parametrize("idle", [{"g": "skip"}, {"g": "timeout", "t": 0}])
+@pytest.mark.parametrize("mode", ["fair", "random"])
+def test_rule_5_7_no_schedule_skips_what_is_ready(idle, mode):
+    n = net(
+        [{"capacity": 1}],
+        proc(1, ["0w"], ["write", 0], ["sleep", 9]),
+        proc(2, ["0r"], ["sleep", 1], sel(mode, idle, gin(0))),
+    )
+    assert both(n, 2) == {(("ok",), ("ok", 1, "1.0"))}
+
+
 @pytest.mark.parametrize("span", [0, -1])
 def test_rule_5_7_a_timeout_of_zero_or_less_is_a_skip(span):
-    n = net(1, proc(1, ["0r"], sel("fair", gin(0), {"g": "timeout", "t": span})), proc(2, ["0w"], ["sleep", 1]))
+    n = net(
+        1,
+        proc(1, ["0r"], sel("fair", gin(0), {"g": "timeout", "t": span})),
+        proc(2, ["0w"], ["sleep", 1]),
+    )
     assert both(n, 1) == {(("ok", 1),)}
 
 
 def test_rule_5_8_a_raising_function():
-    n = net(1, proc(1, ["0w"], sel("fair", gout(0, fn="raise"))), proc(2, ["0r"], ["try", [["read", 0]], ["PeerDied"], []]))
+    n = net(
+        1,
+        proc(1, ["0w"], sel("fair", gout(0, fn="raise"))),
+        proc(2, ["0r"], ["try", [["read", 0]], ["PeerDied"], []]),
+    )
     assert {x[0][0] for x in both(n, 1)} == {"Fail", "Retired"} - {"Retired"}
     assert both(n, 2) == {(("PeerDied",),)}
 
@@ -168,7 +226,20 @@ def test_rule_5_10_no_trace_at_the_others():
 
 def cancelling(*sibling, ends=("0r",), chans=1, peer=()):
     """A group in which process 3 fails and so cancels process 2; the peer, process 4, stands outside."""
-    return net(chans, proc(1, [], ["try", [["par", [proc(2, list(ends), *sibling), proc(3, [], ["fail"])]]], ["Fail"], []]), *peer)
+    return net(
+        chans,
+        proc(
+            1,
+            [],
+            [
+                "try",
+                [["par", [proc(2, list(ends), *sibling), proc(3, [], ["fail"])]]],
+                ["Fail"],
+                [],
+            ],
+        ),
+        *peer,
+    )
 
 
 def test_rule_6_1_at_the_start_and_while_parked():
@@ -206,7 +277,11 @@ def test_rule_6_4_nothing_lost_or_doubled():
     n = cancelling(["read", 0], peer=[proc(4, ["0w"], ["write", 0]), proc(5, ["0r"], ["read", 0])])
     for grain in ("atomic", "cores"):
         for o in map(dict, outcomes(n, grain)):
-            got = [v for p in (2, 5) for v in values(tuple(x for x in o.get(p, ()) if x[0] == "ok" and len(x) > 1))]
+            got = [
+                v
+                for p in (2, 5)
+                for v in values(tuple(x for x in o.get(p, ()) if x[0] == "ok" and len(x) > 1))
+            ]
             assert got == ["4.0"], o
 
 
@@ -216,9 +291,16 @@ def test_rule_6_5_an_uncaught_cancelled_is_no_failure():
 
 
 def test_one_request_raises_one_cancelled():
-    n = net(1, proc(1, ["0r"], ["try", [["read", 0]], ["Cancelled"], []], ["sleep", 1]), proc(2, [], ["cancel", 1]),
-            proc(3, ["0w"], ["sleep", 5]))
-    assert {tuple(x[0] for x in log) for log in logs(n, 1)} == {("Cancelled", "ok"), ()}  # (): cancelled before it ran
+    n = net(
+        1,
+        proc(1, ["0r"], ["try", [["read", 0]], ["Cancelled"], []], ["sleep", 1]),
+        proc(2, [], ["cancel", 1]),
+        proc(3, ["0w"], ["sleep", 5]),
+    )
+    assert {tuple(x[0] for x in log) for log in logs(n, 1)} == {
+        ("Cancelled", "ok"),
+        (),
+    }  # (): cancelled before it ran
 
 
 def test_a_select_on_cores_commits_between_its_enrolments():

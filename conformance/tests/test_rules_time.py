@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.interp import run
+from conformance.explore import run
 from conformance.model import BadUse, Barrier, Guard, Op
 from conformance.tests.kit import Table, both, logs, net, outcomes, proc, runs
 
@@ -44,7 +44,14 @@ def test_rule_7_3_sequence_one_after_another():
 
 
 def test_rule_7_3_sequence_stops_at_the_first_failure():
-    n = net(0, proc(9, [], ["try", [["seq", [proc(1, [], ["fail"]), proc(2, [], ["sleep", 1])]]], ["Fail"], []]))
+    n = net(
+        0,
+        proc(
+            9,
+            [],
+            ["try", [["seq", [proc(1, [], ["fail"]), proc(2, [], ["sleep", 1])]]], ["Fail"], []],
+        ),
+    )
     assert logs(n, 2) == {()} and runs(n) == {"ok"}
 
 
@@ -59,11 +66,27 @@ def test_rule_7_4_the_run_fails_with_a_spawned_process():
     assert runs(net(0, proc(1, [], ["spawn", proc(2, [], ["fail"])]))) == {"Fail"}
 
 
+def test_rule_7_4_who_is_spawned_into_a_failing_run_is_cancelled():
+    catches = ["try", [["sleep", 1]], ["Cancelled"], []]
+    late = proc(3, [], ["sleep", 5])
+    n = net(0, proc(1, [], ["spawn", proc(2, [], ["fail"])], catches, ["spawn", late]))
+    for log in logs(n, 3):
+        assert log in {(("Cancelled",),), ()}
+    assert runs(n) == {"Fail"}
+
+
 def test_rule_7_7_yield_lets_every_runnable_process_run():
     # 2 and 3 have returned-to operations when 1 yields: both go on before 1 does
-    n = net(2, proc(1, ["0w", "1w"], ["write", 0], ["write", 1], ["yield"]), proc(2, ["0r"], ["read", 0]), proc(3, ["1r"], ["read", 0]))
+    n = net(
+        2,
+        proc(1, ["0w", "1w"], ["write", 0], ["write", 1], ["yield"]),
+        proc(2, ["0r"], ["read", 0]),
+        proc(3, ["1r"], ["read", 0]),
+    )
     for seed in range(50):
-        order = [(r["p"], r["e"], r["out"][0]) for r in run(n, seed) if r["e"] == "ret" and "p" in r]
+        order = [
+            (r["p"], r["e"], r["out"][0]) for r in run(n, seed) if r["e"] == "ret" and "p" in r
+        ]
         last = [k for k, r in enumerate(order) if r[0] == 1][-1]
         assert all(k < last for k, r in enumerate(order) if r[0] in (2, 3))
 
@@ -78,14 +101,24 @@ def test_rule_7_7_ends_are_let_go_before_the_group_is_told():
 
 
 def test_rule_8_1_all_go_on_when_all_have_arrived():
-    n = net(0, proc(1, [], ["sleep", 3], ["sync", 0]), proc(2, [], ["sync", 0], ["sync", 0]), proc(3, [], ["sleep", 1], ["resign", 0]),
-            barriers=[3])
+    n = net(
+        0,
+        proc(1, [], ["sleep", 3], ["sync", 0]),
+        proc(2, [], ["sync", 0], ["sync", 0]),
+        proc(3, [], ["sleep", 1], ["resign", 0]),
+        barriers=[3],
+    )
     assert runs(n) == {"Deadlock"}  # process 2's second phase lacks process 1
     assert times(run(n), 1) == [3, 3]
 
 
 def test_rule_8_2_resign_completes_the_phase_and_enrol_adds():
-    n = net(0, proc(1, [], ["sync", 0]), proc(2, [], ["enrol", 0], ["sleep", 1], ["resign", 0], ["resign", 0]), barriers=[2])
+    n = net(
+        0,
+        proc(1, [], ["sync", 0]),
+        proc(2, [], ["enrol", 0], ["sleep", 1], ["resign", 0], ["resign", 0]),
+        barriers=[2],
+    )
     assert runs(n) == {"ok"}
 
 
@@ -136,8 +169,11 @@ def test_rule_8_5_never_early_and_equal_deadlines_in_order():
 
 
 def test_rule_8_6_virtual_time_stands_still_while_anything_can_run():
-    n = net(1, proc(1, ["0r"], ["select", "fair", [{"g": "in", "end": 0}, {"g": "timeout", "t": 1}]]),
-            proc(2, ["0w"], ["loop", 5, [["yield"]]], ["write", 0]))
+    n = net(
+        1,
+        proc(1, ["0r"], ["select", "fair", [{"g": "in", "end": 0}, {"g": "timeout", "t": 1}]]),
+        proc(2, ["0w"], ["loop", 5, [["yield"]]], ["write", 0]),
+    )
     assert {x[0][1] for x in both(n, 1)} == {0}
 
 
@@ -155,14 +191,23 @@ def deadlock(n):
 
 
 def test_rule_10_1_everything_blocked_and_all_are_cancelled():
-    n = net(2, proc(1, ["0r", "1w"], ["read", 0], ["write", 1]), proc(2, ["1r", "0w"], ["read", 0], ["write", 1]))
+    n = net(
+        2,
+        proc(1, ["0r", "1w"], ["read", 0], ["write", 1]),
+        proc(2, ["1r", "0w"], ["read", 0], ["write", 1]),
+    )
     assert runs(n) == {"Deadlock"}
     assert {x[-1][0] for p in (1, 2) for x in logs(n, p)} <= {"Cancelled", "Retired"}
 
 
 def test_rule_10_2_the_report_names_blocked_and_knot():
     # 1 and 2 wait for each other; 3 waits for 1
-    n = net(3, proc(1, ["0r", "1w", "2w"], ["read", 0]), proc(2, ["1r", "0w"], ["read", 0]), proc(3, ["2r"], ["read", 0]))
+    n = net(
+        3,
+        proc(1, ["0r", "1w", "2w"], ["read", 0]),
+        proc(2, ["1r", "0w"], ["read", 0]),
+        proc(3, ["2r"], ["read", 0]),
+    )
     found = deadlock(n)
     assert found["blocked"] == (1, 2, 3) and found["knots"] == ((1, 2),)
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-spec = importlib.util.spec_from_file_location("spin_check", Path(__file__).parents[1] / "models" / "check.py")
+spec = importlib.util.spec_from_file_location(
+    "spin_check", Path(__file__).parents[1] / "models" / "check.py"
+)
 assert spec is not None and spec.loader is not None
 spin_check = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(spin_check)
@@ -30,25 +32,48 @@ def case(mutant=0):
 
 def test_a_whole_search_passes():
     r = spin_check.parse(GOOD)
-    assert r == (0, 117606, True, "") and spin_check.judge(case(), r)[0] and not spin_check.judge(case(1), r)[0]
+    assert (
+        r == (0, 117606, True, "")
+        and spin_check.judge(case(), r)[0]
+        and not spin_check.judge(case(1), r)[0]
+    )
 
 
-@pytest.mark.parametrize("text", ["", GOOD.replace("errors: 0", "errors: ?"), GOOD.replace("states, stored", ""), GOOD + GOOD,
-                                  GOOD + "error: max search depth too small\n", GOOD + "pan: reached -DMEMLIM bound\n",
-                                  GOOD.replace("invalid end states\t+", "invalid end states\t-"),
-                                  GOOD.replace("assertion violations\t+", "assertion violations\t-")])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        GOOD.replace("errors: 0", "errors: ?"),
+        GOOD.replace("states, stored", ""),
+        GOOD + GOOD,
+        GOOD + "error: max search depth too small\n",
+        GOOD + "pan: reached -DMEMLIM bound\n",
+        GOOD.replace("invalid end states\t+", "invalid end states\t-"),
+        GOOD.replace("assertion violations\t+", "assertion violations\t-"),
+    ],
+)
 def test_an_unfinished_search_proves_nothing(text):
     r = spin_check.parse(text)
-    assert not r.complete and not spin_check.judge(case(), r)[0] and not spin_check.judge(case(1), r)[0]
+    assert (
+        not r.complete
+        and not spin_check.judge(case(), r)[0]
+        and not spin_check.judge(case(1), r)[0]
+    )
 
 
 def test_a_mutant_must_fail_by_an_assertion():
     bad = GOOD.replace("errors: 0", "errors: 1")
     assert not spin_check.judge(case(1), spin_check.parse(bad))[0]
-    assert spin_check.judge(case(1), spin_check.parse("pan:1: assertion violated (x==1) (at depth 9)\n" + bad))[0]
+    assert spin_check.judge(
+        case(1), spin_check.parse("pan:1: assertion violated (x==1) (at depth 9)\n" + bad)
+    )[0]
 
 
 def test_every_mutant_of_the_table_is_run():
     table = (Path(__file__).parents[1] / "models" / "MUTANTS.md").read_text()
-    numbers = {int(line.split("|")[1]) for line in table.splitlines() if line.startswith("| ") and line.split("|")[1].strip().isdigit()}
+    numbers = {
+        int(line.split("|")[1])
+        for line in table.splitlines()
+        if line.startswith("| ") and line.split("|")[1].strip().isdigit()
+    }
     assert numbers == {c.mutant for c in spin_check.CASES} - {0} == set(range(1, 9))

@@ -1,7 +1,8 @@
 """A toy package with weft's names, over the model: it lets the tests run the Python driver without any runtime.
 
-One scheduler, first come first served. A process is a coroutine, or a thread that runs only while it holds the baton; both hand the
-scheduler a function that starts their operation and get its outcome. `package(...)` makes the module; `broken` names a defect that it has.
+One scheduler, first come first served. A process is a coroutine, or a thread that runs only while
+it holds the baton; both hand the scheduler a function that starts their operation and get its
+outcome. `package(...)` makes the module; `broken` names a defect that it has.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import threading
 import types
 from collections import deque
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
-from conformance.model import READ, WRITE, BadUse, Barrier as BarrierState, Chan, Guard, Op, World
+from conformance.model import READ, WRITE, BadUse, Chan, Guard, Op, World
+from conformance.model import Barrier as BarrierState
 
 
 class _Error(Exception):
@@ -21,10 +24,20 @@ class _Error(Exception):
 
 
 class Retired(_Error): ...
+
+
 class Poisoned(_Error): ...
+
+
 class PeerDied(_Error): ...
+
+
 class Cancelled(_Error): ...
+
+
 class Deadlock(_Error): ...
+
+
 class Many(_Error): ...  # several failures
 
 
@@ -84,7 +97,7 @@ class Process:
         except StopIteration as end:
             self.result = end.value
             finish(self)
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             self.error = error
             finish(self)
 
@@ -92,7 +105,7 @@ class Process:
         self.wake.acquire()
         try:
             self.result = self.function(*self.args)
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             self.error = error
         finish(self)
         self.back.release()
@@ -130,6 +143,7 @@ def operate(start: Callable[[Process], Callable[[], Any]]) -> Any:
 
 def commits(op: Op, shape: Callable[[tuple], Any]) -> Callable[[Process], Callable[[], Any]]:
     """An operation of the model's world: `shape` makes its result, or raises."""
+
     def start(p: Process) -> Callable[[], Any]:
         pid = op.pid = id(p)
         if p.cancel:
@@ -143,8 +157,12 @@ def commits(op: Op, shape: Callable[[tuple], Any]) -> Callable[[Process], Callab
         hot = world.choices(op)
         if hot:
             p.turn = getattr(p, "turn", 0) + (op.kind == "select")  # rotating: fair
-            world.commit(pid, hot[0] if op.mode == "priority" or broken == "unfair" else
-                         min(hot, key=lambda i: (i + p.turn) % len(op.guards)))
+            world.commit(
+                pid,
+                hot[0]
+                if op.mode == "priority" or broken == "unfair"
+                else min(hot, key=lambda i: (i + p.turn) % len(op.guards)),
+            )
         else:
             for i in range(len(op.guards)):
                 world.enrol(pid, i)
@@ -154,18 +172,25 @@ def commits(op: Op, shape: Callable[[tuple], Any]) -> Callable[[Process], Callab
                 return None
             try:
                 return True, shape(world.take(pid))
-            except BaseException as error:  # noqa: BLE001
+            except BaseException as error:
                 return False, error
+
         return ask
+
     return start
 
 
 def failing(out: tuple, value: Any = None) -> BaseException:
     if out[0] == "Fail":
         from conformance.python_driver import Fail
+
         return Fail()
     more = {"strength": out[2]} if out[0] == "Poisoned" else {}
-    return ERRORS[out[0]](guard=out[1] if len(out) > 1 else None, value=None if broken == "no value back" else value, **more)
+    return ERRORS[out[0]](
+        guard=out[1] if len(out) > 1 else None,
+        value=None if broken == "no value back" else value,
+        **more,
+    )
 
 
 def result(out: tuple, index: bool = False, value: Any = None) -> Any:
@@ -192,11 +217,17 @@ class End:
     def read(self) -> Any:
         def shape(out: tuple) -> Any:
             return f"{result(out)}0" if broken == "wrong value" and out[0] == "ok" else result(out)
+
         return operate(commits(Op(0, "read", (Guard("in", self.chan, self.number),)), shape))
 
     def write(self, value: Any) -> Any:
         sent = ("end", value.number) if isinstance(value, End) else value
-        return operate(commits(Op(0, "write", (Guard("out", self.chan, self.number, sent),)), lambda out: result(out, value=value)))
+        return operate(
+            commits(
+                Op(0, "write", (Guard("out", self.chan, self.number, sent),)),
+                lambda out: result(out, value=value),
+            )
+        )
 
     def __aiter__(self) -> Any:
         return self
@@ -221,7 +252,9 @@ class End:
 
         class Block:
             def enter(self) -> Any:
-                return operate(commits(Op(0, "ext", (Guard("in", end.chan, end.number),), ext=True), result))
+                return operate(
+                    commits(Op(0, "ext", (Guard("in", end.chan, end.number),), ext=True), result)
+                )
 
             def leave(self, *_: Any) -> Any:
                 world.release(id(current))
@@ -229,6 +262,7 @@ class End:
 
             __aenter__ = __enter__ = enter
             __aexit__ = __exit__ = leave
+
         return Block()
 
     def retire(self) -> None:
@@ -284,9 +318,17 @@ def select(*guards: Any, mode: str = "fair") -> Any:
             made.append(Guard("in", g.chan, g.number, pre=pre))
         elif isinstance(g, Output):
             value, raises = g.value, False
-            if callable(value):  # the toy must know beforehand; it asks a copy of the function and calls the function itself after
+            if callable(
+                value
+            ):  # the toy must know beforehand; it asks a copy of the function and calls the function itself after
                 functions[k] = value
-                cells = dict(zip(value.__code__.co_freevars, (c.cell_contents for c in value.__closure__)))
+                cells = dict(
+                    zip(
+                        value.__code__.co_freevars,
+                        (c.cell_contents for c in value.__closure__),
+                        strict=True,
+                    )
+                )
                 value, raises = cells["value"], cells["g"]["fn"] == "raise"
             made.append(Guard("out", g.end.chan, g.end.number, value, raises, pre))
         elif isinstance(g, Timeout):
@@ -303,6 +345,7 @@ def select(*guards: Any, mode: str = "fair") -> Any:
             for f in functions.values():
                 f()
         return result(out, index=True)
+
     return operate(commits(Op(0, "select", tuple(made), mode), shape))
 
 
@@ -356,19 +399,21 @@ def group(kids: tuple[Process, ...], one_by_one: bool) -> Any:
             if bad:
                 return False, bad[0] if len(bad) == 1 else Many(exceptions=bad)
             return True, answer
+
         return ask
+
     return operate(begin)
 
 
-def Parallel(*kids: Process) -> Any:  # noqa: N802
+def Parallel(*kids: Process) -> Any:
     return group(kids, False)
 
 
-def Sequence(*kids: Process) -> Any:  # noqa: N802
+def Sequence(*kids: Process) -> Any:
     return group(kids, True)
 
 
-def Spawn(p: Process) -> None:  # noqa: N802
+def Spawn(p: Process) -> None:
     start(p, "root")
 
 

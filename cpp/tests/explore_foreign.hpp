@@ -235,7 +235,7 @@ SCENARIO("foreign select told by two channels at once (rules 5.1, 6.6)", 2) {
   b.check();
 }
 
-SCENARIO("foreign readers meet a computed output (rules 5.8, 6.6)", 2) {
+SCENARIO("foreign readers meet computed outputs (rules 5.8, 6.6)", 1) {
   Balance b;
   Chan c, d;
   Foreigner f, e;
@@ -251,6 +251,30 @@ SCENARIO("foreign readers meet a computed output (rules 5.8, 6.6)", 2) {
   spawn("V", [&] { REQUIRE_THAT(v.compute(c, [] { return 10u; }) == Status::ok); });
   run();
   REQUIRE_THAT(sum == 11 && empty(c) && empty(d));
+  b.check();
+}
+
+SCENARIO("foreign reader that waits for a computed value is cancelled too late (rules 5.8, 6.3)", 2) {
+  Balance b;
+  Chan c, d;
+  Foreigner f;
+  Process w;
+  Got g;
+  Status s{};
+  const bool selecting = choose(2) != 0;
+  spawn("F", [&] {
+    if (selecting) {
+      const auto x = f.select(c, d, 9);
+      g = {x.status, x.value};
+    } else {
+      g = f.read(c);
+    }
+    if (!g.ok()) w.cancel();
+  });
+  spawn("W", [&] { s = w.compute(c, [] { return 7u; }); });
+  spawn("X", [&] { f.cancel(); });
+  run();
+  REQUIRE_THAT(g.ok() == (s == Status::ok) && g.value == (g.ok() ? 7u : 0u) && empty(c) && empty(d));
   b.check();
 }
 

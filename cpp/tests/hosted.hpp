@@ -15,6 +15,13 @@
 
 #define POLICIES weft::Local, weft::Shared
 
+// (co_await x).index in a template is more than g++ 12 can parse.
+#define CHOSEN(op, i)             \
+  do {                            \
+    auto chosen_ = co_await (op); \
+    CHECK(chosen_.index == (i));  \
+  } while (false)
+
 namespace test {
 
 using namespace std::chrono_literals;

@@ -26,16 +26,14 @@ TEST_CASE_TEMPLATE("rule 1.2: waiting readers are served first come, first serve
   weft::Channel<int, P> c;
   std::vector<int> got(3);
   auto reader = [](weft::Reader<int, P> r, int& to) -> Process { to = co_await r.read(); };
-  weft::run(reader(c.reader(), got[0]), reader(c.reader(), got[1]), reader(c.reader(), got[2]),
-            send_all<P>(c.writer(), {1, 2, 3}));
+  weft::run(reader(c.reader(), got[0]), reader(c.reader(), got[1]), reader(c.reader(), got[2]), send_all<P>(c.writer(), {1, 2, 3}));
   CHECK(got == std::vector<int>{1, 2, 3});
 }
 
 TEST_CASE_TEMPLATE("rule 1.2: so are waiting writers", P, POLICIES) {
   weft::Channel<int, P> c;
   std::vector<int> got;
-  weft::run(send_all<P>(c.writer(), {1, 4}), send_all<P>(c.writer(), {2, 5}), send_all<P>(c.writer(), {3, 6}),
-            collect<P>(c.reader(), got));
+  weft::run(send_all<P>(c.writer(), {1, 4}), send_all<P>(c.writer(), {2, 5}), send_all<P>(c.writer(), {3, 6}), collect<P>(c.reader(), got));
   CHECK(got == std::vector<int>{1, 2, 3, 4, 5, 6});
 }
 

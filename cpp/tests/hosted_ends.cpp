@@ -127,7 +127,11 @@ TEST_CASE_TEMPLATE("rule 2.5: a side that has ended is ended for good", P, POLIC
   c.writer().retire();
   CHECK_THROWS_AS(c.writer(), weft::Retired);
   auto r = c.reader();  // a side that never had an end is not ended
-  CHECK_THROWS_AS(weft::run([](weft::Reader<int, P> x) -> Process { CHECK_THROWS_AS(co_await x.read(), weft::Retired); throw 1; }(r)), int);
+  CHECK_THROWS_AS(weft::run([](weft::Reader<int, P> x) -> Process {
+                    CHECK_THROWS_AS(co_await x.read(), weft::Retired);
+                    throw 1;
+                  }(r)),
+                  int);
   r.retire();
   CHECK_THROWS_AS(c.reader(), weft::Retired);
 

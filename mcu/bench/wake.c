@@ -1,6 +1,6 @@
 /* wake: from an interrupt to the action it posts, on a core that sleeps.
  *
- * An edge on pin 6 posts to the queue of core 0, on pin 7 to that of core 1; the action toggles pin 8 or 9. Each core also waits for
+ * An edge on pin 6 interrupts core 0 and posts to its queue, or to that of core 1 (OTHER=1); the action toggles pin 8 or 9. Each core also waits for
  * a timer far away (CLAIMED=1), which then has to be put back, or has nothing (CLAIMED=0).
  */
 #include "board.h"
@@ -22,14 +22,15 @@ WEFT_HOT static uint32_t react1(weft_event *e, uint32_t release) {
   pin_toggle(9);
   return WEFT_DONE;
 }
-static weft_event event0 = WEFT_EVENT(react0, &actor0), event1 = WEFT_EVENT(react1, &actor1);
+__attribute__((unused)) static weft_event event0 = WEFT_EVENT(react0, &actor0), event1 = WEFT_EVENT(react1, &actor1);
 
+#ifndef OTHER
+#define OTHER 0
+#endif
 void weft_isr_io_bank0(void);
 WEFT_HOT void weft_isr_io_bank0(void) {
-  uint32_t status = WEFT_REG(IO_BANK0_INTR0);
-  WEFT_REG(IO_BANK0_INTR0) = status & 0xff000000;
-  if (status & 0x0f000000) weft_post(&queue0, &event0, weft_now32());
-  else weft_post(&queue1, &event1, weft_now32());
+  pin_irq_ack(6);
+  weft_post(OTHER ? &queue1 : &queue0, OTHER ? &event1 : &event0, weft_now32());
 }
 
 #if CLAIMED
@@ -42,7 +43,6 @@ int main(void) {
   pin_out(8);
   pin_out(9);
   pin_in_pull_up(6);
-  pin_in_pull_up(7);
   weft_list_init(&queue0, WEFT_SPINLOCK(0));
   weft_list_init(&queue1, WEFT_SPINLOCK(1));
 #if CLAIMED
@@ -52,7 +52,6 @@ int main(void) {
   (void)idle;
   weft_start_core(core1, WEFT_STACK1, WEFT_STACK1_BYTES);
   pin_irq_both_edges(6);
-  pin_irq_both_edges(7);
   weft_work(&queue0);
   return 0;
 }

@@ -191,11 +191,11 @@ WEFT_INLINE bool heap_remove(weft_queue *q, weft_event *e) {
   return false;
 }
 
-static int heap_post_rare(weft_queue *q, weft_event *e, weft_irq_t irq);
+static int heap_post_rare(weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq);
 static const weft_ops heap_ops = {heap_insert, heap_post_rare, heap_insert, heap_put_back, heap_take, heap_goes_first, heap_remove};
 
-WEFT_HOT static int __attribute__((noinline)) heap_post_rare(weft_queue *q, weft_event *e, weft_irq_t irq) {
-  return weft_post_rare_with(heap_ops, q, e, irq);
+WEFT_HOT static int __attribute__((noinline)) heap_post_rare(weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq) {
+  return weft_post_rare_with(heap_ops, q, e, release, irq);
 }
 
 void weft_heap_init(weft_heap *q, weft_lock_t *lock, void *base, uint16_t *index, uint32_t capacity) {

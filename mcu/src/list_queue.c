@@ -30,19 +30,25 @@ WEFT_INLINE void list_put_back(weft_queue *q, weft_event *e) { (void)insert_eith
 /* The common case: a time that no event in the queue has. In line. */
 WEFT_INLINE int list_insert_alone(weft_queue *q, weft_event *e) {
   uint32_t time = e->time;
-  weft_node *at = &q->head, *next;
+  weft_node *at, *next;
+#ifdef WEFT_SEARCH_RING
+  WEFT_SEARCH_RING(&q->head, time, at, next, end, tied); /* the loop below as the port would have it compiled */
+#else
+  at = &q->head;
   while ((next = at->next) != &q->head) {
     int32_t distance = (int32_t)(next->time - time);
-    if (distance >= 0) {
-      if (__builtin_expect(!distance, 0)) return WEFT_TIED;
-      break;
-    }
+    if (__builtin_expect(!distance, 0)) goto tied;
+    if (distance > 0) goto end;
     at = next;
   }
+#endif
+end:
   link_between(at, e, next);
   return WEFT_OK;
+tied:
+  return WEFT_TIED;
 }
-static int list_post_rare(weft_queue *q, weft_event *e, weft_irq_t irq);
+static int list_post_rare(weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq);
 
 WEFT_INLINE weft_event *list_take(weft_queue *q) {
   for (weft_node *at = &q->head, *next; (next = at->next) != &q->head; at = next) {
@@ -72,8 +78,8 @@ WEFT_INLINE bool list_remove(weft_queue *q, weft_event *e) {
 
 static const weft_ops list_ops = {list_insert_alone, list_post_rare, list_insert, list_put_back, list_take, list_goes_first, list_remove};
 
-WEFT_HOT static int __attribute__((noinline)) list_post_rare(weft_queue *q, weft_event *e, weft_irq_t irq) {
-  return weft_post_rare_with(list_ops, q, e, irq);
+WEFT_HOT static int __attribute__((noinline)) list_post_rare(weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq) {
+  return weft_post_rare_with(list_ops, q, e, release, irq);
 }
 
 void weft_list_init(weft_queue *q, weft_lock_t *lock) {

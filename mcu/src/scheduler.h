@@ -21,7 +21,7 @@
 enum { WEFT_TIED = 100 };
 typedef struct weft_ops {
   int (*insert_alone)(weft_queue *, weft_event *); /* insert, or WEFT_TIED: nothing done, others of its time are in the queue */
-  int (*post_rare)(weft_queue *, weft_event *, weft_irq_t); /* weft_post_rare_with, out of line */
+  int (*post_rare)(weft_queue *, weft_event *, uint32_t, weft_irq_t); /* weft_post_rare_with, out of line */
   int (*insert)(weft_queue *, weft_event *);    /* by e->time, behind those of the same time and priority */
   void (*put_back)(weft_queue *, weft_event *); /* the same, in front of them */
   weft_event *(*take)(weft_queue *);            /* out of the queue: the first whose actor is free, which is now busy; or 0 */
@@ -81,11 +81,12 @@ WEFT_INLINE int weft_posted(weft_queue *q, weft_lock_t *lock, weft_irq_t irq, in
   return code;
 }
 /* What is rare in a post, out of line and with the lock held: its arguments would keep registers busy that the common case needs. */
-WEFT_INLINE int weft_post_rare_with(const weft_ops ops, weft_queue *q, weft_event *e, weft_irq_t irq) {
+WEFT_INLINE int weft_post_rare_with(const weft_ops ops, weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq) {
   if (e->next) {
     weft_unlock(q->lock, irq);
     return WEFT_MISTAKE(WEFT_E_QUEUED, "an event is posted that is in the queue already; use weft_post_as, or another event");
   }
+  e->time = release;
   int code = ops.insert(q, e);
   if (!code) weft_count_in(q);
   return weft_posted(q, q->lock, irq, code);
@@ -95,10 +96,10 @@ WEFT_INLINE int weft_post_with(const weft_ops ops, weft_queue *q, weft_event *e,
   weft_check_release(release);
   weft_lock_t *lock = q->lock;
   weft_irq_t irq = weft_lock(lock);
-  if (__builtin_expect(e->next != 0, 0)) return ops.post_rare(q, e, irq);
+  if (__builtin_expect(e->next != 0, 0)) return ops.post_rare(q, e, release, irq);
   e->time = release;
   int code = ops.insert_alone(q, e);
-  if (__builtin_expect(code == WEFT_TIED, 0)) return ops.post_rare(q, e, irq);
+  if (__builtin_expect(code == WEFT_TIED, 0)) return ops.post_rare(q, e, release, irq);
   if (!code) weft_count_in(q);
   return weft_posted(q, lock, irq, code);
 }
@@ -198,7 +199,9 @@ WEFT_INLINE void weft_work_with(const weft_ops ops, weft_queue *q) {
     for (;;) {
       int32_t late = (int32_t)(weft_now32() - release);
       if (late < -WEFT_EARLY_US && !weft_wait_for(ops, q, e, core, release)) break;
-      e->next = 0;
+      weft_node *idle = 0;
+      __asm("" : "+r"(idle)); /* GCC would keep a zero in a high register over the whole loop, and pay for it here */
+      e->next = idle;
       weft_count_out(q);
       weft_unlock_thread(q->lock);
       weft_actor *actor = e->actor;

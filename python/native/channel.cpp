@@ -4,7 +4,7 @@
 //                                   └──collected: its retirement is queued (pending.cpp)
 //
 // A Channel holds its core; an end holds its Channel (rule 2.6). Only an end that is open owns a count of the core.
-#include "native.hpp"
+#include "choice.hpp"
 
 namespace weft::py {
 
@@ -129,7 +129,7 @@ PyObject* make_end(PyObject* o, PyObject*) {
   if (!(S == Side::in ? c->core.first_reader() : c->core.first_writer())) {
     // What an operation there would raise (rule 2.5): this very side is gone, so an operation would find its own end closed: it has retired.
     const Status s = c->core.how_ended<S>();
-    return raise_end(s == Status::poisoned || s == Status::died ? s : Status::retired, c, verb, -1, nullptr);
+    return raise_end(s == Status::poisoned ? s : Status::retired, c, verb, -1, nullptr);
   }
   return new_end(S == Side::in ? &ReaderType : &WriterType, c);
 }
@@ -317,6 +317,7 @@ PyObject* new_end(PyTypeObject* type, ChannelObject* c) noexcept {
 void close_end(EndObject* e, EndState how) noexcept {
   if (e->state != EndState::open) return;
   e->state = how;
+  ++ends_closed;
   if (e->channel->generation != generation) return;
   if (is_reader(reinterpret_cast<PyObject*>(e)))
     e->channel->core.drop_reader(how == EndState::died);

@@ -139,10 +139,17 @@ int Choice::fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* v
   owners_.reserve(n_);
   key_ = 0xCBF29CE484222325ull;
   bool outputs = false;
+  std::vector<void*> barriers;
   for (std::uint32_t i = 0; i < n_; ++i) {
     if (add(i, guards[i], verb) < 0) return -1;
     owners_.push_back(Py_NewRef(guards[i]));
     outputs = outputs || guards_[i].kind == core::Kind::output;
+    if (guards_[i].kind == core::Kind::barrier) barriers.push_back(guards_[i].where);
+  }
+  std::sort(barriers.begin(), barriers.end());
+  if (std::adjacent_find(barriers.begin(), barriers.end()) != barriers.end()) {
+    bad_use("%s with one barrier twice: a process is one party; give each barrier once", verb);
+    return -1;
   }
   if (outputs) {
     std::vector<void*> in, out;
@@ -201,6 +208,10 @@ int Choice::check(const char* verb) {
     bad_use("%s: no guard's precondition holds, so it would wait for ever", verb);
     return -1;
   }
+  return check_open(verb);
+}
+
+int Choice::check_open(const char* verb) {
   if (checked_ == ends_closed) return 0;
   for (std::uint32_t i = 0; i < n_; ++i) {
     if (guards_[i].kind >= core::Kind::barrier || !guards_[i].enabled) continue;
@@ -373,9 +384,7 @@ int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
   }
   slots_[i].o = v;
   g.node.slot = &slots_[i];
-  core::Choice* const chain = g.node.choice;
   const Status d = c->core.deliver(g.node);
-  g.node.choice = chain;
   if (d == Status::pending) return 0;
   Py_XDECREF(slots_[i].take());
   *r = Py_NewRef(Py_None);

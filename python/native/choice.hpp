@@ -50,6 +50,7 @@ class Choice {
 
   // Before each select: closed ends, preconditions. -1: bad use.
   int check(const char* verb);
+  int check_open(const char* verb);  // the ends alone
   int enable(Py_ssize_t i, bool on);
   bool has_timers() const noexcept { return timers_; }
   bool held() const noexcept { return standing_ ? standing_->held() : select_ && select_->held(); }
@@ -63,6 +64,7 @@ class Choice {
   // The guard `i` was chosen: 1: done, *r is its value; 0: held, await the wake-up and call finish_held(); -1: raised.
   int settle_guard(int i, ProcessBase& p, PyObject** r);
   PyObject* finish_held(ProcessBase& p);
+  int chosen() const noexcept { return chosen_; }
   std::int64_t ticks = 0;  // periods counted by a Timer guard that was chosen
 
   template <class Visit>
@@ -100,6 +102,9 @@ class Choice {
   bool timers_ = false;
   int chosen_ = -1;
 };
+
+PyObject* guard_on(PyObject* target, GuardKind kind, bool on);
+PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer);  // sleep; tick of a timer
 
 extern std::uint64_t ends_closed;  // how many ends were closed so far
 

@@ -608,6 +608,11 @@ PyObject* f_where(PyObject*, PyObject*) {
   runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
   return PyLong_FromLong(t && t->run ? 2 : 0);
 }
+PyObject* f_flatten(PyObject*, PyObject* const* args, Py_ssize_t n) { return process_list(args, n); }
+PyObject* f_must_block(PyObject*, PyObject* verb) {
+  if (current_coroutine()) return bad_use("%U of weft.threads blocks: in a coroutine process await that of weft.coroutines", verb);
+  Py_RETURN_NONE;
+}
 PyObject* f_yield(PyObject*, PyObject*) { return operation_yield(); }
 
 PyObject* f_after_fork(PyObject*, PyObject*) {
@@ -621,6 +626,8 @@ PyMethodDef functions[] = {{"parallel", method(f_parallel), METH_FASTCALL, nullp
                            {"run", f_run, METH_VARARGS, nullptr},
                            {"spawn", method(f_spawn), METH_FASTCALL, nullptr},
                            {"current_process", f_current_process, METH_NOARGS, "The process that calls, or None in ordinary code."},
+                           {"flatten", method(f_flatten), METH_FASTCALL, nullptr},
+                           {"must_block", f_must_block, METH_O, nullptr},
                            {"where", f_where, METH_NOARGS, nullptr},
                            {"yield_", f_yield, METH_NOARGS, "Let every other runnable process of this scheduler run (rule 7.7)."},
                            {"_after_fork_in_child", f_after_fork, METH_NOARGS, nullptr},

@@ -1,5 +1,6 @@
 // The extension module weft._native.
 #include "native.hpp"
+#include "weft/version.hpp"
 
 namespace weft::py {
 namespace {
@@ -12,6 +13,7 @@ PyMODINIT_FUNC PyInit__native() {
   if (import_errors() < 0) return nullptr;
   PyObject* m = PyModule_Create(&definition);
   if (!m) return nullptr;
+  if (PyModule_AddStringConstant(m, "version", WEFT_VERSION) < 0) return nullptr;
   if (init_channel(m) < 0 || init_operation(m) < 0 || init_process(m) < 0 || init_group(m) < 0 || init_choice(m) < 0 || init_time(m) < 0 || init_report() < 0) {
     Py_DECREF(m);
     return nullptr;

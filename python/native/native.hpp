@@ -109,7 +109,7 @@ inline bool is_end(PyObject* o) noexcept { return is_reader(o) || is_writer(o); 
 
 // --- who runs ---------------------------------------------------------------------------------------------------------------------
 
-extern const runtime::ProcessOps coroutine_ops;
+void coroutine_run(core::Waker* w);  // what marks the operations of a coroutine process, at home on whichever scheduler
 
 inline ProcessObject* object_of(CoroutineProcess* p) noexcept {
 #pragma GCC diagnostic push
@@ -118,7 +118,7 @@ inline ProcessObject* object_of(CoroutineProcess* p) noexcept {
 #pragma GCC diagnostic pop
 }
 inline ProcessObject* coroutine_of(ProcessBase* p) noexcept {
-  return p && p->ops == &coroutine_ops ? object_of(static_cast<CoroutineProcess*>(p)) : nullptr;
+  return p && p->ops->run == &coroutine_run ? object_of(static_cast<CoroutineProcess*>(p)) : nullptr;
 }
 // The coroutine process that is running on this thread, or null.
 inline ProcessObject* current_coroutine() noexcept { return coroutine_of(this_process()); }

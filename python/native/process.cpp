@@ -87,7 +87,6 @@ ProcessObject* make(const Ends& ends) {
   ProcessObject* p = PyObject_GC_NewVar(ProcessObject, &ProcessType, static_cast<Py_ssize_t>(ends.size()));
   if (!p) return nullptr;
   new (&p->base) CoroutineProcess;
-  p->base.ops = &coroutine_ops;
   p->body = p->context = p->outcome = nullptr;
   p->thread = nullptr;
   p->memory = nullptr;
@@ -191,7 +190,7 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
 // --- coroutines ---------------------------------------------------------------------------------------------------------------------
 
 CoroutineProcess* self_of(core::Waker* w) noexcept {
-  return static_cast<CoroutineProcess*>(static_cast<ProcessBase*>(static_cast<core::Waiter*>(w)));
+  return static_cast<CoroutineProcess*>(static_cast<ProcessBase*>(w));
 }
 
 void coroutine_wake(core::Waker* w) noexcept { static_cast<runtime::Scheduler*>(self_of(w)->group->executor)->post(w); }
@@ -222,6 +221,8 @@ PyObject* inherited_context() {
   if (!now || PyObject_Size(now) == 0) return nullptr;
   return PyContext_CopyCurrent();
 }
+
+}  // namespace
 
 void coroutine_run(core::Waker* w) {
   ProcessObject* p = object_of(self_of(w));
@@ -264,7 +265,11 @@ void coroutine_run(core::Waker* w) {
   settle();
 }
 
+namespace {
+
 runtime::Executor* coroutine_executor(ProcessBase& p) noexcept { return p.group->executor; }
+
+const runtime::ProcessOps coroutine_ops{{&coroutine_wake, &coroutine_run, nullptr, 0}, &coroutine_executor};
 
 // --- threads ------------------------------------------------------------------------------------------------------------------------
 
@@ -444,7 +449,6 @@ PyGetSetDef function_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_
 
 }  // namespace
 
-const runtime::ProcessOps coroutine_ops{{&coroutine_wake, &coroutine_run}, &coroutine_executor};
 
 PyTypeObject ProcessType{PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject ProcessFunctionType{PyVarObject_HEAD_INIT(nullptr, 0)};
@@ -481,6 +485,7 @@ void start_process(runtime::Group& g, ProcessObject* p) {
     Core& c = p->held[i]->channel->core;
     (is_reader(reinterpret_cast<PyObject*>(p->held[i])) ? c.last_reader : c.last_writer) = p->base.id;
   }
+  p->base.ops = &static_cast<runtime::Scheduler*>(g.executor)->homed(coroutine_ops);  // a coroutine stays where it was started
   g.executor->post(&p->base);
 }
 

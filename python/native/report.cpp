@@ -14,7 +14,6 @@ namespace {
 
 bool shut_down = false;  // the interpreter ends: a thread that wakes must not ask for the GIL
 
-void* begin_sleep() { return PyEval_SaveThread(); }
 void end_sleep(void* state) {
   while (shut_down) pause();  // for ever
   PyEval_RestoreThread(static_cast<PyThreadState*>(state));
@@ -23,21 +22,30 @@ void end_sleep(void* state) {
 // An exception that a signal's handler raised in a plain thread that waits.
 thread_local PyObject* guest_interrupt = nullptr;
 
+// What a signal's handler raised, to whoever waits on this thread.
+void keep_interrupt() {
+  PyObject* e = take_exception();
+  if (root_run) {
+    Py_XSETREF(root_run->interrupt, e);
+    root_run->run.cancel_everybody();
+  } else {
+    Py_XSETREF(guest_interrupt, e);
+  }
+}
+
+void* begin_sleep() {
+  if (PyErr_CheckSignals() < 0) {
+    keep_interrupt();
+    return nullptr;
+  }
+  return PyEval_SaveThread();
+}
+
 bool disturbed(void* state) {
   end_sleep(state);
-  bool end = false;
-  if (PyErr_CheckSignals() < 0) {
-    end = true;
-    PyObject* e = take_exception();
-    if (root_run) {
-      Py_XSETREF(root_run->interrupt, e);
-      root_run->run.cancel_everybody();
-    } else {
-      Py_XSETREF(guest_interrupt, e);
-    }
-  }
+  if (PyErr_CheckSignals() < 0) keep_interrupt();
   PyEval_SaveThread();
-  return end;
+  return true;  // a handler may have made something runnable here
 }
 bool guest_interrupted(runtime::ThreadProcess&) { return guest_interrupt != nullptr; }
 
@@ -172,7 +180,7 @@ runtime::ThreadProcess* blocking_caller(const char* verb) {
     return nullptr;
   }
   runtime::ThreadProcess& t = runtime::ThreadProcess::self();
-  if (!t.run) {
+  if (!runtime::ThreadProcess::current_or_null()) {  // a guest
     t.interrupted = &guest_interrupted;
     PyObject* loop = nullptr;
     static PyObject* get = nullptr;

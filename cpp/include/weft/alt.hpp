@@ -20,6 +20,8 @@ namespace weft {
 // --- guards ---------------------------------------------------------------------------------------------------------------------------
 
 struct GuardBase {
+  static constexpr bool shared = true;      // can it be used in a thread?
+  static constexpr bool repeatable = true;  // can it be chosen more than once?
   bool enabled = true;
 };
 template <class D>
@@ -34,6 +36,7 @@ template <class T, class P>
 struct In : Conditional<In<T, P>> {
   using Core = detail::CoreOf<T, P>;
   using Value = T;
+  static constexpr bool shared = P::shared;
   Core* c;
   detail::Slot<T> slot;
   explicit In(Core* core) : c(core) {}
@@ -51,6 +54,8 @@ template <class T, class P>
 struct Out : Conditional<Out<T, P>> {
   using Core = detail::CoreOf<T, P>;
   using Value = void;
+  static constexpr bool shared = P::shared;
+  static constexpr bool repeatable = std::is_trivially_copyable_v<T>;  // else the value is gone after the first time
   Core* c;
   T value;
   Out(Core* core, T v) : c(core), value(std::move(v)) {}
@@ -67,6 +72,7 @@ template <class F, class T, class P>
 struct OutWith : Conditional<OutWith<F, T, P>> {
   using Core = detail::CoreOf<T, P>;
   using Value = void;
+  static constexpr bool shared = P::shared;
   Core* c;
   F f;
   detail::Slot<T> slot;
@@ -196,6 +202,8 @@ template <class... Gs>
 struct FixedGuards {
   using Value = ValueOf<typename Gs::Value...>;
   static constexpr bool computes = (Computes<Gs> || ...);
+  static constexpr bool shared = (Gs::shared && ...);
+  static constexpr bool repeatable = (Gs::repeatable && ...);
   std::tuple<Gs...> gs;
   std::array<core::Guard, sizeof...(Gs)> guards;
 
@@ -222,6 +230,13 @@ struct FixedGuards {
     });
     return r;
   }
+  // For the records of who holds which end.
+  void used_by(std::size_t at, std::uint32_t process) noexcept {
+    each([&](auto& g, std::size_t i) {
+      if constexpr (requires { g.c; })
+        if (i == at) (guards[i].kind == core::Kind::input ? g.c->last_reader : g.c->last_writer) = process;
+    });
+  }
   Value take(std::size_t at) {
     Value v{};
     each([&](auto& g, std::size_t i) {
@@ -241,8 +256,11 @@ struct FixedGuards {
   }
   [[noreturn]] void raise(std::size_t at, Status s) {
     each([&](auto& g, std::size_t i) {
-      if constexpr (requires { g.c; })
+      if constexpr (requires { g.value; }) {
+        if (i == at) throw_end_with(g.c, s, "select", std::move(g.value), static_cast<int>(i));
+      } else if constexpr (requires { g.c; }) {
         if (i == at) throw_end_of(g.c, s, "select", static_cast<int>(i));
+      }
     });
     __builtin_unreachable();
   }
@@ -260,6 +278,8 @@ template <class T, class P>
 struct ManyReaders {
   using Value = std::optional<T>;
   static constexpr bool computes = false;
+  static constexpr bool shared = P::shared;
+  static constexpr bool repeatable = true;
   std::vector<detail::CoreOf<T, P>*> cores;
   std::unique_ptr<core::Guard[]> guards;
   Slot<T> slot;
@@ -282,10 +302,13 @@ struct ManyReaders {
   }
   void refill_timers(runtime::ProcessBase&) noexcept {}
   const core::Place* place(std::size_t i) const { return cores[i]; }
+  void used_by(std::size_t i, std::uint32_t process) noexcept { cores[i]->last_reader = process; }
   Value take(std::size_t) { return Value(slot.take()); }
   Status compute(std::size_t) { return Status::ok; }
   [[noreturn]] void raise(std::size_t i, Status s) { throw_end_of(cores[i], s, "select", static_cast<int>(i)); }
 };
+
+[[noreturn]] inline void none_holds() { bad_use("select: no guard's precondition holds, it would wait for ever"); }
 
 // Rule 5.5.
 template <class Set>
@@ -300,7 +323,7 @@ void check_guards(Set& set) {
     outs = outs || g.kind == core::Kind::output;
     barriers = barriers || g.kind == core::Kind::barrier;
   }
-  if (!any) bad_use("select: no guard's precondition holds, it would wait for ever");
+  if (!any) none_holds();
   if (!(ins && outs) && !barriers) return;
   for (std::uint32_t i = 0; i < n; ++i)
     for (std::uint32_t j = i + 1; j < n; ++j) {
@@ -314,8 +337,9 @@ void check_guards(Set& set) {
     }
 }
 
-// Where the next ad hoc select over the same guards by the same process begins, so that it is fair (rule 5.4). A slot lost to another
-// select begins anywhere.
+// Where the next ad hoc select over the same guards by the same process begins, so that it is fair (rule 5.4). One table per thread, in
+// which a key is looked for in a few neighbouring places. When they are taken the table doubles; from kLargest on the oldest of them is
+// given up, and that select begins anywhere (an Alternative remembers for itself).
 class Turns {
  public:
   static Turns& mine() {
@@ -325,24 +349,55 @@ class Turns {
   static std::uint64_t key(std::uint32_t process, const core::Guard* g, std::uint32_t n) noexcept {
     std::uint64_t h = process * 0x9E3779B97F4A7C15ull + n;
     for (std::uint32_t i = 0; i < n; ++i) h = (h ^ reinterpret_cast<std::uintptr_t>(g[i].where)) * 0x100000001B3ull;
-    return h ^ h >> 29;
+    return (h ^ h >> 29) | 1;
   }
   std::uint32_t begin(std::uint64_t key, std::uint32_t n) noexcept {
-    const Entry& e = table_[key % kSize];
-    if (e.key == key) return e.next < n ? e.next : 0;
-    seed_ = seed_ * 6364136223846793005ull + 1442695040888963407ull;
-    return static_cast<std::uint32_t>((seed_ >> 33) % n);
+    for (std::size_t i = 0; i < kNeighbours; ++i)
+      if (const Entry& e = at(key, i); e.key == key) return e.next < n ? e.next : 0;
+    return static_cast<std::uint32_t>((random() >> 33) % n);
   }
-  void end(std::uint64_t key, std::uint32_t next) noexcept { table_[key % kSize] = {key, next}; }
+  void end(std::uint64_t key, std::uint32_t next) {
+    for (;;) {
+      Entry* oldest = &at(key, 0);
+      for (std::size_t i = 0; i < kNeighbours; ++i) {
+        Entry& e = at(key, i);
+        if (e.key == key || e.key == 0) {
+          e = {key, next, ++clock_};
+          return;
+        }
+        if (clock_ - e.used > clock_ - oldest->used) oldest = &e;
+      }
+      if (table_.size() < kLargest) {
+        grow();
+        continue;
+      }
+      *oldest = {key, next, ++clock_};
+      return;
+    }
+  }
   std::uint64_t random() noexcept { return seed_ = seed_ * 6364136223846793005ull + 1442695040888963407ull; }
 
  private:
-  static constexpr std::size_t kSize = 256;
+  static constexpr std::size_t kNeighbours = 8;
+  static constexpr std::size_t kLargest = std::size_t{1} << 15;  // entries; half a megabyte
   struct Entry {
-    std::uint64_t key = 0;
+    std::uint64_t key = 0;  // 0: none
     std::uint32_t next = 0;
+    std::uint32_t used = 0;  // when, on clock_
   };
-  std::array<Entry, kSize> table_{};
+  Entry& at(std::uint64_t key, std::size_t i) noexcept { return table_[((key >> 1) + i) & (table_.size() - 1)]; }
+  void grow() {
+    std::vector<Entry> old(table_.size() * 2);
+    old.swap(table_);
+    for (const Entry& e : old)
+      for (std::size_t i = 0; e.key != 0 && i < kNeighbours; ++i)
+        if (Entry& to = at(e.key, i); to.key == 0) {
+          to = e;
+          break;
+        }
+  }
+  std::vector<Entry> table_ = std::vector<Entry>(256);
+  std::uint32_t clock_ = 0;
   std::uint64_t seed_ = 0x853C49E6748FEA9Bull;
 };
 
@@ -367,17 +422,14 @@ class Selecting {
       engine.choice.reset();
       k = engine.scan([&] { return run_of(*p).now(); });
     }
-    if (k == core::Select::none) {
-      arm();
-      if constexpr (!std::is_same_v<Engine, core::Standing>) k = engine.enrol();
-    } else if (std::is_same_v<Engine, core::Standing> && k == core::Select::parked && !engine.held()) {
-      arm();
-    }
+    if constexpr (!std::is_same_v<Engine, core::Standing>)
+      if (k == core::Select::none) k = engine.enrol();
     if (k == core::Select::parked) {
+      // After the word is WAITING: a timer that another thread fires before that would find nobody and be lost.
+      if (!engine.held()) arm();
       park();
       return false;
     }
-    disarm();
     chosen = k;
     return computed();
   }
@@ -412,6 +464,7 @@ class Selecting {
     if (compute_failure) std::rethrow_exception(compute_failure);
     const auto i = static_cast<std::size_t>(chosen);
     if (!timed_out && is_end(engine.status())) set.raise(i, engine.status());
+    set.used_by(i, p->id);
     if (timed_out || set.data()[i].kind != core::Kind::input) return {chosen, {}};
     return {chosen, set.take(i)};
   }
@@ -492,10 +545,18 @@ class SelectAwaiter : Selecting<Set, Engine> {
   using Base::Base;
 
   bool await_ready() {
-    if (this->begin()) return true;
+    // Before begin(): from the first enrolment on another thread may wake us.
     usual_ = this->p->ops;
-    this->p->ops = &ops;
-    return false;
+    set_ops(&ops);
+    struct Restore {
+      SelectAwaiter* a;
+      ~Restore() {
+        if (a) a->set_ops(a->usual_);
+      }
+    } restore{this};
+    const bool decided = this->begin();
+    if (!decided) restore.a = nullptr;
+    return decided;
   }
   void await_suspend(std::coroutine_handle<>) const noexcept {}
   auto await_resume() { return this->result(); }
@@ -507,9 +568,11 @@ class SelectAwaiter : Selecting<Set, Engine> {
     auto* self = static_cast<SelectAwaiter*>(static_cast<Base*>(p->place));
     runtime::this_context->running = p;
     if (!self->woken()) return;
-    p->ops = self->usual_;
+    self->set_ops(self->usual_);
     p->ops->run(p);
   }
+  // Another thread that cancels asks the ops for our executor meanwhile.
+  void set_ops(const core::WakerOps* o) noexcept { std::atomic_ref(this->p->ops).store(o, std::memory_order_relaxed); }
   static runtime::ProcessBase* process(core::Waker* w) noexcept { return static_cast<runtime::ProcessBase*>(w); }
   static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept { return p.group->executor; }
   static const runtime::ProcessOps ops;
@@ -522,6 +585,7 @@ const runtime::ProcessOps SelectAwaiter<Set, Engine>::ops{{&SelectAwaiter::wake,
 
 template <class Set, class Engine>
 auto select_in_thread(Set& set, Engine& engine) {
+  static_assert(Set::shared, "a channel that threads use must be weft::Shared");
   runtime::ThreadProcess& self = blocking_caller("select(…)()");
   Selecting<Set, Engine> s(set, engine, &self);
   if (!s.begin()) do
@@ -553,9 +617,8 @@ class SelectOp {
     }
     void await_suspend(std::coroutine_handle<>) const noexcept {}
     auto await_resume() {
-      auto r = inner->await_resume();
-      detail::Turns::mine().end(key, engine.next_start());
-      return r;
+      detail::Turns::mine().end(key, engine.next_start());  // also if an end was chosen, which raises: the others have their turn
+      return inner->await_resume();
     }
   };
   Awaiter bind(runtime::ProcessBase* p) & { return {set_, mode_, p, {}, 0, {}}; }
@@ -567,9 +630,12 @@ class SelectOp {
     core::Select engine;
     std::uint64_t key = 0;
     prepare(set_, mode_, self, engine, key);
-    auto r = detail::select_in_thread(set_, engine);
-    detail::Turns::mine().end(key, engine.next_start());
-    return r;
+    struct Remember {
+      core::Select& e;
+      std::uint64_t k;
+      ~Remember() { detail::Turns::mine().end(k, e.next_start()); }
+    } remember{engine, key};
+    return detail::select_in_thread(set_, engine);
   }
 
  private:
@@ -607,6 +673,9 @@ namespace detail {
 // Shared by both alternatives; belongs to one process at a time.
 template <class Set, class Engine>
 class AlternativeBase {
+  static_assert(Set::repeatable,
+                "an alternative that is kept sends a value each time: use out_with(writer, f) in place of out(writer, value)");
+
  public:
   AlternativeBase(const AlternativeBase&) = delete;
   AlternativeBase& operator=(const AlternativeBase&) = delete;
@@ -627,10 +696,13 @@ class AlternativeBase {
 
   void enable(std::uint32_t i, bool on) {
     if (i >= set_.size()) bad_use("enable: there is no guard " + std::to_string(i));
-    if (engine_)
-      enable_in(*engine_, i, on);
-    else
+    if (!engine_) {
       early_.emplace_back(i, on);
+      return;
+    }
+    const bool was = set_.data()[i].enabled;
+    if (was != on) on ? ++enabled_ : --enabled_;
+    enable_in(*engine_, i, on);
   }
 
  protected:
@@ -643,11 +715,13 @@ class AlternativeBase {
   void enable_in(core::Select&, std::uint32_t i, bool on) { set_.data()[i].enabled = on; }
 
   void prepare(runtime::ProcessBase& p) {
-    if (engine_) {
-      set_.refill_timers(p);
-      return;
-    }
+    if (!engine_) bind_to(p);
+    set_.refill_timers(p);
+    if (enabled_ == 0) none_holds();
+  }
+  void bind_to(runtime::ProcessBase& p) {
     set_.fill(p);
+    for (auto [i, on] : early_) set_.data()[i].enabled = on;
     check_guards(set_);
     if constexpr (std::is_same_v<Engine, core::Standing>) {
       engine_.emplace(set_.data(), set_.size(), &p);
@@ -655,13 +729,19 @@ class AlternativeBase {
       engine_.emplace(set_.data(), set_.size(), mode_, &p);
       engine_->seed = Turns::mine().random() | 1;
     }
-    for (auto [i, on] : early_) enable_in(*engine_, i, on);
+    for (std::uint32_t i = 0; i < set_.size(); ++i) {
+      if (set_.data()[i].enabled)
+        ++enabled_;
+      else
+        enable_in(*engine_, i, false);
+    }
   }
 
   Set set_;
   Mode mode_;
   std::optional<Engine> engine_;  // after set_: it leaves the guards' channels first
-  std::vector<std::pair<std::uint32_t, bool>> early_;
+  std::uint32_t enabled_ = 0;
+  std::vector<std::pair<std::uint32_t, bool>> early_;  // before there was an engine
 };
 
 template <class... Gs>

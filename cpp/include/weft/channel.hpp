@@ -51,7 +51,8 @@ using CoreOf = core::ChannelCore<T, P>;
 // What an end does when it goes: poison if an uncaught poison is on its way through the process (rule 4.3), else retire.
 inline std::uint8_t poison_under_way() noexcept {
   const runtime::Context* c = runtime::this_context;
-  if (!c || (c->dying | c->thrown) == 0) [[likely]] return 0;
+  if (!c || (c->dying | c->thrown) == 0) [[likely]]
+    return 0;
   if (c->dying) return c->dying;
   return std::uncaught_exceptions() > 0 && !c->poisoned.expired() ? c->thrown : 0;
 }
@@ -220,6 +221,7 @@ class Reader {
 
   // In a thread: read, blocking it.
   T operator()() const {
+    static_assert(P::shared, "a channel that threads use must be weft::Shared");
     Core* c = checked("read");
     runtime::ThreadProcess& self = detail::blocking_caller("reader()");
     if (self.take_cancel()) throw Cancelled();
@@ -313,6 +315,7 @@ class Writer {
 
   // In a thread: write, blocking it.
   void operator()(T value) const {
+    static_assert(P::shared, "a channel that threads use must be weft::Shared");
     Core* c = checked("write");
     runtime::ThreadProcess& self = detail::blocking_caller("writer(value)");
     if (self.take_cancel()) {
@@ -415,9 +418,7 @@ class Channel {
   Core* core() const noexcept { return core_; }
 
  private:
-  [[noreturn]] void no_more(Status how, const char* what) const {
-    detail::throw_end_of(core_, is_end(how) ? how : Status::retired, what);
-  }
+  [[noreturn]] void no_more(Status how, const char* what) const { detail::throw_end_of(core_, is_end(how) ? how : Status::retired, what); }
   Core* core_;
 };
 

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "coroutine.hpp"
+#include "runtime/outside.hpp"
 
 namespace weft {
 
@@ -24,7 +25,7 @@ class ThreadRunner final : public runtime::ThreadProcess {
  public:
   ThreadRunner(runtime::Run& r, F&& f) : ThreadProcess(&r), f_(std::move(f)) {}
 
-  // Owns itself from here on.
+  // Owns itself from here on, unless it throws.
   void launch(std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>>* result) {
     run->activated();
     try {
@@ -40,7 +41,7 @@ class ThreadRunner final : public runtime::ThreadProcess {
   void body(Slot* result) noexcept {
     runtime::Run& r = *run;
     runtime::Group& g = *group;
-    const std::uint32_t my_id = id;
+    const std::uint32_t my_order = order();
     std::exception_ptr failure;
     {
       const Scope scope(*this);
@@ -64,7 +65,7 @@ class ThreadRunner final : public runtime::ThreadProcess {
     }
     g.unlink(*this);
     delete this;
-    g.finished(my_id, std::move(failure));
+    g.finished(my_order, std::move(failure));
     r.deactivated();
   }
   F f_;
@@ -74,7 +75,6 @@ template <class F>
 class ThreadTask {
  public:
   using result_type = std::remove_cvref_t<std::invoke_result_t<F&>>;
-  static constexpr bool on_thread = true;
 
   ThreadTask(F f, const char* function, const char* file, std::uint32_t line)
       : f_(std::move(f)), function_(function), file_(file), line_(line) {}
@@ -86,15 +86,23 @@ class ThreadTask {
 
   template <class Slot>
   void start(runtime::Group& g, Slot* result) {
-    if (!f_) bad_use("a process that was started already cannot be started");
+    if (!f_) started_twice();
     auto* t = new ThreadRunner<F, result_type>(g.run, std::move(*f_));
     f_.reset();
     t->function = function_;
     t->file = file_;
     t->line = line_;
     g.add(*t);
-    t->launch(result);
+    try {
+      t->launch(result);
+    } catch (...) {  // the system gives us no thread: a failure of this process, as the group has others by now
+      const std::uint32_t order = t->order();
+      g.unlink(*t);
+      delete t;
+      g.finished(order, std::current_exception());
+    }
   }
+  bool startable() const noexcept { return f_.has_value(); }
 
  private:
   std::optional<F> f_;
@@ -135,9 +143,9 @@ auto thread(F f, const char* file = __builtin_FILE(), std::uint32_t line = __bui
 }
 
 template <class P>
-concept Startable = requires {
-  typename std::remove_cvref_t<P>::result_type;
-  std::remove_cvref_t<P>::on_thread;
+concept Startable = requires(const P& p) {
+  typename P::result_type;
+  { p.startable() } -> std::same_as<bool>;
 };
 
 namespace detail {
@@ -172,12 +180,14 @@ class Par {
   explicit Par(Ps&&... ps) : ps_(std::move(ps)...) {}
 
   void start(runtime::Group& g) {
+    if (!std::apply([](const auto&... p) { return (p.startable() && ...); }, ps_)) started_twice();
     [&]<std::size_t... I>(std::index_sequence<I...>) { (std::get<I>(ps_).start(g, &std::get<I>(rooms_)), ...); }
     (std::index_sequence_for<Ps...>{});
   }
   Result result() {
     if constexpr (!std::is_void_v<Result>) return std::apply([](auto&... r) { return Result{value(r)...}; }, rooms_);
   }
+  auto first() { return value(std::get<0>(rooms_)); }
 
   struct Awaiter : GroupAwaiter {
     Par& par;
@@ -212,6 +222,21 @@ class Par {
   std::tuple<Room<typename Ps::result_type>...> rooms_;
 };
 
+// A parallel of one, whose result is the value itself.
+template <class P>
+class Step : public Par<P> {
+ public:
+  using Par<P>::Par;
+  struct Awaiter : Par<P>::Awaiter {
+    using Par<P>::Awaiter::Awaiter;
+    auto await_resume() {
+      GroupAwaiter::await_resume();
+      return this->par.first();
+    }
+  };
+  Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(*this, p); }
+};
+
 template <class P>
 class ParVector {
  public:
@@ -220,6 +245,8 @@ class ParVector {
       std::conditional_t<std::is_void_v<R>, void, std::vector<std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>>>>;
   explicit ParVector(std::vector<P>&& ps) : ps_(std::move(ps)), rooms_(std::is_void_v<R> ? 0 : ps_.size()) {}
   void start(runtime::Group& g) {
+    for (const P& p : ps_)
+      if (!p.startable()) started_twice();
     for (std::size_t i = 0; i < ps_.size(); ++i) ps_[i].start(g, std::is_void_v<R> ? nullptr : &rooms_[i]);
   }
   Result result() {
@@ -261,39 +288,46 @@ template <Startable P>
   return detail::ParVector<P>(std::move(ps));
 }
 
-// One after another.
-template <Startable... Ps>
-ProcessOf<std::tuple<std::conditional_t<std::is_void_v<typename Ps::result_type>, std::monostate, typename Ps::result_type>...>>
-seq_results(Ps... ps) {
-  co_return std::tuple<std::conditional_t<std::is_void_v<typename Ps::result_type>, std::monostate, typename Ps::result_type>...>{
-      std::get<0>(co_await detail::Par<Ps>(std::move(ps)))...};
-}
+// One after another. Without results nothing, else a tuple of them, as par's.
 template <Startable... Ps>
   requires(std::is_void_v<typename Ps::result_type>&&...)
 Process seq(Ps... ps) { (co_await detail::Par<Ps>(std::move(ps)), ...); }
+template <Startable... Ps>
+  requires(!(std::is_void_v<typename Ps::result_type> && ...))
+ProcessOf<detail::ParResult<typename Ps::result_type...>> seq(Ps... ps) {
+  co_return detail::ParResult<typename Ps::result_type...>{co_await detail::Step<Ps>(std::move(ps))...};
+}
 
-// A group whose processes are started as its owner goes on: g.start(p) …, then co_await g.wait().
+// A group whose processes are started as its owner goes on: g.start(p) …, then co_await g.wait(); in a thread process g.wait()().
+// Left without having waited (by an exception), it cancels its processes, and the owner's own group waits for them (rule 7.5): they must
+// not refer to the owner's frame then.
 class Group {
  public:
-  explicit Group(runtime::ProcessBase& owner) : group_(owner.group->run, owner.group->executor, &owner) {}
+  explicit Group(runtime::ProcessBase& owner) : group_(new runtime::Group(owner.group->run, owner.group->executor, &owner)) {}
   Group() : Group(current()) {}
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
   ~Group() {
-    if (!group_.done()) prim::fatal("a weft::Group was destroyed while processes in it run: co_await its wait() first");
+    if (!group_->done() && group_->abandon()) static_cast<void>(group_.release());
   }
 
   template <Startable P>
   void start(P p) {
     using R = typename P::result_type;
-    p.start(group_, static_cast<detail::Room<R>*>(nullptr));
+    p.start(*group_, static_cast<detail::Room<R>*>(nullptr));
   }
-  void cancel() noexcept { group_.cancel(); }
+  void cancel() noexcept { group_->cancel(); }
   struct Wait {
     runtime::Group* g;
     detail::GroupAwaiter bind(runtime::ProcessBase* p) const noexcept { return {p, g}; }
+    void operator()() const {
+      runtime::ThreadProcess& self = detail::blocking_caller("wait()");
+      detail::GroupAwaiter w{&self, g};
+      if (!w.await_ready()) self.block(detail::wait_op);
+      w.await_resume();
+    }
   };
-  [[nodiscard]] Wait wait() noexcept { return {&group_}; }
+  [[nodiscard]] Wait wait() noexcept { return {group_.get()}; }
 
  private:
   static runtime::ProcessBase& current() {
@@ -301,7 +335,7 @@ class Group {
     if (!p || !p->group) detail::bad_use("weft::Group is for use inside a process");
     return *p;
   }
-  runtime::Group group_;
+  std::unique_ptr<runtime::Group> group_;
 };
 
 namespace detail {
@@ -311,7 +345,7 @@ auto PromiseBase::await_transform(BasicProcess<R>&& child, std::uint32_t at) {
   struct One : Par<BasicProcess<R>>::Awaiter {
     using Base = typename Par<BasicProcess<R>>::Awaiter;
     Par<BasicProcess<R>> owned;
-    One(BasicProcess<R>&& c, runtime::ProcessBase* p) : Base(owned, p), owned(std::move(c)) {}
+    One(BasicProcess<R>&& c, runtime::ProcessBase* owner) : Base(owned, owner), owned(std::move(c)) {}
     R await_resume() {
       if constexpr (std::is_void_v<R>)
         Base::await_resume();
@@ -335,11 +369,6 @@ struct Stop : core::Waiter {
 };
 inline constexpr core::WakerOps Stop::kOps{&Stop::wake, &Stop::run, nullptr, 0};
 
-struct Spawned {
-  runtime::Group* group = nullptr;
-};
-inline constinit thread_local Spawned spawned;
-
 // Run a started-by-`start` group to its end on this thread: as a scheduler for its coroutines.
 template <class Start>
 void execute(runtime::Run& run, runtime::ThreadProcess& self, const char* name, Start&& start) {
@@ -347,8 +376,12 @@ void execute(runtime::Run& run, runtime::ThreadProcess& self, const char* name, 
   runtime::Group group(run, &scheduler, &self);
   runtime::Group spawn_group(run, &scheduler, &self);
   group.name = name;
-  spawn_group.also = &group;
-  runtime::Group* const outer = std::exchange(spawned.group, &spawn_group);
+  const bool outermost = !run.spawned;
+  if (outermost) {  // the two fail as one (rule 7.4)
+    run.spawned = &spawn_group;
+    spawn_group.also = &group;
+    group.also = &spawn_group;
+  }
   runtime::Executor* const outer_host = self.hosting.exchange(&scheduler, std::memory_order_acq_rel);
   start(group);
   Stop stop(scheduler);
@@ -360,10 +393,10 @@ void execute(runtime::Run& run, runtime::ThreadProcess& self, const char* name, 
   }
   self.op = nullptr;
   self.hosting.store(outer_host, std::memory_order_release);
-  spawned.group = outer;
+  if (outermost) run.spawned = nullptr;
   std::vector<std::exception_ptr> failures = group.take_failures();
   for (auto& f : spawn_group.take_failures()) failures.push_back(std::move(f));
-  if (run.deadlocked() && !outer_host && !outer) throw Deadlock(run.deadlock_report(), run.knot());
+  if (run.deadlocked() && outermost) throw Deadlock(run.deadlock_report(), run.knot());
   if (!failures.empty()) raise_all(std::move(failures));
   if (self.take_cancel()) throw Cancelled();
 }
@@ -384,7 +417,11 @@ void execute(Clock clock, Start&& start) {
   const runtime::ThreadProcess::Scope scope(self);
   struct Join {
     runtime::Run& r;
-    ~Join() { r.join_threads(); }
+    explicit Join(runtime::Run& to) : r(to) { runtime::Outsiders::all().join(r); }
+    ~Join() {
+      r.join_threads();
+      runtime::Outsiders::all().leave(r);
+    }
   } join{run};
   execute(run, self, nullptr, start);
 }
@@ -429,11 +466,20 @@ auto run(P p) {
   return run(RunOptions{}, std::move(p));
 }
 
+namespace detail {
+inline runtime::Run* current_run() noexcept {
+  if (const runtime::ProcessBase* p = runtime::this_process(); p && p->group) return &p->group->run;
+  const runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
+  return t ? t->run : nullptr;
+}
+}  // namespace detail
+
 // Start a process that may outlive its group; it belongs to the run (rule 7.4).
 template <Startable P>
 void spawn(P p) {
-  if (!detail::spawned.group) detail::bad_use("weft::spawn outside any run: there is nobody to wait for the process");
-  p.start(*detail::spawned.group, static_cast<detail::Room<typename P::result_type>*>(nullptr));
+  runtime::Run* r = detail::current_run();
+  if (!r || !r->spawned) detail::bad_use("weft::spawn outside any run: there is nobody to wait for the process");
+  p.start(*r->spawned, static_cast<detail::Room<typename P::result_type>*>(nullptr));
 }
 
 // Let every other runnable process of this scheduler run (rule 7.7).
@@ -442,13 +488,21 @@ struct YieldOp {
     runtime::ProcessBase* p;
     bool await_ready() const {
       if (p->take_cancel()) throw Cancelled();
-      return !runtime::Scheduler::current()->anything_ready();
+      runtime::Scheduler& s = *runtime::Scheduler::current();
+      if (!s.anything_ready()) s.look_around();  // or a loop of yields would never hear of other threads and of timers
+      return !s.anything_ready();
     }
     void await_suspend(std::coroutine_handle<>) const noexcept { runtime::Scheduler::current()->push(p); }
     void await_resume() const noexcept {}
   };
   Awaiter bind(runtime::ProcessBase* p) const noexcept { return {p}; }
+  // In a thread.
+  void operator()() const {
+    if (detail::blocking_caller("yield()").take_cancel()) throw Cancelled();
+    std::this_thread::yield();
+  }
 };
+// co_await yield() in a coroutine; yield()() in a thread.
 [[nodiscard]] inline YieldOp yield() noexcept { return {}; }
 
 }  // namespace weft

@@ -165,14 +165,14 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
       runtime::Group* g = p.group;
       std::exception_ptr failure = std::move(p.failure());
       p.failure().~exception_ptr();
-      const std::uint32_t id = p.id;
+      const std::uint32_t order = p.order();
       runtime::Context& c = *runtime::this_context;
       c.dying = p.dying;
       g->unlink(p);
       h.destroy();
       c.dying = 0;
       c.running = nullptr;
-      g->finished(id, std::move(failure));
+      g->finished(order, std::move(failure));
     }
     void await_resume() const noexcept {}
   };
@@ -317,7 +317,7 @@ class BasicProcess {
   // Start it in a group; its result goes to *result, which must live until the group is done.
   template <class Slot>
   void start(runtime::Group& g, Slot* result) {
-    if (!h_) detail::bad_use("a process that was started already (or moved away) cannot be started");
+    if (!h_) detail::started_twice();
     promise_type& p = std::exchange(h_, nullptr).promise();
     if constexpr (!std::is_void_v<R>) p.result = result;
     auto* home = static_cast<runtime::Scheduler*>(g.executor);
@@ -325,7 +325,7 @@ class BasicProcess {
     g.add(p);
     home->post(&p);
   }
-  static constexpr bool on_thread = false;
+  bool startable() const noexcept { return h_ != nullptr; }
 
   explicit BasicProcess(Handle h) noexcept : h_(h) {}
 

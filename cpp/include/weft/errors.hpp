@@ -108,6 +108,8 @@ inline std::string who() {
 
 [[noreturn]] inline void bad_use(const std::string& what) { throw BadUse(who() + what); }
 
+[[noreturn]] inline void started_twice() { bad_use("a process that was started already (or moved away) cannot be started"); }
+
 template <class Carry>
 [[noreturn, gnu::cold, gnu::noinline]] void throw_end(Status s, const core::Place& c, std::uint8_t strength, const char* verb, int guard,
                                                       Carry&& carry) {

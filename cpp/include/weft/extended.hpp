@@ -27,6 +27,7 @@ class Extended {
   struct State {
     using Value = bool;
     static constexpr bool computes = false;
+    static constexpr bool shared = P::shared;
     Core* c;
     core::Guard guards[1];
     detail::Slot<T> slot;
@@ -42,6 +43,7 @@ class Extended {
     std::uint32_t size() const noexcept { return 1; }
     core::Guard* data() noexcept { return guards; }
     const core::Place* place(std::size_t) const noexcept { return c; }
+    void used_by(std::size_t, std::uint32_t process) noexcept { c->last_reader = process; }
     Value take(std::size_t) noexcept { return true; }
     Status compute(std::size_t) noexcept { return Status::ok; }
     [[noreturn]] void raise(std::size_t, Status s) { detail::throw_end_of(c, s, "extended read"); }

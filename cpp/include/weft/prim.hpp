@@ -6,6 +6,7 @@
 // Names to supply, in weft::prim:
 //   atomic<T>                    as std::atomic<T>: load, store, exchange, compare_exchange_strong, fetch_add, fetch_sub
 //   pause(round)                 one round of waiting for another thread's few instructions; rounds count from 0
+//   yield()                      let another thread of this CPU run
 //   park(word, expected, until)  sleep while word == expected, until steady time `until` in ns (forever: never); may wake early
 //   unpark(word)                 wake the thread that parks on word
 //   now()                        steady time in ns
@@ -52,6 +53,8 @@ inline void pause(unsigned round) noexcept {
   else
     std::this_thread::yield();
 }
+
+inline void yield() noexcept { std::this_thread::yield(); }
 
 inline std::int64_t now() noexcept {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();

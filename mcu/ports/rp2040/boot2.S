@@ -8,6 +8,7 @@
   .thumb
   .section .boot2, "ax"
   .global __weft_boot2
+  .type __weft_boot2, %function
   .thumb_func
 __weft_boot2:
   ldr   r3, =0x18000000     /* SSI */

@@ -31,6 +31,7 @@ __weft_vectors:
   .word weft_isr_spi0, weft_isr_spi1, weft_isr_uart0, weft_isr_uart1
   .word weft_isr_adc, weft_isr_i2c0, weft_isr_i2c1, weft_isr_rtc
   .global weft_reset
+  .type weft_reset, %function
   .thumb_func
 weft_reset:
   ldr   r0, =__weft_vectors
@@ -44,6 +45,7 @@ weft_reset:
 /* What no program has defined stops here, at a breakpoint. */
   .section .text.weft_isr_default, "ax"
   .global weft_isr_default
+  .type weft_isr_default, %function
   .thumb_func
 weft_isr_default:
   bkpt  78

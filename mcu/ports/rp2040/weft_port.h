@@ -75,6 +75,22 @@ WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) {
   __asm volatile("cpsie i" ::: "memory");
 }
 
+/* The search of the sorted list (src/list_queue.c). GCC enters such a loop by a jump to its condition, which costs every post into an
+ * empty queue two cycles; this is the loop as written: 6 cycles, 11 an entry passed. next->time is at offset 4. */
+#define WEFT_SEARCH_RING(head, time, at, next, end, tied)                                                      \
+  do {                                                                                                         \
+    uint32_t weft_distance;                                                                                    \
+    __asm goto("mov %[a], %[h]\n"                                                                              \
+               "1: ldr %[n], [%[a]]\n\tcmp %[n], %[h]\n\tbeq %l[" #end "]\n\t"                                \
+               "ldr %[d], [%[n], #4]\n\tsub %[d], %[d], %[t]\n\tbpl 2f\n\t"                                 \
+               "mov %[a], %[n]\n\tb 1b\n"                                                                     \
+               "2: beq %l[" #tied "]"                                                                           \
+               : [a] "=&l"(at), [n] "=&l"(next), [d] "=&l"(weft_distance)                                       \
+               : [h] "l"(head), [t] "l"(time)                                                                   \
+               : "cc", "memory"                                                                                 \
+               : end, tied);                                                                                    \
+  } while (0)
+
 int weft_start_core(void (*fn)(void), void *stack, size_t bytes);
 #ifdef WEFT_PICO_SDK
 WEFT_INLINE int weft_stack_ok(void) { return 1; }

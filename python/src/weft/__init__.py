@@ -1,0 +1,64 @@
+"""Weft: processes and channels that run everywhere.
+
+`import weft.coroutines` and `import weft.threads` export the same names: what is awaited in the one is
+called in the other. `weft` itself exports the names of the chosen backend: by :func:`use`, by
+`WEFT_BACKEND`, by `weft run FILE --on BACKEND`; coroutines if nothing was chosen.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weft.coroutines import *  # noqa: F403
+
+_BACKENDS = ("coroutines", "threads")
+_chosen: str | None = None
+
+
+def use(backend: str) -> None:
+    """Choose what `weft` exports from now on: "coroutines" or "threads".
+
+    Raises:
+        BadUse: there is no such backend.
+    """
+    global _chosen
+    if backend not in _BACKENDS:
+        from weft.errors import BadUse
+
+        raise BadUse(f"there is no backend {backend!r}: use 'coroutines' or 'threads'")
+    _chosen = backend
+
+
+def _backend() -> Any:
+    if _chosen is None:
+        named = os.environ.get("WEFT_BACKEND") or "coroutines"
+        if named not in _BACKENDS:
+            from weft.errors import BadUse
+
+            raise BadUse(
+                f"WEFT_BACKEND={named!r}: there is no such backend; use 'coroutines' or 'threads'"
+            )
+        use(named)
+    return importlib.import_module(f"weft.{_chosen}")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from weft._extension import native
+
+        return native.version
+    if name == "__all__":
+        return [*_backend().__all__, "use"]
+    if name.startswith("_"):
+        raise AttributeError(f"module 'weft' has no attribute {name!r}")
+    backend = _backend()
+    if name in backend.__all__:
+        return getattr(backend, name)
+    raise AttributeError(f"module 'weft' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*_backend().__all__, "use", "__version__"]

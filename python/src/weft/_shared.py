@@ -1,26 +1,19 @@
-"""What both backends export alike: the native types, and errors for whoever has no extension module."""
+"""What both backends have in common: the extension module, @process, and what happens at a fork."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-try:
-    from weft import _native
-except ImportError as error:  # pragma: no cover - tested in a subprocess
-    raise ImportError(
-        "weft's extension module (weft._native) is missing or was built for another Python: "
-        f"{error}.\nIt is built when weft is installed: install a C++20 compiler and the headers of Python "
-        "(on Debian: apt install g++ python3-dev), then reinstall: pip install --force-reinstall weft"
-    ) from error
+from weft._extension import native as _native
+from weft.errors import BadUse
+
+__all__ = ["ChannelStats", "check_clock", "poison", "process", "retire", "run", "statistics"]
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_native._after_fork_in_child)
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ChannelStats(NamedTuple):
@@ -30,45 +23,58 @@ class ChannelStats(NamedTuple):
     dropped: int  #: values dropped by its buffer, by poison or by retirement
     readers: int  #: reader ends that are open
     writers: int  #: writer ends that are open
-    waiting_readers: int  #: reads (and selects) that wait
-    waiting_writers: int  #: writes (and selects) that wait
-
-
-def stats(channel: Any) -> ChannelStats:
-    """The figures of `channel` at this moment."""
-    return channel.stats()
+    waiting_readers: int  #: reads and selects that wait
+    waiting_writers: int  #: writes and selects that wait
 
 
 _native._set_stats(ChannelStats)
 
 
-def make_process(function: Any) -> Any:
-    """`function` as a process: called, it makes a :class:`Process` that has not been started."""
+def statistics(channel: Any) -> ChannelStats:
+    """The figures of `channel` at this moment."""
+    stats: ChannelStats = channel.stats()
+    return stats
+
+
+def process(function: Any) -> Any:
+    """Make a function a process: called, it returns a Process that holds the ends in its arguments, not started.
+
+    An `async def` runs as a coroutine process on the scheduler of its network, a `def` on a thread of its own.
+
+    Raises:
+        BadUse: it is no function, a generator, or a process already.
+    """
     if isinstance(function, _native.ProcessFunction):
-        raise _bad_use(f"@process twice on {function!r}")
+        raise BadUse(f"@process twice on {function!r}: once is enough")
+    if isinstance(function, type) or not callable(function):
+        raise BadUse(f"@process on {function!r}: decorate a function")
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
-        raise _bad_use(
-            f"@process on {function.__qualname__}, which is a generator: a process does not yield; give it a writer end"
-        )
-    if not callable(function):
-        raise _bad_use(f"@process on {function!r}, which is no function")
+        raise BadUse(f"@process on {function!r}: a process does not yield; give it a writer end")
     name = getattr(function, "__name__", type(function).__name__)
     made = _native.ProcessFunction(function, name, inspect.iscoroutinefunction(function))
     functools.update_wrapper(made, function)
     return made
 
 
-def _bad_use(message: str) -> Exception:
-    from weft.errors import BadUse
-
-    return BadUse(message)
-
-
 def check_clock(clock: str) -> bool:
-    """True for the virtual clock."""
+    """True: the virtual clock."""
     if clock not in ("steady", "virtual"):
-        raise _bad_use(f"run: clock must be 'steady' or 'virtual', not {clock!r}")
+        raise BadUse(f"run: clock must be 'steady' or 'virtual', not {clock!r}")
     return clock == "virtual"
+
+
+def run(first: Any, *others: Any, clock: str = "steady") -> Any:
+    """Run a network to its end: the result of the one process, or the list of results if there are several.
+
+    Args:
+        first, others: processes, or iterables of them.
+        clock: "steady"; or "virtual", which jumps to the next deadline when nothing can run (rule 8.6).
+    Raises:
+        what failed in it (several: an ExceptionGroup); Deadlock; BadUse; KeyboardInterrupt once the network
+        was cancelled.
+    """
+    results = _native.run((first, *others), check_clock(clock))
+    return results[0] if not others and isinstance(first, _native.Process) else results
 
 
 def poison(*ends: Any, strength: int = 1) -> None:

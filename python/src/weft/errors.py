@@ -25,7 +25,7 @@ __all__ = [
 
 
 class WeftError(Exception):
-    """The base of every error of Weft; :class:`Cancelled` alone is none, so that ``except Exception`` does not swallow it."""
+    """The base of the errors of Weft. :class:`Cancelled` is none: ``except Exception`` shall not swallow it."""
 
 
 class ChannelEnd(WeftError):
@@ -38,7 +38,12 @@ class ChannelEnd(WeftError):
     """
 
     def __init__(
-        self, message: str, channel: Any = None, guard: int | None = None, value: Any = None, strength: int = 0
+        self,
+        message: str,
+        channel: Any = None,
+        guard: int | None = None,
+        value: Any = None,
+        strength: int = 0,
     ) -> None:
         super().__init__(message)
         self.channel = channel
@@ -58,7 +63,12 @@ class Poisoned(ChannelEnd):
     """
 
     def __init__(
-        self, message: str, channel: Any = None, guard: int | None = None, value: Any = None, strength: int = 1
+        self,
+        message: str,
+        channel: Any = None,
+        guard: int | None = None,
+        value: Any = None,
+        strength: int = 1,
     ) -> None:
         super().__init__(message, channel, guard, value)
         self.strength = strength
@@ -69,7 +79,7 @@ class PeerDied(ChannelEnd):
 
 
 class Cancelled(BaseException):
-    """This process was asked to end (rule 6). Raised at an operation; nothing was lost: a withdrawn write's value is in ``value``."""
+    """This process was asked to end (rule 6). Nothing was lost: a withdrawn write's value is in ``value``."""
 
     def __init__(self, value: Any = None) -> None:
         super().__init__("cancelled")
@@ -98,7 +108,9 @@ class Deadlock(WeftError):
         processes: every blocked process.
     """
 
-    def __init__(self, report: str, knot: Sequence[str] = (), processes: Sequence[BlockedProcess] = ()) -> None:
+    def __init__(
+        self, report: str, knot: Sequence[str] = (), processes: Sequence[BlockedProcess] = ()
+    ) -> None:
         super().__init__(report)
         self.report = report
         self.knot = list(knot)
@@ -109,6 +121,16 @@ def _several(failures: list[BaseException]) -> BaseExceptionGroup[BaseException]
     return BaseExceptionGroup(f"{len(failures)} processes failed", failures)
 
 
-for _c in (WeftError, ChannelEnd, Retired, Poisoned, PeerDied, Cancelled, BadUse, BlockedProcess, Deadlock):
+for _c in (
+    WeftError,
+    ChannelEnd,
+    Retired,
+    Poisoned,
+    PeerDied,
+    Cancelled,
+    BadUse,
+    BlockedProcess,
+    Deadlock,
+):
     _c.__module__ = "weft"
 del _c

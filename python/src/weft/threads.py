@@ -1,10 +1,111 @@
-"""Processes as threads (draft)."""
-from weft._native import *  # noqa
-from weft import _native
-from weft._shared import *  # noqa
-from weft._shared import make_process as process, poison, retire, stats as statistics, check_clock
-from weft.errors import *  # noqa
-from weft._native import Channel, parallel as Parallel, Group, spawn as Spawn, yield_, current_process
-def run(first, *others, clock="steady"):
-    results = _native.run((first, *others), check_clock(clock))
-    return results if others or not isinstance(first, _native.Process) else results[0]
+"""Processes as threads: operations block. The same names as weft.coroutines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft._extension import native as _native
+from weft._native import (
+    Alternative,
+    Barrier,
+    Channel,
+    Group,
+    Guard,
+    Input,
+    Output,
+    Process,
+    Reader,
+    Timer,
+    Writer,
+    after,
+    at,
+    current_process,
+    now,
+    select,
+    skip,
+    sleep,
+    yield_,
+)
+from weft._shared import (
+    ChannelStats,
+    poison,
+    process,
+    retire,
+    run,
+    statistics,
+)
+from weft.errors import (
+    BadUse,
+    BlockedProcess,
+    Cancelled,
+    ChannelEnd,
+    Deadlock,
+    PeerDied,
+    Poisoned,
+    Retired,
+    WeftError,
+)
+
+__all__ = [
+    "Alternative",
+    "BadUse",
+    "Barrier",
+    "BlockedProcess",
+    "Cancelled",
+    "Channel",
+    "ChannelEnd",
+    "ChannelStats",
+    "Deadlock",
+    "Group",
+    "Guard",
+    "Input",
+    "Output",
+    "Parallel",
+    "PeerDied",
+    "Poisoned",
+    "Process",
+    "Reader",
+    "Retired",
+    "Sequence",
+    "Spawn",
+    "Timer",
+    "WeftError",
+    "Writer",
+    "after",
+    "at",
+    "current_process",
+    "now",
+    "poison",
+    "process",
+    "retire",
+    "run",
+    "select",
+    "skip",
+    "sleep",
+    "statistics",
+    "yield_",
+]
+
+
+def Parallel(*processes: Any) -> list[Any]:
+    """Starts the processes in order, waits for all, gives their results in order (rule 7.1).
+
+    In ordinary code it is an outermost run, as :func:`run`.
+
+    Raises:
+        the first failure after the others were cancelled (several: an ExceptionGroup); Cancelled; Deadlock; BadUse.
+    """
+    _native.must_block("Parallel")
+    results: list[Any] = _native.parallel(*processes)
+    return results
+
+
+def Sequence(*processes: Any) -> list[Any]:
+    """Runs the processes one after another, gives their results in order (rule 7.3)."""
+    _native.must_block("Sequence")
+    return [_native.parallel(p)[0] for p in _native.flatten(*processes)]
+
+
+def Spawn(*processes: Any) -> None:
+    """Starts processes that may outlive their group; they belong to the outermost run (rule 7.4)."""
+    _native.spawn(*processes)

@@ -16,8 +16,8 @@ class BarrierCore : public Place {
 
   explicit BarrierCore(std::uint32_t parties = 0) noexcept : enrolled_(parties) {}
 
-  std::uint32_t enrolled() const noexcept { return enrolled_; }
-  std::uint64_t phases() const noexcept { return phases_; }
+  std::uint32_t enrolled() noexcept { return locked(enrolled_); }
+  std::uint64_t phases() noexcept { return locked(phases_); }
   template <class F>
   void with_lock(F&& f) noexcept {
     lock_.lock();
@@ -106,6 +106,13 @@ class BarrierCore : public Place {
   }
 
  private:
+  template <class N>
+  N locked(const N& n) noexcept {
+    lock_.lock();
+    const N copy = n;
+    lock_.unlock();
+    return copy;
+  }
   static Node* node(Link* l) noexcept { return static_cast<Node*>(l); }
 
   void remove(Node& n) noexcept {

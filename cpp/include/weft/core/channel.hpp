@@ -332,13 +332,17 @@ class ChannelCore : public ChannelBase<P> {
     return outcome(t, me);
   }
 
-  // Awake and at home: take what the line offers. `pending` again: it was withdrawn; stay in line. A guard of a foreign select passes
-  // Enrolled, a plain reader Free.
+  // Awake and at home: take what the line offers. `not_ready`: it was withdrawn; stay in line. `held`: the wake-up will tell. A guard of a
+  // foreign select passes Enrolled, a plain reader Free.
   template <class Me>
   Try take(Node& me, Me how) noexcept {
     Effects fx;
     lock_.lock();
     // Out of the line while we try: who settles accounts on the way must not tell us once more.
+    if (!me.is(NodeFlags::queued)) {  // committed already, and a partner that computes its value holds us
+      lock_.unlock();
+      return Try::held;
+    }
     Link* const behind = me.next;
     leave<Side::in>(me);
     const Try t = attempt_decided<Side::in>(me, how, fx);
@@ -434,6 +438,8 @@ class ChannelCore : public ChannelBase<P> {
       me.status = Status::pending;
       join<S>(me);
       if (special_ & B::kWatched) rematch(fx);
+    } else if (t == Try::held) {
+      me.place = static_cast<Place*>(this);  // it is pending, so it may be asked where it waits
     }
     unlock(fx);
     return outcome(t, me);

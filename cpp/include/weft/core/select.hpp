@@ -161,7 +161,7 @@ class Select {
 
   // A foreign select was told to look again: commit if it can. `parked`: not yet, or decided already and the wake-up is under way.
   int look_again() noexcept {
-    if (choice.done()) return parked;
+    if (choice.done() || held_ != none) return parked;
     for (std::uint32_t k = 0, i = start_; k < n_; ++k, i = i + 1 == n_ ? 0 : i + 1) {
       Guard& x = g_[i];
       if (!x.enabled || x.kind >= Kind::timer || !x.ops->take) continue;

@@ -1,12 +1,15 @@
 // A group: processes that were started together, that are waited for together, of which one failure cancels the others (rule 7).
 //
 //   add() ──► live ──process ends: finished()──► live == 0 ──► whoever waits is woken
-//                └──a failure──► cancel(): the others
+//                ├──a failure──► cancel(): the others
+//                └──abandon()──► its owner's group waits in its owner's place
 //
-// State under the group's lock: the list of children, live, failures, who waits. A group belongs to the frame that waits for it.
+// State under the group's lock: the list of children, live, failures, who waits, the names. A group belongs to the frame that waits for it.
 #pragma once
 #include <algorithm>
 #include <exception>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -38,6 +41,7 @@ class Group {
     if (p.id == 0) p.id = next_process_id();
     lock_.lock();
     p.index = count_name(p.function);
+    p.set_order(started_++);
     p.sibling_next = children_;
     p.sibling_prev = nullptr;
     if (children_) children_->sibling_prev = &p;
@@ -58,14 +62,23 @@ class Group {
     if (p.sibling_next) p.sibling_next->sibling_prev = p.sibling_prev;
     lock_.unlock();
   }
-  void finished(std::uint32_t id, std::exception_ptr failure) noexcept {
-    if (failure) fail(id, std::move(failure));
+  void finished(std::uint32_t order, std::exception_ptr failure) noexcept {
+    if (failure) fail(order, std::move(failure));
     core::Node* w = nullptr;
+    Group* heir = nullptr;
     lock_.lock();
     const bool last = --live_ == 0;
-    if (last) std::swap(w, waiter_);
+    if (last) {
+      std::swap(w, waiter_);
+      heir = heir_;
+    }
     lock_.unlock();
-    // From here on the group may be gone, if nobody waits by the node.
+    // From here on the group may be gone, if nobody waits by the node, unless it was abandoned: then it is ours.
+    if (heir) {
+      for (auto& f : failures_) heir->fail(f.first, std::move(f.second));
+      delete this;
+      heir->finished(0, nullptr);
+    }
     if (w) {
       w->status = Status::ok;
       core::Waker* k = core::waker_of(w);
@@ -91,10 +104,27 @@ class Group {
     return d;
   }
 
-  void fail(std::uint32_t id, std::exception_ptr failure) {
+  // Nobody will wait for it: its owner is left by an exception (rule 7.5). The children are cancelled, and the owner's group waits for
+  // them and fails with them. Only for a group made by new; true: it deletes itself when the last of them has ended.
+  bool abandon() noexcept {
+    cancel();
+    Group* const heir = parent->group;
+    heir->adopt();
+    lock_.lock();
+    const bool live = live_ > 0;
+    if (live) {
+      heir_ = heir;
+      parent = heir->parent;  // the owner is about to go; paths leave it out from here on
+    }
+    lock_.unlock();
+    if (!live) heir->finished(0, nullptr);
+    return live;
+  }
+
+  void fail(std::uint32_t order, std::exception_ptr failure) {
     lock_.lock();
     const bool first = failures_.empty();
-    failures_.emplace_back(id, std::move(failure));
+    failures_.emplace_back(order, std::move(failure));
     lock_.unlock();
     if (first) {
       cancel();
@@ -149,10 +179,12 @@ class Group {
     lock_.unlock();
   }
   // How many of that name were started here (a path has an index only where there are several).
-  std::uint32_t started(const char* function) const noexcept {
-    for (const auto& n : names_)
-      if (n.first == function) return n.second;
-    return 0;
+  std::uint32_t started(const char* function) noexcept {
+    lock_.lock();
+    const auto n = names_.find(function ? function : "");
+    const std::uint32_t r = n == names_.end() ? 0 : n->second;
+    lock_.unlock();
+    return r;
   }
 
  private:
@@ -162,19 +194,30 @@ class Group {
   static void withdraw(ProcessBase& p) noexcept {
     if (p.op && p.op->withdraw(p)) p.ops->wake(&p);
   }
+  void adopt() noexcept {
+    lock_.lock();
+    ++live_;
+    lock_.unlock();
+  }
   std::uint32_t count_name(const char* f) {
-    for (std::size_t i = names_.size(); i-- > 0;)
-      if (names_[i].first == f) return names_[i].second++;
-    names_.emplace_back(f, 1);
-    return 0;
+    // Processes started in a row mostly have one name, and it is mostly one and the same text.
+    if (f != last_name_ || !last_count_) {
+      last_name_ = f;
+      last_count_ = &names_[f ? f : ""];
+    }
+    return (*last_count_)++;
   }
 
   core::SpinLock lock_;
   bool cancelled_ = false;
   std::uint32_t live_ = 0;
+  std::uint32_t started_ = 0;
+  Group* heir_ = nullptr;  // of an abandoned group
   ProcessBase* children_ = nullptr;
   core::Node* waiter_ = nullptr;
-  std::vector<std::pair<const char*, std::uint32_t>> names_;
+  std::unordered_map<std::string_view, std::uint32_t> names_;
+  const char* last_name_ = nullptr;
+  std::uint32_t* last_count_ = nullptr;
   std::vector<std::pair<std::uint32_t, std::exception_ptr>> failures_;
   Group* next_ = nullptr;  // in the run's list
   Group* prev_ = nullptr;

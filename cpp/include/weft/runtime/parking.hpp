@@ -23,8 +23,10 @@ struct Activity {
 
 // A language runtime with a global lock gives it up around a real sleep.
 struct AroundSleep {
-  void* (*begin)() = nullptr;
+  void* (*begin)() = nullptr;  // null: do not sleep, as if nudged
   void (*end)(void*) = nullptr;
+  // Between the two, when the sleep was disturbed (by a signal to the program, or by nothing): true ends it, as a nudge does.
+  bool (*disturbed)(void*) = nullptr;
 };
 inline AroundSleep around_sleep;
 
@@ -38,6 +40,7 @@ class Parking {
 
   // Sleep until signalled or until the earliest timer. Returns the signals; 0: only time has passed.
   std::uint32_t sleep() noexcept {
+    if (give_way()) return take();
     std::uint32_t s = 0;
     if (!word_.compare_exchange_strong(s, idle, std::memory_order_seq_cst)) return take();
     if (activity) activity->deactivated();
@@ -45,9 +48,12 @@ class Parking {
     bool timed = false;
     if ((s = word_.load(std::memory_order_acquire)) == idle) {
       void* state = around_sleep.begin ? around_sleep.begin() : nullptr;
+      if (around_sleep.begin && !state) signal(nudged);
       while ((s = word_.load(std::memory_order_acquire)) == idle && !timed) {
         prim::park(word_, idle, until);
         timed = until != prim::forever && prim::now() >= until;
+        if (!timed && around_sleep.disturbed && word_.load(std::memory_order_acquire) == idle && around_sleep.disturbed(state))
+          signal(nudged);
       }
       if (state) around_sleep.end(state);
     }
@@ -82,7 +88,27 @@ class Parking {
   }
 
  private:
+  // Before the kernel is asked to put us to sleep, let whoever is to signal us run, if it shares our CPU: a hand-over by yielding costs one
+  // switch of threads, by sleeping and waking two. Only as long as it works: each failure halves the patience, each success restores it.
+  bool give_way() noexcept {
+    if (around_sleep.begin) return false;  // the peer would wait for the global lock
+    if (patience_ == 0 && ++skipped_ % kRetry != 0) return false;
+    for (unsigned i = 0; i <= patience_; ++i) {
+      if (signalled()) {
+        patience_ = kPatience;
+        return true;
+      }
+      prim::yield();
+    }
+    patience_ /= 2;
+    return signalled();
+  }
+  static constexpr std::uint8_t kPatience = 4;  // yields
+  static constexpr std::uint8_t kRetry = 64;    // sleeps between two attempts once patience is lost
+
   prim::atomic<std::uint32_t> word_{0};
+  std::uint8_t patience_ = kPatience;  // ours alone
+  std::uint8_t skipped_ = 0;
 };
 
 }  // namespace weft::runtime

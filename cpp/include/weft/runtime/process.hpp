@@ -83,8 +83,8 @@ class ProcessBase : public core::Waiter {
 // leaves poisons what it holds (rule 4.3).
 struct Context {
   ProcessBase* running = nullptr;
-  std::uint8_t dying = 0;   // its frame is being destroyed after an uncaught poison of this strength
-  std::uint8_t thrown = 0;  // a Poisoned of this strength was made since it was resumed
+  std::uint8_t dying = 0;                // its frame is being destroyed after an uncaught poison of this strength
+  std::uint8_t thrown = 0;               // a Poisoned of this strength was made since it was resumed
   std::weak_ptr<const void> poisoned{};  // lives as long as that exception does: a poison that was caught spreads no more
 };
 inline constinit thread_local Context* this_context = nullptr;

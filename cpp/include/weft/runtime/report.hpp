@@ -36,9 +36,19 @@ inline std::string where(const ProcessBase& p) {
   return (slash == std::string::npos ? f : f.substr(slash + 1)) + ":" + std::to_string(p.line);
 }
 
+// What a host language knows beyond the records: where its processes are, and all that hold an end.
+struct ReportHooks {
+  void (*begin)(Run&) = nullptr;  // bring file and line of every process up to date; nothing of the run changes until end()
+  void (*holders)(const core::Place&, bool readers, std::set<std::uint32_t>& add) = nullptr;
+  void (*end)(Run&) = nullptr;
+  void (*deadlock)(Run&, const struct Report&) = nullptr;  // it is declared
+};
+inline ReportHooks report_hooks;
+
 struct Report {
   struct Blocked {
     std::string path, verb, at;
+    bool for_children = false;  // it waits for its group: no operation of its own, but part of the graph
     std::vector<std::string> places;
     std::set<std::uint32_t> waits_for;
     std::vector<std::string> unknown;  // places whose other side nobody is known to hold
@@ -46,53 +56,37 @@ struct Report {
   std::map<std::uint32_t, Blocked> blocked;
   std::vector<std::uint32_t> knot;
 
-  // Only while nothing can run (or, as a snapshot, knowing that it is one).
+  // Only while nothing can run.
   static Report of(Run& run) {
     Report r;
-    std::set<std::uint32_t> alive;
-    run.each_process([&](ProcessBase& p) { alive.insert(p.id); });
-    struct Collect final : Places {
-      Blocked* b;
-      std::uint32_t self;
-      std::set<std::uint32_t>* alive;
-      void channel(const core::Place& c, bool writing) override {
-        b->places.push_back(name_of(c));
-        const std::uint32_t other = writing ? c.last_reader : c.last_writer;
-        if (other && alive->count(other))
-          b->waits_for.insert(other);
-        else
-          b->unknown.push_back(name_of(c));
-      }
-      void barrier(const core::Place& c) override {
-        b->places.push_back(name_of(c));
-        b->unknown.push_back(name_of(c));
-      }
-    } collect;
-    run.each_process([&](ProcessBase& p) {
-      if (!p.op || !p.op->visit) return;  // running, or waiting for its own children
-      Blocked& b = r.blocked[p.id];
-      b.path = path_of(p);
-      b.verb = p.op->verb;
-      b.at = where(p);
+    if (report_hooks.begin) report_hooks.begin(run);
+    std::vector<ProcessBase*> all;  // nothing can run, so they stay; paths take their groups' locks
+    run.each_process([&](ProcessBase& p) { all.push_back(&p); });
+    std::map<const ProcessBase*, std::uint32_t> alive;
+    for (const ProcessBase* p : all) alive.emplace(p, p->id);
+    Collect collect(r.blocked);
+    for (const ProcessBase* p : all) collect.ids.insert(p->id);
+    for (ProcessBase* p : all) {
+      if (!p->op) continue;  // running
+      Blocked& b = r.blocked[p->id];
+      b.path = path_of(*p);
+      b.verb = p->op->verb;
+      b.at = where(*p);
+      b.for_children = !p->op->visit;
       collect.b = &b;
-      collect.self = p.id;
-      collect.alive = &alive;
-      p.op->visit(p, collect);
-    });
-    // A process waited for that itself only waits for its children stands for them; the report says so by leaving it out of the knot.
-    for (auto& [id, b] : r.blocked) {
-      std::set<std::uint32_t> inside{id};
-      std::vector<std::uint32_t> todo{id};
-      while (!todo.empty()) {
-        const std::uint32_t p = todo.back();
-        todo.pop_back();
-        const auto it = r.blocked.find(p);
-        if (it == r.blocked.end()) continue;
-        for (const std::uint32_t q : it->second.waits_for)
-          if (inside.insert(q).second) todo.push_back(q);
-      }
-      if (r.knot.empty() || inside.size() < r.knot.size()) r.knot.assign(inside.begin(), inside.end());
+      collect.self = p->id;
+      if (p->op->visit) p->op->visit(*p, collect);
     }
+    for (const ProcessBase* p : all)
+      if (const auto parent = alive.find(p->group->parent); parent != alive.end())
+        if (const auto b = r.blocked.find(parent->second); b != r.blocked.end() && b->second.for_children)
+          b->second.waits_for.insert(p->id);
+    collect.barriers();
+    for (auto& [id, b] : r.blocked) {
+      std::vector<std::uint32_t> inside = r.closure(id);
+      if (r.knot.empty() || inside.size() < r.knot.size()) r.knot = std::move(inside);
+    }
+    if (report_hooks.end) report_hooks.end(run);
     return r;
   }
 
@@ -104,12 +98,15 @@ struct Report {
   }
 
   std::string text() const {
-    std::string s = "deadlock: " + std::to_string(blocked.size()) + (blocked.size() == 1 ? " process is" : " processes are") +
-                    " blocked and nothing outside can wake any";
+    std::size_t n = 0;
+    for (const auto& x : blocked) n += !x.second.for_children;
+    std::string s =
+        "deadlock: " + std::to_string(n) + (n == 1 ? " process is" : " processes are") + " blocked and nothing outside can wake any";
     std::size_t shown = 0;
     for (const auto& [id, b] : blocked) {
+      if (b.for_children) continue;
       if (++shown > 40) {
-        s += "\n  … and " + std::to_string(blocked.size() - 40) + " more";
+        s += "\n  … and " + std::to_string(n - 40) + " more";
         break;
       }
       s += "\n  " + line(b);
@@ -119,14 +116,15 @@ struct Report {
       const auto it = blocked.find(id);
       if (it == blocked.end()) continue;
       s += "\n  " + it->second.path + " waits for ";
+      const char* const between = it->second.for_children ? " and " : " or ";
       bool first = true;
       for (const std::uint32_t q : it->second.waits_for) {
         const auto w = blocked.find(q);
-        s += (first ? "" : " or ") + (w == blocked.end() ? "process #" + std::to_string(q) : w->second.path);
+        s += (first ? "" : between) + (w == blocked.end() ? "process #" + std::to_string(q) : w->second.path);
         first = false;
       }
       for (const std::string& u : it->second.unknown) {
-        s += std::string(first ? "" : " or ") + "whoever holds the other end of " + u + " (nobody that is known)";
+        s += std::string(first ? "" : " or ") + "whoever is on the other side of " + u + " (nobody that is known)";
         first = false;
       }
     }
@@ -134,6 +132,56 @@ struct Report {
   }
 
  private:
+  // Receives the places at which a process waits, and notes for whom it waits there.
+  struct Collect final : Places {
+    std::map<std::uint32_t, Blocked>& blocked;
+    Blocked* b = nullptr;
+    std::uint32_t self = 0;
+    std::set<std::uint32_t> ids;                                       // of all processes
+    std::map<const core::Place*, std::set<std::uint32_t>> at_barrier;  // who waits there
+
+    explicit Collect(std::map<std::uint32_t, Blocked>& to) : blocked(to) {}
+    void channel(const core::Place& c, bool writing) override {
+      b->places.push_back(name_of(c));
+      std::set<std::uint32_t> others;
+      if (report_hooks.holders) report_hooks.holders(c, writing, others);
+      if (others.empty())
+        others.insert(writing ? c.last_reader : c.last_writer);  // no full record: who was given or last used the other end
+      bool any = false;
+      for (const std::uint32_t other : others)
+        if (other && ids.count(other)) any = true, b->waits_for.insert(other);
+      if (!any) b->unknown.push_back(name_of(c));
+    }
+    void barrier(const core::Place& c) override {
+      b->places.push_back(name_of(c));
+      at_barrier[&c].insert(self);
+    }
+    // Who is enrolled is not recorded: whoever is not there may be the one that is missing.
+    void barriers() {
+      for (const auto& [place, there] : at_barrier)
+        for (const std::uint32_t p : there) {
+          Blocked& w = blocked[p];
+          for (const std::uint32_t q : ids)
+            if (!there.count(q)) w.waits_for.insert(q);
+          if (w.waits_for.empty()) w.unknown.push_back(name_of(*place));
+        }
+    }
+  };
+
+  // Everybody for whom a process waits, directly or through others, and itself.
+  std::vector<std::uint32_t> closure(std::uint32_t of) const {
+    std::set<std::uint32_t> inside{of};
+    std::vector<std::uint32_t> todo{of};
+    while (!todo.empty()) {
+      const auto it = blocked.find(todo.back());
+      todo.pop_back();
+      if (it == blocked.end()) continue;
+      for (const std::uint32_t q : it->second.waits_for)
+        if (inside.insert(q).second) todo.push_back(q);
+    }
+    return {inside.begin(), inside.end()};
+  }
+
   static std::string line(const Blocked& b) {
     std::string s = b.path + ": " + b.verb;
     for (std::size_t i = 0; i < b.places.size() && i < 8; ++i) s += (i ? ", " : " ") + b.places[i];
@@ -151,6 +199,7 @@ inline void Run::describe() noexcept {
   const Report r = Report::of(*this);
   report_ = r.text();
   knot_ = r.knot_paths();
+  if (report_hooks.deadlock) report_hooks.deadlock(*this, r);
 }
 
 }  // namespace weft::runtime

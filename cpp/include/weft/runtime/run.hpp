@@ -68,6 +68,9 @@ class Run final : public Activity {
     wakes.run();
   }
 
+  // Where spawned processes go (rule 7.4): the outermost network's, while there is one.
+  Group* spawned = nullptr;
+
   // --- groups, for reports and cancellation -------------------------------------------------------------------------------------
   void add_group(Group&) noexcept;
   void remove_group(Group&) noexcept;

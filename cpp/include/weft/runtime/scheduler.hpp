@@ -43,6 +43,12 @@ class Scheduler final : public Executor {
     return *homed_.back();
   }
   bool anything_ready() const noexcept { return !queue_.empty(); }
+  // Work from elsewhere: cancellations, wake-ups from other threads, timers.
+  void look_around() noexcept {
+    if (parking_.signalled() && (parking_.take() & Parking::nudged)) serve();
+    take_inbox();
+    if (run.timers_due()) run.fire_due();
+  }
 
   // Run until stop() was called from within.
   void loop() {
@@ -100,12 +106,6 @@ class Scheduler final : public Executor {
 
  private:
   static constexpr unsigned kLook = 64;  // steps between two looks at the inbox and the clock
-
-  void look_around() noexcept {
-    if (parking_.signalled() && (parking_.take() & Parking::nudged)) serve();
-    take_inbox();
-    if (run.timers_due()) run.fire_due();
-  }
 
   static void step(core::Waker* w, Context& context) {
     if (const std::ptrdiff_t frame = w->ops->frame) [[likely]] {

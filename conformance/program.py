@@ -1,0 +1,103 @@
+"""A network's code, numbered, and the state of one of its processes.
+
+Invariant: a `Proc` holds immutable values only, so that a shallow copy of its fields is a copy of
+it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .model import BadUse
+
+
+class Code:
+    """The bodies and processes of a network, numbered, so that a state refers to them by number."""
+
+    def __init__(self, net: dict[str, Any]):
+        self.net = net
+        self.bodies: list[list[Any]] = []
+        self.procs: dict[int, dict[str, Any]] = {}
+        self.nest: dict[int, list[int]] = {}  # id of a statement → numbers of its bodies
+        self._process(net["main"])
+
+    def _process(self, proc: dict[str, Any]) -> None:
+        if proc["id"] in self.procs:
+            raise ValueError(f"two processes have the id {proc['id']}")
+        self.procs[proc["id"]] = {**proc, "entry": self._body(proc["body"])}
+
+    def _body(self, body: list[Any]) -> int:
+        number = len(self.bodies)
+        self.bodies.append(body)
+        for s in body:
+            kind = s[0]
+            if kind in ("ext", "iter", "loop"):
+                self.nest[id(s)] = [self._body(s[2])]
+            elif kind == "try":
+                self.nest[id(s)] = [self._body(s[1]), self._body(s[3])]
+            elif kind in ("par", "seq"):
+                for p in s[1]:
+                    self._process(p)
+            elif kind == "spawn":
+                self._process(s[1])
+        return number
+
+
+class Proc:
+    """A process in progress."""
+
+    FIELDS = (
+        "pid",
+        "parent",
+        "st",
+        "frames",
+        "slots",
+        "cancel",
+        "doomed",
+        "n",
+        "todo",
+        "exc",
+        "out",
+        "result",
+        "kids",
+        "join",
+        "started",
+        "at",
+        "values",
+        "yielding",
+        "starve",
+        "late",
+    )
+    __slots__ = FIELDS
+
+    def __init__(self, pid: int, parent: int, slots: tuple[int, ...]):
+        self.pid, self.parent, self.slots = pid, parent, slots
+        self.st = "new"
+        self.frames: tuple = ()  # of (kind, body number, next statement, extra)
+        self.cancel = self.doomed = self.started = self.late = False
+        self.n = 0  # values made so far
+        self.todo: tuple = ()
+        self.exc: tuple | None = None  # what is unwinding it, or what it left with
+        self.out: tuple | None = None
+        self.result: Any = None
+        self.kids: tuple[int, ...] = ()
+        self.join = ""
+        self.at: tuple[int, int] = (0, 0)  # (body, statement) of the operation in progress
+        self.values: tuple = ()
+        self.yielding: tuple[int, ...] = ()
+        self.starve: tuple = ()  # ((body, statement), selects for which each guard stayed ready and was not chosen)
+
+    def clone(self) -> Proc:
+        new = Proc.__new__(Proc)
+        for f in Proc.FIELDS:
+            setattr(new, f, getattr(self, f))
+        return new
+
+    def key(self) -> tuple:
+        return tuple(getattr(self, f) for f in Proc.FIELDS)
+
+    def slot(self, k: int) -> int:
+        """The end in a slot; a slot that was never filled (an end that never came) is bad use."""
+        if k >= len(self.slots):
+            raise BadUse(f"there is no end in slot {k}")
+        return self.slots[k]

@@ -1,0 +1,233 @@
+// Rule 6: cancellation, and its meeting with every kind of operation.
+#include "hosted.hpp"
+
+using namespace test;
+
+namespace {
+
+// Starts p in a group, lets it run, cancels the group, waits.
+Process cancelled_after(int yields, Process p) {
+  weft::Group g;
+  g.start(std::move(p));
+  for (int i = 0; i < yields; ++i) co_await weft::yield();
+  g.cancel();
+  co_await g.wait();
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("rules 6.1, 6.2: a parked operation is withdrawn, nothing has happened", P, POLICIES) {
+  weft::Channel<int, P> c, other;
+  weft::Barrier b(2);
+  int cancelled = 0;
+  auto read = [](weft::Reader<int, P> r, int& n) -> Process {
+    try {
+      co_await r.read();
+    } catch (const weft::Cancelled&) {
+      ++n;
+      throw;
+    }
+  };
+  auto write = [](weft::Writer<int, P> w, int& n) -> Process {
+    try {
+      co_await w.write(42);
+    } catch (const weft::Cancelled& e) {
+      REQUIRE(e.template value<int>());
+      CHECK(*e.template value<int>() == 42);  // a withdrawn write's value stays with the writer
+      ++n;
+      throw;
+    }
+  };
+  auto choose = [](weft::Reader<int, P> r, weft::Writer<int, P> w, int& n) -> Process {
+    try {
+      co_await weft::select(r, weft::out(w, 1), weft::after(1h));
+    } catch (const weft::Cancelled&) {
+      ++n;
+      throw;
+    }
+  };
+  auto sleep = [](int& n) -> Process {
+    try {
+      co_await weft::sleep(1h);
+    } catch (const weft::Cancelled&) {
+      ++n;
+      throw;
+    }
+  };
+  auto sync = [](weft::Barrier x, int& n) -> Process {
+    try {
+      co_await x.sync();
+    } catch (const weft::Cancelled&) {
+      ++n;
+      throw;
+    }
+  };
+  auto extended = [](weft::Reader<int, P> r, int& n) -> Process {
+    try {
+      auto x = co_await r.extended();
+    } catch (const weft::Cancelled&) {
+      ++n;
+      throw;
+    }
+  };
+  auto r = c.reader();
+  auto w = c.writer();
+  weft::run(virtually, cancelled_after(1, read(r, cancelled)));
+  weft::run(virtually, cancelled_after(1, write(w, cancelled)));
+  weft::run(virtually, cancelled_after(1, choose(r, other.writer(), cancelled)));
+  weft::run(virtually, cancelled_after(1, sleep(cancelled)));
+  weft::run(virtually, cancelled_after(1, sync(b, cancelled)));
+  weft::run(virtually, cancelled_after(1, extended(r, cancelled)));
+  CHECK(cancelled == 6);
+  // No place in line was kept: a fresh reader and a fresh writer meet each other.
+  std::vector<int> got;
+  weft::run(collect<P>(r, got, 2), send_all<P>(w, {1, 2}));
+  CHECK(got == std::vector<int>{1, 2});
+  // Rule 8.3: the phase needs another arrival.
+  weft::run(weft::par([](weft::Barrier x) -> Process { co_await x.sync(); }(b), [](weft::Barrier x) -> Process { co_await x.sync(); }(b)));
+  CHECK(b.phases() == 1);
+}
+
+TEST_CASE_TEMPLATE("rule 6.1: it acts at the start of an operation, also of one that could commit at once; one request raises once", P,
+                   POLICIES) {
+  weft::Channel<int, P> c{weft::buffer(4)};
+  auto r = c.reader();
+  std::vector<std::string> log;
+  auto p = [](weft::Writer<int, P> w, std::vector<std::string>& l) -> Process {
+    co_await w.write(1);
+    co_await weft::yield();  // the request comes while it is runnable
+    try {
+      co_await w.write(2);
+      l.push_back("wrote 2");
+    } catch (const weft::Cancelled&) {
+      l.push_back("cancelled");
+    }
+    co_await w.write(3);
+    l.push_back("wrote 3");
+  };
+  auto driver = [](Process q) -> Process {
+    weft::Group g;
+    g.start(std::move(q));
+    co_await weft::yield();
+    g.cancel();
+    co_await g.wait();
+  };
+  weft::run(driver(p(c.writer(), log)));
+  CHECK(log == std::vector<std::string>{"cancelled", "wrote 3"});
+  std::vector<int> got;
+  weft::run(collect<P>(r, got));
+  CHECK(got == std::vector<int>{1, 3});
+}
+
+TEST_CASE_TEMPLATE("rule 6.3: after the commit the operation completes", P, POLICIES) {
+  weft::Channel<int, P> c;
+  int got = 0;
+  bool cancelled = false;
+  auto reader = [](weft::Reader<int, P> r, int& g, bool& x) -> Process {
+    g = co_await r.read();
+    try {
+      co_await r.read();
+    } catch (const weft::Cancelled&) {
+      x = true;
+    }
+  };
+  auto driver = [](weft::Writer<int, P> w, Process q) -> Process {
+    weft::Group g;
+    g.start(std::move(q));
+    co_await weft::yield();
+    co_await w.write(5);  // committed; the reader is runnable but has not run
+    g.cancel();
+    co_await g.wait();
+  };
+  weft::run(driver(c.writer(), reader(c.reader(), got, cancelled)));
+  CHECK(got == 5);
+  CHECK(cancelled);
+}
+
+TEST_CASE_TEMPLATE("rules 6.3, 1.6: a held writer cannot be cancelled", P, POLICIES) {
+  weft::Channel<int, P> c;
+  bool written = false;
+  auto writer = [](weft::Writer<int, P> w, bool& ok) -> Process {
+    co_await w.write(5);
+    ok = true;
+  };
+  auto driver = [](weft::Reader<int, P> r, Process q, bool& ok) -> Process {
+    weft::Group g;
+    g.start(std::move(q));
+    {
+      auto x = co_await r.extended();
+      g.cancel();
+      for (int i = 0; i < 3; ++i) co_await weft::yield();
+      CHECK_FALSE(ok);
+    }
+    co_await g.wait();
+  };
+  weft::run(driver(c.reader(), writer(c.writer(), written), written));
+  CHECK(written);
+}
+
+TEST_CASE_TEMPLATE("rule 6.4: whenever a cancellation comes, nothing is lost or doubled", P, POLICIES) {
+  // Readers are cancelled after every possible number of steps; what one withdrew from, the next one gets.
+  for (std::uint32_t capacity : {0u, 1u, 2u})
+    for (bool choosing : {false, true})
+      for (int steps = 0; steps < 12; ++steps) {
+        weft::Channel<int, P> c{weft::buffer(capacity)}, never;
+        std::vector<int> got;
+        auto reader = [](weft::Reader<int, P> r, weft::Reader<int, P> n, bool ch, std::vector<int>& g) -> Process {
+          for (;;) {
+            if (ch) {
+              auto x = co_await weft::select(n, r);
+              g.push_back(*x.value);
+            } else {
+              g.push_back(co_await r.read());
+            }
+            co_await weft::yield();
+          }
+        };
+        auto driver = [](weft::Reader<int, P> r, int k, Process q, std::vector<int>& g) -> Process {
+          co_await cancelled_after(k, std::move(q));
+          while (auto v = co_await r.next()) g.push_back(*v);
+        };
+        auto keep = never.writer();
+        auto r = c.reader();
+        weft::run(driver(r, steps, reader(r, never.reader(), choosing, got), got), send_all<P>(c.writer(), {1, 2, 3, 4, 5, 6}));
+        CAPTURE(steps);
+        CHECK(got == std::vector<int>{1, 2, 3, 4, 5, 6});
+      }
+}
+
+TEST_CASE("rule 6.5: an uncaught Cancelled is no failure; a value-less result stands for it") {
+  auto p = []() -> ProcessOf<int> {
+    co_await weft::sleep(1h);
+    co_return 5;
+  };
+  auto driver = [](auto f) -> Process {
+    weft::Group g;
+    g.start(f());
+    co_await weft::yield();
+    g.cancel();
+    co_await g.wait();
+  };
+  weft::run(virtually, driver(p));
+}
+
+TEST_CASE("rules 6.1, 7.6: a cancelled parent cancels its children and waits for them") {
+  std::vector<std::string> log;
+  auto child = [](std::vector<std::string>& l) -> Process {
+    try {
+      co_await weft::sleep(1h);
+    } catch (const weft::Cancelled&) {
+      l.push_back("child");
+    }
+  };
+  auto parent = [](std::vector<std::string>& l, auto c) -> Process {
+    try {
+      co_await weft::par(c(l), c(l));
+      l.push_back("not here");
+    } catch (const weft::Cancelled&) {
+      l.push_back("parent");
+    }
+  };
+  weft::run(virtually, cancelled_after(1, cancelled_after(2, parent(log, child))));
+  CHECK(log == std::vector<std::string>{"child", "child", "parent"});
+}

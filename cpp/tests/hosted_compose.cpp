@@ -1,0 +1,332 @@
+// Rule 7: composition.
+#include "hosted.hpp"
+
+using namespace test;
+
+namespace {
+
+ProcessOf<int> value(int v, int yields = 0) {
+  for (int i = 0; i < yields; ++i) co_await weft::yield();
+  co_return v;
+}
+Process nothing() { co_return; }
+Process fail(const char* text, int yields = 0) {
+  for (int i = 0; i < yields; ++i) co_await weft::yield();
+  throw std::runtime_error(text);
+}
+Process fail_when_cancelled(const char* text) {
+  try {
+    co_await weft::sleep(1h);
+  } catch (const weft::Cancelled&) {
+  }
+  throw std::runtime_error(text);
+}
+ProcessOf<std::unique_ptr<int>> owner(int v) { co_return std::make_unique<int>(v); }
+
+}  // namespace
+
+TEST_CASE("rule 7.1: par returns the results in order, whatever the order of ending") {
+  auto [a, b, c] = weft::run(value(1, 5), value(2), value(3, 2));
+  CHECK(a == 1);
+  CHECK(b == 2);
+  CHECK(c == 3);
+  auto [v, n, u] = weft::run(weft::par(value(4), nothing(), owner(5)));
+  CHECK(v == 4);
+  CHECK(std::is_same_v<decltype(n), std::monostate>);
+  CHECK(*u == 5);
+  CHECK(weft::run(value(6)) == 6);
+  static_assert(std::is_void_v<decltype(weft::run(nothing(), nothing()))>);
+}
+
+TEST_CASE("rule 7.1: par of a vector; of none") {
+  std::vector<ProcessOf<int>> ps;
+  for (int i = 0; i < 10; ++i) ps.push_back(value(i, 10 - i));
+  auto r = weft::run(weft::par(std::move(ps)));
+  REQUIRE(r.size() == 10);
+  for (int i = 0; i < 10; ++i) CHECK(r[static_cast<std::size_t>(i)] == i);
+  CHECK(weft::run(weft::par(std::vector<ProcessOf<int>>())).empty());
+  weft::run(weft::par(std::vector<Process>()));
+  auto inside = []() -> Process {
+    co_await weft::par(std::vector<Process>());
+    CHECK((co_await weft::par(std::vector<ProcessOf<int>>())).empty());
+  };
+  weft::run(inside());
+}
+
+TEST_CASE("rule 7.1: processes are started in order") {
+  std::vector<int> order;
+  auto p = [](int i, std::vector<int>& o) -> Process {
+    o.push_back(i);
+    co_return;
+  };
+  weft::run(p(0, order), p(1, order), p(2, order));
+  CHECK(order == std::vector<int>{0, 1, 2});
+}
+
+TEST_CASE("rules 3.5, 7.1: a process that ended quietly has no result; a default stands for it") {
+  weft::Channel<int> c;
+  c.writer().retire();
+  auto quiet = [](weft::Reader<int> r) -> ProcessOf<int> { co_return co_await r.read(); };
+  auto [a, b] = weft::run(quiet(c.reader()), value(3));
+  CHECK(a == 0);
+  CHECK(b == 3);
+  std::vector<ProcessOf<int>> ps;
+  weft::Channel<int> d;
+  d.writer().retire();
+  ps.push_back(quiet(d.reader()));
+  ps.push_back(value(4));
+  auto r = weft::run(weft::par(std::move(ps)));
+  CHECK_FALSE(r[0]);
+  CHECK(r[1] == 4);
+}
+
+TEST_CASE("rule 7.2: the first failure cancels the others; when all have ended it is raised") {
+  bool cleaned = false;
+  auto other = [](bool& c) -> Process {
+    try {
+      co_await weft::sleep(1h);
+    } catch (const weft::Cancelled&) {
+    }
+    co_await weft::yield();  // it takes its time
+    c = true;
+  };
+  CHECK_THROWS_WITH_AS(weft::run(virtually, weft::par(other(cleaned), fail("broken", 1))), "broken", std::runtime_error);
+  CHECK(cleaned);
+}
+
+TEST_CASE("rule 7.2: several failures come as one, in the order of the processes, not of failing") {
+  weft::Channel<int> c;
+  // The middle one holds an end, so it was numbered when it was made, before the others were started.
+  auto with_end = [](weft::Reader<int>) -> Process {
+    try {
+      co_await weft::sleep(1h);
+    } catch (const weft::Cancelled&) {
+    }
+    throw std::runtime_error("second");
+  };
+  try {
+    weft::run(virtually, weft::par(fail_when_cancelled("first"), with_end(c.reader()), fail("third")));
+    CHECK(false);
+  } catch (const weft::Failures& f) {
+    REQUIRE(f.all.size() == 3);
+    CHECK(std::string(f.what()) == "3 processes failed; first; second; third");
+  }
+}
+
+TEST_CASE("rule 7.2: a failure inside a nested parallel goes outwards") {
+  auto outer = [](bool& caught) -> Process {
+    try {
+      co_await weft::par(fail("inner", 2), nothing());
+    } catch (const std::runtime_error& e) {
+      caught = std::string(e.what()) == "inner";
+    }
+  };
+  bool caught = false;
+  weft::run(outer(caught), nothing());
+  CHECK(caught);
+}
+
+TEST_CASE("rule 7.2: a process that is no exception's child but throws any type") {
+  auto p = []() -> Process {
+    co_await weft::yield();
+    throw 7;
+  };
+  CHECK_THROWS_AS(weft::run(p()), int);
+  try {
+    weft::run(virtually, weft::par(p(), fail_when_cancelled("a")));
+  } catch (const weft::Failures& f) {
+    CHECK(has(f.what(), "an exception of another type"));
+  }
+}
+
+TEST_CASE("rule 7.2: one process that throws in a network of ten thousand") {
+  auto stage = [](weft::Reader<int> in, weft::Writer<int> out, int i) -> Process {
+    while (auto v = co_await in.next()) {
+      if (i == 5000 && *v == 3) throw std::runtime_error("stage 5000 broke at 3");
+      co_await out.write(*v);
+    }
+  };
+  std::vector<Process> ps;
+  weft::Channel<int> first;
+  auto in = first.reader();
+  for (int i = 0; i < 10'000; ++i) {
+    weft::Channel<int> next;
+    ps.push_back(stage(std::move(in), next.writer(), i));
+    in = next.reader();
+  }
+  std::vector<int> got;
+  ps.push_back(collect<weft::Shared>(std::move(in), got));
+  ps.push_back(send_all<weft::Shared>(first.writer(), {1, 2, 3, 4, 5}));
+  CHECK_THROWS_WITH_AS(weft::run(weft::par(std::move(ps))), "stage 5000 broke at 3", std::runtime_error);
+  CHECK(got.size() <= 2);
+}
+
+TEST_CASE("rule 7.3: seq runs one after another and stops at the first failure") {
+  std::vector<int> order;
+  auto p = [](int i, std::vector<int>& o) -> Process {
+    co_await weft::yield();
+    o.push_back(i);
+  };
+  weft::run(weft::seq(p(1, order), p(2, order), p(3, order)));
+  CHECK(order == std::vector<int>{1, 2, 3});
+  CHECK_THROWS_WITH(weft::run(weft::seq(p(4, order), fail("stop"), p(5, order))), "stop");
+  CHECK(order == std::vector<int>{1, 2, 3, 4});
+  auto [a, n, b] = weft::run(weft::seq(value(1, 3), nothing(), value(2)));
+  CHECK(a == 1);
+  CHECK(b == 2);
+  CHECK(std::is_same_v<decltype(n), std::monostate>);
+}
+
+TEST_CASE("rule 7.4: spawn outlives its group; the run waits for it") {
+  std::vector<std::string> log;
+  auto spawned = [](std::vector<std::string>& l) -> Process {
+    co_await weft::sleep(1s);
+    l.push_back("spawned");
+  };
+  auto p = [](std::vector<std::string>& l, auto s) -> Process {
+    weft::spawn(s(l));
+    l.push_back("group over");
+    co_return;
+  };
+  weft::run(virtually, weft::par(p(log, spawned)));
+  CHECK(log == std::vector<std::string>{"group over", "spawned"});
+}
+
+TEST_CASE("rule 7.4: a spawned process that fails, fails the run, and the other way round") {
+  bool cancelled = false;
+  auto other = [](bool& c) -> Process {
+    try {
+      co_await weft::sleep(1h);
+    } catch (const weft::Cancelled&) {
+      c = true;
+    }
+  };
+  auto p = [](auto o, bool& c) -> Process {
+    weft::spawn(fail("spawned"));
+    co_await o(c);
+  };
+  CHECK_THROWS_WITH(weft::run(virtually, p(other, cancelled)), "spawned");
+  CHECK(cancelled);
+  cancelled = false;
+  auto q = [](auto o, bool& c) -> Process {
+    weft::spawn(o(c));
+    co_await weft::yield();
+    throw std::runtime_error("main");
+  };
+  CHECK_THROWS_WITH(weft::run(virtually, q(other, cancelled)), "main");
+  CHECK(cancelled);
+}
+
+TEST_CASE("rule 7.4: a thread process spawns too") {
+  int n = 0;
+  auto child = [](int& k) -> Process {
+    co_await weft::yield();
+    ++k;
+  };
+  weft::run(weft::thread([&] { weft::spawn(child(n)); }));
+  CHECK(n == 1);
+}
+
+TEST_CASE("rule 7.5: a group is waited for; left by an exception it is cancelled first") {
+  std::vector<std::string> log;
+  auto worker = [](std::vector<std::string>& l) -> Process {
+    try {
+      co_await weft::sleep(1h);
+    } catch (const weft::Cancelled&) {
+      l.push_back("cancelled");
+    }
+  };
+  auto p = [](std::vector<std::string>& l, auto w) -> Process {
+    try {
+      weft::Group g;
+      g.start(w(l));
+      co_await weft::yield();
+      throw std::runtime_error("left");
+    } catch (const std::runtime_error&) {
+      l.push_back("left");
+    }
+  };
+  auto outer = [](std::vector<std::string>& l, auto q, auto w) -> Process {
+    co_await q(l, w);
+    l.push_back("group of the owner is over");
+  };
+  weft::run(virtually, outer(log, p, worker));
+  CHECK(log == std::vector<std::string>{"left", "cancelled", "group of the owner is over"});
+}
+
+TEST_CASE("rule 7.5: what fails in a group that was left fails its owner's group") {
+  auto p = []() -> Process {
+    weft::Group g;
+    g.start(fail_when_cancelled("late"));
+    co_await weft::yield();
+    throw weft::Cancelled();
+  };
+  CHECK_THROWS_WITH(weft::run(virtually, p()), "late");
+}
+
+TEST_CASE("rules 7.6, 11.2: a process is started once; a par that cannot start changes nothing") {
+  bool ran = false;
+  auto mark = [](bool& r) -> Process {
+    r = true;
+    co_return;
+  };
+  auto p = nothing();
+  auto q = std::move(p);
+  CHECK_THROWS_WITH_AS(weft::run(mark(ran), std::move(p)), doctest::Contains("started already"), weft::BadUse);
+  CHECK_FALSE(ran);
+  auto inside = [](Process a, Process b) -> Process { CHECK_THROWS_AS(co_await weft::par(std::move(b), std::move(a)), weft::BadUse); };
+  auto gone = std::move(q);
+  weft::run(inside(std::move(q), mark(ran)));
+  CHECK_FALSE(ran);
+  weft::run(std::move(gone));
+}
+
+TEST_CASE("rule 7.7: yield lets every other runnable process run") {
+  std::vector<int> order;
+  auto p = [](int i, std::vector<int>& o) -> Process {
+    for (int k = 0; k < 3; ++k) {
+      o.push_back(i);
+      co_await weft::yield();
+    }
+  };
+  weft::run(p(0, order), p(1, order), p(2, order));
+  CHECK(order == std::vector<int>{0, 1, 2, 0, 1, 2, 0, 1, 2});
+}
+
+TEST_CASE("rule 7.7: ends are let go before the group is told") {
+  weft::Channel<int> c;
+  auto r = c.reader();
+  auto p = [](weft::Writer<int>) -> Process { co_return; };
+  auto q = [](weft::Channel<int> x, auto f) -> Process {
+    co_await f(x.writer());
+    CHECK(x.core()->writer_ends() == 0);
+  };
+  weft::run(q(c, p));
+}
+
+TEST_CASE("rule 7.8: paths") {
+  auto bad = [](weft::Reader<int> r) -> Process {
+    r.retire();
+    co_await r.read();
+  };
+  weft::Channel<int> c;
+  CHECK(has(thrown([&] { weft::run(bad(c.reader()).named("worker")); }), "main/worker: "));
+  weft::Channel<int> d;
+  CHECK(has(thrown([&] { weft::run(bad(d.reader()).named("worker"), nothing().named("worker")); }), "main/worker[0]: "));
+  auto outer = [](Process p) -> Process { co_await std::move(p).named("inner"); };
+  weft::Channel<int> e;
+  CHECK(has(thrown([&] { weft::run(outer(bad(e.reader())).named("outer")); }), "main/outer/inner: "));
+}
+
+TEST_CASE("a run inside a run: bad in a coroutine, a network of its own in a thread") {
+  auto p = []() -> Process {
+    CHECK_THROWS_WITH_AS(weft::run(nothing()), doctest::Contains("co_await weft::par"), weft::BadUse);
+    co_return;
+  };
+  weft::run(p());
+  int n = 0;
+  weft::run(weft::thread([&] { n = weft::run(value(3)); }));
+  CHECK(n == 3);
+  CHECK_THROWS_WITH_AS(weft::spawn(nothing()), doctest::Contains("outside any run"), weft::BadUse);
+  CHECK_THROWS_AS(weft::Group(), weft::BadUse);
+}

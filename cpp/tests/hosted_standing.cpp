@@ -1,0 +1,138 @@
+// Rule 5.9: standing alternatives.
+#include "hosted.hpp"
+
+using namespace test;
+
+TEST_CASE_TEMPLATE("rule 5.9: a standing alternative serves those that became ready, first come, first served", P, POLICIES) {
+  constexpr int n = 20;
+  std::vector<weft::Reader<int, P>> rs;
+  std::vector<Process> ps;
+  auto server = [](std::vector<weft::Reader<int, P>> r) -> Process {
+    weft::StandingAlternative alt{r};
+    std::vector<int> order;
+    for (int i = 0; i < 5 * n; ++i) {
+      auto c = co_await alt.select();
+      CHECK(*c.value % 100 == c.index);
+      order.push_back(c.index);
+    }
+    for (int i = n; i < 5 * n; ++i) CHECK(order[static_cast<std::size_t>(i)] == order[static_cast<std::size_t>(i - n)]);
+  };
+  auto client = [](weft::Writer<int, P> w, int k) -> Process {
+    for (int i = 0; i < 5; ++i) co_await w.write(100 * i + k);
+  };
+  for (int i = 0; i < n; ++i) {
+    weft::Channel<int, P> c;
+    rs.push_back(c.reader());
+    ps.push_back(client(c.writer(), i));
+  }
+  ps.push_back(server(std::move(rs)));
+  weft::run(weft::par(std::move(ps)));
+}
+
+TEST_CASE_TEMPLATE("rule 5.9: nothing is lost between selects, and an end is seen", P, POLICIES) {
+  weft::Channel<int, P> a{weft::buffer(3)}, b;
+  auto server = [](weft::Reader<int, P> x, weft::Reader<int, P> y, int& sum) -> Process {
+    weft::StandingAlternative alt{x, y};
+    int ended = 0;
+    while (ended < 2) {
+      try {
+        auto r = co_await alt.select();
+        sum += *r.value;
+        co_await weft::yield();
+      } catch (const weft::Retired& e) {
+        ++ended;
+        alt.enable(static_cast<std::uint32_t>(e.guard), false);
+      }
+    }
+    CHECK_THROWS_AS(co_await alt.select(), weft::BadUse);  // rule 5.5
+  };
+  int sum = 0;
+  weft::run(server(a.reader(), b.reader(), sum), send_all<P>(a.writer(), {1, 2, 3, 4, 5, 6}), send_all<P>(b.writer(), {10, 20, 30}));
+  CHECK(sum == 81);
+}
+
+TEST_CASE_TEMPLATE("rule 5.9: enable(i, bool) is the precondition", P, POLICIES) {
+  weft::Channel<int, P> a, b;
+  auto server = [](weft::Reader<int, P> x, weft::Reader<int, P> y) -> Process {
+    weft::StandingAlternative alt{x, y};
+    alt.enable(0, false);
+    for (int i = 0; i < 3; ++i) {
+      co_await weft::yield();
+      CHOSEN(alt.select(), 1);
+    }
+    alt.enable(0, true);
+    alt.enable(1, false);
+    for (int i = 0; i < 3; ++i) CHOSEN(alt.select(), 0);
+  };
+  weft::run(server(a.reader(), b.reader()), send_all<P>(a.writer(), {1, 2, 3}), send_all<P>(b.writer(), {1, 2, 3}));
+}
+
+TEST_CASE_TEMPLATE("rule 5.9: with timers, skips, barriers and outputs it obeys the same rules", P, POLICIES) {
+  weft::Channel<int, P> in, out;
+  weft::Barrier meeting(2);
+  auto p = [](weft::Reader<int, P> x, weft::Writer<int, P> y, weft::Barrier b) -> Process {
+    int made = 0;
+    weft::StandingAlternative alt{x, weft::out_with(y, [&] { return ++made; }), b, weft::after(1s)};
+    std::vector<int> chosen;
+    for (int i = 0; i < 5; ++i) {
+      auto r = co_await alt.select();
+      chosen.push_back(r.index);
+    }
+    CHECK(chosen == std::vector<int>{3, 0, 1, 2, 3});
+    CHECK(made == 1);
+    CHECK(weft::now() == 4'300'000'000);
+  };
+  auto q = [](weft::Writer<int, P> x, weft::Reader<int, P> y, weft::Barrier b) -> Process {
+    co_await weft::sleep(1500ms);
+    co_await x.write(1);
+    co_await weft::sleep(900ms);
+    CHECK(co_await y.read() == 1);
+    co_await weft::sleep(900ms);
+    co_await b.sync();
+    co_await weft::sleep(2s);
+  };
+  weft::run(virtually, weft::par(p(in.reader(), out.writer(), meeting), q(in.writer(), out.reader(), meeting)));
+}
+
+TEST_CASE_TEMPLATE("rule 5.3: two standing alternatives meet on a channel where both stand", P, POLICIES) {
+  weft::Channel<int, P> c, d;
+  auto p = [](weft::Reader<int, P> x, weft::Writer<int, P> y) -> Process {
+    int n = 0;
+    weft::StandingAlternative alt{x, weft::out_with(y, [&] { return ++n; })};
+    for (int i = 0; i < 50; ++i) co_await alt.select();
+  };
+  weft::run(p(c.reader(), d.writer()), p(d.reader(), c.writer()));
+  CHECK(c.transfers() + d.transfers() == 50);
+}
+
+TEST_CASE_TEMPLATE("rules 5.9, 5.10, 6.2: a standing alternative that is cancelled or dropped leaves no trace", P, POLICIES) {
+  weft::Channel<int, P> a, b;
+  auto server = [](weft::Reader<int, P> x, weft::Reader<int, P> y) -> Process {
+    weft::StandingAlternative alt{x, y};
+    auto first = co_await alt.select();
+    CHECK(*first.value == 1);
+    co_await alt.select();
+    CHECK(false);
+  };
+  auto p = [](weft::Channel<int, P> x, weft::Channel<int, P> y, auto* f) -> Process {
+    auto keep = x.reader();
+    auto w = x.writer();
+    {
+      weft::Group g;
+      g.start((*f)(x.reader(), y.reader()));
+      co_await w.write(1);
+      co_await weft::yield();
+      g.cancel();
+      co_await g.wait();
+    }
+    weft::Group g;
+    std::vector<int> got;
+    g.start(collect<P>(std::move(keep), got));
+    co_await w.write(2);
+    w.retire();
+    co_await g.wait();
+    CHECK(got == std::vector<int>{2});
+  };
+  auto keep = b.writer();
+  weft::run(p(a, b, &server));
+}

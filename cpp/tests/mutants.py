@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Break the core on purpose, one line at a time: exploration must notice every time.
+
+The numbered mutants are compiled in by -DWEFT_MUTANT=n (the same numbers as in the Promela models). The others are changes of the text of a
+copy of the headers, so that the core is not cluttered with hooks; each says which text it replaces, and that text must stand there once.
+
+    mutants.py BUILD_DIR             print the table of MUTANTS.md: which scenarios kill which mutant; exit status 1 if one survives
+    mutants.py BUILD_DIR --quick     only the text mutants, each against the one scenario named for it; last line `N passed, N failed`
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import pathlib
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+
+CPP = pathlib.Path(__file__).resolve().parent.parent
+
+NUMBERED = {
+    1: "a locked peer is skipped",
+    2: "a choice claims its own word first",
+    3: "no second look while enrolling",
+    4: "standing: the writer does not read the word again",
+    5: "standing: the alternative does not read its list again",
+    6: "foreign: a value is handed to the sleeper",
+    7: "foreign: a withdrawal does not move the line on",
+    8: "a cancellation stores its word blindly",
+}
+
+
+@dataclass
+class Text:
+    name: str
+    what: str
+    file: str
+    old: str
+    new: str
+    killer: str  # part of a scenario's name
+
+
+TEXT = [
+    Text("a", "claim_both leaves the lower word locked", "waiter.hpp",
+         "      lo.unlock_as(WAITING);\n      return x_low", "      return x_low", "four parties, three channels"),
+    Text("b", "a withdrawal does not tell those for whom the channel has ended by it", "channel.hpp",
+         "      decided(me, fx);\n      settle(fx);\n    }\n    unlock(fx);\n    return was;",
+         "      decided(me, fx);\n    }\n    unlock(fx);\n    return was;", "a choice that withdraws was the last blocked"),
+    Text("c", "standing: not looked at again after a held commit", "channel.hpp",
+         "if (t == Try::committed || t == Try::held) remark<S>(n);", "if (t == Try::committed) remark<S>(n);",
+         "the second writer is not forgotten"),
+    Text("d", "standing: not looked at again after a commit", "channel.hpp",
+         "if (t == Try::committed || t == Try::held) remark<S>(n);", "", "standing over a buffer"),
+    Text("e", "extended read on a buffer: the freed slot is offered to writers only", "channel.hpp",
+         "    if (ring->held > 0) --ring->held;\n    rematch(fx);", "    if (ring->held > 0) --ring->held;\n    pull(fx);",
+         "an extended read occupies the slot"),
+    Text("f", "extended read: a value handed over takes no slot", "channel.hpp",
+         " || (y->is(NodeFlags::extended) && !ring->room())) break;", ") break;", "two extended readers and a computed"),
+    Text("g", "buffer: a waiting writer is not met when no slot is free", "channel.hpp",
+         "if (ring->size == 0) return from_writer(n, me, fx);", "if (ring->size == 0) return Try::not_ready;",
+         "reader and writer meet while the only slot is held"),
+    Text("h", "foreign: take() tells its own caller again", "channel.hpp",
+         "    if (deciding_ != 0) return;\n", "", "foreign"),
+    Text("i", "foreign: writers wait for the decision too", "channel.hpp",
+         "if (S == Side::in && (special_", "if ((special_", "a write never waits for its decision"),
+    Text("j", "foreign: a standing output does not learn of it", "channel.hpp",
+         "      rematch(fx);  // a standing output must learn of us\n", "", "foreign reader meets a standing output"),
+    Text("k", "foreign: a standing output that waits does not invite it", "channel.hpp",
+         "      else\n        invite(fx);\n", "", "foreign reader meets a standing output"),
+    Text("l", "foreign: looking again at an output joins anew", "select.hpp",
+         "->template retry<S>(g.node)", "->template enrol<S>(g.node)", "foreign select told by two channels"),
+    Text("m", "foreign: a look takes a committed party out of a line", "channel.hpp",
+         "    if (!me.is(NodeFlags::queued)) {", "    if (false) {", "cancelled too late"),
+    Text("n", "barrier: a party that is gone leaves the others locked", "barrier.hpp",
+         "        gone = node(l);\n        release_until(l);", "        gone = node(l);", "resign meets a select that commits elsewhere"),
+    Text("o", "barrier: resigning does not complete the phase", "barrier.hpp",
+         "if (fine && --enrolled_ > 0) complete_without_us(fx);", "if (fine) --enrolled_;", "resign meets select"),
+    Text("p", "barrier: the same barrier twice locks its own word", "barrier.hpp",
+         "    if (!same) t = arrive", "    t = arrive", "the same barrier twice"),
+    Text("q", "buffer: a slot that falls free is not filled by the waiting writer", "channel.hpp",
+         "    if (n.is(NodeFlags::extended)) ++ring->held;\n    pull(fx);", "    if (n.is(NodeFlags::extended)) ++ring->held;",
+         "buffer, block: order kept"),
+    Text("r", "poison passes waiting writers over", "channel.hpp",
+         "        fail_all(wq_, Status::poisoned, fx);\n", "", "poison meets choice: it ends"),
+    Text("s", "retire: a blocked writer does not count as an end", "channel.hpp",
+         " || blocked(wq_)) return false;", ") return false;", "a write that waits when its end is closed"),
+    Text("t", "a parked thread is not woken", "parker.hpp",
+         "    prim::unpark(word_);\n", "", "rendezvous 1x1"),
+    Text("u", "a wake-up and a nudge: the nudge wins", "parker.hpp",
+         "if (s & woken) {", "if ((s & woken) && !(s & nudged)) {", "cancel meets commit: a plain write"),
+]
+
+
+def build(out: pathlib.Path, include: pathlib.Path, engine: pathlib.Path, number: int) -> None:
+    subprocess.run(
+        ["g++", "-std=c++20", "-O1", f"-I{include}", f"-I{CPP}/explorer", f"-I{CPP}/tests",
+         f'-DWEFT_PRIM_HEADER="{CPP}/explorer/prim.hpp"', f"-DWEFT_MUTANT={number}",
+         str(CPP / "tests/explore.cpp"), str(engine), "-o", str(out)],
+        check=True, stderr=subprocess.PIPE, text=True)
+
+
+def killers(exe: pathlib.Path, *more: str) -> list[str]:
+    run = subprocess.run([str(exe), "--killers", "--executions", "150000", *more], capture_output=True, text=True, check=False)
+    lines = [line for line in run.stdout.splitlines() if line]
+    if run.returncode < 0 or (run.returncode and lines):
+        lines.append(f"(the exploration itself crashed: signal {-run.returncode})")
+    return lines
+
+
+def mutate(t: Text, work: pathlib.Path) -> pathlib.Path:
+    include = work / f"include_{t.name}"
+    shutil.rmtree(include, ignore_errors=True)
+    shutil.copytree(CPP / "include", include)
+    path = include / "weft/core" / t.file
+    text = path.read_text()
+    if text.count(t.old) != 1:
+        raise SystemExit(f"mutants.py: mutant {t.name}: its text stands {text.count(t.old)} times in {t.file}, not once; bring it up to date")
+    path.write_text(text.replace(t.old, t.new))
+    return include
+
+
+def main() -> int:
+    if len(sys.argv) < 2:
+        print(__doc__)
+        return 2
+    work = pathlib.Path(sys.argv[1]).resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    quick = "--quick" in sys.argv
+    engine = work / "engine.o"
+    subprocess.run(["g++", "-std=c++20", "-O2", "-c", str(CPP / "explorer/engine.cpp"), "-o", str(engine)], check=True)
+
+    def one(m: int | Text) -> tuple[str, str, list[str]]:
+        if isinstance(m, int):
+            exe, include, number, name, what = work / f"mutant_{m}", CPP / "include", m, str(m), NUMBERED[m]
+        else:
+            exe, include, number, name, what = work / f"mutant_{m.name}", mutate(m, work), 0, m.name, m.what
+        build(exe, include, engine, number)
+        more = ["--only", m.killer, "--first"] if quick and isinstance(m, Text) else []
+        return name, what, killers(exe, *more)
+
+    todo: list[int | Text] = [*TEXT] if quick else [*NUMBERED, *TEXT]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(one, todo))
+    alive = [r for r in results if not r[2]]
+    if quick:
+        for name, what, _ in alive:
+            print(f"FAIL  mutant {name} lives: {what}")
+        print(f"{len(results) - len(alive)} passed, {len(alive)} failed")
+        return 1 if alive else 0
+    print("| mutant | what is broken | killed by (exploration of the code) |\n|---|---|---|")
+    for name, what, by in results:
+        shown = "; ".join(by[:3]) + (f"; and {len(by) - 3} more" if len(by) > 3 else "")
+        print(f"| {name} | {what} | {shown or '**nothing**'} |")
+    return 1 if alive else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

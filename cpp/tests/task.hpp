@@ -1,0 +1,107 @@
+// A party without a thread: it counts its wake-ups, and the test decides when it goes on. So every order of events can be written down.
+#pragma once
+#include <doctest/doctest.h>
+
+#include "parties.hpp"
+
+namespace weft::test {
+
+struct Task : core::Waiter {
+  int wakes = 0, tells = 0;
+  Room room;
+  std::optional<Item> item;
+
+  Task() { ops = &kOps; }
+
+  template <class C>
+  Status read(C& c, std::uint8_t more = 0) {
+    fresh(more);
+    slot = room.raw;
+    return c.template begin<Side::in>(*this);
+  }
+  template <class C>
+  Status write(C& c, std::uint32_t v, std::uint8_t more = 0) {
+    fresh(more);
+    item.emplace(v);
+    slot = &*item;
+    return c.template begin<Side::out>(*this);
+  }
+  template <class C>
+  Status foreign(C& c) {
+    fresh(0);
+    slot = room.raw;
+    return c.begin_foreign(*this);
+  }
+  std::uint32_t value() { return room.take(); }
+
+ private:
+  void fresh(std::uint8_t more) {
+    flags = more;
+    choice = nullptr;
+    status = Status::pending;
+    told = 0;
+  }
+  static Task& of(core::Waker* w) { return *static_cast<Task*>(static_cast<core::Waiter*>(w)); }
+  static constexpr core::WakerOps kOps{[](core::Waker* w) noexcept { ++of(w).wakes; }, nullptr,
+                                       [](core::Waker* w) noexcept { ++of(w).tells; }};
+};
+
+// A select written out: its guards, its phases.
+struct Selecting {
+  Task task;
+  Guard g[4];
+  std::uint32_t n = 0;
+  std::optional<Select> select;
+  std::int64_t clock = 0;
+  Room rooms[4];
+  std::optional<Item> items[4];
+
+  template <class C>
+  Selecting& in(C& c) {
+    Guard& x = add(Kind::input, &c, &core::channel_ops<C, Side::in>);
+    x.node.slot = rooms[n - 1].raw;
+    return *this;
+  }
+  template <class C>
+  Selecting& out(C& c, std::uint32_t v) {
+    Guard& x = add(Kind::output, &c, &core::channel_ops<C, Side::out>);
+    items[n - 1].emplace(v);
+    x.node.slot = &*items[n - 1];
+    return *this;
+  }
+  template <class B>
+  Selecting& barrier(B& b) {
+    add(Kind::barrier, &b, &core::barrier_ops<B>);
+    return *this;
+  }
+  Selecting& timer(std::int64_t at) {
+    add(Kind::timer, nullptr, nullptr).deadline = at;
+    return *this;
+  }
+  Selecting& skip() {
+    add(Kind::skip, nullptr, nullptr);
+    return *this;
+  }
+
+  // The index chosen at once, or Select::parked.
+  int go(Mode m = Mode::fair, std::uint32_t start = 0, std::uint64_t seed = 0, bool foreign = false) {
+    select.emplace(g, n, m, &task, start);
+    if (seed) select->seed = seed;
+    const int r = select->scan([&] { return clock; });
+    return r == Select::none ? select->enrol(foreign) : r;
+  }
+  int finish() { return select->finish(); }
+  Status status() { return select->status(); }
+  std::uint32_t value(int i) { return rooms[i].take(); }
+
+ private:
+  Guard& add(Kind k, void* where, const core::GuardOps* ops) {
+    Guard& x = g[n++];
+    x.kind = k, x.where = where, x.ops = ops;
+    return x;
+  }
+};
+
+#define POLICIES Local, Shared
+
+}  // namespace weft::test

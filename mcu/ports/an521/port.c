@@ -1,0 +1,60 @@
+/* port.c: start-up of both cores, the clock's upper half, semihosting. Both begin at the same reset: it picks its stack by core. */
+#include "weft_mcu/platform.h"
+
+weft_lock_t an521_locks[WEFT_SPINLOCKS + 1];
+uint32_t an521_alarm[2];
+static void (*volatile core1_program)(void);
+static uint32_t turns, last;
+int main(void);
+extern uint32_t __bss_start, __bss_end;
+
+uint64_t an521_now64(void) {
+  weft_irq_t irq = weft_lock(WEFT_SPINLOCK(WEFT_SPINLOCKS - 1));
+  uint32_t now = weft_now32();
+  if (now < last) turns++;
+  last = now;
+  uint64_t whole = (uint64_t)turns << 32 | now;
+  weft_unlock(WEFT_SPINLOCK(WEFT_SPINLOCKS - 1), irq);
+  return whole;
+}
+static uintptr_t semihost(uintptr_t operation, uintptr_t argument) {
+  register uintptr_t r0 __asm("r0") = operation, r1 __asm("r1") = argument;
+  __asm volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
+  return r0;
+}
+void an521_puts(const char *text) { (void)semihost(4, (uintptr_t)text); }
+void an521_exit(int status) {
+  uintptr_t block[2] = {0x20026, (uintptr_t)status};
+  for (;;) (void)semihost(0x20, (uintptr_t)block);
+}
+__attribute__((weak)) void weft_panic(const char *what) {
+  an521_puts(what);
+  an521_exit(77);
+}
+int weft_start_core(void (*fn)(void), void *stack, size_t bytes) {
+  (void)stack, (void)bytes; /* the linker script's */
+  if (core1_program) return WEFT_MISTAKE(WEFT_E_CORE, "core 1 runs already");
+  core1_program = fn;
+  __asm volatile("dsb");
+  WEFT_REG(CPUWAIT) = 0;
+  return WEFT_OK;
+}
+
+void an521_begin(void);
+__attribute__((used)) void an521_begin(void) {
+  if (weft_core() == 0) {
+    for (uint32_t *p = &__bss_start; p != &__bss_end;) *p++ = 0;
+    WEFT_REG(FPGAIO_PRESCALE) = 19; /* 20 MHz to 1 MHz */
+    WEFT_REG(FPGAIO_COUNTER) = 0;
+    an521_exit(main());
+  }
+  core1_program();
+  for (;;) __asm volatile("wfe");
+}
+__attribute__((naked)) static void reset(void) {
+  __asm volatile("ldr r0, =0x5001f000\n\tldr r0, [r0]\n\tcmp r0, #0\n\tldr r1, =__stack0\n\tbeq 1f\n\tldr r1, =__stack1\n1: mov sp, r1\n\tb an521_begin\n\t.ltorg");
+}
+static void fault(void) { an521_exit(78); }
+extern uint32_t __stack0;
+__attribute__((section(".vectors"), used)) static void (*const vectors[16])(void) = {(void (*)(void))(uintptr_t)&__stack0, reset,
+  fault, fault, fault, fault, fault, fault};

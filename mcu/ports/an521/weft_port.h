@@ -1,0 +1,70 @@
+/* The MPS2 board with the AN521 image: two Cortex-M33 without caches. Run in QEMU (mps2-an521); never on the board.
+ *
+ * The clock is the FPGA's microsecond counter (32 bits; weft_now64 counts its turns, so ask it at least once an hour). Each core's alarm is a CMSDK
+ * timer whose line is pending but not enabled (SEVONPEND), restarted by weft_wait when it covers only part of the time: 20 counts a
+ * microsecond in 32 bits are 214 s. QEMU's WFE returns at once, so there the alarm is never needed.
+ */
+#ifndef WEFT_PORT_H
+#define WEFT_PORT_H
+#define WEFT_CORES 2
+#define WEFT_EARLY_US 1
+#define WEFT_HOT
+#define WEFT_REG(address) (*(volatile uint32_t *)(uintptr_t)(address))
+enum {
+  CPU_ID = 0x5001f000, CPUWAIT = 0x50021118, FPGAIO_COUNTER = 0x50302018, FPGAIO_PRESCALE = 0x5030201c, CMSDK_TIMER0 = 0x50000000,
+  NVIC_ICPR = 0xe000e280, SCR = 0xe000ed10, TIMER0_LINE = 3, ALARM_LONGEST = 100000000,
+};
+typedef struct { uint32_t word; } weft_lock_t;
+typedef uint32_t weft_irq_t;
+#define WEFT_SPINLOCKS 8u
+extern weft_lock_t an521_locks[WEFT_SPINLOCKS + 1];
+#define WEFT_SPINLOCK(n) (&an521_locks[n])
+#define WEFT_LOCAL (&an521_locks[WEFT_SPINLOCKS])
+extern uint32_t an521_alarm[2];
+
+uint64_t an521_now64(void);
+WEFT_INLINE uint32_t weft_now32(void) { return WEFT_REG(FPGAIO_COUNTER); }
+WEFT_INLINE uint64_t weft_now64(void) { return an521_now64(); }
+WEFT_INLINE unsigned weft_core(void) { return WEFT_REG(CPU_ID); }
+WEFT_INLINE void weft_wait_init(void) { WEFT_REG(SCR) = 16; /* SEVONPEND */ }
+WEFT_INLINE void weft_wake(void) { __asm volatile("dsb\n\tsev" ::: "memory"); }
+WEFT_INLINE void an521_start_timer(unsigned core) {
+  uint32_t timer = CMSDK_TIMER0 + 0x1000 * core, us = an521_alarm[core] - weft_now32();
+  if ((int32_t)us < 1) us = 1; /* it may be late; not never */
+  if (us > ALARM_LONGEST) us = ALARM_LONGEST;
+  WEFT_REG(timer) = 0;
+  WEFT_REG(timer + 12) = 1; /* INTCLEAR */
+  WEFT_REG(NVIC_ICPR) = 1u << (TIMER0_LINE + core);
+  WEFT_REG(timer + 8) = us * 20; /* RELOAD */
+  WEFT_REG(timer + 4) = us * 20; /* VALUE */
+  WEFT_REG(timer) = 9;           /* on, with interrupt */
+}
+WEFT_INLINE void weft_arm(uint32_t t) {
+  an521_alarm[weft_core()] = t;
+  an521_start_timer(weft_core());
+}
+WEFT_INLINE void weft_wait(void) {
+  __asm volatile("wfe" ::: "memory");
+  unsigned core = weft_core();
+  if (WEFT_REG(CMSDK_TIMER0 + 0x1000 * core + 12)) an521_start_timer(core);
+}
+WEFT_INLINE weft_irq_t weft_lock(weft_lock_t *l) {
+  weft_irq_t irq;
+  uint32_t got;
+  __asm volatile("mrs %0, primask\n\tcpsid i" : "=r"(irq)::"memory");
+  if (l != WEFT_LOCAL)
+    __asm volatile("1: ldrex %0, [%1]\n\tcmp %0, #0\n\tbne 1b\n\tstrex %0, %2, [%1]\n\tcmp %0, #0\n\tbne 1b\n\tdmb"
+                   : "=&r"(got) : "r"(&l->word), "r"(1) : "cc", "memory");
+  return irq;
+}
+WEFT_INLINE void weft_unlock(weft_lock_t *l, weft_irq_t irq) {
+  if (l != WEFT_LOCAL) __asm volatile("dmb\n\tstr %1, [%0]" ::"r"(&l->word), "r"(0) : "memory");
+  __asm volatile("msr primask, %0" ::"r"(irq) : "memory");
+}
+WEFT_INLINE void weft_lock_thread(weft_lock_t *l) { (void)weft_lock(l); }
+WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) { weft_unlock(l, 0); }
+int weft_start_core(void (*fn)(void), void *stack, size_t bytes);
+WEFT_INLINE int weft_stack_ok(void) { return 1; }
+void an521_puts(const char *text); /* semihosting */
+WEFT_NORETURN void an521_exit(int status);
+#endif

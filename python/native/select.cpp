@@ -1,0 +1,522 @@
+// select, Alternative and their guards as Python sees them; sleep and Timer.tick are choices with one timer.
+//
+//   fresh ──awaited: Choice::begin()──► chosen ──► done
+//     │                └─► waiting ──resumed: woken()──► chosen ──► done │ held ──resumed──► done
+//     └──collected: RuntimeWarning
+#include "choice.hpp"
+
+namespace weft::py {
+
+namespace {
+
+enum class Purpose : std::uint8_t { select, sleep, tick };
+enum class SelectState : std::uint8_t { fresh, waiting, held, done };
+
+struct AlternativeObject {
+  PyObject_HEAD
+  Choice* choice;  // null: closed
+  bool busy;
+};
+
+struct SelectOpObject {
+  PyObject_HEAD
+  Choice* choice;                  // owned, unless of an alternative
+  AlternativeObject* alternative;  // owned reference, or null
+  ProcessObject* process;          // while waiting
+  Purpose purpose;
+  SelectState state;
+};
+
+GuardObject* guard_of(PyObject* o) noexcept { return reinterpret_cast<GuardObject*>(o); }
+AlternativeObject* alt_of(PyObject* o) noexcept { return reinterpret_cast<AlternativeObject*>(o); }
+SelectOpObject* sel(PyObject* o) noexcept { return reinterpret_cast<SelectOpObject*>(o); }
+
+// --- kinds of waiting -------------------------------------------------------------------------------------------------------------------
+
+bool withdraw_select(ProcessBase& p) noexcept { return static_cast<Choice*>(p.place)->withdraw(); }
+void visit_select(ProcessBase& p, runtime::Places& v) { static_cast<Choice*>(p.place)->visit(v); }
+void visit_nothing(ProcessBase&, runtime::Places&) {}
+bool withdraw_never(ProcessBase&) noexcept { return false; }
+constexpr runtime::OpKind select_op{"select", &withdraw_select, &visit_select};
+constexpr runtime::OpKind sleep_op{"sleep", &withdraw_select, &visit_nothing};
+constexpr runtime::OpKind tick_op{"tick", &withdraw_select, &visit_nothing};
+constexpr runtime::OpKind held_op{"select", &withdraw_never, &visit_select};
+
+const runtime::OpKind* kind_of(Purpose p) noexcept { return p == Purpose::select ? &select_op : p == Purpose::sleep ? &sleep_op : &tick_op; }
+
+PyObject* outcome(Choice& c, Purpose purpose, int index, PyObject* value) {
+  if (purpose == Purpose::select) {
+    PyObject* i = PyLong_FromLong(index);
+    PyObject* r = i ? PyTuple_New(2) : nullptr;
+    if (!r) {
+      Py_XDECREF(i);
+      Py_DECREF(value);
+      return nullptr;
+    }
+    PyTuple_SET_ITEM(r, 0, i);
+    PyTuple_SET_ITEM(r, 1, value);
+    return r;
+  }
+  if (purpose == Purpose::sleep) return value;
+  Py_DECREF(value);
+  return PyLong_FromLongLong(c.ticks);
+}
+
+// --- in a coroutine process -------------------------------------------------------------------------------------------------------------
+
+PySendResult park(SelectOpObject* o, ProcessObject* p, const runtime::OpKind* kind, SelectState state, PyObject** r) {
+  p->base.op = kind;
+  p->base.place = o->choice;
+  o->process = p;
+  o->state = state;
+  *r = Py_NewRef(Py_None);
+  return PYGEN_NEXT;
+}
+
+void finish(SelectOpObject* o) noexcept {
+  o->state = SelectState::done;
+  o->process = nullptr;
+  if (o->alternative) o->alternative->busy = false;
+}
+
+PySendResult conclude(SelectOpObject* o, ProcessObject* p, int index, PyObject** r) {
+  *r = nullptr;
+  PyObject* value = nullptr;
+  // A computed output runs code of the user: the choice is this operation's until it is over.
+  const int s = o->choice->settle_guard(index, p->base, &value);
+  if (s == 0) return park(o, p, &held_op, SelectState::held, r);
+  finish(o);
+  if (s < 0) return PYGEN_ERROR;
+  *r = outcome(*o->choice, o->purpose, index, value);
+  return *r ? PYGEN_RETURN : PYGEN_ERROR;
+}
+
+const char* verb_of(Purpose p) noexcept { return p == Purpose::select ? "select" : p == Purpose::sleep ? "sleep" : "tick"; }
+
+SelectMemory* memory_of(ProcessObject* p) {
+  if (!p) {
+    static thread_local SelectMemory plain;  // of a thread that is no process
+    return &plain;
+  }
+  if (!p->memory) p->memory = new SelectMemory;
+  return p->memory;
+}
+
+PySendResult select_send(PyObject* self, PyObject*, PyObject** r) {
+  SelectOpObject* o = sel(self);
+  *r = nullptr;
+  ProcessObject* p = current_coroutine();
+  switch (o->state) {
+    case SelectState::waiting: {
+      p = o->process;
+      p->base.op = nullptr;
+      const int i = o->choice->woken();
+      if (i >= 0) return conclude(o, p, i, r);
+      finish(o);
+      raise_cancelled(p->base, nullptr);
+      return PYGEN_ERROR;
+    }
+    case SelectState::held: {
+      p = o->process;
+      p->base.op = nullptr;
+      PyObject* v = o->choice->finish_held(p->base);
+      const int index = o->choice->chosen();
+      finish(o);
+      *r = outcome(*o->choice, o->purpose, index, v);
+      return *r ? PYGEN_RETURN : PYGEN_ERROR;
+    }
+    case SelectState::done: bad_use("%s was awaited already: make another", verb_of(o->purpose)); return PYGEN_ERROR;
+    default: break;
+  }
+  o->state = SelectState::done;
+  if (!p) {
+    bad_use("%s was awaited outside any coroutine process of Weft: start the network by weft.coroutines.run(...)", verb_of(o->purpose));
+    return PYGEN_ERROR;
+  }
+  settle();
+  if (p->base.op) {
+    bad_use("%s while another operation of this process waits: a process does one thing at a time", verb_of(o->purpose));
+    return PYGEN_ERROR;
+  }
+  if (p->base.cancel.load(std::memory_order_relaxed)) {
+    raise_cancelled(p->base, nullptr);
+    return PYGEN_ERROR;
+  }
+  if (o->alternative) {
+    if (!o->alternative->choice) {
+      bad_use("select on an Alternative that is closed");
+      return PYGEN_ERROR;
+    }
+    if (o->alternative->busy) {
+      bad_use("select on an Alternative on which another process waits: make one for each process");
+      return PYGEN_ERROR;
+    }
+    o->choice = o->alternative->choice;
+  }
+  if (o->choice->check(verb_of(o->purpose)) < 0) return PYGEN_ERROR;
+  if (o->alternative) o->alternative->busy = true;
+  const int i = o->choice->begin(p->base, &p->base.group->run, o->alternative ? nullptr : memory_of(p));
+  if (i == Choice::parked) return park(o, p, kind_of(o->purpose), SelectState::waiting, r);
+  return conclude(o, p, i, r);
+}
+
+void abandon(SelectOpObject* o) noexcept {
+  if (o->state == SelectState::waiting) {
+    o->process->base.op = nullptr;
+    o->choice->give_up();
+  } else if (o->state == SelectState::held) {
+    o->process->base.op = nullptr;
+  }
+  if (o->state != SelectState::fresh) finish(o);
+}
+
+SelectOpObject* new_op(Choice* choice, AlternativeObject* alternative, Purpose purpose) {
+  SelectOpObject* o = PyObject_New(SelectOpObject, &SelectOpType);
+  if (!o) {
+    delete choice;
+    return nullptr;
+  }
+  o->choice = choice;
+  o->alternative = alternative;
+  Py_XINCREF(reinterpret_cast<PyObject*>(alternative));
+  o->process = nullptr;
+  o->purpose = purpose;
+  o->state = SelectState::fresh;
+  return o;
+}
+
+void select_dealloc(PyObject* self) {
+  SelectOpObject* o = sel(self);
+  abandon(o);
+  if (o->state == SelectState::fresh) {
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%s was never awaited: write `await` before it", verb_of(o->purpose)) < 0) PyErr_WriteUnraisable(Py_None);
+    PyErr_Restore(t, v, tb);
+  }
+  if (!o->alternative) delete o->choice;
+  Py_XDECREF(reinterpret_cast<PyObject*>(o->alternative));
+  PyObject_Free(o);
+}
+PyObject* select_next(PyObject* self) { return iternext_by(select_send, self); }
+PyObject* select_pysend(PyObject* self, PyObject*) { return iternext_by(select_send, self); }
+PyObject* select_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+  abandon(sel(self));
+  sel(self)->state = SelectState::done;
+  return raise_thrown(args, n);
+}
+PyObject* select_close(PyObject* self, PyObject*) {
+  abandon(sel(self));
+  sel(self)->state = SelectState::done;
+  Py_RETURN_NONE;
+}
+PyMethodDef select_methods[] = {{"send", select_pysend, METH_O, nullptr},
+                                {"throw", method(select_throw), METH_FASTCALL, nullptr},
+                                {"close", select_close, METH_NOARGS, nullptr},
+                                {}};
+PyAsyncMethods select_async{};
+
+// --- in a thread ------------------------------------------------------------------------------------------------------------------------
+
+PyObject* blocking_select(Choice& c, Purpose purpose, bool remember) {
+  runtime::ThreadProcess* self = blocking_caller(verb_of(purpose));
+  if (!self) return nullptr;
+  if (self->cancel.load(std::memory_order_relaxed)) return raise_withdrawn(*self, nullptr);
+  if (c.check(verb_of(purpose)) < 0) return nullptr;
+  int i = c.begin(*self, self->run, remember ? memory_of(process_object(this_process())) : nullptr);
+  if (i == Choice::parked) {
+    self->block(*kind_of(purpose));
+    i = c.woken();
+    if (i < 0) return raise_withdrawn(*self, nullptr);
+  }
+  PyObject* value;
+  const int s = c.settle_guard(i, *self, &value);
+  if (s < 0) return nullptr;
+  if (s == 0) {
+    self->place = &c;
+    self->block(held_op);
+    value = c.finish_held(*self);
+  }
+  return outcome(c, purpose, i, value);
+}
+
+PyObject* either(Choice* owned, Purpose purpose) {
+  if (current_coroutine()) return reinterpret_cast<PyObject*>(new_op(owned, nullptr, purpose));
+  const std::unique_ptr<Choice> c(owned);
+  return blocking_select(*c, purpose, true);
+}
+
+// --- guards -------------------------------------------------------------------------------------------------------------------------------
+
+GuardObject* new_guard(PyTypeObject* type, GuardKind kind) {
+  GuardObject* g = PyObject_GC_New(GuardObject, type);
+  if (!g) return nullptr;
+  g->target = g->value = g->make = nullptr;
+  g->ns = 0;
+  g->kind = kind;
+  g->enabled = true;
+  PyObject_GC_Track(reinterpret_cast<PyObject*>(g));
+  return g;
+}
+int guard_traverse(PyObject* o, visitproc visit, void* arg) {
+  Py_VISIT(guard_of(o)->target);
+  Py_VISIT(guard_of(o)->value);
+  Py_VISIT(guard_of(o)->make);
+  return 0;
+}
+int guard_clear(PyObject* o) {
+  Py_CLEAR(guard_of(o)->value);
+  Py_CLEAR(guard_of(o)->make);
+  return 0;
+}
+void guard_dealloc(PyObject* o) {
+  PyObject_GC_UnTrack(o);
+  guard_clear(o);
+  Py_CLEAR(guard_of(o)->target);
+  PyObject_GC_Del(o);
+}
+PyObject* input_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
+  PyObject* end;
+  if (kw || !PyArg_ParseTuple(args, "O:Input", &end)) return nullptr;
+  if (!is_reader(end)) return bad_use("Input(%R): an input guard needs a reader, channel.reader()", end);
+  if (check_end(reinterpret_cast<EndObject*>(end), "Input") < 0) return nullptr;
+  GuardObject* g = new_guard(type, GuardKind::input);
+  if (g) g->target = Py_NewRef(end);
+  return reinterpret_cast<PyObject*>(g);
+}
+PyObject* output_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
+  static const char* names[] = {"writer", "value", "make", nullptr};
+  PyObject *end, *value = nullptr, *make = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|O$O:Output", const_cast<char**>(names), &end, &value, &make)) return nullptr;
+  if (make == Py_None) make = nullptr;
+  if (!is_writer(end)) return bad_use("Output(%R, ...): an output guard needs a writer, channel.writer()", end);
+  if ((value != nullptr) == (make != nullptr)) return bad_use("Output: give either the value to write or make=, a function that makes it");
+  if (make && !PyCallable_Check(make)) return bad_use("Output: make=%R cannot be called", make);
+  if (check_end(reinterpret_cast<EndObject*>(end), "Output") < 0) return nullptr;
+  GuardObject* g = new_guard(type, GuardKind::output);
+  if (!g) return nullptr;
+  g->target = Py_NewRef(end);
+  g->value = Py_XNewRef(value);
+  g->make = Py_XNewRef(make);
+  return reinterpret_cast<PyObject*>(g);
+}
+PyObject* guard_when(PyObject* o, PyObject* condition) {
+  const int on = PyObject_IsTrue(condition);
+  if (on < 0) return nullptr;
+  const GuardObject* from = guard_of(o);
+  GuardObject* g = new_guard(Py_TYPE(o), from->kind);
+  if (!g) return nullptr;
+  g->target = Py_XNewRef(from->target);
+  g->value = Py_XNewRef(from->value);
+  g->make = Py_XNewRef(from->make);
+  g->ns = from->ns;
+  g->enabled = on != 0;
+  return reinterpret_cast<PyObject*>(g);
+}
+PyMethodDef guard_methods[] = {{"when", guard_when, METH_O, "This guard with a precondition: it takes part only if `condition` is true."}, {}};
+
+// --- Alternative --------------------------------------------------------------------------------------------------------------------------
+
+int mode_of(PyObject* names, PyObject* const* values, Mode& mode, const char* verb) {
+  const Py_ssize_t n = names ? PyTuple_GET_SIZE(names) : 0;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "mode") != 0) {
+      PyErr_Format(PyExc_TypeError, "%s() has no argument %R", verb, PyTuple_GET_ITEM(names, i));
+      return -1;
+    }
+    const char* s = PyUnicode_Check(values[i]) ? PyUnicode_AsUTF8(values[i]) : "";
+    const std::string_view m = s ? s : "";
+    if (m == "fair")
+      mode = Mode::fair;
+    else if (m == "priority")
+      mode = Mode::priority;
+    else if (m == "random")
+      mode = Mode::random;
+    else {
+      bad_use("%s: mode must be 'fair', 'priority' or 'random', not %R", verb, values[i]);
+      return -1;
+    }
+  }
+  return 0;
+}
+
+PyObject* alternative_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
+  settle();
+  Mode mode = Mode::fair;
+  if (kw) {
+    PyObject *k, *v;
+    for (Py_ssize_t i = 0; PyDict_Next(kw, &i, &k, &v);) {
+      PyObject* one = PyTuple_Pack(1, k);
+      const int bad = one ? mode_of(one, &v, mode, "Alternative") : -1;
+      Py_XDECREF(one);
+      if (bad < 0) return nullptr;
+    }
+  }
+  auto c = std::make_unique<Choice>();
+  if (c->fill(PySequence_Fast_ITEMS(args), PyTuple_GET_SIZE(args), mode, "Alternative") < 0) return nullptr;
+  if (c->check_open("Alternative") < 0) return nullptr;
+  auto* a = reinterpret_cast<AlternativeObject*>(type->tp_alloc(type, 0));
+  if (!a) return nullptr;
+  c->stand();
+  a->choice = c.release();
+  a->busy = false;
+  return reinterpret_cast<PyObject*>(a);
+}
+int alternative_traverse(PyObject* o, visitproc visit, void* arg) {
+  if (!alt_of(o)->choice) return 0;
+  return alt_of(o)->choice->traverse([&](PyObject* x) { return visit(x, arg); });
+}
+int close_alternative(AlternativeObject* a) {
+  if (a->busy) {
+    bad_use("close of an Alternative on which a process waits");
+    return -1;
+  }
+  delete std::exchange(a->choice, nullptr);
+  settle();
+  return 0;
+}
+int alternative_clear(PyObject* o) {
+  if (!alt_of(o)->busy) delete std::exchange(alt_of(o)->choice, nullptr);
+  return 0;
+}
+void alternative_dealloc(PyObject* o) {
+  PyObject_GC_UnTrack(o);
+  delete std::exchange(alt_of(o)->choice, nullptr);
+  Py_TYPE(o)->tp_free(o);
+}
+PyObject* alternative_select(PyObject* o, PyObject*) {
+  AlternativeObject* a = alt_of(o);
+  settle();
+  if (!a->choice) return bad_use("select on an Alternative that is closed");
+  if (current_coroutine()) return reinterpret_cast<PyObject*>(new_op(nullptr, a, Purpose::select));
+  if (a->busy) return bad_use("select on an Alternative on which another process waits: make one for each process");
+  a->busy = true;
+  Py_INCREF(o);
+  PyObject* r = blocking_select(*a->choice, Purpose::select, false);
+  a->busy = false;
+  Py_DECREF(o);
+  return r;
+}
+PyObject* alternative_enable(PyObject* o, PyObject* const* args, Py_ssize_t n) {
+  if (n != 2) return PyErr_Format(PyExc_TypeError, "enable(index, on) takes two arguments");
+  const Py_ssize_t i = PyNumber_AsSsize_t(args[0], PyExc_IndexError);
+  const int on = PyObject_IsTrue(args[1]);
+  if ((i == -1 && PyErr_Occurred()) || on < 0) return nullptr;
+  if (!alt_of(o)->choice) return bad_use("enable on an Alternative that is closed");
+  if (alt_of(o)->busy) return bad_use("enable on an Alternative on which a process waits");
+  if (alt_of(o)->choice->enable(i, on != 0) < 0) return nullptr;
+  Py_RETURN_NONE;
+}
+PyObject* alternative_close(PyObject* o, PyObject*) {
+  if (close_alternative(alt_of(o)) < 0) return nullptr;
+  Py_RETURN_NONE;
+}
+PyObject* alternative_enter(PyObject* o, PyObject*) { return Py_NewRef(o); }
+PyObject* alternative_exit(PyObject* o, PyObject* const*, Py_ssize_t) {
+  if (close_alternative(alt_of(o)) < 0) return nullptr;
+  Py_RETURN_FALSE;
+}
+PyMethodDef alternative_methods[] = {
+    {"select", alternative_select, METH_NOARGS, "Commit to one of the guards: (index, value). Raises Retired, Poisoned, PeerDied with .guard, Cancelled, BadUse."},
+    {"enable", method(alternative_enable), METH_FASTCALL, "Set the precondition of guard `index`."},
+    {"close", alternative_close, METH_NOARGS, "Leave the lines of all channels."},
+    {"__enter__", alternative_enter, METH_NOARGS, nullptr},
+    {"__exit__", method(alternative_exit), METH_FASTCALL, nullptr},
+    {}};
+
+// --- functions ----------------------------------------------------------------------------------------------------------------------------
+
+PyObject* f_select(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  settle();
+  Mode mode = Mode::fair;
+  if (mode_of(names, args + n, mode, "select") < 0) return nullptr;
+  auto c = std::make_unique<Choice>();
+  if (c->fill(args, n, mode, "select") < 0 || c->check("select") < 0) return nullptr;
+  return either(c.release(), Purpose::select);
+}
+
+template <GuardKind K>
+PyObject* f_timed(PyObject*, PyObject* seconds) {
+  const auto ns = to_ns(seconds, K == GuardKind::after ? "after" : "at");
+  if (!ns) return nullptr;
+  GuardObject* g = new_guard(&GuardType, K);
+  if (g) g->ns = *ns;
+  return reinterpret_cast<PyObject*>(g);
+}
+PyObject* f_skip(PyObject*, PyObject*) { return reinterpret_cast<PyObject*>(new_guard(&GuardType, GuardKind::skip)); }
+
+PyMethodDef functions[] = {{"select", method(f_select), METH_FASTCALL | METH_KEYWORDS,
+                            "Commit to exactly one guard: (index, value). Raises Retired, Poisoned, PeerDied with .guard, Cancelled, BadUse (rule 5)."},
+                           {"after", f_timed<GuardKind::after>, METH_O, "A guard that is ready `seconds` from the beginning of the select."},
+                           {"at", f_timed<GuardKind::at>, METH_O, "A guard that is ready at `time`, in seconds of now()."},
+                           {"skip", f_skip, METH_NOARGS, "A guard that is always ready (rule 5.7)."},
+                           {}};
+
+}  // namespace
+
+PyTypeObject GuardType{PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject InputType{PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject OutputType{PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject SelectOpType{PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject AlternativeType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+PyObject* guard_on(PyObject* target, GuardKind kind, bool on) {
+  GuardObject* g = new_guard(&GuardType, kind);
+  if (!g) return nullptr;
+  g->target = Py_NewRef(target);
+  g->enabled = on;
+  return reinterpret_cast<PyObject*>(g);
+}
+
+PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer) {
+  auto c = std::make_unique<Choice>();
+  c->fill_timer(kind, ns, timer);
+  return either(c.release(), timer ? Purpose::tick : Purpose::sleep);
+}
+
+int init_choice(PyObject* m) {
+  for (PyTypeObject* t : {&GuardType, &InputType, &OutputType}) {
+    t->tp_basicsize = sizeof(GuardObject);
+    t->tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
+    t->tp_dealloc = guard_dealloc;
+    t->tp_traverse = guard_traverse;
+    t->tp_clear = guard_clear;
+    if (t != &GuardType) t->tp_base = &GuardType;
+  }
+  GuardType.tp_name = "weft.Guard";
+  GuardType.tp_methods = guard_methods;
+  GuardType.tp_flags |= Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  InputType.tp_name = "weft.Input";
+  InputType.tp_doc = "Input(reader): an input guard.";
+  InputType.tp_new = input_new;
+  OutputType.tp_name = "weft.Output";
+  OutputType.tp_doc = "Output(writer, value) or Output(writer, make=function): an output guard.";
+  OutputType.tp_new = output_new;
+  select_async.am_await = PyObject_SelfIter;
+  select_async.am_send = select_send;
+  SelectOpType.tp_name = "weft.SelectOperation";
+  SelectOpType.tp_basicsize = sizeof(SelectOpObject);
+  SelectOpType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  SelectOpType.tp_dealloc = select_dealloc;
+  SelectOpType.tp_iter = PyObject_SelfIter;
+  SelectOpType.tp_iternext = select_next;
+  SelectOpType.tp_methods = select_methods;
+  SelectOpType.tp_as_async = &select_async;
+  AlternativeType.tp_name = "weft.Alternative";
+  AlternativeType.tp_doc = "Alternative(*guards, mode='fair'): a choice that is kept; a fair one costs the same for any number of guards (rule 5.9).";
+  AlternativeType.tp_basicsize = sizeof(AlternativeObject);
+  AlternativeType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
+  AlternativeType.tp_new = alternative_new;
+  AlternativeType.tp_dealloc = alternative_dealloc;
+  AlternativeType.tp_traverse = alternative_traverse;
+  AlternativeType.tp_clear = alternative_clear;
+  AlternativeType.tp_methods = alternative_methods;
+  for (PyTypeObject* t : {&GuardType, &InputType, &OutputType, &SelectOpType, &AlternativeType})
+    if (PyType_Ready(t) < 0) return -1;
+  if (add_type(m, "Guard", &GuardType) < 0 || add_type(m, "Input", &InputType) < 0 || add_type(m, "Output", &OutputType) < 0 ||
+      add_type(m, "Alternative", &AlternativeType) < 0)
+    return -1;
+  return PyModule_AddFunctions(m, functions);
+}
+
+}  // namespace weft::py

@@ -1,0 +1,154 @@
+// Barriers, timers and the clock (rule 8).
+#include <cmath>
+
+#include "choice.hpp"
+
+namespace weft::py {
+
+namespace {
+
+BarrierObject* bar(PyObject* o) noexcept { return reinterpret_cast<BarrierObject*>(o); }
+TimerObject* tim(PyObject* o) noexcept { return reinterpret_cast<TimerObject*>(o); }
+
+// --- Barrier ------------------------------------------------------------------------------------------------------------------------------
+
+PyObject* barrier_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
+  static const char* names[] = {"parties", nullptr};
+  Py_ssize_t parties;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "n:Barrier", const_cast<char**>(names), &parties)) return nullptr;
+  if (parties < 0 || parties > 0x7fffffff) return bad_use("Barrier: parties must be from 0 to 2**31 - 1, not %zd", parties);
+  auto* b = reinterpret_cast<BarrierObject*>(type->tp_alloc(type, 0));
+  if (!b) return nullptr;
+  new (&b->core) BarrierCore(static_cast<std::uint32_t>(parties));
+  if (PyFrameObject* f = PyEval_GetFrame()) {
+    PyCodeObject* code = PyFrame_GetCode(f);
+    b->name = Py_NewRef(code->co_filename);
+    b->core.line = static_cast<std::uint32_t>(PyFrame_GetLineNumber(f));
+    Py_DECREF(code);
+  } else {
+    b->name = PyUnicode_FromString("barrier");
+  }
+  if (!b->name || !(b->core.name = PyUnicode_AsUTF8(b->name))) {
+    Py_DECREF(b);
+    return nullptr;
+  }
+  return reinterpret_cast<PyObject*>(b);
+}
+void barrier_dealloc(PyObject* o) {
+  bar(o)->core.~BarrierCore();
+  Py_XDECREF(bar(o)->name);
+  Py_TYPE(o)->tp_free(o);
+}
+PyObject* barrier_sync(PyObject* o, PyObject*) { return operation_sync(bar(o)); }
+PyObject* barrier_enrol(PyObject* o, PyObject*) {
+  settle();
+  bar(o)->core.enrol_party();
+  Py_RETURN_NONE;
+}
+PyObject* barrier_resign(PyObject* o, PyObject*) {
+  settle();
+  if (!bar(o)->core.resign()) return bad_use("resign on a barrier with nobody enrolled");
+  Py_RETURN_NONE;
+}
+PyObject* barrier_when(PyObject* o, PyObject* c) {
+  const int on = PyObject_IsTrue(c);
+  return on < 0 ? nullptr : guard_on(o, GuardKind::barrier, on != 0);
+}
+PyObject* barrier_parties(PyObject* o, void*) { return PyLong_FromUnsignedLong(bar(o)->core.enrolled()); }
+PyMethodDef barrier_methods[] = {{"sync", barrier_sync, METH_NOARGS, "Wait until every enrolled party has arrived. Raises Cancelled (the phase then needs another arrival), BadUse."},
+                                 {"enrol", barrier_enrol, METH_NOARGS, "One party more."},
+                                 {"resign", barrier_resign, METH_NOARGS, "One party less; completes the phase if it was the last one missing. Raises BadUse below zero."},
+                                 {"when", barrier_when, METH_O, "This barrier as a guard with a precondition."},
+                                 {}};
+PyGetSetDef barrier_getset[] = {{"parties", barrier_parties, nullptr, "How many are enrolled.", nullptr}, {}};
+
+// --- Timer --------------------------------------------------------------------------------------------------------------------------------
+
+PyObject* timer_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
+  PyObject* seconds;
+  if (kw || !PyArg_ParseTuple(args, "O:Timer", &seconds)) return nullptr;
+  const auto ns = to_ns(seconds, "Timer");
+  if (!ns) return nullptr;
+  if (*ns <= 0) return bad_use("Timer: the period must be longer than 0 s, not %R", seconds);
+  auto* t = reinterpret_cast<TimerObject*>(type->tp_alloc(type, 0));
+  if (!t) return nullptr;
+  t->period = *ns;
+  runtime::Run* run = current_run();
+  t->next = run ? run->now() + *ns : 0;
+  return reinterpret_cast<PyObject*>(t);
+}
+PyObject* timer_tick(PyObject* o, PyObject*) {
+  settle();
+  return timed_operation(GuardKind::timer, 0, tim(o));
+}
+PyObject* timer_when(PyObject* o, PyObject* c) {
+  const int on = PyObject_IsTrue(c);
+  return on < 0 ? nullptr : guard_on(o, GuardKind::timer, on != 0);
+}
+PyObject* timer_period(PyObject* o, void*) { return PyFloat_FromDouble(static_cast<double>(tim(o)->period) * 1e-9); }
+PyMethodDef timer_methods[] = {{"tick", timer_tick, METH_NOARGS, "Wait for the next tick: how many periods have passed since the last one (1 unless ticks were missed)."},
+                               {"when", timer_when, METH_O, "This timer as a guard with a precondition."},
+                               {}};
+PyGetSetDef timer_getset[] = {{"period", timer_period, nullptr, "In seconds.", nullptr}, {}};
+
+// --- functions ------------------------------------------------------------------------------------------------------------------------------
+
+PyObject* f_sleep(PyObject*, PyObject* seconds) {
+  settle();
+  const auto ns = to_ns(seconds, "sleep");
+  return ns ? timed_operation(GuardKind::after, *ns, nullptr) : nullptr;
+}
+PyObject* f_now(PyObject*, PyObject*) { return PyFloat_FromDouble(static_cast<double>(now_ns()) * 1e-9); }
+
+PyMethodDef functions[] = {{"sleep", f_sleep, METH_O, "Wait for so many seconds of the run's clock; never early. Raises Cancelled."},
+                           {"now", f_now, METH_NOARGS, "Seconds of the run's clock, which may be virtual; outside any run of the steady clock."},
+                           {}};
+
+}  // namespace
+
+PyTypeObject BarrierType{PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject TimerType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+std::int64_t now_ns() noexcept {
+  runtime::Run* run = current_run();
+  return run ? run->now() : prim::now();
+}
+
+std::optional<std::int64_t> to_ns(PyObject* seconds, const char* what) {
+  const double s = PyFloat_AsDouble(seconds);
+  if (s == -1.0 && PyErr_Occurred()) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError)) PyErr_Format(PyExc_TypeError, "%s: seconds must be a number, not %.100s", what, Py_TYPE(seconds)->tp_name);
+    return std::nullopt;
+  }
+  if (std::isnan(s)) {
+    bad_use("%s: nan is no time", what);
+    return std::nullopt;
+  }
+  constexpr double limit = 9.2e9;  // seconds, some 290 years
+  if (s >= limit) return prim::forever - 1;
+  if (s <= -limit) return -prim::forever;
+  return static_cast<std::int64_t>(std::ceil(s * 1e9));  // never early
+}
+
+int init_time(PyObject* m) {
+  BarrierType.tp_name = "weft.Barrier";
+  BarrierType.tp_doc = "Barrier(parties): all enrolled parties meet, then all go on. Also a guard.";
+  BarrierType.tp_basicsize = sizeof(BarrierObject);
+  BarrierType.tp_flags = Py_TPFLAGS_DEFAULT;
+  BarrierType.tp_new = barrier_new;
+  BarrierType.tp_dealloc = barrier_dealloc;
+  BarrierType.tp_methods = barrier_methods;
+  BarrierType.tp_getset = barrier_getset;
+  TimerType.tp_name = "weft.Timer";
+  TimerType.tp_doc = "Timer(period_seconds): ticks without drift. Also a guard.";
+  TimerType.tp_basicsize = sizeof(TimerObject);
+  TimerType.tp_flags = Py_TPFLAGS_DEFAULT;
+  TimerType.tp_new = timer_new;
+  TimerType.tp_methods = timer_methods;
+  TimerType.tp_getset = timer_getset;
+  if (PyType_Ready(&BarrierType) < 0 || PyType_Ready(&TimerType) < 0) return -1;
+  if (add_type(m, "Barrier", &BarrierType) < 0 || add_type(m, "Timer", &TimerType) < 0) return -1;
+  return PyModule_AddFunctions(m, functions);
+}
+
+}  // namespace weft::py

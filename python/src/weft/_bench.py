@@ -1,0 +1,125 @@
+"""What `weft bench` measures where no checkout is: CommsTime on Weft's coroutines against asyncio.Queue(1), in one run.
+
+CommsTime is four processes in a ring with a tap: prefix → delta → successor → prefix, and delta → consumer. A round is four
+communications. The two take turns, and the smaller of each one's times counts: what is measured is the program, not what
+else the machine does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from rich.console import Console
+from rich.table import Table
+
+from weft.coroutines import Channel, Parallel, Reader, Writer, process, run
+
+NAME = "commstime"
+ROUNDS = int(os.environ.get("WEFT_BENCH_ROUNDS", "20000"))  # of Weft; a fifth of it for the peer
+TURNS = 5
+
+
+@process
+async def _prefix(before: Reader[int], out: Writer[int]) -> None:
+    await out.write(0)
+    async for value in before:
+        await out.write(value)
+
+
+@process
+async def _successor(before: Reader[int], out: Writer[int]) -> None:
+    async for value in before:
+        await out.write(value + 1)
+
+
+@process
+async def _delta(before: Reader[int], left: Writer[int], right: Writer[int]) -> None:
+    async for value in before:
+        await left.write(value)
+        await right.write(value)
+
+
+@process
+async def _consumer(before: Reader[int], rounds: int) -> float:
+    await before.read()
+    began = time.perf_counter()
+    for _ in range(rounds):
+        await before.read()
+    return time.perf_counter() - began
+
+
+@process
+async def _commstime(rounds: int) -> float:
+    a, b, c, d = (Channel[int](name) for name in "abcd")
+    results = await Parallel(
+        _prefix(c.reader(), a.writer()),
+        _delta(a.reader(), d.writer(), b.writer()),
+        _successor(b.reader(), c.writer()),
+        _consumer(d.reader(), rounds),
+    )
+    return float(results[-1])
+
+
+def with_weft(rounds: int) -> float:
+    """Seconds a communication."""
+    return float(run(_commstime(rounds))) / rounds / 4
+
+
+async def _asyncio_commstime(rounds: int) -> float:
+    a, b, c, d = (asyncio.Queue[int](1) for _ in range(4))
+
+    async def prefix() -> None:
+        await a.put(0)
+        while True:
+            await a.put(await c.get())
+
+    async def delta() -> None:
+        while True:
+            value = await a.get()
+            await d.put(value)
+            await b.put(value)
+
+    async def successor() -> None:
+        while True:
+            await c.put(await b.get() + 1)
+
+    tasks = [asyncio.create_task(body()) for body in (prefix, delta, successor)]
+    await d.get()
+    began = time.perf_counter()
+    for _ in range(rounds):
+        await d.get()
+    seconds = time.perf_counter() - began
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return seconds
+
+
+def with_asyncio(rounds: int) -> float:
+    """Seconds a communication."""
+    return asyncio.run(_asyncio_commstime(rounds)) / rounds / 4
+
+
+def measure(rounds: int = ROUNDS, turns: int = TURNS) -> dict[str, float]:
+    """Nanoseconds a communication, of each."""
+    weft = peer = float("inf")
+    for _ in range(turns):
+        weft = min(weft, with_weft(rounds))
+        peer = min(peer, with_asyncio(max(1, rounds // 5)))
+    return {"weft.coroutines": weft * 1e9, "asyncio.Queue(1)": peer * 1e9}
+
+
+def main(as_json: bool) -> None:
+    ns = measure()
+    ratio = ns["weft.coroutines"] / ns["asyncio.Queue(1)"]
+    table = Table(title="CommsTime, nanoseconds a communication (least of several turns)")
+    table.add_column("what")
+    table.add_column("ns", justify="right")
+    for what, value in ns.items():
+        table.add_row(what, f"{value:.0f}")
+    table.add_row("ratio", f"{ratio:.3f}")
+    Console(stderr=as_json).print(table)
+    if as_json:
+        print(json.dumps({"bench": NAME, "ns": {k: round(v, 1) for k, v in ns.items()}, "ratio": {"asyncio": round(ratio, 4)}}))

@@ -1,0 +1,96 @@
+"""One test, both backends: written with `await`, through a shim that makes nothing of it where operations block.
+
+    async def consumer(b, r):
+        return await b.op(r.read())        # b.op awaits what a coroutine awaits, and passes on what a thread has done
+
+The processes of a test are `async def f(b, …)`; `b.process(f)` makes them processes of the backend.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+
+from weft import coroutines, threads
+
+
+class _Done:
+    """An awaitable that is done: what blocked has happened already."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self.value
+        yield
+
+
+class Backend:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.blocking = name == "threads"
+        self.weft = threads if self.blocking else coroutines
+
+    def process(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """`async def f(b, …)` as a process; called without `b`."""
+        if not self.blocking:
+
+            @self.weft.process
+            @functools.wraps(function)
+            async def run_coroutine(*args: Any) -> Any:
+                return await function(self, *args)
+
+            return run_coroutine
+
+        @self.weft.process
+        @functools.wraps(function)
+        def run_thread(*args: Any) -> Any:
+            coroutine = function(self, *args)
+            try:
+                coroutine.send(None)
+            except StopIteration as end:
+                return end.value
+            coroutine.close()
+            raise AssertionError("a thread's process awaited something that was not done")
+
+        return run_thread
+
+    def op(self, operation: Any) -> Any:
+        return _Done(operation) if self.blocking else operation
+
+    async def each(self, reader: Any) -> Any:
+        if self.blocking:
+            for value in reader:
+                yield value
+        else:
+            async for value in reader:
+                yield value
+
+    def enter(self, manager: Any) -> Any:
+        return _Done(manager.__enter__()) if self.blocking else manager.__aenter__()
+
+    def leave(self, manager: Any, error: BaseException | None = None) -> Any:
+        given = (None, None, None) if error is None else (type(error), error, error.__traceback__)
+        return _Done(manager.__exit__(*given)) if self.blocking else manager.__aexit__(*given)
+
+    def run(self, *processes: Any, **how: Any) -> Any:
+        return self.weft.run(*processes, **how)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@pytest.fixture(params=["coroutines", "threads"])
+def b(request: pytest.FixtureRequest) -> Backend:
+    return Backend(request.param)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left() -> Generator[None, None, None]:
+    """A warning about something never awaited or started belongs to the test that made it."""
+    yield
+    gc.collect()

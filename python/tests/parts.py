@@ -1,0 +1,33 @@
+"""Processes that many tests use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+async def send(b: Any, w: Any, *values: Any) -> None:
+    for v in values:
+        await b.op(w.write(v))
+
+
+async def send_then_hold(b: Any, w: Any, gate: Any, *values: Any) -> None:
+    """Sends, then keeps its end until `gate` says so."""
+    for v in values:
+        await b.op(w.write(v))
+    await b.op(gate.read())
+
+
+async def receive(b: Any, r: Any) -> list[Any]:
+    return [v async for v in b.each(r)]
+
+
+async def take(b: Any, r: Any, n: int) -> list[Any]:
+    return [await b.op(r.read()) for _ in range(n)]
+
+
+async def catch(b: Any, operation: Any) -> Any:
+    """What a read or write raises, or its value. `operation` is called in the process."""
+    try:
+        return await b.op(operation())
+    except b.weft.ChannelEnd as end:
+        return end
