@@ -14,9 +14,9 @@ const LATEST = { actors: 0.5, lta: 3.06, pio: 0.5 };
 const SEED = 11;
 
 for (const controller of CONTROLLERS)
-  test(`${controller}: six drops over falls within 2 ms pass, steps within ${LATEST[controller]} us, printing all the while`, () => {
+  test(`${controller}: four drops over falls within 2 ms pass, steps within ${LATEST[controller]} us, printing all the while`, () => {
     const session = new Session({ controller, seed: SEED });
-    for (let n = 0; n < 6; n++) {
+    for (let n = 0; n < 4; n++) {
       const drop = session.drop();
       const about = `seed ${SEED}, drop ${n}: ${inWords(drop)}`;
       assert.ok(drop.passes, about);

@@ -13,7 +13,7 @@ export const BUDGETS = {
   overheadReturns: { name: 'overhead of an event at saturation, at most, conflicts or not', atMost: 150, unit: 'cycles' },
   overheadPosts: { name: 'the same if the action posts its event, without conflicts', atMost: 150, unit: 'cycles' },
   lightDeviation: { name: 'start deviation at 10 loops, conflicts or not', atMost: 8, unit: 'cycles', digits: 2 },
-  heavyDeviation: { name: 'start deviation at 210 loops', atMost: 8, unit: 'cycles', digits: 2 },
+  heavyDeviation: { name: 'start deviation at 210 loops, conflicts or not', atMost: 8, unit: 'cycles', digits: 2 },
   heldOff: { name: '10 kHz held', atLeast: 270, unit: 'loops' },
   heldOn: { name: '10 kHz held, conflicts, flash or not', atLeast: 235, unit: 'loops' },
   unit: { name: '250 loops take the 90.0 us they took the thesis', atLeast: 89.8, atMost: 90.4, unit: 'us', digits: 2 },
