@@ -13,7 +13,7 @@ const text = (x, y, words, more = '') => `<text x="${r(x)}" y="${r(y)}" font-siz
 
 /** Round steps over a range. @param {number} top */
 function ticks(top) {
-  const rough = top / 5;
+  const rough = top / 6;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = ([1, 2, 5, 10].find((m) => m * power >= rough) ?? 10) * power;
   const all = [];
