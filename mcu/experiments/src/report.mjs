@@ -75,6 +75,7 @@ const cases = /** @type {[string, Omit<Parameters<typeof interference>[0], 'work
   ['the same, stacks on a striped heap', { core1: 'same', stacks: 'striped' }],
   ['the same, stacks on a heap that is not', { core1: 'same', stacks: 'blocked' }],
 ]);
+/** @type {({ work: 'fib' | 'matrices', inFlash: boolean, name: string } & ReturnType<typeof interference>)[]} */
 const measured = [];
 for (const work of /** @type {const} */ (['fib', 'matrices']))
   for (const inFlash of [true, false])
