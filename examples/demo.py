@@ -1,10 +1,11 @@
 """The main job, `./run demo`: word count and Mandelbrot on each backend, one table of times, one picture.
 
-Each job is an example, run as a user would run it (`weft run --on BACKEND …`) in a process of its own; it reports by the line
-of JSON that it closes with.
+Each job is an example, run as a user would run it (`weft run --on BACKEND …`) in a process of its own; it reports
+by the line of JSON that it closes with.
 
 Invariants
-- Every backend must find the same: the same words as a plain counter, the same picture to the last bit. If not, exit status 1.
+- Every backend must find the same: the same words as a plain counter, the same picture to the last bit. If not,
+  exit status 1.
 - stdout belongs to `--json`, if asked for: then everything a person reads goes to stderr.
 """
 
@@ -39,11 +40,23 @@ def run_example(name: str, backend: str, *arguments: str) -> dict[str, Any]:
         JobFailed: it ended with another exit status than 0.
     """
     file = HERE / name / f"{name}.py"
-    command = [sys.executable, "-m", "weft.cli", "run", "--on", backend, str(file), "--json", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "weft.cli",
+        "run",
+        "--on",
+        backend,
+        str(file),
+        "--json",
+        *arguments,
+    ]
     began = time.perf_counter()
     done = subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8", check=False)
     if done.returncode:
-        raise JobFailed(f"{name} on {backend} failed with exit status {done.returncode}: {' '.join(command)}")
+        raise JobFailed(
+            f"{name} on {backend} failed with exit status {done.returncode}: {' '.join(command)}"
+        )
     report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     report["process_seconds"] = round(time.perf_counter() - began, 3)
     return report
@@ -53,7 +66,9 @@ def all_same(reports: dict[str, dict[str, Any]], key: str) -> bool:
     return len({json.dumps(report[key]) for report in reports.values()}) == 1
 
 
-def run_everywhere(console: Console, title: str, name: str, *arguments: str) -> dict[str, dict[str, Any]]:
+def run_everywhere(
+    console: Console, title: str, name: str, *arguments: str
+) -> dict[str, dict[str, Any]]:
     reports = {}
     for backend in BACKENDS:
         console.print(f"[bold]{title}[/bold] on {backend} …")
@@ -61,7 +76,9 @@ def run_everywhere(console: Console, title: str, name: str, *arguments: str) -> 
     return reports
 
 
-def table_of(words: dict[str, dict[str, Any]], pictures: dict[str, dict[str, Any]], size: int) -> Table:
+def table_of(
+    words: dict[str, dict[str, Any]], pictures: dict[str, dict[str, Any]], size: int
+) -> Table:
     table = Table(title="Seconds a job took, on each backend (in brackets: with starting Python)")
     table.add_column("job")
     for backend in BACKENDS:
@@ -71,27 +88,44 @@ def table_of(words: dict[str, dict[str, Any]], pictures: dict[str, dict[str, Any
     frequent = ", ".join(f"{word} {number}" for word, number in first["top"][:3])
     picture = pictures[BACKENDS[0]]
     for job, reports, found in (
-        (f"word count, {first['files']} files", words, f"{first['words']} words, most often: {frequent}"),
+        (
+            f"word count, {first['files']} files",
+            words,
+            f"{first['words']} words, most often: {frequent}",
+        ),
         (f"Mandelbrot, {size} × {size}", pictures, f"one picture, {picture['jobs']} pieces"),
     ):
-        times = [f"{reports[b]['seconds']:.3f} ({reports[b]['process_seconds']:.1f})" for b in BACKENDS]
+        times = [
+            f"{reports[b]['seconds']:.3f} ({reports[b]['process_seconds']:.1f})" for b in BACKENDS
+        ]
         table.add_row(job, *times, found)
     return table
 
 
 @click.command()
 @click.option(
-    "--size", type=click.IntRange(min=1), default=1000, show_default=True, help="Width and height of the picture."
+    "--size",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    help="Width and height of the picture.",
 )
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), default=PICTURE, help="The picture to write.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=PICTURE,
+    help="The picture to write.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def main(size: int, out: Path, as_json: bool, files: tuple[Path, ...]) -> None:
-    """Count the words of FILES (default: the licence texts of this machine) and draw a Mandelbrot picture, on each backend."""
+    """Count the words of FILES (default: the licence texts here) and draw a Mandelbrot picture on each backend."""
     console = Console(stderr=as_json)
     began = time.perf_counter()
     words = run_everywhere(console, "Word count", "wordcount", "--check", *map(str, files))
-    pictures = run_everywhere(console, "Mandelbrot", "mandelbrot", "--size", str(size), "--out", str(out))
+    pictures = run_everywhere(
+        console, "Mandelbrot", "mandelbrot", "--size", str(size), "--out", str(out)
+    )
     seconds = time.perf_counter() - began
     same = (
         all_same(words, "top")
@@ -100,7 +134,9 @@ def main(size: int, out: Path, as_json: bool, files: tuple[Path, ...]) -> None:
         and all_same(pictures, "digest")
     )
     console.print(table_of(words, pictures, size))
-    console.print(f"{os.cpu_count()} cores, Python {platform.python_version()}; all of it took {seconds:.1f} s")
+    console.print(
+        f"{os.cpu_count()} cores, Python {platform.python_version()}; all of it took {seconds:.1f} s"
+    )
     console.print("the picture is", style="bold", end=" ")
     console.print(str(out.resolve()), soft_wrap=True, highlight=False)
     if as_json:
@@ -108,7 +144,13 @@ def main(size: int, out: Path, as_json: bool, files: tuple[Path, ...]) -> None:
             name: {backend: report["seconds"] for backend, report in reports.items()}
             for name, reports in (("wordcount", words), ("mandelbrot", pictures))
         }
-        summary = {"demo": times, "seconds": round(seconds, 2), "size": size, "picture": str(out.resolve()), "same": same}
+        summary = {
+            "demo": times,
+            "seconds": round(seconds, 2),
+            "size": size,
+            "picture": str(out.resolve()),
+            "same": same,
+        }
         print(json.dumps(summary))
     if not same:
         raise JobFailed("the backends did not find the same")

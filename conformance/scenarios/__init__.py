@@ -1,19 +1,21 @@
 """Scenarios: what every runtime must do, written once, run on every backend.
 
-A scenario is an `async` function that stands for the rules it names; it asserts what they say. `load` compiles a file of
-scenarios for one backend: for threads the `await`s are left out (weft.styles), so that each backend runs in its own style.
+A scenario is an `async` function that stands for the rules it names; it asserts what they say. `load` compiles a
+file of scenarios for one backend: for threads the `await`s are left out (weft.styles), so that each backend runs
+in its own style.
 
 Invariants
-- A scenario's run keeps virtual time (rule 8.6). So `await settle()` returns when nobody else can go on: it is how a scenario
-  makes sure that somebody waits, and nothing here ever sleeps in real time.
+- A scenario's run keeps virtual time (rule 8.6). So `await settle()` returns when nobody else can go on: it is how
+  a scenario makes sure that somebody waits, and nothing here ever sleeps in real time.
 - A scenario does not know its backend, and does not depend on the order in which runnable processes run.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Callable, TypeVar
+from typing import Any, TypeVar
 
 from weft import styles
 

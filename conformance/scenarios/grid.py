@@ -1,7 +1,8 @@
 """Producer/consumer networks: one or many at each side, plain or choosing at each side, with or without delays.
 
-A choosing side has an input and an output guard in every select (the other guard's channel has nobody at its far side), so
-choice meets plain operations and other choices. `load("grid", backend)` compiles it; `network(...)` runs one.
+A choosing side has an input and an output guard in every select (the other guard's channel has nobody at its far
+side), so choice meets plain operations and other choices. `load("grid", backend)` compiles it; `network(...)` runs
+one.
 """
 
 from __future__ import annotations
@@ -40,7 +41,11 @@ async def pause(delays, number, step):
 
 @process
 async def whole(producers, consumers, choosing_producers, choosing_consumers, values, delays, seen):
-    c, to_producers, from_consumers = Channel("c"), Channel("to producers"), Channel("from consumers")
+    c, to_producers, from_consumers = (
+        Channel("c"),
+        Channel("to producers"),
+        Channel("from consumers"),
+    )
     kept = to_producers.writer(), from_consumers.reader()
     outs = [c.writer() for _ in range(producers)]
     intos = [c.reader() for _ in range(consumers)]

@@ -1,8 +1,9 @@
-"""Cancellations racing with commits (rule 6.4): writers and readers, plain and choosing, that somebody cancels all the time.
+"""Cancellations racing with commits (rule 6.4): writers and readers, plain and choosing, that somebody cancels all
+the time.
 
 A writer that is cancelled tries again with the same value, a reader that is cancelled reads again; so if a cancelled
-operation had moved its value after all it would be doubled, and if a committed one had been withdrawn it would be lost.
-`load("races", backend)` compiles it; `race(...)` runs one.
+operation had moved its value after all it would be doubled, and if a committed one had been withdrawn it would be
+lost. `load("races", backend)` compiles it; `race(...)` runs one.
 """
 
 from __future__ import annotations
@@ -71,19 +72,22 @@ async def whole(seed, capacity, requests, seen, cancelled):
     to_writers, from_readers = Channel("to writers"), Channel("from readers")
     kept = to_writers.writer(), from_readers.reader()
     writers = [
-        writer(c.writer(), to_writers.reader(), i, requests, i % 2 == 1, cancelled) for i in range(4)
+        writer(c.writer(), to_writers.reader(), i, requests, i % 2 == 1, cancelled)
+        for i in range(4)
     ]
     readers = [
         reader(c.reader(), from_readers.writer(), i % 2 == 1, seen[i], cancelled) for i in range(4)
     ]
-    results = await Parallel(writers, readers, canceller([*writers, *readers], seed, requests, cancelled))
+    results = await Parallel(
+        writers, readers, canceller([*writers, *readers], seed, requests, cancelled)
+    )
     assert not any(end.closed for end in kept)
     return results[:4]
 
 
 def race(seed, capacity, requests):
-    """Runs one; returns how many values each of four writers wrote, what each of four readers saw, and how many operations
-    raised `Cancelled` (a few that come at the end are never raised).
+    """Runs one; returns how many values each of four writers wrote, what each of four readers saw, and how many
+    operations raised `Cancelled` (a few that come at the end are never raised).
     """
     seen, cancelled = [[] for _ in range(4)], [0]
     written = run(whole(seed, capacity, requests, seen, cancelled))

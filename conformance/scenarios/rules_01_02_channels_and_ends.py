@@ -5,9 +5,9 @@ from __future__ import annotations
 import gc
 
 import pytest
-from weft import BadUse, Cancelled, Channel, Group, Parallel, Poisoned, Retired, process, sleep
 
 from conformance.scenarios import scenario
+from weft import BadUse, Cancelled, Channel, Group, Parallel, Poisoned, Retired, process, sleep
 
 
 async def settle():
@@ -42,7 +42,7 @@ async def drain(reader):
     return [value async for value in reader]
 
 
-# --- 1 ------------------------------------------------------------------------------------------------------------------
+# --- 1 --------------------------------------------------------------------------------------------
 
 
 @scenario("1.1")
@@ -236,7 +236,7 @@ async def a_channel_has_the_name_it_is_given_or_the_place_of_its_birth():
     assert __file__.rpartition("/")[2] in Channel().name
 
 
-# --- 2 ------------------------------------------------------------------------------------------------------------------
+# --- 2 --------------------------------------------------------------------------------------------
 
 
 @scenario("2.1")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+
+from conformance.scenarios import scenario
 from weft import (
     BadUse,
     Channel,
@@ -16,8 +18,6 @@ from weft import (
     retire,
     sleep,
 )
-
-from conformance.scenarios import scenario
 
 
 async def settle():
@@ -58,7 +58,7 @@ async def caught_writing(log, writer, value):
         log.append((type(error).__name__, error.value))
 
 
-# --- 3 ------------------------------------------------------------------------------------------------------------------
+# --- 3 --------------------------------------------------------------------------------------------
 
 
 @scenario("3.1")
@@ -171,7 +171,7 @@ async def returns(value):
     return value
 
 
-# --- 4 ------------------------------------------------------------------------------------------------------------------
+# --- 4 --------------------------------------------------------------------------------------------
 
 
 @scenario("4.1")

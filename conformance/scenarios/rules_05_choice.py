@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+
+from conformance.scenarios import scenario
 from weft import (
     Alternative,
     BadUse,
@@ -23,8 +25,6 @@ from weft import (
     skip,
     sleep,
 )
-
-from conformance.scenarios import scenario
 
 
 async def settle():
@@ -132,7 +132,7 @@ async def three_choices_in_a_ring_each_in_and_out():
 
 @process
 async def ring_member(reader, writer, number, log):
-    index, value = await select(reader, Output(writer, number), after(10))
+    index, _ = await select(reader, Output(writer, number), after(10))
     if index < 2:
         log.append(("in" if index == 0 else "out", number))
 
@@ -237,7 +237,10 @@ async def a_waiting_select_is_told_of_an_end():
             group.start(waiting)
             await settle()
             getattr(writer, ending)()
-        assert waiting.result == ({"retire": "Retired", "poison": "Poisoned", "die": "PeerDied"}[ending], 1)
+        assert waiting.result == (
+            {"retire": "Retired", "poison": "Poisoned", "die": "PeerDied"}[ending],
+            1,
+        )
 
 
 @process
@@ -298,7 +301,9 @@ async def an_output_guards_function_is_called_once_after_the_commit_and_not_if_n
     async with Group() as group:
         group.start(reader)
         await settle()
-        index, _ = await select(Output(dw, make=lambda: make("d")), Output(cw, make=lambda: make("c")))
+        index, _ = await select(
+            Output(dw, make=lambda: make("d")), Output(cw, make=lambda: make("c"))
+        )
         assert (index, calls) == (1, ["c"])
     assert reader.result == ["c"] and calls == ["c"]
     assert not dr.closed
@@ -381,7 +386,9 @@ async def a_select_leaves_no_trace_at_the_guards_it_did_not_choose():
         await cw.write("to the one that waits")
         cw.retire()
     assert late.result == ["to the one that waits"]
-    assert (await select(dr, after(1)))[0] == 1, "the value of the guard that was not chosen never moved"
+    assert (await select(dr, after(1)))[0] == 1, (
+        "the value of the guard that was not chosen never moved"
+    )
 
 
 @scenario("5.10", "1.2")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from weft import Barrier, Cancelled, Channel, Group, Output, Parallel, after, process, select, sleep
-
 from conformance.scenarios import scenario
+from weft import Barrier, Cancelled, Channel, Group, Output, Parallel, after, process, select, sleep
 
 
 async def settle():

@@ -6,6 +6,8 @@ import inspect
 import sys
 
 import pytest
+
+from conformance.scenarios import outermost, scenario
 from weft import (
     BadUse,
     Barrier,
@@ -26,8 +28,6 @@ from weft import (
     sleep,
     yield_,
 )
-
-from conformance.scenarios import outermost, scenario
 
 if sys.version_info < (3, 11):
     from exceptiongroup import BaseExceptionGroup
@@ -70,12 +70,14 @@ async def wait_for_ever(log=None):
         raise
 
 
-# --- 7 ------------------------------------------------------------------------------------------------------------------
+# --- 7 --------------------------------------------------------------------------------------------
 
 
 @scenario("7.1")
 async def parallel_returns_the_results_in_order():
-    assert await Parallel(returns("a", 3), returns("b", 1), [returns("c", 2), returns("d")]) == [*"abcd"]
+    assert await Parallel(returns("a", 3), returns("b", 1), [returns("c", 2), returns("d")]) == [
+        *"abcd"
+    ]
     assert await Parallel() == []
 
 
@@ -238,7 +240,7 @@ async def other_path():
     return current_process().path
 
 
-# --- 8 ------------------------------------------------------------------------------------------------------------------
+# --- 8 --------------------------------------------------------------------------------------------
 
 
 @process

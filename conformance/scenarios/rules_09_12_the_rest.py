@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 
 import pytest
+
+from conformance.scenarios import outermost, scenario
 from weft import (
     BadUse,
     Barrier,
@@ -20,8 +22,6 @@ from weft import (
     select,
     sleep,
 )
-
-from conformance.scenarios import outermost, scenario
 
 
 async def settle():
@@ -39,7 +39,7 @@ async def get(reader, number=1):
     return [await reader.read() for _ in range(number)]
 
 
-# --- 9 ------------------------------------------------------------------------------------------------------------------
+# --- 9 --------------------------------------------------------------------------------------------
 
 
 @scenario("9.1")
@@ -49,7 +49,7 @@ async def a_sent_object_passes_by_reference():
     assert received is thing
 
 
-# --- 10 -----------------------------------------------------------------------------------------------------------------
+# --- 10 -------------------------------------------------------------------------------------------
 
 
 @process
@@ -65,7 +65,14 @@ def two_that_wait_for_each_other_are_the_knot():
         run(embrace(), clock="virtual")
     knot = sorted(path.rpartition("/")[2] for path in caught.value.knot)
     assert knot == ["read_then_write[0]", "read_then_write[1]"]
-    for part in ("read_then_write[0]", "read_then_write[1]", "'a'", "'b'", "read", __file__.rpartition("/")[2]):
+    for part in (
+        "read_then_write[0]",
+        "read_then_write[1]",
+        "'a'",
+        "'b'",
+        "read",
+        __file__.rpartition("/")[2],
+    ):
         assert part in caught.value.report, (part, caught.value.report)
 
 
@@ -199,7 +206,7 @@ def a_run_can_be_started_after_a_deadlock():
     assert run(waits_for_time(), clock="virtual") == ["in time"]
 
 
-# --- 11 -----------------------------------------------------------------------------------------------------------------
+# --- 11 -------------------------------------------------------------------------------------------
 
 
 @scenario("11.1")
@@ -242,7 +249,7 @@ def returns_one():
     return 1
 
 
-# --- 12 -----------------------------------------------------------------------------------------------------------------
+# --- 12 -------------------------------------------------------------------------------------------
 
 
 @scenario("12.1", "5.8")

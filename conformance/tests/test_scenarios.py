@@ -23,7 +23,9 @@ NO_SCENARIO = {
 }
 
 
-@pytest.mark.parametrize(("backend", "name"), CASES, ids=[f"{backend}-{name}" for backend, name in CASES])
+@pytest.mark.parametrize(
+    ("backend", "name"), CASES, ids=[f"{backend}-{name}" for backend, name in CASES]
+)
 def test_scenario(backend: str, name: str) -> None:
     SCENARIOS[backend][name]()
 

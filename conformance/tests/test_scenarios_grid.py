@@ -1,4 +1,5 @@
-"""Producer/consumer × {one, many} × {one, many} × {plain, choosing} at both ends × {no delay, staggered}, on every backend.
+"""Producer/consumer × {one, many} × {one, many} × {plain, choosing} at both ends × {no delay, staggered}, on every
+backend.
 
 Rules 1.1, 3.1, 5.1, 5.3: every value arrives, once, and each consumer sees the values of one producer in their order.
 """
@@ -16,7 +17,11 @@ VALUES = 40
 MANY = 3
 STAGGERED = (0.0, 2.0, 1.0, 0.0, 3.0, 1.0, 5.0)  # seconds of virtual time
 KINDS = {False: "plain", True: "choosing"}
-CASES = list(itertools.product(BACKENDS, (1, MANY), (1, MANY), (False, True), (False, True), (None, STAGGERED)))
+CASES = list(
+    itertools.product(
+        BACKENDS, (1, MANY), (1, MANY), (False, True), (False, True), (None, STAGGERED)
+    )
+)
 
 
 def name(case: tuple[str, int, int, bool, bool, tuple[float, ...] | None]) -> str:
@@ -31,7 +36,9 @@ def test_producers_and_consumers(
     backend, producers, consumers, out, into, delays = case
     seen = GRID[backend].network(producers, consumers, out, into, VALUES, delays)
     everything = sorted(itertools.chain(*seen))
-    assert everything == [(p, v) for p in range(producers) for v in range(VALUES)], "lost or doubled"
+    assert everything == [(p, v) for p in range(producers) for v in range(VALUES)], (
+        "lost or doubled"
+    )
     for consumer in seen:
         for producer in range(producers):
             values = [v for p, v in consumer if p == producer]

@@ -1,4 +1,5 @@
-"""Networks of both backends at once: thread processes and coroutine processes meet on one `Channel()` (rules 1.1, 5.3, 3, 10).
+"""Networks of both backends at once: thread processes and coroutine processes meet on one `Channel()` (rules 1.1,
+5.3, 3, 10).
 
 These are written out in both styles, since both stand in one network.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from weft import coroutines as co
 from weft import threads as th
 
@@ -55,7 +57,9 @@ def th_exchange(into: Any, out: Any, number: int) -> list[int]:
 
 
 @pytest.mark.parametrize("outer", [co, th], ids=["run_by_coroutines", "run_by_threads"])
-@pytest.mark.parametrize(("put", "drain"), [(co_put, th_drain), (th_put, co_drain)], ids=["to_thread", "to_coroutine"])
+@pytest.mark.parametrize(
+    ("put", "drain"), [(co_put, th_drain), (th_put, co_drain)], ids=["to_thread", "to_coroutine"]
+)
 def test_one_side_of_each_kind(outer: Any, put: Any, drain: Any) -> None:
     c = outer.Channel("c")
     _, got = outer.run(put(c.writer(), range(NUMBER)), drain(c.reader()))
@@ -66,7 +70,7 @@ def test_one_side_of_each_kind(outer: Any, put: Any, drain: Any) -> None:
 def test_both_kinds_on_both_sides(capacity: int) -> None:
     c = co.Channel("c", capacity=capacity)
     results = co.run(
-        co_put(c.writer(), range(0, 100)),
+        co_put(c.writer(), range(100)),
         th_put(c.writer(), range(100, 200)),
         co_drain(c.reader()),
         th_drain(c.reader()),

@@ -37,7 +37,9 @@ def test_cancellations_race_with_commits(backend: str, capacity: int) -> None:
         print(f"seed {seed}, capacity {capacity}, {backend}")
         written, seen, cancelled = RACES[backend].race(seed, capacity, min(RACE, missing))
         everything = sorted(itertools.chain(*seen))
-        assert everything == [(w, v) for w in range(4) for v in range(written[w])], "lost or doubled"
+        assert everything == [(w, v) for w in range(4) for v in range(written[w])], (
+            "lost or doubled"
+        )
         assert cancelled >= min(RACE, missing)
         missing -= cancelled
         if missing <= 0:

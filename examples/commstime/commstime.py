@@ -17,6 +17,7 @@ import json
 import time
 
 import click
+
 from weft import Channel, Parallel, process, run
 
 

@@ -4,7 +4,8 @@
     weft run examples/dining_philosophers/dining_philosophers.py --table greedy
     weft run examples/dining_philosophers/dining_philosophers.py --table ordered --on threads
 
-A fork is a process: it is taken by reading from it and put back by writing to it, so a fork that is out cannot be taken.
+A fork is a process: it is taken by reading from it and put back by writing to it, so a fork that is out cannot be
+taken.
 
     butler   a butler lets all but one sit down, by a choice with preconditions (Hoare, "Communicating Sequential
              Processes", section 2.5)
@@ -12,7 +13,8 @@ A fork is a process: it is taken by reading from it and put back by writing to i
     greedy   everybody takes the left fork first. In the end all hold one fork and wait for the other: the run raises
              Deadlock, which names the knot (exit status 3 under `weft run`)
 
-A philosopher's fork is the pair (take, put) of ends; it stands in a tuple, so that the process holds the ends (rule 2.3).
+A philosopher's fork is the pair (take, put) of ends; it stands in a tuple, so that the process holds the ends
+(rule 2.3).
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from __future__ import annotations
 import json
 
 import click
+
 from weft import Barrier, Channel, Input, Parallel, process, run, select
 
 

@@ -1,18 +1,20 @@
 """The Mandelbrot set in numpy: what a worker computes and how the picture is coloured. It knows nothing of processes.
 
-A pixel's *height* is its escape time made smooth, ν = n + 1 − log₂(ln|z| / ln B), with n the first iteration at which |z| > B
-(the "normalised iteration count" of Peitgen and Richter); NaN if it has not escaped after the last iteration.
+A pixel's *height* is its escape time made smooth, ν = n + 1 − log₂(ln|z| / ln B), with n the first iteration at
+which |z| > B (the "normalised iteration count" of Peitgen and Richter); NaN if it has not escaped after the last
+iteration.
 
 Invariants of `heights`
 - Points that have escaped leave the arrays, so the work is what the living points need.
-- The live arrays are contiguous complex128 and every operation on them is in place: two numpy calls an iteration, each of
-  which lets go of the GIL while it runs.
-- Whether points escaped is asked once in STRIDE iterations only. Those that did are run again from where the stride began,
-  each step on record, so that their escape time is exact.
+- The live arrays are contiguous complex128 and every operation on them is in place: two numpy calls an iteration,
+  each of which lets go of the GIL while it runs.
+- Whether points escaped is asked once in STRIDE iterations only. Those that did are run again from where the
+  stride began, each step on record, so that their escape time is exact.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -48,7 +50,7 @@ def bands(rows: int, jobs: int) -> list[tuple[int, int]]:
     """Splits `rows` rows into at most `jobs` bands (top, bottom), whose heights differ by one row at most."""
     jobs = min(jobs, rows)
     edges = [rows * i // jobs for i in range(jobs + 1)]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(itertools.pairwise(edges))
 
 
 def compute(view: View, top: int, bottom: int) -> NDArray[np.float32]:
@@ -99,8 +101,8 @@ def _escape(
 def colour(height: NDArray[np.float32]) -> NDArray[np.uint8]:
     """An RGB picture of the heights, shape (rows, columns, 3). Points that never escaped are black.
 
-    Colour follows the rank of a height rather than the height, mixed with its logarithm: most of this view's heights lie
-    within a few iterations of each other and the rest reach a hundred times further.
+    Colour follows the rank of a height rather than the height, mixed with its logarithm: most of this view's
+    heights lie within a few iterations of each other and the rest reach a hundred times further.
     """
     inside = np.isnan(height)
     outside = height[~inside].astype(np.float64)

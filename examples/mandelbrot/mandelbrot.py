@@ -3,9 +3,9 @@
     weft run examples/mandelbrot/mandelbrot.py
     weft run examples/mandelbrot/mandelbrot.py --on threads --workers 4 --out picture.png
 
-The network is that of "Three unique implementations of processes for PyCSP" (Friborg, Bjørndalen, Vinter; CPA 2009), section
-5.3: the producer-consumer hands out jobs and takes results by one choice that has an input and an output guard, so workers
-ask for jobs and deliver results in any order they like.
+The network is that of "Three unique implementations of processes for PyCSP" (Friborg, Bjørndalen, Vinter; CPA
+2009), section 5.3: the producer-consumer hands out jobs and takes results by one choice that has an input and an
+output guard, so workers ask for jobs and deliver results in any order they like.
 
                         jobs
       producer_consumer ════►  worker × N
@@ -27,6 +27,7 @@ import numpy as np
 from PIL import Image
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
 from weft import Channel, Output, Parallel, process, run, select
 
 PICTURE, JOBS, ITERATIONS = 1000, 100, 5000  # as in the paper

@@ -19,17 +19,28 @@ NAMES = sorted(path.name for path in EXAMPLES.iterdir() if (path / f"{path.name}
 BACKENDS = ("coroutines", "threads")
 
 sys.path[:0] = [str(EXAMPLES / "mandelbrot"), str(EXAMPLES / "wordcount")]
-import fractal
-import words
+import fractal  # noqa: E402
+import words  # noqa: E402
 
 each_backend = pytest.mark.parametrize("backend", BACKENDS)
 each_example = pytest.mark.parametrize("name", NAMES)
 
 
 def start(name: str, backend: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "weft.cli", "run", str(EXAMPLES / name / f"{name}.py"), "--on", backend, *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "weft.cli",
+        "run",
+        str(EXAMPLES / name / f"{name}.py"),
+        "--on",
+        backend,
+        *arguments,
+    ]
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
-    return subprocess.run(command, capture_output=True, encoding="utf-8", env=environment, timeout=120, check=False)
+    return subprocess.run(
+        command, capture_output=True, encoding="utf-8", env=environment, timeout=120, check=False
+    )
 
 
 def report(name: str, backend: str, *arguments: str) -> dict[str, Any]:
@@ -40,7 +51,7 @@ def report(name: str, backend: str, *arguments: str) -> dict[str, Any]:
     return found
 
 
-# --- every example --------------------------------------------------------------------------------------------------------
+# --- every example --------------------------------------------------------------------------------
 
 SMALL = {
     "commstime": ["--rounds", "20"],
@@ -53,7 +64,7 @@ SMALL = {
 
 
 def test_the_examples_are_those_we_know() -> None:
-    assert NAMES == sorted(SMALL)
+    assert sorted(SMALL) == NAMES
 
 
 @each_example
@@ -67,7 +78,10 @@ def test_help_and_readme(name: str) -> None:
 @each_example
 @each_backend
 def test_it_says_what_it_found(name: str, backend: str, tmp_path: Path) -> None:
-    arguments = [*SMALL[name], *(["--out", str(tmp_path / "p.png")] if name == "mandelbrot" else [])]
+    arguments = [
+        *SMALL[name],
+        *(["--out", str(tmp_path / "p.png")] if name == "mandelbrot" else []),
+    ]
     done = start(name, backend, *arguments)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
@@ -79,15 +93,28 @@ def test_an_option_it_does_not_have_is_bad_use(name: str) -> None:
     assert done.returncode == 2 and "--no-such-option" in done.stderr
 
 
-# --- mandelbrot -----------------------------------------------------------------------------------------------------------
+# --- mandelbrot -----------------------------------------------------------------------------------
 
 
 @each_backend
 @pytest.mark.parametrize("workers", [1, 3])
-def test_mandelbrot_draws_the_same_picture_as_a_plain_loop(backend: str, workers: int, tmp_path: Path) -> None:
+def test_mandelbrot_draws_the_same_picture_as_a_plain_loop(
+    backend: str, workers: int, tmp_path: Path
+) -> None:
     out = tmp_path / "new folder" / "picture.png"
     found = report(
-        "mandelbrot", backend, "--size", "24", "--jobs", "5", "--iterations", "700", "--workers", str(workers), "--out", str(out)
+        "mandelbrot",
+        backend,
+        "--size",
+        "24",
+        "--jobs",
+        "5",
+        "--iterations",
+        "700",
+        "--workers",
+        str(workers),
+        "--out",
+        str(out),
     )
     view = fractal.View(24, 24, 700)
     plain = fractal.compute(view, 0, 24)
@@ -97,13 +124,26 @@ def test_mandelbrot_draws_the_same_picture_as_a_plain_loop(backend: str, workers
 
 
 def test_mandelbrot_with_more_jobs_than_rows(tmp_path: Path) -> None:
-    found = report("mandelbrot", "threads", "--size", "6", "--jobs", "100", "--iterations", "50", "--out", str(tmp_path / "p.png"))
+    found = report(
+        "mandelbrot",
+        "threads",
+        "--size",
+        "6",
+        "--jobs",
+        "100",
+        "--iterations",
+        "50",
+        "--out",
+        str(tmp_path / "p.png"),
+    )
     assert found["jobs"] == 6
 
 
 @pytest.mark.parametrize("out", ["picture.nonsense", "/dev/null/picture.png"])
 def test_mandelbrot_says_that_it_cannot_write(out: str, tmp_path: Path) -> None:
-    done = start("mandelbrot", "coroutines", "--size", "4", "--iterations", "4", "--out", str(tmp_path / out))
+    done = start(
+        "mandelbrot", "coroutines", "--size", "4", "--iterations", "4", "--out", str(tmp_path / out)
+    )
     assert done.returncode == 1 and "--out" in done.stderr.splitlines()[-1]
 
 
@@ -119,7 +159,9 @@ def escape_time(c: complex, iterations: int) -> float:
 
 @pytest.mark.parametrize("iterations", [1, 19, 20, 21, 500])
 def test_heights_are_those_of_the_definition(iterations: int) -> None:
-    points = np.array([0, 1, 2, 400, -1.75 + 0.01j, 0.26, 0.3 + 0.5j, -0.75 + 0.05j, -2, 1e200], np.complex128)
+    points = np.array(
+        [0, 1, 2, 400, -1.75 + 0.01j, 0.26, 0.3 + 0.5j, -0.75 + 0.05j, -2, 1e200], np.complex128
+    )
     expected = [escape_time(complex(c), iterations) for c in points[:-1]]
     got = fractal.heights(points, iterations)
     assert np.allclose(got[:-1], expected, rtol=1e-6, equal_nan=True)
@@ -143,20 +185,37 @@ def test_colour_is_black_inside_and_only_there() -> None:
     height = np.array([[np.nan, 1.0], [2.0, 500.0]], np.float32)
     picture = fractal.colour(height)
     assert picture.shape == (2, 2, 3) and picture.dtype == np.uint8
-    assert not picture[0, 0].any() and picture[0, 1].any() and picture[1, 0].any() and picture[1, 1].any()
+    assert (
+        not picture[0, 0].any()
+        and picture[0, 1].any()
+        and picture[1, 0].any()
+        and picture[1, 1].any()
+    )
     assert not fractal.colour(np.full((2, 2), np.nan, np.float32)).any()
 
 
-# --- wordcount ------------------------------------------------------------------------------------------------------------
+# --- wordcount ------------------------------------------------------------------------------------
 
 
 @each_backend
 @pytest.mark.parametrize("workers", [1, 4])
 def test_wordcount_equals_a_plain_counter(backend: str, workers: int, tmp_path: Path) -> None:
     first, second = tmp_path / "first.txt", tmp_path / "second.txt"
-    first.write_text("the cat and the dog\nDon't stop, don’t! naïve Ωmega\n" * 3000, encoding="utf-8")
+    first.write_text(
+        "the cat and the dog\nDon't stop, don’t! naïve Ωmega\n" * 3000, encoding="utf-8"
+    )
     second.write_bytes(b"latin \xe9 bytes and the end")
-    found = report("wordcount", backend, "--check", "--workers", str(workers), "--top", "3", str(first), str(second))
+    found = report(
+        "wordcount",
+        backend,
+        "--check",
+        "--workers",
+        str(workers),
+        "--top",
+        "3",
+        str(first),
+        str(second),
+    )
     assert found["check"] is True and found["files"] == 2
     assert found["top"] == [["the", 6001], ["and", 3001], ["cat", 3000]]
 
@@ -175,19 +234,24 @@ def test_wordcount_names_a_file_that_is_not_there() -> None:
 
 
 def test_words() -> None:
-    assert words.count("A a, b_c d1 e'f 'g' 12") == Counter({"a": 2, "b": 1, "c": 1, "d": 1, "e'f": 1, "g": 1})
+    assert words.count("A a, b_c d1 e'f 'g' 12") == Counter(
+        {"a": 2, "b": 1, "c": 1, "d": 1, "e'f": 1, "g": 1}
+    )
     assert words.most_frequent(Counter(b=2, a=2, c=3), 2) == [("c", 3), ("a", 2)]
 
 
 def test_pieces_are_the_file(tmp_path: Path) -> None:
     path = tmp_path / "text"
-    path.write_text("".join(f"line {i} of some text\n" for i in range(9000)) + "no end of line", encoding="utf-8")
+    path.write_text(
+        "".join(f"line {i} of some text\n" for i in range(9000)) + "no end of line",
+        encoding="utf-8",
+    )
     pieces = list(words.pieces(path))
     assert len(pieces) > 3 and "".join(pieces) == path.read_text(encoding="utf-8")
     assert all(piece.endswith("\n") for piece in pieces[:-1])
 
 
-# --- the others -------------------------------------------------------------------------------------------------------------
+# --- the others -----------------------------------------------------------------------------------
 
 
 @each_backend
@@ -201,7 +265,9 @@ def test_commstime_counts_up(backend: str, more: list[str]) -> None:
 @pytest.mark.parametrize("table", ["butler", "ordered"])
 @pytest.mark.parametrize("guests", [2, 5])
 def test_philosophers_all_eat(backend: str, table: str, guests: int) -> None:
-    found = report("dining_philosophers", backend, "--table", table, "--meals", "7", "--guests", str(guests))
+    found = report(
+        "dining_philosophers", backend, "--table", table, "--meals", "7", "--guests", str(guests)
+    )
     assert found["eaten"] == [7] * guests
 
 
@@ -229,23 +295,40 @@ def test_token_counts_its_hops(backend: str) -> None:
     assert found["token"] == 12 * (5 + 1)
 
 
-# --- the demo ---------------------------------------------------------------------------------------------------------------
+# --- the demo -------------------------------------------------------------------------------------
 
 
 def test_demo_runs_both_jobs_on_every_backend_and_writes_the_picture(tmp_path: Path) -> None:
     out = tmp_path / "picture.png"
-    command = [sys.executable, str(EXAMPLES / "demo.py"), "--json", "--size", "30", "--out", str(out)]
+    command = [
+        sys.executable,
+        str(EXAMPLES / "demo.py"),
+        "--json",
+        "--size",
+        "30",
+        "--out",
+        str(out),
+    ]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["same"] is True and found["picture"] == str(out)
-    assert {job: set(times) for job, times in found["demo"].items()} == dict.fromkeys(("wordcount", "mandelbrot"), set(BACKENDS))
+    assert {job: set(times) for job, times in found["demo"].items()} == {
+        job: set(BACKENDS) for job in ("wordcount", "mandelbrot")
+    }
     with Image.open(out) as picture:
         assert picture.size == (30, 30)
     assert str(out) in done.stderr and "coroutines" in done.stderr
 
 
 def test_demo_says_which_job_failed(tmp_path: Path) -> None:
-    command = [sys.executable, str(EXAMPLES / "demo.py"), "--size", "5", "--out", str(tmp_path / "x.nonsense")]
+    command = [
+        sys.executable,
+        str(EXAMPLES / "demo.py"),
+        "--size",
+        "5",
+        "--out",
+        str(tmp_path / "x.nonsense"),
+    ]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, check=False)
     assert done.returncode == 1 and "mandelbrot on coroutines failed" in done.stderr

@@ -14,6 +14,7 @@ import json
 import time
 
 import click
+
 from weft import Channel, Parallel, process, run
 
 
@@ -78,7 +79,8 @@ def main(size, rounds, as_json):
         )
     else:
         print(
-            f"{size} processes, {hops} hops in {seconds:.3f} s: {seconds / hops * 1e6:.3f} µs a hop; the token is {token}"
+            f"{size} processes, {hops} hops in {seconds:.3f} s: "
+            f"{seconds / hops * 1e6:.3f} µs a hop; the token is {token}"
         )
 
 

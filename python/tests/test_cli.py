@@ -12,6 +12,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+
 from weft import cli, styles
 
 EVERYWHERE = pytest.mark.parametrize("backend", ["coroutines", "threads"])
@@ -30,7 +31,11 @@ def program(tmp_path: Path):
 
 
 def environment(**more: str) -> dict[str, str]:
-    return {**{k: v for k, v in os.environ.items() if k != "WEFT_BACKEND"}, "PYTHONIOENCODING": "utf-8", **more}
+    return {
+        **{k: v for k, v in os.environ.items() if k != "WEFT_BACKEND"},
+        "PYTHONIOENCODING": "utf-8",
+        **more,
+    }
 
 
 def weft(*arguments: str, cwd: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
@@ -78,7 +83,7 @@ PIPE = """
         print(run(main(10)), *sys.argv[1:])
 """
 
-# --- run: what runs -------------------------------------------------------------------------------------------------------
+# --- run: what runs -------------------------------------------------------------------------------
 
 
 @EVERYWHERE
@@ -109,7 +114,9 @@ def test_arguments_after_the_file_are_its_own(program) -> None:
 
 def test_a_program_is_main_and_finds_its_neighbours(program) -> None:
     program("VALUE = 7", "neighbour.py")
-    path = program("import sys, neighbour\nprint(__name__, __file__, neighbour.VALUE, sys.modules['__main__'].__file__)")
+    path = program(
+        "import sys, neighbour\nprint(__name__, __file__, neighbour.VALUE, sys.modules['__main__'].__file__)"
+    )
     assert weft("run", path).stdout == f"__main__ {path} 7 {path}\n"
 
 
@@ -175,10 +182,13 @@ async def g():
     assert f(Both())[:-1] == [2]  # type: ignore[operator]
 
 
-# --- run: how it ends -------------------------------------------------------------------------------------------------------
+# --- run: how it ends -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("code", "status"), [("sys.exit()", 0), ("sys.exit(0)", 0), ("sys.exit(7)", 7), ("sys.exit('no')", 1)])
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [("sys.exit()", 0), ("sys.exit(0)", 0), ("sys.exit(7)", 7), ("sys.exit('no')", 1)],
+)
 def test_a_programs_own_exit_is_passed_on(program, code: str, status: int) -> None:
     done = weft("run", program(f"import sys\n{code}"))
     assert done.returncode == status
@@ -252,7 +262,9 @@ WAITING = """
 
 @EVERYWHERE
 @pytest.mark.parametrize("how", ["plain", "click"])
-def test_ctrl_c_ends_the_network_cleanly_and_says_where_each_process_was(program, backend: str, how: str) -> None:
+def test_ctrl_c_ends_the_network_cleanly_and_says_where_each_process_was(
+    program, backend: str, how: str
+) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "weft.cli", "run", program(WAITING), "--on", backend, how],
         stdout=subprocess.PIPE,
@@ -271,17 +283,29 @@ def test_ctrl_c_ends_the_network_cleanly_and_says_where_each_process_was(program
         assert part in err, err
 
 
-# --- run: bad use ------------------------------------------------------------------------------------------------------------
+# --- run: bad use ---------------------------------------------------------------------------------
 
 
 def test_a_file_that_does_not_exist(program, tmp_path: Path) -> None:
     program("", "wordcount.py")
-    assert "wordcount.py" in one_line(weft("run", str(tmp_path / "wordcuont.py"))).partition("did you mean")[2]
+    assert (
+        "wordcount.py"
+        in one_line(weft("run", str(tmp_path / "wordcuont.py"))).partition("did you mean")[2]
+    )
     assert "does not exist; give" in one_line(weft("run", str(tmp_path / "zzz")))
     assert "does not exist; give" in one_line(weft("run", str(tmp_path / "no" / "folder.py")))
 
 
-@pytest.mark.parametrize("content", [b"#include <stdio.h>\nint main() {}", b"\x7fELF\x00\x01", b"\xff\xfe\xfa", b"x = (", b"def f(:\n"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"#include <stdio.h>\nint main() {}",
+        b"\x7fELF\x00\x01",
+        b"\xff\xfe\xfa",
+        b"x = (",
+        b"def f(:\n",
+    ],
+)
 @EVERYWHERE
 def test_a_file_that_is_not_python(tmp_path: Path, content: bytes, backend: str) -> None:
     path = tmp_path / "file.py"
@@ -297,10 +321,17 @@ def test_a_directory_and_a_file_that_may_not_be_read(program, tmp_path: Path) ->
         assert "cannot read" in one_line(weft("run", str(path)))
 
 
-@pytest.mark.parametrize(("given", "meant"), [("thread", "threads"), ("Coroutines", "coroutines"), ("corutines", "coroutines")])
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("thread", "threads"), ("Coroutines", "coroutines"), ("corutines", "coroutines")],
+)
 def test_a_backend_that_does_not_exist(program, given: str, meant: str) -> None:
     path = program(PIPE)
-    for done in (weft("run", path, "--on", given), weft("run", "--on", given, path), weft("run", path, WEFT_BACKEND=given)):
+    for done in (
+        weft("run", path, "--on", given),
+        weft("run", "--on", given, path),
+        weft("run", path, WEFT_BACKEND=given),
+    ):
         line = one_line(done)
         assert f"no backend '{given}'; did you mean '{meant}'?" in line
     assert "did you mean" not in one_line(weft("run", path, "--on", "mars"))
@@ -319,7 +350,7 @@ def test_other_bad_use() -> None:
     assert "--help" in one_line(weft("--nonsense"))
 
 
-# --- the rest ----------------------------------------------------------------------------------------------------------------
+# --- the rest -------------------------------------------------------------------------------------
 
 
 def test_version() -> None:
@@ -327,12 +358,20 @@ def test_version() -> None:
     assert done.returncode == 0 and re.fullmatch(r"weft \d+\.\d+\.\d+\S*\n", done.stdout)
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"], ["run", "--help"], ["bench", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["--help"], ["-h"], ["run", "--help"], ["bench", "--help"]]
+)
 def test_help_is_for_a_newcomer(arguments: list[str]) -> None:
     done = weft(*arguments, COLUMNS="100")
     assert done.returncode == 0 and done.stderr == ""
     if arguments[:1] == ["run"]:
-        for part in ("Examples:", "weft run hello.py --on threads", "Exit status:", "130", "deadlock"):
+        for part in (
+            "Examples:",
+            "weft run hello.py --on threads",
+            "Exit status:",
+            "130",
+            "deadlock",
+        ):
             assert part in done.stdout
     elif arguments[:1] == ["bench"]:
         assert "Examples:" in done.stdout and "./run bench" in done.stdout
@@ -344,7 +383,10 @@ def test_bench_outside_a_checkout_measures_commstime(tmp_path: Path) -> None:
     done = weft("bench", "--json", cwd=tmp_path, WEFT_BENCH_ROUNDS="50")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
-    assert found["bench"] == "commstime" and set(found["ns"]) == {"weft.coroutines", "asyncio.Queue(1)"}
+    assert found["bench"] == "commstime" and set(found["ns"]) == {
+        "weft.coroutines",
+        "asyncio.Queue(1)",
+    }
     assert all(ns > 0 for ns in found["ns"].values()) and found["ratio"]["asyncio"] > 0
     plain = weft("bench", "commstime", cwd=tmp_path, WEFT_BENCH_ROUNDS="50")
     assert plain.returncode == 0 and "asyncio.Queue(1)" in plain.stdout

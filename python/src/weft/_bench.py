@@ -1,8 +1,9 @@
-"""What `weft bench` measures where no checkout is: CommsTime on Weft's coroutines against asyncio.Queue(1), in one run.
+"""What `weft bench` measures where no checkout is: CommsTime on Weft's coroutines against asyncio.Queue(1), in one
+run.
 
-CommsTime is four processes in a ring with a tap: prefix → delta → successor → prefix, and delta → consumer. A round is four
-communications. The two take turns, and the smaller of each one's times counts: what is measured is the program, not what
-else the machine does.
+CommsTime is four processes in a ring with a tap: prefix → delta → successor → prefix, and delta → consumer. A
+round is four communications. The two take turns, and the smaller of each one's times counts: what is measured is
+the program, not what else the machine does.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import json
 import os
 import time
+
 from rich.console import Console
 from rich.table import Table
 
@@ -53,18 +55,22 @@ async def _consumer(before: Reader[int], rounds: int) -> float:
 @process
 async def _commstime(rounds: int) -> float:
     a, b, c, d = (Channel[int](name) for name in "abcd")
-    results = await Parallel(
+    consumer = _consumer(d.reader(), rounds)
+    await Parallel(
         _prefix(c.reader(), a.writer()),
         _delta(a.reader(), d.writer(), b.writer()),
         _successor(b.reader(), c.writer()),
-        _consumer(d.reader(), rounds),
+        consumer,
     )
-    return float(results[-1])
+    assert consumer.result is not None  # it has not ended quietly
+    return consumer.result
 
 
 def with_weft(rounds: int) -> float:
     """Seconds a communication."""
-    return float(run(_commstime(rounds))) / rounds / 4
+    seconds = run(_commstime(rounds))
+    assert seconds is not None  # it has not ended quietly
+    return seconds / rounds / 4
 
 
 async def _asyncio_commstime(rounds: int) -> float:
@@ -122,4 +128,12 @@ def main(as_json: bool) -> None:
     table.add_row("ratio", f"{ratio:.3f}")
     Console(stderr=as_json).print(table)
     if as_json:
-        print(json.dumps({"bench": NAME, "ns": {k: round(v, 1) for k, v in ns.items()}, "ratio": {"asyncio": round(ratio, 4)}}))
+        print(
+            json.dumps(
+                {
+                    "bench": NAME,
+                    "ns": {k: round(v, 1) for k, v in ns.items()},
+                    "ratio": {"asyncio": round(ratio, 4)},
+                }
+            )
+        )

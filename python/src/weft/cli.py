@@ -1,7 +1,8 @@
 """The command line: `weft run`, `weft bench`, `weft --version`.
 
 Invariants
-- What the user did wrong is told in one line on stderr that says what to do, with exit status 2, before anything runs.
+- What the user did wrong is told in one line on stderr that says what to do, with exit status 2, before anything
+  runs.
 - The exit status says how it ended: see EXIT. A program's own `sys.exit(n)` is passed on.
 - A program's stdout is its own: everything that `weft` says goes to stderr.
 - The backend is chosen before the program's first line runs, so `import weft` gets it.
@@ -55,10 +56,12 @@ def backend_named(name: str) -> str:
     """
     if name in BACKENDS:
         return name
-    raise BadUse(f"there is no backend '{name}'{did_you_mean(name, BACKENDS)} (backends: {', '.join(BACKENDS)})")
+    raise BadUse(
+        f"there is no backend '{name}'{did_you_mean(name, BACKENDS)} (backends: {', '.join(BACKENDS)})"
+    )
 
 
-# --- weft run -----------------------------------------------------------------------------------------------------------
+# --- weft run -------------------------------------------------------------------------------------
 
 
 def _read_program(name: str) -> bytes:
@@ -67,9 +70,13 @@ def _read_program(name: str) -> bytes:
         raise BadUse(f"{name} is a directory; give a Python file in it")
     if not path.exists():
         folder = path.parent
-        siblings = [p.name for p in folder.iterdir() if p.suffix == ".py"] if folder.is_dir() else []
+        siblings = (
+            [p.name for p in folder.iterdir() if p.suffix == ".py"] if folder.is_dir() else []
+        )
         near = difflib.get_close_matches(path.name, siblings, n=1)
-        hint = f"; did you mean '{folder / near[0]}'?" if near else "; give the path of a Python file"
+        hint = (
+            f"; did you mean '{folder / near[0]}'?" if near else "; give the path of a Python file"
+        )
         raise BadUse(f"{name} does not exist{hint}")
     try:
         return path.read_bytes()
@@ -142,7 +149,8 @@ def _execute(
 
 
 class _InterruptWatch:
-    """Remembers whether Ctrl-C came, whatever the program makes of it: click, for one, makes an exit status of its own of it.
+    """Remembers whether Ctrl-C came, whatever the program makes of it: click, for one, makes an exit status of its
+    own of it.
 
     It does not take the place of anybody's handler: Python itself writes each signal's number to a pipe.
     """
@@ -180,7 +188,7 @@ def _status_of(end: SystemExit) -> int:
     return EXIT["failed"]
 
 
-# --- the commands -------------------------------------------------------------------------------------------------------
+# --- the commands ---------------------------------------------------------------------------------
 
 
 class _Commands(click.Group):
@@ -244,8 +252,8 @@ def run_command(backend: str | None, file: str, args: tuple[str, ...]) -> int:
       weft run hello.py --on threads
       weft run --on threads wordcount.py --top 5 text.txt
 
-    FILE runs as `python FILE ARGS…` would, with the backend chosen before its first line. --on may stand before FILE or
-    among ARGS; everything else after FILE is FILE's own (also --help). After a lone -- all is FILE's own.
+    FILE runs as `python FILE ARGS…` would, with the backend chosen before its first line. --on may stand before
+    FILE or among ARGS; everything else after FILE is FILE's own (also --help). After a lone -- all is FILE's own.
 
     A program written with `await` that imports `weft` and no event loop (asyncio, trio, …) runs on threads too: its
     `async` and `await` are left out when it is read. Write `from weft.coroutines import …` to keep them.
@@ -274,7 +282,10 @@ def _take_backend(backend: str | None, args: Sequence[str]) -> tuple[str | None,
     return backend, tuple(rest)
 
 
-@weft_command.command("bench", context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]})
+@weft_command.command(
+    "bench",
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]},
+)
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Close with one line of JSON on stdout.")
 def bench_command(name: str | None, as_json: bool) -> int:
@@ -292,7 +303,12 @@ def bench_command(name: str | None, as_json: bool) -> int:
 
     checkout = find_checkout(Path.cwd())
     if checkout and name != _bench.NAME:
-        command = [str(checkout / "run"), "bench", *([name] if name else []), *(["--json"] if as_json else [])]
+        command = [
+            str(checkout / "run"),
+            "bench",
+            *([name] if name else []),
+            *(["--json"] if as_json else []),
+        ]
         return subprocess.run(command, check=False).returncode
     if name not in (None, _bench.NAME):
         hint = did_you_mean(str(name), [_bench.NAME]) or f"; there is '{_bench.NAME}'"
@@ -313,7 +329,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The entry point of `weft` and `python -m weft`; returns the exit status (see EXIT)."""
     try:
         status = weft_command.main(
-            args=None if arguments is None else list(arguments), prog_name="weft", standalone_mode=False
+            args=None if arguments is None else list(arguments),
+            prog_name="weft",
+            standalone_mode=False,
         )
     except click.ClickException as error:
         click.echo(f"weft: {' '.join(error.format_message().split())}{_see_help(error)}", err=True)

@@ -1,12 +1,14 @@
 """One source for both styles: a program written with `await` becomes the one that calls.
 
-Coroutine processes await what thread processes call, and the names are the same. So the thread program is the coroutine
-program without `async` and `await`, and nobody needs to write both. `weft run FILE --on threads` does this to FILE if FILE
-can only mean that (`is_for_any_backend`).
+Coroutine processes await what thread processes call, and the names are the same. So the thread program is the
+coroutine program without `async` and `await`, and nobody needs to write both. `weft run FILE --on threads` does
+this to FILE if FILE can only mean that (`is_for_any_backend`).
 
 Invariants
-- Lines and columns stay what they are in the file, so errors, deadlock reports and debuggers point at the right place.
-- Only the syntax changes: `async def`, `await`, `async for`, `async with` and asynchronous comprehensions lose the word.
+- Lines and columns stay what they are in the file, so errors, deadlock reports and debuggers point at the right
+  place.
+- Only the syntax changes: `async def`, `await`, `async for`, `async with` and asynchronous comprehensions lose the
+  word.
 """
 
 from __future__ import annotations
@@ -94,5 +96,7 @@ def is_for_any_backend(source: str | bytes) -> bool:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             imported.add(node.module)
             imported.update(f"{node.module}.{alias.name}" for alias in node.names)
-    own = any(name == style or name.startswith(style + ".") for name in imported for style in _OWN_STYLE)
+    own = any(
+        name == style or name.startswith(style + ".") for name in imported for style in _OWN_STYLE
+    )
     return awaits and "weft" in imported and not own

@@ -39,9 +39,7 @@ class ChannelBase : public Place {
   std::uint8_t poison_strength() const noexcept { return poison_; }
   void set_immunity(std::uint8_t s) noexcept { immunity_ = s; }
 
-  // Counted ends (rule 2.1). From the channel: false if that side has ended. From another end: copying.
-  bool first_reader() noexcept { return first(readers_, kReadersGone); }
-  bool first_writer() noexcept { return first(writers_, kWritersGone); }
+  // Counted ends (rule 2.1): from another end, copying.
   void another_reader() noexcept { readers_.up(); }
   void another_writer() noexcept { writers_.up(); }
 
@@ -61,14 +59,6 @@ class ChannelBase : public Place {
   static constexpr std::uint8_t kDeciding = 32;  // a foreign reader was told and has not decided
   static constexpr std::uint8_t kWriterDied = 1;
   static constexpr std::uint8_t kReaderDied = 2;
-
-  bool first(typename P::Count& n, std::uint8_t gone) noexcept {
-    lock_.lock();
-    const bool open = (special_ & (gone | kPoisoned)) == 0;
-    if (open) n.up();
-    lock_.unlock();
-    return open;
-  }
 
   Queue rq_, wq_;
   typename P::Lock lock_;
@@ -367,6 +357,10 @@ class ChannelCore : public ChannelBase<P> {
 
   // --- ends -----------------------------------------------------------------------------------------------------------------------
 
+  // A new counted end, from the channel. False: its side is gone, or an operation there would raise at once (rule 2.5).
+  bool first_reader() noexcept { return first<Side::in>(B::readers_, B::kReadersGone); }
+  bool first_writer() noexcept { return first<Side::out>(B::writers_, B::kWritersGone); }
+
   void poison(std::uint8_t strength) noexcept {
     Effects fx;
     lock_.lock();
@@ -532,6 +526,16 @@ class ChannelCore : public ChannelBase<P> {
     }
     if (!ended<S>(n)) return Try::not_ready;
     return me.self() ? Try::ended : Try::gone;
+  }
+
+  template <Side S>
+  bool first(typename P::Count& n, std::uint8_t gone) noexcept {
+    Node probe;
+    lock_.lock();
+    const bool open = (special_ & (gone | B::kPoisoned)) == 0 && !ended<S>(probe);
+    if (open) n.up();
+    lock_.unlock();
+    return open;
   }
 
   // Sets n.status if the channel has ended for a party of side S that found nobody.

@@ -113,6 +113,7 @@ class Run final : public Activity {
     {
       const std::lock_guard g(mutex_);
       if (active_.load(std::memory_order_seq_cst) != 0 || outside_.load(std::memory_order_seq_cst) != 0) return;
+      timers_.drop_dead();
       if (!timers_.empty()) {
         if (clock_ == Clock::steady) return;
         activated();  // held until those who woke are counted

@@ -37,6 +37,10 @@ class TimerHeap {
     up(i);
     down(last->at);
   }
+  // Timers of those that were decided otherwise and have not come to take them away (a writer held by an extended read).
+  void drop_dead() noexcept {
+    while (!heap_.empty() && heap_[0]->choice->word() != core::WAITING) pop();
+  }
   TimerNode* pop() noexcept {
     TimerNode* t = heap_[0];
     remove(*t);
