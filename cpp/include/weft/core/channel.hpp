@@ -78,7 +78,7 @@ class ChannelBase : public Place {
   std::uint8_t immunity_ = 0;
   std::uint16_t deciding_ = 0;
   typename P::Count readers_{0}, writers_{0};
-  std::uint64_t transfers_ = 0;
+  Tally transfers_ = 0;
 };
 
 template <class T, class P>
