@@ -28,6 +28,11 @@ namespace weft::core {
 
 enum class Side : std::uint8_t { in, out };
 
+// A policy with `plain = true` promises that none of its parties is standing, foreign, extended or computed: what only they need is left
+// out of the code.
+template <class P>
+inline constexpr bool plain_only = requires { requires P::plain; };
+
 template <class P>
 class ChannelBase : public Place {
  public:
@@ -680,6 +685,7 @@ class ChannelCore : public ChannelBase<P> {
   // After a change on a watched channel: let sleeping parties that can commit with each other do so, in order; tell the others.
   void rematch(Effects& fx) noexcept {
     pull(fx);
+    if constexpr (plain_only<P>) return;
     for (Link* l = rq_.front(); l;) {
       Node* r = node(l);
       l = l->next;
