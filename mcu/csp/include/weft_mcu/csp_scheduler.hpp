@@ -33,6 +33,7 @@ struct OneCore {
   using Lock = core::NoLock;
   using Count = core::Count<false>;
   static constexpr bool shared = false;
+  static constexpr bool plain = true;
   static void wake(core::Waker* w) noexcept { w->ops->home->push(w); }
 };
 
