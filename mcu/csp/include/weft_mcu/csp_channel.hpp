@@ -172,6 +172,8 @@ class End {
         c->drop_writer();
     }
   }
+  // The count it holds passes to the caller.
+  [[nodiscard]] ChannelCore<T>* release() noexcept { return std::exchange(core_, nullptr); }
   // End the channel for everybody, at once (rule 4).
   void poison(std::uint8_t strength = 1) noexcept {
     if (core_) core_->poison(strength);

@@ -22,13 +22,14 @@ class Port : core::Node {
   static_assert(std::is_trivially_copyable_v<T> && N > 0 && (N & (N - 1)) == 0, "a port holds trivially copyable values, a power of two of them");
 
  public:
-  constexpr explicit Port(Scheduler& s) noexcept : ops_{&woken, &run, s.home, 0}, scheduler_(&s), event_{WEFT_EVENT(&pump_action, s.actor()), this} {}
+  constexpr explicit Port(Scheduler& s) noexcept : ops_{&woken, &run, nullptr, 0}, scheduler_(&s), event_{WEFT_EVENT(&pump_action, s.actor()), this} {}
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
 
   // Before the first value: where they go. The port's end counts as any writer's.
   void connect(Writer<T> out) noexcept {
-    out_end_ = std::move(out);
+    channel_ = out.release();
+    ops_.home = scheduler_->home;
     ops = &ops_;
   }
 
@@ -76,7 +77,7 @@ class Port : core::Node {
     return WEFT_DONE;
   }
   void pump() noexcept {
-    ChannelCore<T>* c = out_end_.core();
+    ChannelCore<T>* c = channel_;
     while (c && out_ != WEFT_PEEK(in_)) {
       slot = &ring_[out_ % N];
       WEFT_POKE(waiting_, true);  // before the value can be taken, and before an interrupt looks
@@ -95,13 +96,13 @@ class Port : core::Node {
     dropped_ += in_ - out_;
     out_ = in_;
     weft_unlock(q->lock, irq);
-    out_end_.drop();
+    if (ChannelCore<T>* c = std::exchange(channel_, nullptr)) c->drop_writer();
   }
 
   core::WakerOps ops_;
   Scheduler* scheduler_;
   Event event_;
-  Writer<T> out_end_;
+  ChannelCore<T>* channel_ = nullptr;  // a counted writer of it; not a Writer, so that a static port needs no destructor
   std::uint32_t in_ = 0, out_ = 0, dropped_ = 0;
   bool waiting_ = false, ended_ = false, closing_ = false;
   T ring_[N] = {};

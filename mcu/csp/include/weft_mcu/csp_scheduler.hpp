@@ -83,7 +83,7 @@ class Scheduler : public core::WakerOps {
   std::uint32_t last_frame() const noexcept { return last_; }      // bytes of the latest frame, refused ones included
 
   // For actions of this scheduler's events (deadlines, ports): wake, then run what is runnable.
-  weft_actor* actor() noexcept { return &actor_; }
+  constexpr weft_actor* actor() noexcept { return &actor_; }
   void push(core::Waker* w) noexcept { runnable_.push(w); }
   void run_runnable() noexcept;
 
