@@ -151,16 +151,18 @@ class ChannelCore : public ChannelBase<P> {
   // Withdraw a plain operation, or a guard's node after the select was decided. True: it was still in line.
   template <Side S>
   bool withdraw(Node& me) noexcept {
-    Effects fx;
     lock_.lock();
     const bool was = me.is(NodeFlags::queued);
     if (was) leave<S>(me);
-    if (special_ != 0) [[unlikely]] {
+    if (special_ == 0) [[likely]] {
+      lock_.unlock();
+    } else {
+      Effects fx;
       if (S == Side::in && was && ring) rematch(fx);  // an extended read that lacked a slot held up those behind it
       decided(me, fx);
       settle(fx);
+      unlock(fx);
     }
-    unlock(fx);
     return was;
   }
 
