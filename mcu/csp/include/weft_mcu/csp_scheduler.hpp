@@ -10,7 +10,7 @@
 // Invariants
 //  1 Between two actions of the actor the run queue is empty, or `turn_` is posted.
 //  2 A channel's processes are all of one scheduler.
-//  3 A frame lies in its scheduler's arena. Frames of equal size share storage over time; nothing else is ever given back.
+//  3 A frame lies in its scheduler's arena. Frames of equal size share storage over time; when no process is left the arena is whole again.
 #pragma once
 #if !defined(WEFT_PRIM_HEADER)  // before anything of weft/core
 #define WEFT_PRIM_HEADER "weft_mcu/csp_prim.hpp"
@@ -79,7 +79,7 @@ class Scheduler : public core::WakerOps {
 
   weft_queue* queue() const noexcept { return events_; }
   std::uint32_t processes() const noexcept { return live_; }       // started or made, not ended
-  std::uint32_t arena_used() const noexcept { return used_; }      // bytes ever taken: the high-water mark
+  std::uint32_t arena_used() const noexcept { return used_; }      // most bytes ever taken
   std::uint32_t last_frame() const noexcept { return last_; }      // bytes of the latest frame, refused ones included
 
   // For actions of this scheduler's events (deadlines, ports): wake, then run what is runnable.
@@ -112,7 +112,7 @@ class Scheduler : public core::WakerOps {
   bool stop_at_end_ = false;
   Turn turn_{WEFT_EVENT(&turn, &actor_), this};
   unsigned char* arena_;
-  std::uint32_t bytes_, used_ = 0, last_ = 0, live_ = 0;
+  std::uint32_t bytes_, top_ = 0, used_ = 0, last_ = 0, live_ = 0;
   Free* freed_ = nullptr;
   Scheduler* next_ = nullptr;  // all that have given a frame, so that one given back finds its arena
   bool listed_ = false;
@@ -193,14 +193,15 @@ inline void* Scheduler::take(std::size_t bytes) noexcept {
       *at = f->next;
       return f;
     }
-  if (bytes > bytes_ - used_) return nullptr;
+  if (bytes > bytes_ - top_) return nullptr;
   if (!listed_) {
     listed_ = true;
     next_ = all_;
     all_ = this;
   }
-  unsigned char* frame = arena_ + used_;
-  used_ += static_cast<std::uint32_t>(bytes);
+  unsigned char* frame = arena_ + top_;
+  top_ += static_cast<std::uint32_t>(bytes);
+  if (top_ > used_) used_ = top_;
   return frame;
 }
 
@@ -208,7 +209,12 @@ inline void Scheduler::give(void* frame, std::size_t bytes) noexcept {
   bytes = (bytes + 7) & ~std::size_t{7};
   for (Scheduler* s = all_; s; s = s->next_)
     if (static_cast<std::uintptr_t>(static_cast<unsigned char*>(frame) - s->arena_) < s->bytes_) {
-      s->freed_ = ::new (frame) Free{s->freed_, bytes};
+      if (s->live_ == 0) {
+        s->freed_ = nullptr;
+        s->top_ = 0;
+      } else {
+        s->freed_ = ::new (frame) Free{s->freed_, bytes};
+      }
       return;
     }
 }
