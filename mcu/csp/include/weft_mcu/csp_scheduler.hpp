@@ -94,7 +94,7 @@ class Scheduler : public core::WakerOps {
     std::size_t size;
   };
   // How many resumptions make a turn: then other events that are due have theirs.
-  static constexpr unsigned kTurn = 64;
+  static constexpr unsigned kTurn = 32;
 
   static void wake_one(core::Waker* w) noexcept { w->ops->home->push(w); }
   static std::uint32_t turn(weft_event* e, std::uint32_t release) noexcept;
