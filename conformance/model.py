@@ -6,7 +6,8 @@ There are no threads here; each public method is one atomic step.
 
 Invariants, true between any two steps:
   * A process has at most one operation; it is `waiting`, `held` (a writer inside an extended read, 1.6), `making`
-    (its outcome is certain, the value of its output guard is yet to be made, 5.8) or `done` (it has an outcome).
+    (its outcome is certain, the value of its output guard is yet to be made, 5.8), `fed` (a reader that gets that
+    value) or `done` (it has an outcome).
   * A party (pid, guard index) stands in a line only while its operation is waiting (5.10, 6.2).
   * No reader and writer wait at one channel at the same time (1.1), unless one of them needs a slot of the buffer and
     extended reads or values in the making occupy all; while a reader waits the buffer is empty (1.5).
@@ -15,7 +16,7 @@ Invariants, true between any two steps:
 
   operation:   begin ─▶ waiting ──commit, cancel, fire, _settle: all by _decide──▶ done ──take──▶ (gone)
                            ├──_hand_over to an extended read──▶ held ──release──▶ done
-                           └──_give of a value from a function to a buffer──▶ making ──make──▶ done
+                           └──_feed, _give: the value comes from a function──▶ making, fed ──make──▶ done
 
 Where the rules leave a question open the model allows every answer it can; where it must answer,
 the comment says `reading:`.
@@ -219,6 +220,7 @@ class World:
         self.holds: dict[
             int, tuple
         ] = {}  # reader pid → ("writer", pid) | ("slot", channel): open extended reads (a stack)
+        self.feeds: dict[int, int] = {}  # pid of a writer that is making a value → the reader that gets it
         self.now = 0
         self.timers: list[
             tuple[int, int, int]
@@ -234,6 +236,7 @@ class World:
         new.barriers = [b.clone() for b in self.barriers]
         new.ops = {p: o.clone() for p, o in self.ops.items()}
         new.holds = dict(self.holds)
+        new.feeds = dict(self.feeds)
         new.now, new.timers, new._dirty = self.now, self.timers[:], []
 
     def world_key(self) -> tuple:
@@ -243,6 +246,7 @@ class World:
             tuple(b.key() for b in self.barriers),
             tuple(self.ops[p].key() for p in sorted(self.ops)),
             tuple(sorted(self.holds.items())),
+            tuple(sorted(self.feeds.items())),
             self.now,
             tuple(self.timers),
         )
@@ -572,9 +576,15 @@ class World:
             self._drop(c, value)
 
     def make(self, pid: int) -> None:
-        """5.8: the owner calls the function of the guard that was committed on a buffered channel."""
+        """5.8: the owner calls the function of the guard that was committed, before the reader goes on."""
         op = self.ops[pid]
         assert op.state == "making" and op.out is not None
+        if pid in self.feeds:  # a rendezvous
+            rpid = self.feeds.pop(pid)
+            self.ops[rpid].state = "done"
+            held = ("writer", pid) in self.holds.get(rpid, ())
+            op.state = "held" if held else "done"
+            return
         g = op.guards[op.out[1]]
         c = self.chans[g.on]
         c.reserved -= 1
@@ -605,6 +615,7 @@ class World:
         if g.raises:  # 5.8
             self._decide(wop, ("Fail", wi))
             self._decide(rop, ("PeerDied", ri))
+            self._feed(wop, rop)
             return
         self._decide(wop, ("ok", wi))
         if rop.ext and c.capacity == 0:
@@ -613,6 +624,12 @@ class World:
         else:
             self._hold_slot(rop, c, rop.guards[ri].on)
         self._deliver(rop, ri, self._depart(g.value))
+        if g.made:
+            self._feed(wop, rop)
+
+    def _feed(self, wop: Op, rop: Op) -> None:
+        wop.state, rop.state = "making", "fed"
+        self.feeds[wop.pid] = rop.pid
 
     def _push_hold(self, pid: int, hold: tuple) -> None:
         self.holds[pid] = (*self.holds.get(pid, ()), hold)
