@@ -21,6 +21,8 @@ class TimerHeap {
   bool empty() const noexcept { return heap_.empty(); }
   std::int64_t earliest() const noexcept { return heap_.empty() ? prim::forever : heap_[0]->deadline; }
 
+  const TimerNode& first() const noexcept { return *heap_[0]; }
+
   void add(TimerNode& t) {
     t.order = next_order_++;
     heap_.push_back(&t);
