@@ -192,7 +192,9 @@ class Sim(World):
         ]
         idle = list(self.idle_guards(op))
         if op.mode == "priority" and idle:  # 5.7: guards after a skip are never chosen
-            unseen, idle = [i for i in unseen if i < idle[0]], idle[:1]
+            idle = self.idle_in_turn(op)
+            if op.guards[idle[0]].kind == "skip":
+                unseen = [i for i in unseen if i < idle[0]]
         yield from unseen or idle or [None]
 
     @staticmethod
@@ -343,7 +345,11 @@ class Sim(World):
             elif g["g"] == "out":
                 guards.append(plain("out", g["end"], next(values), g.get("fn") == "raise", pre, "fn" in g))
             elif g["g"] == "timeout":
-                guards.append(Guard("time", value=self.now + g["t"], pre=pre))
+                guards.append(
+                    Guard("time", value=self.now + g["t"], pre=pre)
+                    if g["t"] > 0
+                    else Guard("skip", pre=pre)  # 5.7
+                )
             elif g["g"] == "deadline":
                 guards.append(Guard("time", value=g["t"], pre=pre))
             elif g["g"] == "barrier":

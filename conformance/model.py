@@ -369,10 +369,15 @@ class World:
         return g.made or g.raises
 
     def idle_guards(self, op: Op) -> Iterator[int]:
-        """Guards that are skips: skip, a timeout ≤ 0, a deadline that has passed (5.7)."""
+        """Guards that are skips, a timeout ≤ 0 among them, and expired timers: deadlines that have passed (5.7)."""
         for i, g in enumerate(op.guards):
             if g.pre and (g.kind == "skip" or (g.kind == "time" and g.value <= self.now)):
                 yield i
+
+    def idle_in_turn(self, op: Op) -> list[int]:
+        """The same for a select with priorities: a skip competes in its place, an expired timer after all others."""
+        skips = [i for i, g in enumerate(op.guards) if g.pre and g.kind == "skip"]
+        return skips[:1] or list(self.idle_guards(op))[:1]
 
     def choices(self, op: Op) -> list[int]:
         """The guards to which the operation may commit at once, seen as one atomic step (5.4, 5.7); empty: it
@@ -381,11 +386,8 @@ class World:
         idle = list(self.idle_guards(op))
         hot = [i for i in range(len(op.guards)) if self.ready(op, i)]
         if op.mode == "priority":
-            return sorted(
-                hot + idle
-            )[
-                :1
-            ]  # reading: an expired timer of a priority select competes in its place, as a skip does
+            idle = self.idle_in_turn(op)
+            return sorted(hot + [i for i in idle if op.guards[i].kind == "skip"])[:1] or idle
         return hot or idle
 
     def commit(self, pid: int, i: int) -> None:

@@ -499,6 +499,12 @@ std::vector<Scenario>& scenarios() {
   static std::vector<Scenario> s;
   return s;
 }
+// The last 150 lines: the rest is in the replay.
+std::string tail(const std::string& trace) {
+  std::size_t at = trace.size();
+  for (int lines = 0; lines <= 150 && at != std::string::npos && at != 0; ++lines) at = trace.rfind('\n', at - 1);
+  return at == 0 || at == std::string::npos ? trace : "      …" + trace.substr(at);
+}
 constexpr const char* kUsage = R"(usage: explore [options]
   --list                 names of the scenarios
   --only TEXT            those whose name contains TEXT
@@ -533,17 +539,28 @@ int explore_main(int argc, char** argv) {
       }
       return argv[++i];
     };
-    if (a == "--list") list = true;
-    else if (a == "--only") only = value();
-    else if (a == "--bound") bound = std::atoi(value().c_str());
-    else if (a == "--more") more = static_cast<unsigned>(std::atoi(value().c_str()));
-    else if (a == "--executions") executions = std::strtoull(value().c_str(), nullptr, 0);
-    else if (a == "--random") random = std::strtoull(value().c_str(), nullptr, 0);
-    else if (a == "--seed") seed = std::strtoull(value().c_str(), nullptr, 0);
-    else if (a == "--schedule") schedule = value();
-    else if (a == "--first") first = true;
-    else if (a == "--killers") killers = true;
-    else if (a == "--quiet") quiet = true;
+    if (a == "--list")
+      list = true;
+    else if (a == "--only")
+      only = value();
+    else if (a == "--bound")
+      bound = std::atoi(value().c_str());
+    else if (a == "--more")
+      more = static_cast<unsigned>(std::atoi(value().c_str()));
+    else if (a == "--executions")
+      executions = std::strtoull(value().c_str(), nullptr, 0);
+    else if (a == "--random")
+      random = std::strtoull(value().c_str(), nullptr, 0);
+    else if (a == "--seed")
+      seed = std::strtoull(value().c_str(), nullptr, 0);
+    else if (a == "--schedule")
+      schedule = value();
+    else if (a == "--first")
+      first = true;
+    else if (a == "--killers")
+      killers = true;
+    else if (a == "--quiet")
+      quiet = true;
     else {
       std::fprintf(stderr, "explore: unknown option %s\n%s", a.c_str(), kUsage);
       return 2;
@@ -579,7 +596,7 @@ int explore_main(int argc, char** argv) {
         std::printf("FAIL  %s\n      %s\n      after %llu executions, %u preemptions", s.name, o.what.c_str(),
                     static_cast<unsigned long long>(o.executions), o.preemptions);
         if (random) std::printf(", seed %llu", static_cast<unsigned long long>(o.seed));
-        std::printf("\n      replay: explore --only '%s' --schedule %s\n%s", s.name, o.schedule.c_str(), o.trace.c_str());
+        std::printf("\n      replay: explore --only '%s' --schedule %s\n%s", s.name, o.schedule.c_str(), tail(o.trace).c_str());
       }
       std::fflush(stdout);
       if (first) break;
@@ -594,8 +611,7 @@ int explore_main(int argc, char** argv) {
   if (list) return 0;
   if (killers) return failed ? 0 : 1;
   if (random) std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
-  std::printf("%llu executions, %llu steps\n", static_cast<unsigned long long>(all_executions),
-              static_cast<unsigned long long>(all_steps));
+  std::printf("%llu executions, %llu steps\n", static_cast<unsigned long long>(all_executions), static_cast<unsigned long long>(all_steps));
   std::printf("%d passed, %d failed\n", passed, failed);
   return failed ? 1 : 0;
 }

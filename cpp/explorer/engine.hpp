@@ -143,7 +143,7 @@ Engine& engine();
 struct Scenario {
   const char* name;
   std::function<void()> body;
-  unsigned bound;   // the bound at which the tests exhaust it
+  unsigned bound;  // the bound at which the tests exhaust it
   Scenario* next;
 };
 bool enrol(const char* name, unsigned bound, void (*body)());
@@ -152,16 +152,16 @@ bool enrol(const char* name, unsigned bound, void (*body)());
 #define WEFT_CAT(a, b) WEFT_CAT_(a, b)
 // SCENARIO("name (rule)", bound) { … }
 #define SCENARIO(NAME, BOUND) WEFT_SCENARIO(NAME, BOUND, __COUNTER__)
-#define WEFT_SCENARIO(NAME, BOUND, ID)                                                                              \
-  static void WEFT_CAT(scenario_, ID)();                                                                            \
-  static const bool WEFT_CAT(enrolled_, ID) = ::weft::explorer::enrol(NAME, BOUND, &WEFT_CAT(scenario_, ID));       \
+#define WEFT_SCENARIO(NAME, BOUND, ID)                                                                        \
+  static void WEFT_CAT(scenario_, ID)();                                                                      \
+  static const bool WEFT_CAT(enrolled_, ID) = ::weft::explorer::enrol(NAME, BOUND, &WEFT_CAT(scenario_, ID)); \
   static void WEFT_CAT(scenario_, ID)()
 
 #define WEFT_STR_(x) #x
 #define WEFT_STR(x) WEFT_STR_(x)
-#define REQUIRE_THAT(COND)                                                                                          \
-  do {                                                                                                              \
-    if (!(COND)) ::weft::explorer::engine().fail("not so: " #COND " (" __FILE__ ":" WEFT_STR(__LINE__) ")");        \
+#define REQUIRE_THAT(COND)                                                                                   \
+  do {                                                                                                       \
+    if (!(COND)) ::weft::explorer::engine().fail("not so: " #COND " (" __FILE__ ":" WEFT_STR(__LINE__) ")"); \
   } while (0)
 
 int explore_main(int argc, char** argv);

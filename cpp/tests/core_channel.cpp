@@ -222,6 +222,7 @@ TEST_CASE_TEMPLATE("rule 3.1: readers drain buffer and blocked writers, then it 
   v.write(f.c, 2);
   f.c.drop_writer();
   CHECK(v.wakes == 0);  // rule 3.2: it still delivers
+  CHECK(f.c.template how_ended<Side::in>() == Status::ok);
   r.read(f.c);
   CHECK(r.value() == 1);
   r.read(f.c);
@@ -262,8 +263,8 @@ TEST_CASE_TEMPLATE("rule 3.2: the last blocked reader withdraws: waiting writers
   CHECK(s.go() == Select::parked);
   c.drop_reader();
   Task v, w;
-  CHECK(v.write(d, 1) == Status::ok);        // s has committed at d and has not left c yet
-  CHECK(w.write(c, 2) == Status::retired);   // its stale place is passed over
+  CHECK(v.write(d, 1) == Status::ok);       // s has committed at d and has not left c yet
+  CHECK(w.write(c, 2) == Status::retired);  // its stale place is passed over
   CHECK(s.finish() == 1);
   CHECK(s.value(1) == 1);
 }

@@ -81,8 +81,10 @@ TEST_CASE_TEMPLATE("rule 5.3: two selects meet, whichever comes first", P, POLIC
   REQUIRE(r >= 0);
   CHECK(s.task.wakes == 1);
   CHECK(s.finish() == r);
-  if (r == 0) CHECK(s.value(0) == 2);
-  else CHECK(t.value(1) == 1);
+  if (r == 0)
+    CHECK(s.value(0) == 2);
+  else
+    CHECK(t.value(1) == 1);
   CHECK(empty(c));
   CHECK(empty(d));
 }
@@ -370,9 +372,7 @@ TEST_CASE_TEMPLATE("rule 8.4: a barrier as a guard commits for all at once", P, 
   t.in(c).barrier(b);
   CHECK(s.go() == Select::parked);
   CHECK(b.begin_sync(x) == Status::pending);
-  SUBCASE("the last is a select") {
-    CHECK(t.go() == 1);
-  }
+  SUBCASE("the last is a select") { CHECK(t.go() == 1); }
   SUBCASE("the last is a sync") {
     CHECK(b.withdraw(x));
     CHECK(t.go() == Select::parked);
@@ -410,8 +410,7 @@ TEST_CASE("the order of wake-ups is the order of the line") {
     int n = 0;
     Room room;
   };
-  static constexpr core::WakerOps ops{
-      [](core::Waker* w) noexcept { order->push_back(static_cast<Numbered*>(static_cast<core::Waiter*>(w))->n); }, nullptr};
+  static constexpr core::WakerOps ops{[](core::Waker* w) noexcept { order->push_back(static_cast<Numbered*>(w)->n); }, nullptr};
   Numbered a[4];
   for (int i = 0; i < 4; ++i) {
     a[i].ops = &ops, a[i].n = i, a[i].slot = a[i].room.raw;

@@ -22,11 +22,11 @@ struct Balance {
 };
 }  // namespace weft::test
 
-#include "explore_rendezvous.hpp"
-#include "explore_choice.hpp"
-#include "explore_buffer.hpp"
-#include "explore_standing.hpp"
-#include "explore_foreign.hpp"
 #include "explore_barrier.hpp"
+#include "explore_buffer.hpp"
+#include "explore_choice.hpp"
+#include "explore_foreign.hpp"
+#include "explore_rendezvous.hpp"
+#include "explore_standing.hpp"
 
 int main(int argc, char** argv) { return weft::explorer::explore_main(argc, argv); }

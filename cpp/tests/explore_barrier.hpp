@@ -29,8 +29,14 @@ SCENARIO("barrier with plain and choosing parties: all at once (rule 8.4)", 3) {
   Process a, p, q;
   Process::Chosen x, y;
   spawn("A", [&] { REQUIRE_THAT(a.sync(bar) == Status::ok); });
-  spawn("P", [&] { p.barrier(bar), p.in(c); x = p.go(); });
-  spawn("Q", [&] { q.in(c), q.barrier(bar); y = q.go(); });
+  spawn("P", [&] {
+    p.barrier(bar), p.in(c);
+    x = p.go();
+  });
+  spawn("Q", [&] {
+    q.in(c), q.barrier(bar);
+    y = q.go();
+  });
   run();
   REQUIRE_THAT(x.index == 0 && y.index == 1 && bar.phases() == 1 && empty(c));
 }
@@ -43,8 +49,15 @@ SCENARIO("barrier guards meet channel guards: all three, or the two by channel (
   Process::Chosen x, y;
   Status s{};
   spawn("A", [&] { s = a.sync(bar); });
-  spawn("P", [&] { p.barrier(bar), p.in(c); x = p.go(); if (x.index == 1) a.cancel(); });
-  spawn("Q", [&] { q.out(c, 7), q.barrier(bar); y = q.go(); });
+  spawn("P", [&] {
+    p.barrier(bar), p.in(c);
+    x = p.go();
+    if (x.index == 1) a.cancel();
+  });
+  spawn("Q", [&] {
+    q.out(c, 7), q.barrier(bar);
+    y = q.go();
+  });
   run();
   if (x.index == 0)
     REQUIRE_THAT(y.index == 1 && s == Status::ok && bar.phases() == 1);
@@ -91,7 +104,10 @@ SCENARIO("resign meets select: the last one missing completes the phase (rules 8
   Process a, p;
   Process::Chosen x;
   spawn("A", [&] { REQUIRE_THAT(a.sync(bar) == Status::ok); });
-  spawn("P", [&] { p.barrier(bar), p.in(c); x = p.go(); });
+  spawn("P", [&] {
+    p.barrier(bar), p.in(c);
+    x = p.go();
+  });
   spawn("X", [&] { REQUIRE_THAT(bar.resign()); });
   run();
   REQUIRE_THAT(x.index == 0 && bar.phases() == 1 && bar.enrolled() == 2 && empty(c));
@@ -118,12 +134,42 @@ SCENARIO("resign meets a select that commits elsewhere (rules 5.1, 8.2)", 2) {
   b.check();
 }
 
+SCENARIO("barrier: one choice commits elsewhere while the phase completes, the other stays winnable (rules 5.1, 8.4)", 2) {
+  Balance b;
+  Barrier bar{3};
+  Chan c, d;
+  Process a, p, q, w, v;
+  const auto act = [&](Process& me, Chan& from, Process& writer) {
+    me.barrier(bar), me.in(from);
+    const Process::Chosen x = me.go();
+    REQUIRE_THAT(x.status == Status::ok);
+    if (x.index == 0)
+      writer.cancel();
+    else
+      REQUIRE_THAT(bar.resign());
+  };
+  spawn("P", [&] { act(p, c, w); });
+  spawn("Q", [&] { act(q, d, v); });
+  spawn("A", [&] { REQUIRE_THAT(a.sync(bar) == Status::ok); });
+  spawn("W", [&] { w.write(c, 7); });
+  spawn("V", [&] { v.write(d, 8); });
+  run();
+  REQUIRE_THAT(bar.phases() == 1 && empty(c) && empty(d));
+  b.check();
+}
+
 SCENARIO("two barriers, guards in opposite order (rules 5.1, 8.4)", 2) {
   Barrier a{2}, z{2};
   Process p, q;
   Process::Chosen x, y;
-  spawn("P", [&] { p.barrier(a), p.barrier(z); x = p.go(); });
-  spawn("Q", [&] { q.barrier(z), q.barrier(a); y = q.go(); });
+  spawn("P", [&] {
+    p.barrier(a), p.barrier(z);
+    x = p.go();
+  });
+  spawn("Q", [&] {
+    q.barrier(z), q.barrier(a);
+    y = q.go();
+  });
   run();
   REQUIRE_THAT(x.index == 1 - y.index && a.phases() + z.phases() == 1);
 }
@@ -132,7 +178,10 @@ SCENARIO("the same barrier twice in one select is one arrival (rules 5.5, 8.4)",
   Barrier bar{2};
   Process p, q;
   Process::Chosen x;
-  spawn("P", [&] { p.barrier(bar), p.barrier(bar); x = p.go(); });
+  spawn("P", [&] {
+    p.barrier(bar), p.barrier(bar);
+    x = p.go();
+  });
   spawn("Q", [&] { REQUIRE_THAT(q.sync(bar) == Status::ok); });
   run();
   REQUIRE_THAT(x.index >= 0 && x.status == Status::ok && bar.phases() == 1);

@@ -22,6 +22,19 @@ SCENARIO("buffer, block: order kept, nothing lost (rules 1.3, 1.5)", 3) {
   b.check();
 }
 
+SCENARIO("buffer, block: the freed slot is filled in the same step, its writer completes (rule 1.5)", 3) {
+  Balance b;
+  {
+    Buf f{1};
+    Process w, r;
+    spawn("W", [&] { REQUIRE_THAT(w.write(f.c, 1) == Status::ok && w.write(f.c, 2) == Status::ok); });
+    spawn("R", [&] { REQUIRE_THAT(r.read(f.c).value == 1); });
+    run();
+    REQUIRE_THAT(empty(f.c) && f.ring.size == 1);
+  }
+  b.check();
+}
+
 SCENARIO("buffer, block, 2x2: every value arrives once (rules 1.3, 1.5)", 2) {
   Balance b;
   {
@@ -31,7 +44,10 @@ SCENARIO("buffer, block, 2x2: every value arrives once (rules 1.3, 1.5)", 2) {
     spawn("W1", [&] { REQUIRE_THAT(w1.write(f.c, 1) == Status::ok && w1.write(f.c, 10) == Status::ok); });
     spawn("W2", [&] { REQUIRE_THAT(w2.write(f.c, 100) == Status::ok); });
     spawn("R1", [&] { sum += r1.read(f.c).value; });
-    spawn("R2", [&] { sum += r2.read(f.c).value; sum += r2.read(f.c).value; });
+    spawn("R2", [&] {
+      sum += r2.read(f.c).value;
+      sum += r2.read(f.c).value;
+    });
     run();
     REQUIRE_THAT(sum == 111 && empty(f.c) && f.ring.size == 0);
   }
@@ -47,12 +63,17 @@ SCENARIO("buffer, drop_oldest and drop_newest: a write never waits, every value 
     Process w, v, r;
     std::uint32_t got = 0, last = 0;
     int writers = 2;
-    const auto leave = [&] { if (--writers == 0) f.c.drop_writer(); };
+    const auto leave = [&] {
+      if (--writers == 0) f.c.drop_writer();
+    };
     spawn("W", [&] {
       REQUIRE_THAT(w.write(f.c, 1) == Status::ok && w.write(f.c, 2) == Status::ok);
       leave();
     });
-    spawn("V", [&] { REQUIRE_THAT(v.write(f.c, 10) == Status::ok); leave(); });
+    spawn("V", [&] {
+      REQUIRE_THAT(v.write(f.c, 10) == Status::ok);
+      leave();
+    });
     spawn("R", [&] {
       Got g;
       while ((g = r.read(f.c)).ok()) ++got, last = g.value;
@@ -146,8 +167,12 @@ SCENARIO("buffer: poison drops what is in it, nobody is left (rule 4.2)", 3) {
     Buf f{1};
     Process w, r;
     std::uint32_t sent = 0, got = 0;
-    spawn("W", [&] { while (sent < 3 && w.write(f.c, 1) == Status::ok) ++sent; });
-    spawn("R", [&] { while (got < 3 && r.read(f.c).ok()) ++got; });
+    spawn("W", [&] {
+      while (sent < 3 && w.write(f.c, 1) == Status::ok) ++sent;
+    });
+    spawn("R", [&] {
+      while (got < 3 && r.read(f.c).ok()) ++got;
+    });
     spawn("X", [&] { f.c.poison(1); });
     run();
     REQUIRE_THAT(sent == got + f.ring.dropped && empty(f.c) && f.ring.size == 0);
@@ -163,7 +188,9 @@ SCENARIO("buffer: the last reader goes, what is buffered is dropped and counted 
     Process w, r;
     std::uint32_t sent = 0;
     Status last{};
-    spawn("W", [&] { while ((last = w.write(f.c, 1)) == Status::ok) ++sent; });
+    spawn("W", [&] {
+      while ((last = w.write(f.c, 1)) == Status::ok) ++sent;
+    });
     spawn("R", [&] {
       REQUIRE_THAT(r.read(f.c).ok());
       f.c.drop_reader();
@@ -192,7 +219,10 @@ SCENARIO("buffer: an extended read occupies the slot until its block ends (rule 
         in_block = false;
       }) == Status::ok);
     });
-    spawn("S", [&] { sum += s.read(f.c).value; sum += s.read(f.c).value; });
+    spawn("S", [&] {
+      sum += s.read(f.c).value;
+      sum += s.read(f.c).value;
+    });
     run();
     REQUIRE_THAT(sum == 111 && empty(f.c) && f.ring.held == 0 && f.ring.size == 0);
   }
@@ -230,9 +260,15 @@ SCENARIO("buffer: reader and writer meet while the only slot is held (rules 1.5,
     Chan done;
     spawn("W", [&] { REQUIRE_THAT(w.write(f.c, 1) == Status::ok && w.write(f.c, 1) == Status::ok); });
     spawn("R", [&] {
-      REQUIRE_THAT(r.extended(f.c, [&](std::uint32_t v) { got += v; REQUIRE_THAT(inner.read(done).ok()); }) == Status::ok);
+      REQUIRE_THAT(r.extended(f.c, [&](std::uint32_t v) {
+        got += v;
+        REQUIRE_THAT(inner.read(done).ok());
+      }) == Status::ok);
     });
-    spawn("S", [&] { got += s.read(f.c).value; REQUIRE_THAT(s.write(done, 5) == Status::ok); });
+    spawn("S", [&] {
+      got += s.read(f.c).value;
+      REQUIRE_THAT(s.write(done, 5) == Status::ok);
+    });
     run();
     REQUIRE_THAT(got == 2 && empty(f.c) && empty(done));
   }
@@ -248,9 +284,17 @@ SCENARIO("buffer: a computed output reserves its slot; failing gives it back (ru
     const std::uint32_t value = choose(2);
     std::uint32_t sum = 0;
     int writers = 2;
-    const auto leave = [&] { if (--writers == 0) f.c.drop_writer(); };
-    spawn("W", [&] { w.compute(f.c, [&] { return value; }); leave(); });
-    spawn("V", [&] { REQUIRE_THAT(v.write(f.c, 10) == Status::ok); leave(); });
+    const auto leave = [&] {
+      if (--writers == 0) f.c.drop_writer();
+    };
+    spawn("W", [&] {
+      w.compute(f.c, [&] { return value; });
+      leave();
+    });
+    spawn("V", [&] {
+      REQUIRE_THAT(v.write(f.c, 10) == Status::ok);
+      leave();
+    });
     spawn("R", [&] {
       Got g;
       while ((g = r.read(f.c)).ok()) sum += g.value;

@@ -10,8 +10,14 @@ SCENARIO("choice meets choice: 2 processes, 2 channels, input and output in each
   Process p, q;
   name(c, "c"), name(d, "d"), name(p, "P"), name(q, "Q");
   Process::Chosen x, y;
-  spawn("P", [&] { p.in(c), p.out(d, 7); x = p.go(); });
-  spawn("Q", [&] { q.in(d), q.out(c, 8); y = q.go(); });
+  spawn("P", [&] {
+    p.in(c), p.out(d, 7);
+    x = p.go();
+  });
+  spawn("Q", [&] {
+    q.in(d), q.out(c, 8);
+    y = q.go();
+  });
   run();
   REQUIRE_THAT(x.status == Status::ok && y.status == Status::ok);
   if (x.index == 0)
@@ -115,13 +121,17 @@ SCENARIO("choice meets choice both ways round, addresses swapped (rule 5.3)", 2)
   Process::Chosen x, y;
   const std::uint32_t mine = choose(2), theirs = choose(2);
   spawn("P", [&] {
-    if (mine) p.in(c), p.out(d, 7);
-    else p.out(d, 7), p.in(c);
+    if (mine)
+      p.in(c), p.out(d, 7);
+    else
+      p.out(d, 7), p.in(c);
     x = p.go();
   });
   spawn("Q", [&] {
-    if (theirs) q.in(d), q.out(c, 8);
-    else q.out(c, 8), q.in(d);
+    if (theirs)
+      q.in(d), q.out(c, 8);
+    else
+      q.out(c, 8), q.in(d);
     y = q.go();
   });
   run();
@@ -143,8 +153,10 @@ SCENARIO("choice meets plain reader and plain writer (rules 5.1, 5.10)", 2) {
       const bool had_in = !in;
       const Process::Chosen x = p.go();
       REQUIRE_THAT(x.status == Status::ok);
-      if (had_in && x.index == 0) in = x.value;
-      else out = 7;
+      if (had_in && x.index == 0)
+        in = x.value;
+      else
+        out = 7;
     }
   });
   Got got;
@@ -161,18 +173,21 @@ SCENARIO("cancel meets commit: a choice is withdrawn whole or completes (rules 5
   Process p, q;
   Process::Chosen x;
   Status sent{};
-  spawn("P", [&] { p.in(c), p.out(d, 9); x = p.go(); });
-  spawn("W", [&] {
-    sent = q.write(c, 7);
+  spawn("P", [&] {
+    p.in(c), p.out(d, 9);
+    x = p.go();
   });
+  spawn("W", [&] { sent = q.write(c, 7); });
   spawn("X", [&] {
     p.cancel();
     q.cancel();
   });
   run();
   REQUIRE_THAT((sent == Status::ok) == (x.status == Status::ok));
-  if (x.status == Status::ok) REQUIRE_THAT(x.index == 0 && x.value == 7);
-  else REQUIRE_THAT(x.index == -1 && sent == Status::cancelled);
+  if (x.status == Status::ok)
+    REQUIRE_THAT(x.index == 0 && x.value == 7);
+  else
+    REQUIRE_THAT(x.index == -1 && sent == Status::cancelled);
   REQUIRE_THAT(empty(c) && empty(d));
   b.check();
 }
@@ -182,8 +197,15 @@ SCENARIO("cancel meets choice meets choice (rules 5.1, 6.4)", 2) {
   Chan c, d;
   Process p, q;
   Process::Chosen x, y;
-  spawn("P", [&] { p.in(c), p.out(d, 7); x = p.go(); if (x.index < 0) q.cancel(); });
-  spawn("Q", [&] { q.in(d), q.out(c, 8); y = q.go(); });
+  spawn("P", [&] {
+    p.in(c), p.out(d, 7);
+    x = p.go();
+    if (x.index < 0) q.cancel();
+  });
+  spawn("Q", [&] {
+    q.in(d), q.out(c, 8);
+    y = q.go();
+  });
   spawn("X", [&] { p.cancel(); });
   run();
   REQUIRE_THAT((x.status == Status::ok) == (y.status == Status::ok));
@@ -198,7 +220,11 @@ SCENARIO("a time limit meets commit (rules 5.1, 5.7)", 3) {
   Process p, q;
   Process::Chosen x;
   Status sent{};
-  spawn("P", [&] { p.in(c), p.timer(1000); x = p.go(); if (x.index == 1) q.cancel(); });
+  spawn("P", [&] {
+    p.in(c), p.timer(1000);
+    x = p.go();
+    if (x.index == 1) q.cancel();
+  });
   spawn("W", [&] { sent = q.write(c, 7); });
   run();
   if (x.index == 0)
@@ -215,7 +241,10 @@ SCENARIO("poison meets choice: it ends with the guard named, nobody is left (rul
   Process p, w;
   Process::Chosen x;
   Status sent{};
-  spawn("P", [&] { p.in(c), p.out(d, 9); x = p.go(); });
+  spawn("P", [&] {
+    p.in(c), p.out(d, 9);
+    x = p.go();
+  });
   spawn("W", [&] { sent = w.write(c, 7); });
   spawn("X", [&] { c.poison(1); });
   run();
@@ -233,8 +262,14 @@ SCENARIO("poison meets choice meets choice (rules 4.2, 5.6)", 2) {
   Chan c, d;
   Process p, q;
   Process::Chosen x, y;
-  spawn("P", [&] { p.in(c), p.out(d, 7); x = p.go(); });
-  spawn("Q", [&] { q.in(d), q.out(c, 8); y = q.go(); });
+  spawn("P", [&] {
+    p.in(c), p.out(d, 7);
+    x = p.go();
+  });
+  spawn("Q", [&] {
+    q.in(d), q.out(c, 8);
+    y = q.go();
+  });
   spawn("X", [&] { c.poison(1); });
   run();
   if (x.status == Status::ok || y.status == Status::ok)
@@ -271,7 +306,10 @@ SCENARIO("retire meets choice: input and output guards both end (rules 3.1, 3.3,
       (is_in ? in : out) = false;
     }
   });
-  spawn("W", [&] { REQUIRE_THAT(w.write(c, 5) == Status::ok); c.drop_writer(); });
+  spawn("W", [&] {
+    REQUIRE_THAT(w.write(c, 5) == Status::ok);
+    c.drop_writer();
+  });
   spawn("X", [&] { d.drop_reader(); });
   run();
   REQUIRE_THAT(got == 5 && ends == 2 && empty(c) && empty(d));
@@ -286,10 +324,16 @@ SCENARIO("retire: a choice that withdraws was the last blocked party (rules 3.2,
   Process p, w, v;
   Process::Chosen x;
   Status sent{};
-  spawn("P", [&] { p.in(c), p.in(d); x = p.go(); });
+  spawn("P", [&] {
+    p.in(c), p.in(d);
+    x = p.go();
+  });
   spawn("X", [&] { c.drop_reader(); });
   spawn("V", [&] { v.write(d, 1); });
-  spawn("W", [&] { sent = w.write(c, 7); if (sent == Status::ok) v.cancel(); });
+  spawn("W", [&] {
+    sent = w.write(c, 7);
+    if (sent == Status::ok) v.cancel();
+  });
   run();
   REQUIRE_THAT(x.status == Status::ok || x.status == Status::retired);
   if (x.index == 0)
@@ -306,8 +350,15 @@ SCENARIO("computed output guard meets plain reader, select and failure (rule 5.8
   Process p, r;
   Process::Chosen x, y;
   const std::uint32_t v = choose(2) ? 7 : 0;
-  spawn("P", [&] { p.out_computed(c, v), p.in(d); x = p.go(); });
-  spawn("R", [&] { r.in(c); r.in(d); y = r.go(); });
+  spawn("P", [&] {
+    p.out_computed(c, v), p.in(d);
+    x = p.go();
+  });
+  spawn("R", [&] {
+    r.in(c);
+    r.in(d);
+    y = r.go();
+  });
   run();
   REQUIRE_THAT(x.index == 0 && y.index == 0);
   if (v)
@@ -324,7 +375,11 @@ SCENARIO("computed output in a choice is never called for a guard not chosen; ca
   Process p, r;
   Process::Chosen x;
   Got got;
-  spawn("P", [&] { p.out_computed(c, 7), p.in(d); x = p.go(); if (x.index < 0) r.cancel(); });
+  spawn("P", [&] {
+    p.out_computed(c, 7), p.in(d);
+    x = p.go();
+    if (x.index < 0) r.cancel();
+  });
   spawn("R", [&] { got = r.read(c); });
   spawn("X", [&] { p.cancel(); });
   run();

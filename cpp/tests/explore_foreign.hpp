@@ -24,7 +24,10 @@ SCENARIO("foreign reader is cancelled: the value goes to the next in line (rule 
   Foreigner f;
   Process w, r;
   Got g, h;
-  spawn("F", [&] { g = f.read(c); if (g.ok()) r.cancel(); });
+  spawn("F", [&] {
+    g = f.read(c);
+    if (g.ok()) r.cancel();
+  });
   spawn("R", [&] { h = r.read(c); });
   spawn("W", [&] { REQUIRE_THAT(w.write(c, 7) == Status::ok); });
   spawn("X", [&] { f.cancel(); });
@@ -57,7 +60,11 @@ SCENARIO("foreign reader meets a choosing writer that is cancelled (rules 6.4, 6
   Got g;
   Process::Chosen x;
   spawn("F", [&] { g = f.read(c); });
-  spawn("P", [&] { p.out(c, 7), p.in(d); x = p.go(); if (x.index < 0) REQUIRE_THAT(w.write(c, 8) == Status::ok); });
+  spawn("P", [&] {
+    p.out(c, 7), p.in(d);
+    x = p.go();
+    if (x.index < 0) REQUIRE_THAT(w.write(c, 8) == Status::ok);
+  });
   spawn("X", [&] { p.cancel(); });
   run();
   REQUIRE_THAT(g.ok() && g.value == (x.index == 0 ? 7u : 8u) && empty(c) && empty(d));
@@ -97,7 +104,10 @@ SCENARIO("foreign readers meet retirement: drained, then ended (rules 3.1, 6.6)"
   };
   spawn("F", [&] { iterate(f); });
   spawn("E", [&] { iterate(e); });
-  spawn("W", [&] { REQUIRE_THAT(w.write(c, 1) == Status::ok && w.write(c, 10) == Status::ok); c.drop_writer(); });
+  spawn("W", [&] {
+    REQUIRE_THAT(w.write(c, 1) == Status::ok && w.write(c, 10) == Status::ok);
+    c.drop_writer();
+  });
   run();
   REQUIRE_THAT(sum == 11 && empty(c));
   b.check();
@@ -112,7 +122,9 @@ SCENARIO("foreign reader on a buffer of each policy: a write never waits for its
     Foreigner f;
     Process w;
     std::uint32_t got = 0;
-    spawn("F", [&] { while (f.read(q.c).ok()) ++got; });
+    spawn("F", [&] {
+      while (f.read(q.c).ok()) ++got;
+    });
     spawn("W", [&] {
       for (int k = 0; k < 3; ++k) REQUIRE_THAT(w.write(q.c, 1) == Status::ok);
       q.c.drop_writer();
@@ -121,6 +133,59 @@ SCENARIO("foreign reader on a buffer of each policy: a write never waits for its
     REQUIRE_THAT(got + q.ring.dropped == 3 && got > 0 && empty(q.c));
     if (policy == 0) REQUIRE_THAT(got == 3);
   }
+  b.check();
+}
+
+SCENARIO("foreign reader that is slow to decide: a write that never waits does not (rules 1.4, 6.6)", 2) {
+  Balance b;
+  {
+    Buffered<Chan> q{1, Overflow::drop_oldest};
+    q.c.first_writer();
+    Chan written;
+    Foreigner f;
+    Process w, p;
+    std::uint32_t got = 0;
+    bool slow = true;
+    f.before_deciding = [&] {
+      if (std::exchange(slow, false)) REQUIRE_THAT(p.read(written).ok());
+    };
+    spawn("F", [&] {
+      while (f.read(q.c).ok()) ++got;
+    });
+    spawn("W", [&] {
+      bool waits = false;
+      q.c.with_lock([&](core::Queue& r, core::Queue&) { waits = !r.empty(); });
+      if (!waits) slow = false;
+      REQUIRE_THAT(w.write(q.c, 1) == Status::ok && w.write(q.c, 10) == Status::ok);
+      if (waits) REQUIRE_THAT(w.write(written, 5) == Status::ok);
+      q.c.drop_writer();
+    });
+    run();
+    REQUIRE_THAT(got + q.ring.dropped == 2 && got >= 1 && empty(q.c) && empty(written));
+  }
+  b.check();
+}
+
+SCENARIO("foreign reader whose end is closed withdraws: the waiting writer is told (rules 3.2, 3.3, 6.6)", 3) {
+  Balance b;
+  Chan c;
+  c.first_reader();
+  Foreigner f;
+  Process w;
+  Got g;
+  Status s{};
+  spawn("F", [&] { g = f.read(c); });
+  spawn("W", [&] { s = w.write(c, 7); });
+  spawn("X", [&] {
+    bool waits = false;
+    c.with_lock([&](core::Queue& r, core::Queue&) { waits = !r.empty(); });
+    if (waits) c.drop_reader();
+    f.cancel();
+    if (!waits) w.cancel();
+  });
+  run();
+  REQUIRE_THAT(g.ok() == (s == Status::ok) && empty(c));
+  if (!g.ok()) REQUIRE_THAT(s == Status::retired || s == Status::cancelled);
   b.check();
 }
 
@@ -147,7 +212,12 @@ SCENARIO("foreign reader and standing reader share two writers (rules 5.9, 6.6)"
   Process s, w, v;
   std::uint32_t sum = 0;
   spawn("F", [&] { sum += f.read(c).value; });
-  spawn("S", [&] { s.in(c); s.stand(); sum += s.next().value; s.unstand(); });
+  spawn("S", [&] {
+    s.in(c);
+    s.stand();
+    sum += s.next().value;
+    s.unstand();
+  });
   spawn("W", [&] { REQUIRE_THAT(w.write(c, 1) == Status::ok); });
   spawn("V", [&] { REQUIRE_THAT(v.write(c, 10) == Status::ok); });
   run();
@@ -162,7 +232,12 @@ SCENARIO("foreign reader meets a standing output (rules 5.9, 6.6)", 2) {
   Process s;
   Got g;
   spawn("F", [&] { g = f.read(c); });
-  spawn("S", [&] { s.out(c, 7); s.stand(); REQUIRE_THAT(s.next().status == Status::ok); s.unstand(); });
+  spawn("S", [&] {
+    s.out(c, 7);
+    s.stand();
+    REQUIRE_THAT(s.next().status == Status::ok);
+    s.unstand();
+  });
   run();
   REQUIRE_THAT(g.ok() && g.value == 7 && empty(c));
   b.check();
@@ -197,8 +272,14 @@ SCENARIO("foreign select meets a select, both with input and output; cancel (rul
   Foreigner f;
   Process p;
   Process::Chosen x, y;
-  spawn("F", [&] { x = f.select(c, d, 9); if (x.index < 0) p.cancel(); });
-  spawn("P", [&] { p.in(d), p.out(c, 7); y = p.go(); });
+  spawn("F", [&] {
+    x = f.select(c, d, 9);
+    if (x.index < 0) p.cancel();
+  });
+  spawn("P", [&] {
+    p.in(d), p.out(c, 7);
+    y = p.go();
+  });
   spawn("X", [&] { f.cancel(); });
   run();
   REQUIRE_THAT((x.status == Status::ok) == (y.status == Status::ok));

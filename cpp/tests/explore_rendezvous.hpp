@@ -25,7 +25,10 @@ SCENARIO("rendezvous 2x1: both values arrive, each once (rule 1.1)", 3) {
   std::uint32_t sum = 0;
   spawn("W1", [&] { REQUIRE_THAT(w1.write(c, 1) == Status::ok); });
   spawn("W2", [&] { REQUIRE_THAT(w2.write(c, 10) == Status::ok); });
-  spawn("R", [&] { sum += r.read(c).value; sum += r.read(c).value; });
+  spawn("R", [&] {
+    sum += r.read(c).value;
+    sum += r.read(c).value;
+  });
   run();
   REQUIRE_THAT(sum == 11 && empty(c) && c.transfers() == 2);
   b.check();

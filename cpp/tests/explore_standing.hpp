@@ -96,7 +96,10 @@ SCENARIO("standing meets a select with input and output guards (rules 5.3, 5.9)"
     x = s.next();
     s.unstand();
   });
-  spawn("P", [&] { p.in(d), p.out(c, 8); y = p.go(); });
+  spawn("P", [&] {
+    p.in(d), p.out(c, 8);
+    y = p.go();
+  });
   run();
   REQUIRE_THAT(x.status == Status::ok && y.status == Status::ok && x.index != y.index);
   REQUIRE_THAT(x.value + y.value == (x.index == 0 ? 8u : 7u) && empty(c) && empty(d));
@@ -305,8 +308,14 @@ SCENARIO("retire meets standing: what blocked writers hold is read first (rules 
     }
     s.unstand();
   });
-  spawn("W", [&] { REQUIRE_THAT(w.write(c, 1) == Status::ok); c.drop_writer(); });
-  spawn("V", [&] { REQUIRE_THAT(v.write(c, 10) == Status::ok); c.drop_writer(); });
+  spawn("W", [&] {
+    REQUIRE_THAT(w.write(c, 1) == Status::ok);
+    c.drop_writer();
+  });
+  spawn("V", [&] {
+    REQUIRE_THAT(v.write(c, 10) == Status::ok);
+    c.drop_writer();
+  });
   run();
   REQUIRE_THAT(sum == 11 && empty(c));
   b.check();

@@ -3,12 +3,16 @@
 // A foreign party is told to look again, any number of times (Node::told counts them), and woken once if another party decides. One whose
 // waker is not kept alive by other means must have received all of these before it goes: the one below checks that they come, and no more.
 #pragma once
+#include <functional>
+
 #include "parties.hpp"
 
 namespace weft::test {
 
 class Foreigner : public core::Waiter {
  public:
+  std::function<void()> before_deciding;  // what its task does when told, before it looks again
+
   Foreigner() { ops = &kOps; }
 
   template <class C>
@@ -25,6 +29,7 @@ class Foreigner : public core::Waiter {
         asked_.store(0);
         s = Status::cancelled;
       } else {
+        if (before_deciding) before_deciding();
         switch (c.take(n, core::Free{})) {
           case core::Try::committed: s = Status::ok; break;
           case core::Try::ended: s = n.status; break;
@@ -79,7 +84,6 @@ class Foreigner : public core::Waiter {
   Node& begin(void* slot) {
     Node& n = *this;
     n.flags = 0;
-    n.choice = nullptr;
     n.told = 0;
     n.slot = slot;
     told_.store(0);
@@ -104,7 +108,7 @@ class Foreigner : public core::Waiter {
     bell_.fetch_add(1);
     prim::unpark(bell_);
   }
-  static Foreigner& of(core::Waker* w) { return *static_cast<Foreigner*>(static_cast<core::Waiter*>(w)); }
+  static Foreigner& of(core::Waker* w) { return *static_cast<Foreigner*>(w); }
   static void wake(core::Waker* w) noexcept {
     of(w).woken_.fetch_add(1);
     of(w).ring();
@@ -113,10 +117,11 @@ class Foreigner : public core::Waiter {
     of(w).told_.fetch_add(1);
     of(w).ring();
   }
-  static constexpr core::WakerOps kOps{&Foreigner::wake, nullptr, &Foreigner::tell};
+  static const core::WakerOps kOps;
 
   prim::atomic<std::uint32_t> told_{0}, woken_{0}, bell_{0}, asked_{0};
   std::uint32_t heard_ = 0;
 };
+inline constexpr core::WakerOps Foreigner::kOps{.wake = &Foreigner::wake, .run = nullptr, .tell = &Foreigner::tell};
 
 }  // namespace weft::test

@@ -10,6 +10,7 @@ using namespace weft::core;
 
 namespace {
 int wakes = 0;
+RunQueue queue;
 constexpr WakerOps kOps{[](Waker*) noexcept { ++wakes; }, nullptr};
 struct Party : Waiter {
   Party() { ops = &kOps; }
@@ -17,6 +18,7 @@ struct Party : Waiter {
 
 template <class P>
 int check() {
+  current_run_queue = &queue;
   ChannelCore<int, P> c, d;
   Ring<int> ring;
   int storage[2];
@@ -30,7 +32,9 @@ int check() {
   r.slot = &in;
   wakes = 0;
   if (c.template begin<Side::in>(r) != Status::pending) return 1;
-  if (c.template begin<Side::out>(w) != Status::ok || in != 7 || wakes != 1) return 2;
+  if (c.template begin<Side::out>(w) != Status::ok || in != 7) return 2;
+  while (!queue.empty()) queue.pop()->ops->wake(&r);
+  if (wakes != 1) return 2;
   for (out = 1; out <= 3; ++out)
     if (d.template begin<Side::out>(w) != Status::ok) return 3;
   if (ring.dropped != 1) return 4;
@@ -54,6 +58,7 @@ int check() {
     if (c.template begin<Side::out>(w) != Status::ok) return 8;
     if (alt.finish() != 0 || got[0] != 4) return 9;
   }
+  while (!queue.empty()) queue.pop();
   BarrierCore<P> b{2};
   Party x, y;
   if (b.begin_sync(x) != Status::pending || b.begin_sync(y) != Status::ok) return 10;

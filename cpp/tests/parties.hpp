@@ -148,9 +148,7 @@ class Process {
     Guard& g = add(Kind::output, &c, &core::channel_ops<C, Side::out>);
     g.node.flags = NodeFlags::compute;
     made_[n_ - 1] = v;
-    finish_[n_ - 1] = [](Process& p, void* where, Node& n, std::uint32_t v) noexcept {
-      return p.deliver(*static_cast<C*>(where), n, v);
-    };
+    finish_[n_ - 1] = [](Process& p, void* where, Node& n, std::uint32_t v) noexcept { return p.deliver(*static_cast<C*>(where), n, v); };
   }
   template <class B>
   void barrier(B& b) noexcept {
@@ -199,10 +197,9 @@ class Process {
   }
 
  private:
-  Node& prepare(void* slot, std::uint8_t flags) noexcept {
+  Node& prepare(void* slot, std::uint16_t flags) noexcept {
     Node& n = parker;
     n.flags = flags;
-    n.choice = nullptr;
     n.slot = slot;
     return n;
   }
@@ -223,7 +220,7 @@ class Process {
   }
 
   template <Side S, class C>
-  Status operate(C& c, void* slot, std::uint8_t flags) noexcept {
+  Status operate(C& c, void* slot, std::uint16_t flags) noexcept {
     if (asked_.exchange(0)) return Status::cancelled;
     Node& n = prepare(slot, flags);
     if (const Status s = c.template begin<S>(n); s != Status::pending) return s;
@@ -278,8 +275,7 @@ class Process {
     }
     c.status = s;
     if (s == Status::ok && g.kind == Kind::input) c.value = room_[r].take();
-    if (s == Status::ok && g.kind == Kind::output && g.node.is(NodeFlags::compute))
-      c.status = finish_[r](*this, g.where, g.node, made_[r]);
+    if (s == Status::ok && g.kind == Kind::output && g.node.is(NodeFlags::compute)) c.status = finish_[r](*this, g.where, g.node, made_[r]);
     return c;
   }
   Chosen end(Chosen c) noexcept {

@@ -32,7 +32,7 @@ struct Random {
 constexpr std::uint32_t kChannels = 4;
 
 struct Totals {
-  std::uint64_t sent[kChannels] = {}, received[kChannels] = {};      // how many
+  std::uint64_t sent[kChannels] = {}, received[kChannels] = {};  // how many
   std::uint64_t sent_sum[kChannels] = {}, received_sum[kChannels] = {};
   std::uint64_t operations = 0, cancelled = 0, timed_out = 0, ended = 0;
 };
@@ -100,23 +100,32 @@ class Player {
           if (w) sent(i, s, w);
           break;
         }
-        case 4: case 5: case 6: {
+        case 4:
+        case 5:
+        case 6: {
           // An input and an output in every select, in either order; sometimes a limit.
           const bool flip = r.below(2) != 0;
           const std::uint32_t more = r.below(4);
-          if (flip) me.in(c), me.out(d, v);
-          else me.out(d, v), me.in(c);
+          if (flip)
+            me.in(c), me.out(d, v);
+          else
+            me.out(d, v), me.in(c);
           if (more == 1) me.timer(prim::now() + 20'000);
           if (more == 2) me.in(d);
           if (more == 3) me.skip();
           static constexpr Mode modes[] = {Mode::fair, Mode::priority, Mode::random};
           const Process::Chosen x = me.go(modes[r.below(3)], r.below(2), r.next());
           const int in = flip ? 0 : 1;
-          if (x.index == in) got(i, {x.status, x.value});
-          else if (x.index == 1 - in) sent(j, x.status, v);
-          else if (x.index == 2 && more == 2) got(j, {x.status, x.value});
-          else if (x.index < 0) ++t.cancelled;
-          else ++t.timed_out;
+          if (x.index == in)
+            got(i, {x.status, x.value});
+          else if (x.index == 1 - in)
+            sent(j, x.status, v);
+          else if (x.index == 2 && more == 2)
+            got(j, {x.status, x.value});
+          else if (x.index < 0)
+            ++t.cancelled;
+          else
+            ++t.timed_out;
           break;
         }
         case 7:
@@ -128,9 +137,12 @@ class Player {
               got(i, foreign.read(c));
             } else {
               const Process::Chosen x = foreign.select(c, d, v);
-              if (x.index == 0) got(i, {x.status, x.value});
-              else if (x.index == 1) sent(j, x.status, v);
-              else ++t.cancelled;
+              if (x.index == 0)
+                got(i, {x.status, x.value});
+              else if (x.index == 1)
+                sent(j, x.status, v);
+              else
+                ++t.cancelled;
             }
           }
           break;
@@ -156,7 +168,8 @@ class Player {
     me.stand();
     for (int k = 0; k < 4; ++k) {
       const Process::Chosen x = me.next();
-      if (x.index == 0) got(i, {x.status, x.value});
+      if (x.index == 0)
+        got(i, {x.status, x.value});
       else if (x.index == 1) {
         sent(j, x.status, v);
         if (x.status == Status::ok) me.refill(1, v);
@@ -170,16 +183,22 @@ class Player {
     me.unstand();
   }
   void got(std::uint32_t i, Got g) {
-    if (g.ok()) ++t.received[i], t.received_sum[i] += g.value;
-    else count(g.status);
+    if (g.ok())
+      ++t.received[i], t.received_sum[i] += g.value;
+    else
+      count(g.status);
   }
   void sent(std::uint32_t i, Status s, std::uint32_t v) {
-    if (s == Status::ok) ++t.sent[i], t.sent_sum[i] += v;
-    else count(s);
+    if (s == Status::ok)
+      ++t.sent[i], t.sent_sum[i] += v;
+    else
+      count(s);
   }
   void count(Status s) {
-    if (s == Status::cancelled) ++t.cancelled;
-    else if (s != Status::died) ++t.ended;
+    if (s == Status::cancelled)
+      ++t.cancelled;
+    else if (s != Status::died)
+      ++t.ended;
   }
 };
 
@@ -248,10 +267,11 @@ int run(std::uint64_t seed, std::uint64_t operations, unsigned threads) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::uint64_t sent = 0;
   for (const std::uint64_t n : all.sent) sent += n;
-  std::printf("stress: %llu operations in %llu rounds, %.1f s: %llu values sent, %llu cancelled, %llu timed out, %llu ended; all accounted for\n",
-              static_cast<unsigned long long>(all.operations), static_cast<unsigned long long>(round_number), seconds,
-              static_cast<unsigned long long>(sent), static_cast<unsigned long long>(all.cancelled),
-              static_cast<unsigned long long>(all.timed_out), static_cast<unsigned long long>(all.ended));
+  std::printf(
+      "stress: %llu operations in %llu rounds, %.1f s: %llu values sent, %llu cancelled, %llu timed out, %llu ended; all accounted for\n",
+      static_cast<unsigned long long>(all.operations), static_cast<unsigned long long>(round_number), seconds,
+      static_cast<unsigned long long>(sent), static_cast<unsigned long long>(all.cancelled), static_cast<unsigned long long>(all.timed_out),
+      static_cast<unsigned long long>(all.ended));
   return 0;
 }
 
@@ -264,9 +284,12 @@ int main(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string a = argv[i];
     const std::uint64_t v = std::strtoull(argv[i + 1], nullptr, 0);
-    if (a == "--seed") seed = v;
-    else if (a == "--operations") operations = v;
-    else if (a == "--threads") threads = static_cast<unsigned>(v);
+    if (a == "--seed")
+      seed = v;
+    else if (a == "--operations")
+      operations = v;
+    else if (a == "--threads")
+      threads = static_cast<unsigned>(v);
     else {
       std::fprintf(stderr, "stress: unknown option %s; known: --seed --operations --threads, each with a number\n", a.c_str());
       return 2;

@@ -6,21 +6,39 @@
 
 namespace weft::test {
 
+// Parties of a local channel are put on the run queue of the scheduler that runs now; in these tests that is this one, and a party counts
+// as woken when it has been taken off.
 struct Task : core::Waiter {
-  int wakes = 0, tells = 0;
+  class Count {
+   public:
+    operator int() const {  // NOLINT: it is to be compared like a number
+      drain();
+      return n_;
+    }
+    void up() { ++n_; }
+
+   private:
+    int n_ = 0;
+  };
+  Count wakes;
+  int tells = 0;
   Room room;
   std::optional<Item> item;
 
-  Task() { ops = &kOps; }
+  Task() {
+    core::current_run_queue = &queue;
+    ops = &kOps;
+  }
+  ~Task() { drain(); }
 
   template <class C>
-  Status read(C& c, std::uint8_t more = 0) {
+  Status read(C& c, std::uint16_t more = 0) {
     fresh(more);
     slot = room.raw;
     return c.template begin<Side::in>(*this);
   }
   template <class C>
-  Status write(C& c, std::uint32_t v, std::uint8_t more = 0) {
+  Status write(C& c, std::uint32_t v, std::uint16_t more = 0) {
     fresh(more);
     item.emplace(v);
     slot = &*item;
@@ -35,16 +53,22 @@ struct Task : core::Waiter {
   std::uint32_t value() { return room.take(); }
 
  private:
-  void fresh(std::uint8_t more) {
+  void fresh(std::uint16_t more) {
+    drain();
     flags = more;
-    choice = nullptr;
     status = Status::pending;
     told = 0;
   }
-  static Task& of(core::Waker* w) { return *static_cast<Task*>(static_cast<core::Waiter*>(w)); }
-  static constexpr core::WakerOps kOps{[](core::Waker* w) noexcept { ++of(w).wakes; }, nullptr,
-                                       [](core::Waker* w) noexcept { ++of(w).tells; }};
+  static inline core::RunQueue queue;
+  static void drain() {
+    while (!queue.empty()) of(queue.pop()).wakes.up();
+  }
+  static Task& of(core::Waker* w) { return *static_cast<Task*>(w); }
+  static void count_wake(core::Waker* w) noexcept { of(w).wakes.up(); }
+  static void count_tell(core::Waker* w) noexcept { ++of(w).tells; }
+  static const core::WakerOps kOps;
 };
+inline constexpr core::WakerOps Task::kOps{.wake = &Task::count_wake, .run = nullptr, .tell = &Task::count_tell};
 
 // A select written out: its guards, its phases.
 struct Selecting {

@@ -42,10 +42,13 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   int immunity = 0;
   Overflow overflow = Overflow::block;
   if (PyTuple_GET_SIZE(args) != 0 || kw) {
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|O$nUi:Channel", const_cast<char**>(names), &name, &capacity, &overflow_name, &immunity)) return nullptr;
-    if (name != Py_None && !PyUnicode_Check(name)) return PyErr_Format(PyExc_TypeError, "Channel: the name must be a str, not %.100s", Py_TYPE(name)->tp_name);
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|O$nUi:Channel", const_cast<char**>(names), &name, &capacity, &overflow_name, &immunity))
+      return nullptr;
+    if (name != Py_None && !PyUnicode_Check(name))
+      return PyErr_Format(PyExc_TypeError, "Channel: the name must be a str, not %.100s", Py_TYPE(name)->tp_name);
     if (name != Py_None && PyUnicode_GET_LENGTH(name) == 0) return bad_use("Channel: the name is empty; leave it out for file:line");
-    if (capacity < 0 || capacity > 0x3fffffff) return bad_use("Channel: capacity must be from 0 (rendezvous) to 2**30 - 1, not %zd", capacity);
+    if (capacity < 0 || capacity > 0x3fffffff)
+      return bad_use("Channel: capacity must be from 0 (rendezvous) to 2**30 - 1, not %zd", capacity);
     if (immunity < 0 || immunity > 255) return bad_use("Channel: immunity must be from 0 to 255, not %d", immunity);
     if (overflow_name) {
       const char* o = PyUnicode_AsUTF8(overflow_name);
@@ -125,11 +128,12 @@ PyObject* make_end(PyObject* o, PyObject*) {
   ChannelObject* c = channel(o);
   const char* verb = S == Side::in ? "reader()" : "writer()";
   if (c->generation != generation)
-    return bad_use("%s on channel '%U': it was made before a fork, and this is the child: make channels in the process that uses them", verb, c->name);
+    return bad_use("%s on channel '%U': it was made before a fork, and this is the child: make channels in the process that uses them",
+                   verb, c->name);
   if (!(S == Side::in ? c->core.first_reader() : c->core.first_writer())) {
-    // What an operation there would raise (rule 2.5): this very side is gone, so an operation would find its own end closed: it has retired.
+    // What an operation there would raise (rule 2.5); if it would not, this very side is gone.
     const Status s = c->core.how_ended<S>();
-    return raise_end(s == Status::poisoned ? s : Status::retired, c, verb, -1, nullptr);
+    return raise_end(is_end(s) ? s : Status::retired, c, verb, -1, nullptr);
   }
   return new_end(S == Side::in ? &ReaderType : &WriterType, c);
 }
@@ -174,8 +178,9 @@ PyObject* channel_stats(PyObject* o, PyObject*) {
     for (core::Link* l = rq.front(); l; l = l->next) ++r;
     for (core::Link* l = wq.front(); l; l = l->next) ++w;
   });
-  return PyObject_CallFunction(stats_type ? stats_type : reinterpret_cast<PyObject*>(&PyTuple_Type), "KKIIll", static_cast<unsigned long long>(c.transfers()), static_cast<unsigned long long>(c.ring ? c.ring->dropped : 0),
-                       c.reader_ends(), c.writer_ends(), r, w);
+  return PyObject_CallFunction(stats_type ? stats_type : reinterpret_cast<PyObject*>(&PyTuple_Type), "KKIIll",
+                               static_cast<unsigned long long>(c.transfers()),
+                               static_cast<unsigned long long>(c.ring ? c.ring->dropped : 0), c.reader_ends(), c.writer_ends(), r, w);
 }
 
 PyObject* channel_get_name(PyObject* o, void*) {
@@ -194,8 +199,10 @@ PyObject* minus(PyObject* o) { return make_end<Side::out>(o, nullptr); }
 PyObject* class_getitem(PyObject* type, PyObject*) { return Py_NewRef(type); }
 
 PyMethodDef channel_methods[] = {
-    {"reader", make_end<Side::in>, METH_NOARGS, "A new reader end. Raises Retired, PeerDied or Poisoned if that side has ended (rule 2.5)."},
-    {"writer", make_end<Side::out>, METH_NOARGS, "A new writer end. Raises Retired, PeerDied or Poisoned if that side has ended (rule 2.5)."},
+    {"reader", make_end<Side::in>, METH_NOARGS,
+     "A new reader end. Raises Retired, PeerDied or Poisoned if that side has ended (rule 2.5)."},
+    {"writer", make_end<Side::out>, METH_NOARGS,
+     "A new writer end. Raises Retired, PeerDied or Poisoned if that side has ended (rule 2.5)."},
     {"poison", method(channel_poison), METH_FASTCALL | METH_KEYWORDS, "Abort: whoever uses the channel gets Poisoned (rule 4)."},
     {"stats", channel_stats, METH_NOARGS, "Its figures at this moment, a ChannelStats."},
     {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr},
@@ -239,15 +246,19 @@ PyObject* end_channel(PyObject* o, void*) { return Py_NewRef(reinterpret_cast<Py
 PyObject* end_closed(PyObject* o, void*) { return PyBool_FromLong(end_of(o)->state != EndState::open); }
 PyObject* end_repr(PyObject* o) {
   PyObject* n = channel_get_name(reinterpret_cast<PyObject*>(end_of(o)->channel), nullptr);
-  PyObject* r = n ? PyUnicode_FromFormat("<%s of %U%s>", is_reader(o) ? "Reader" : "Writer", n, end_of(o)->state == EndState::open ? "" : ", closed") : nullptr;
+  PyObject* r =
+      n ? PyUnicode_FromFormat("<%s of %U%s>", is_reader(o) ? "Reader" : "Writer", n, end_of(o)->state == EndState::open ? "" : ", closed")
+        : nullptr;
   Py_XDECREF(n);
   return r;
 }
-PyGetSetDef end_getset[] = {{"channel", end_channel, nullptr, "Its channel.", nullptr}, {"closed", end_closed, nullptr, "Was it closed?", nullptr}, {}};
+PyGetSetDef end_getset[] = {
+    {"channel", end_channel, nullptr, "Its channel.", nullptr}, {"closed", end_closed, nullptr, "Was it closed?", nullptr}, {}};
 
 PyObject* reader_read(PyObject* o, PyObject*) { return operation_read(o, false); }
 PyObject* reader_call(PyObject* o, PyObject* args, PyObject* kw) {
-  if (PyTuple_GET_SIZE(args) || kw) return PyErr_Format(PyExc_TypeError, "a reader is called without arguments; to write use the channel's writer()");
+  if (PyTuple_GET_SIZE(args) || kw)
+    return PyErr_Format(PyExc_TypeError, "a reader is called without arguments; to write use the channel's writer()");
   return operation_read(o, false);
 }
 PyObject* reader_next(PyObject* o) {
@@ -258,7 +269,8 @@ PyObject* reader_anext(PyObject* o) { return operation_read(o, true); }
 PyObject* reader_extended(PyObject* o, PyObject*) { return extended_new(o); }
 PyObject* writer_write(PyObject* o, PyObject* v) { return operation_write(o, v); }
 PyObject* writer_call(PyObject* o, PyObject* args, PyObject* kw) {
-  if (PyTuple_GET_SIZE(args) != 1 || kw) return PyErr_Format(PyExc_TypeError, "a writer is called with the one value to write; to read use the channel's reader()");
+  if (PyTuple_GET_SIZE(args) != 1 || kw)
+    return PyErr_Format(PyExc_TypeError, "a writer is called with the one value to write; to read use the channel's reader()");
   return operation_write(o, PyTuple_GET_ITEM(args, 0));
 }
 PyObject* not_a_reader(PyObject* o, PyObject*) {
@@ -274,11 +286,12 @@ PyObject* not_a_writer(PyObject* o, PyObject*) {
   return nullptr;
 }
 
-#define WEFT_END_METHODS                                                                                                            \
-  {"poison", method(end_poison), METH_FASTCALL | METH_KEYWORDS, "Abort: whoever uses the channel gets Poisoned (rule 4)."},         \
+#define WEFT_END_METHODS                                                                                                                \
+  {"poison", method(end_poison), METH_FASTCALL | METH_KEYWORDS, "Abort: whoever uses the channel gets Poisoned (rule 4)."},             \
       {"retire", end_close<EndState::retired>, METH_NOARGS, "Close this end; the last of its side ends the channel quietly (rule 3)."}, \
-      {"die", end_close<EndState::died>, METH_NOARGS, "Its holder was killed: close it so (rule 4.5)."},                           \
-      {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr}
+      {"die", end_close<EndState::died>, METH_NOARGS, "Its holder was killed: close it so (rule 4.5)."}, {                              \
+    "__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr                                                                    \
+  }
 PyMethodDef reader_methods[] = {
     {"read", reader_read, METH_NOARGS, "The next value. Raises Retired, Poisoned, PeerDied, Cancelled, BadUse."},
     {"write", not_a_writer, METH_O, nullptr},
@@ -286,7 +299,8 @@ PyMethodDef reader_methods[] = {
     WEFT_END_METHODS,
     {}};
 PyMethodDef writer_methods[] = {
-    {"write", writer_write, METH_O, "Done when a reader (or the buffer) has the value. Raises Retired, Poisoned, PeerDied, Cancelled, each with .value; BadUse."},
+    {"write", writer_write, METH_O,
+     "Done when a reader (or the buffer) has the value. Raises Retired, Poisoned, PeerDied, Cancelled, each with .value; BadUse."},
     {"read", not_a_reader, METH_NOARGS, nullptr},
     WEFT_END_METHODS,
     {}};
@@ -326,7 +340,8 @@ void close_end(EndObject* e, EndState how) noexcept {
 }
 
 int check_end(EndObject* e, const char* verb) {
-  if (e->state == EndState::open && e->channel->generation == generation) [[likely]] return 0;
+  if (e->state == EndState::open && e->channel->generation == generation) [[likely]]
+    return 0;
   raise_closed(e, verb);
   return -1;
 }

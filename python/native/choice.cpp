@@ -85,7 +85,8 @@ int Choice::add(std::uint32_t i, PyObject* o, const char* verb) {
     if (is_writer(o))
       bad_use("%s: guard %u is a bare writer: say what to write, Output(writer, value)", verb, i);
     else
-      bad_use("%s: guard %u is no guard but %R: use a reader, Output(writer, value), after(s), at(t), skip(), a Barrier or a Timer", verb, i, o);
+      bad_use("%s: guard %u is no guard but %R: use a reader, Output(writer, value), after(s), at(t), skip(), a Barrier or a Timer", verb,
+              i, o);
     return -1;
   }
   core::Guard& g = guards_[i];
@@ -258,7 +259,9 @@ void Choice::set_deadlines(std::int64_t now) noexcept {
       if (t->next == 0) t->next = now + t->period;
       guards_[i].deadline = t->next;
     } else {
-      guards_[i].deadline = s.kind == GuardKind::at ? s.guard->ns : s.guard->ns > prim::forever - 1 - now ? prim::forever - 1 : now + s.guard->ns;
+      guards_[i].deadline = s.kind == GuardKind::at                 ? s.guard->ns
+                            : s.guard->ns > prim::forever - 1 - now ? prim::forever - 1
+                                                                    : now + s.guard->ns;
     }
   }
 }
@@ -322,7 +325,8 @@ void Choice::give_up() noexcept {
   const int i = woken();
   if (i < 0) return;
   core::Guard& g = guards_[static_cast<std::size_t>(i)];
-  if (g.kind == core::Kind::output && g.node.is(core::NodeFlags::compute) && g.node.status == Status::ok) static_cast<Core*>(g.where)->abandon(g.node);
+  if (g.kind == core::Kind::output && g.node.is(core::NodeFlags::compute) && g.node.status == Status::ok)
+    static_cast<Core*>(g.where)->abandon(g.node);
 }
 
 int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {

@@ -10,18 +10,16 @@ namespace weft::py {
 enum class GuardKind : std::uint8_t { input, output, after, at, skip, barrier, timer };
 
 struct GuardObject {
-  PyObject_HEAD
-  PyObject* target;  // end, Barrier, Timer
-  PyObject* value;   // of an output; null: by `make`
+  PyObject_HEAD PyObject* target;  // end, Barrier, Timer
+  PyObject* value;                 // of an output; null: by `make`
   PyObject* make;
-  std::int64_t ns;   // span or time
+  std::int64_t ns;  // span or time
   GuardKind kind;
   bool enabled;
 };
 
 struct TimerObject {
-  PyObject_HEAD
-  std::int64_t period;
+  PyObject_HEAD std::int64_t period;
   std::int64_t next;  // time of the next tick; 0: counted from its first use
 };
 
@@ -56,7 +54,7 @@ class Choice {
   bool held() const noexcept { return standing_ ? standing_->held() : select_ && select_->held(); }
 
   int begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory);  // index or parked
-  int woken() noexcept;                                                 // index or cancelled
+  int woken() noexcept;                                                // index or cancelled
   bool withdraw() noexcept;
   void visit(runtime::Places& v);
   void give_up() noexcept;  // the owner is torn down while parked

@@ -54,7 +54,8 @@ PyObject* raise_closed(EndObject* e, const char* verb) {
   if (!name) return nullptr;
   switch (e->state) {
     case EndState::open:
-      bad_use("%s on channel %U: it was made before a fork, and this is the child: make channels in the process that uses them", verb, name);
+      bad_use("%s on channel %U: it was made before a fork, and this is the child: make channels in the process that uses them", verb,
+              name);
       break;
     case EndState::retired:
       bad_use("%s on channel %U: this %s end is closed: it was retired; make another with channel.%s()", verb, name, side, side);
@@ -87,7 +88,9 @@ PyObject* raise_cancelled(ProcessBase& p, PyObject* value) {
 PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyObject* value) {
   const ProcessBase* p = this_process();
   const std::string what = (p ? runtime::path_of(*p) + ": " : std::string()) + verb + " on channel " + channel_name(c) +
-                           (s == Status::poisoned ? ": it was poisoned" : s == Status::died ? ": the other side died" : ": the other side has retired");
+                           (s == Status::poisoned ? ": it was poisoned"
+                            : s == Status::died   ? ": the other side died"
+                                                  : ": the other side has retired");
   PyObject* type = s == Status::poisoned ? errors.Poisoned : s == Status::died ? errors.PeerDied : errors.Retired;
   PyObject* text = to_str(what);
   PyObject* index = guard < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(guard);

@@ -82,15 +82,16 @@ void say_where(PyRun& run) {
     for (std::size_t i = 0; i < b.places.size() && i < 8; ++i) s += (i ? ", " : " ") + b.places[i];
     s += " at " + b.at;
   }
-  std::vector<std::string> running;
+  std::vector<ProcessBase*> running;  // named below: a path asks the groups, which are locked while they are walked
   run.run.each_process([&](ProcessBase& p) {
-    if (p.op) return;
+    if (!p.op) running.push_back(&p);
+  });
+  for (ProcessBase* p : running) {
     if (++n > 40)
       ++more;
     else
-      running.push_back(runtime::path_of(p) + ": running");
-  });
-  for (const std::string& l : running) s += "\n  " + l;
+      s += "\n  " + runtime::path_of(*p) + ": running";
+  }
   if (more) s += "\n  … and " + std::to_string(more) + " more";
   s += "\n";
   PySys_FormatStderr("%s", s.c_str());
@@ -250,11 +251,10 @@ PyObject* execute(PyObject* list, runtime::Clock clock) {
 enum class GroupState : std::uint8_t { made, open, ended };
 
 struct GroupObject {
-  PyObject_HEAD
-  PyObject* list;          // the processes
-  runtime::Group* group;   // while open
-  PyObject* block;         // the exception that left the block
-  PyRun* run;              // an outermost run that the block is, in ordinary code
+  PyObject_HEAD PyObject* list;  // the processes
+  runtime::Group* group;         // while open
+  PyObject* block;               // the exception that left the block
+  PyRun* run;                    // an outermost run that the block is, in ordinary code
   ThreadProcess::Scope* scope;
   Interrupts* interrupts;
   runtime::Scheduler* scheduler;
@@ -262,8 +262,7 @@ struct GroupObject {
   GroupState state;
 };
 struct GroupOpObject {
-  PyObject_HEAD
-  GroupObject* group;
+  PyObject_HEAD GroupObject* group;
   bool parallel;
   bool waiting;
   bool done;
@@ -510,10 +509,12 @@ PyObject* group_exit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
 PyObject* group_start(PyObject* o, PyObject* p) {
   GroupObject* g = grp(o);
   settle();
-  if (g->state != GroupState::open || (g->group->done() && g->block)) return bad_use("start in a Group that is not open: start processes inside its with block");
+  if (g->state != GroupState::open || (g->group->done() && g->block))
+    return bad_use("start in a Group that is not open: start processes inside its with block");
   if (!Py_IS_TYPE(p, &ProcessType)) return bad_use("%R is no process: call a function that is decorated with @process", p);
   if (g->run && !proc(p)->threaded)
-    return bad_use("a Group in ordinary code starts thread processes: for process %s, which is a coroutine, use run(...)", proc(p)->base.function);
+    return bad_use("a Group in ordinary code starts thread processes: for process %s, which is a coroutine, use run(...)",
+                   proc(p)->base.function);
   PyObject* one = PyList_New(1);
   if (!one) return nullptr;
   PyList_SET_ITEM(one, 0, Py_NewRef(p));
@@ -577,7 +578,8 @@ PyObject* f_run(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "O!p", &PyTuple_Type, &processes, &virtual_time)) return nullptr;
   settle();
   if (current_coroutine()) return bad_use("run inside a coroutine process would stop its scheduler: use `await Parallel(...)`");
-  if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run && virtual_time && t->run->clock() == runtime::Clock::steady)
+  if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
+      t && t->run && virtual_time && t->run->clock() == runtime::Clock::steady)
     return bad_use("run(clock='virtual') inside a run on the steady clock: the clock belongs to the outermost run");
   PyObject* list = process_list(&PyTuple_GET_ITEM(processes, 0), PyTuple_GET_SIZE(processes));
   if (!list) return nullptr;

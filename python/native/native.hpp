@@ -54,17 +54,15 @@ using BarrierCore = core::BarrierCore<Shared>;
 // --- objects ----------------------------------------------------------------------------------------------------------------------
 
 struct ChannelObject {
-  PyObject_HEAD
-  PyObject* name;            // str: the name, or the file of its birth; the core's name points into it
-  std::uint32_t generation;  // of the operating system's process that made it (rule 11.2, fork)
+  PyObject_HEAD PyObject* name;  // str: the name, or the file of its birth; the core's name points into it
+  std::uint32_t generation;      // of the operating system's process that made it (rule 11.2, fork)
   Core core;
 };
 
 enum class EndState : std::uint8_t { open, retired, let_go, sent, died };
 
 struct EndObject {
-  PyObject_HEAD
-  ChannelObject* channel;
+  PyObject_HEAD ChannelObject* channel;
   std::uint32_t holders;  // processes that were given it and have not finished (rule 2.3)
   EndState state;
 };
@@ -80,28 +78,28 @@ struct OpObject;
 
 struct ProcessObject {
   PyObject_VAR_HEAD  // ob_size: ends held
-  CoroutineProcess base;
-  PyObject* body;           // the coroutine; of a thread process (function, arguments, keywords); null when it has ended
-  PyObject* context;        // contextvars; null: empty
-  PyObject* outcome;        // the result, or the exception if `failed`
+      CoroutineProcess base;
+  PyObject* body;                  // the coroutine; of a thread process (function, arguments, keywords); null when it has ended
+  PyObject* context;               // contextvars; null: empty
+  PyObject* outcome;               // the result, or the exception if `failed`
   runtime::ThreadProcess* thread;  // of a thread process that runs
-  SelectMemory* memory;     // where its ad-hoc selects begin (rule 5.4); null: none yet
+  SelectMemory* memory;            // where its ad-hoc selects begin (rule 5.4); null: none yet
   std::uint8_t threaded;
   std::uint8_t started;
+  std::uint8_t given_up;  // by the Sequence that stopped before it: not started, and nobody need be told
   std::uint8_t done;
   std::uint8_t failed;
-  std::uint8_t yielded;     // it is in the run queue by its own will
-  EndObject* held[1];       // ob_size of them
+  std::uint8_t yielded;  // it is in the run queue by its own will
+  EndObject* held[1];    // ob_size of them
 };
 
 struct BarrierObject {
-  PyObject_HEAD
-  PyObject* name;
+  PyObject_HEAD PyObject* name;
   BarrierCore core;
 };
 
-extern PyTypeObject ChannelType, ReaderType, WriterType, OpType, ProcessType, ProcessFunctionType, BarrierType, TimerType, GuardType, InputType,
-    OutputType, SelectOpType, AlternativeType, ExtendedType, GroupType, GroupOpType, RunType;
+extern PyTypeObject ChannelType, ReaderType, WriterType, OpType, ProcessType, ProcessFunctionType, BarrierType, TimerType, GuardType,
+    InputType, OutputType, SelectOpType, AlternativeType, ExtendedType, GroupType, GroupOpType, RunType;
 
 inline bool is_reader(PyObject* o) noexcept { return Py_IS_TYPE(o, &ReaderType); }
 inline bool is_writer(PyObject* o) noexcept { return Py_IS_TYPE(o, &WriterType); }
@@ -139,21 +137,22 @@ struct PyRun {
   ThreadProcess self;
   PyThreadState* state = nullptr;
   runtime::Group* spawned = nullptr;
-  PyObject* interrupt = nullptr;     // the exception that a signal's handler raised while the run slept
-  bool interrupted = false;          // by Ctrl-C
+  PyObject* interrupt = nullptr;                  // the exception that a signal's handler raised while the run slept
+  bool interrupted = false;                       // by Ctrl-C
   std::vector<runtime::Report::Blocked> blocked;  // at a deadlock
   explicit PyRun(runtime::Clock c) noexcept : run(c), self(&run, nullptr) {}
 };
 PyRun& run_of(runtime::Run& r) noexcept;
 void watch_outside(runtime::Run& run) noexcept;  // threads that are no processes may hold ends (rule 10.3)
-extern thread_local PyRun* root_run;  // the outermost run that this thread runs
+extern thread_local PyRun* root_run;             // the outermost run that this thread runs
 
 // --- pending: what is done at the next safe point ------------------------------------------------------------------------------------
 
 extern bool something_pending;
 void settle_pending() noexcept;
 inline void settle() noexcept {
-  if (something_pending) [[unlikely]] settle_pending();
+  if (something_pending) [[unlikely]]
+    settle_pending();
 }
 
 // --- errors ---------------------------------------------------------------------------------------------------------------------------
@@ -181,7 +180,7 @@ PyObject* raise_cancelled(ProcessBase& p, PyObject* value);
 PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyObject* value);
 std::string channel_name(ChannelObject* c);
 PyObject* to_str(const std::string& s);
-PyObject* take_exception();  // fetch, normalised, with its traceback; clears
+PyObject* take_exception();           // fetch, normalised, with its traceback; clears
 void restore_exception(PyObject* e);  // steals
 
 // --- ends -------------------------------------------------------------------------------------------------------------------------
@@ -190,10 +189,10 @@ extern std::uint32_t generation;
 
 PyObject* new_end(PyTypeObject* type, ChannelObject* c) noexcept;  // takes over one count of the core
 void close_end(EndObject* e, EndState how) noexcept;
-int check_end(EndObject* e, const char* verb);  // -1: closed, or of another operating-system process
+int check_end(EndObject* e, const char* verb);   // -1: closed, or of another operating-system process
 PyObject* make_transit(PyObject* end) noexcept;  // the receiver's end of a moved one (rule 2.4)
 
-struct Transit {  // the value of a write: an end is replaced by the one that will be the receiver's
+struct Transit {                 // the value of a write: an end is replaced by the one that will be the receiver's
   PyObject* original = nullptr;  // the sender's end, owned; null: an ordinary value
   static int prepare(PyObject* value, Transit& t, PyObject*& to_send) noexcept;  // to_send: new reference
   void commit() noexcept;
@@ -240,7 +239,9 @@ int init_time(PyObject* m);
 int init_group(PyObject* m);
 int init_report();
 
-inline int add_type(PyObject* m, const char* name, PyTypeObject* t) { return PyModule_AddObjectRef(m, name, reinterpret_cast<PyObject*>(t)); }
+inline int add_type(PyObject* m, const char* name, PyTypeObject* t) {
+  return PyModule_AddObjectRef(m, name, reinterpret_cast<PyObject*>(t));
+}
 
 template <class F>
 PyCFunction method(F f) noexcept {

@@ -17,18 +17,16 @@ enum class OpType_ : std::uint8_t { read, next, write, extended, sync, yield, re
 enum class OpState : std::uint8_t { fresh, waiting, done };
 
 struct OpObject {
-  PyObject_HEAD
-  PyObject* target;       // the end, the barrier, the Extended
+  PyObject_HEAD PyObject* target;  // the end, the barrier, the Extended
   Value value;
   ProcessObject* process;  // while waiting; not owned: a process that waits lives
   OpType_ type;
   OpState state;
-  bool transit;           // the value stands for an end that was sent: see `transits`
+  bool transit;  // the value stands for an end that was sent: see `transits`
 };
 
 struct ExtendedObject {
-  PyObject_HEAD
-  EndObject* end;
+  PyObject_HEAD EndObject* end;
   core::Node* partner;  // the held writer (rendezvous)
   bool inside;
 };
@@ -96,9 +94,7 @@ bool withdraw_sync(ProcessBase& p) noexcept {
 void visit_sync(ProcessBase& p, runtime::Places& v) { v.barrier(*static_cast<core::Place*>(p.place)); }
 
 // An extended reader that is committed has its partner in `place`; only while queued is that the channel.
-bool withdraw_extended(ProcessBase& p) noexcept {
-  return p.is(core::NodeFlags::queued) && weft::detail::withdraw_plain<Core, Side::in>(p);
-}
+bool withdraw_extended(ProcessBase& p) noexcept { return p.is(core::NodeFlags::queued) && weft::detail::withdraw_plain<Core, Side::in>(p); }
 void visit_extended(ProcessBase& p, runtime::Places& v) {
   if (p.is(core::NodeFlags::queued)) weft::detail::visit_plain<false>(p, v);
 }
@@ -125,7 +121,8 @@ void op_dealloc(PyObject* self) {
   if (o->state == OpState::fresh && o->type != OpType_::ready) [[unlikely]] {
     PyObject *t, *v, *tb;
     PyErr_Fetch(&t, &v, &tb);
-    PyObject* on = o->target && is_end(o->target) ? to_str(" on channel " + channel_name(end_of(o->target)->channel)) : PyUnicode_FromString("");
+    PyObject* on =
+        o->target && is_end(o->target) ? to_str(" on channel " + channel_name(end_of(o->target)->channel)) : PyUnicode_FromString("");
     if (!on || PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%s%U was never awaited: write `await` before it", verb_of(o->type), on) < 0)
       PyErr_WriteUnraisable(Py_None);
     Py_XDECREF(on);
@@ -168,7 +165,8 @@ PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
       }
       case OpType_::write:
         core_of(o->target).last_writer = p.id;
-        if (o->transit) [[unlikely]] take_transit(o).commit();
+        if (o->transit) [[unlikely]]
+          take_transit(o).commit();
         if (o->value.o) Py_XDECREF(o->value.take());  // dropped by a full buffer
         return return_none(r);
       default: return return_none(r);
@@ -191,8 +189,8 @@ PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
   else if (s == Status::retired && o->type == OpType_::next)
     PyErr_SetNone(PyExc_StopAsyncIteration);
   else
-    raise_end(s, o->type == OpType_::extended ? reinterpret_cast<ExtendedObject*>(o->target)->end->channel : end_of(o->target)->channel, verb_of(o->type), -1,
-              value);
+    raise_end(s, o->type == OpType_::extended ? reinterpret_cast<ExtendedObject*>(o->target)->end->channel : end_of(o->target)->channel,
+              verb_of(o->type), -1, value);
   Py_XDECREF(value);
   return PYGEN_ERROR;
 }
@@ -225,15 +223,18 @@ PySendResult op_send(PyObject* self, PyObject*, PyObject** r) {
     return PYGEN_RETURN;
   }
   ProcessObject* self_process = current_coroutine();
-  if (!self_process) [[unlikely]] return outside(o);
+  if (!self_process) [[unlikely]]
+    return outside(o);
   o->state = OpState::done;
   ProcessBase& p = self_process->base;
   settle();
   if (p.op) [[unlikely]] {
-    bad_use("%s while another operation of this process waits: a process does one thing at a time; use select or Parallel", verb_of(o->type));
+    bad_use("%s while another operation of this process waits: a process does one thing at a time; use select or Parallel",
+            verb_of(o->type));
     return PYGEN_ERROR;
   }
-  if (p.cancel.load(std::memory_order_relaxed) != 0) [[unlikely]] return conclude(o, p, Status::cancelled, r);
+  if (p.cancel.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return conclude(o, p, Status::cancelled, r);
   Status s;
   const runtime::OpKind* kind;
   switch (o->type) {

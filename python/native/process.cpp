@@ -15,8 +15,7 @@ namespace {
 ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObject*>(o); }
 
 struct FunctionObject {
-  PyObject_HEAD
-  PyObject* function;
+  PyObject_HEAD PyObject* function;
   PyObject* dict;
   PyObject* weakrefs;
   PyObject* name;
@@ -61,11 +60,15 @@ int collect(PyObject* o, Ends& to, std::vector<PyObject*>& seen) {
     for (Py_ssize_t i = 0; PyDict_Next(o, &i, &k, &v);)
       if (collect(k, to, seen) < 0 || collect(v, to, seen) < 0) return -1;
   } else {
-    Py_ssize_t i = 0;
-    PyObject* k;
-    Py_hash_t h;
-    while (_PySet_NextEntry(o, &i, &k, &h))
-      if (collect(k, to, seen) < 0) return -1;
+    PyObject* it = PyObject_GetIter(o);
+    if (!it) return -1;
+    int bad = 0;
+    while (PyObject* k = PyIter_Next(it)) {  // the set keeps k
+      Py_DECREF(k);
+      if ((bad = collect(k, to, seen)) < 0) break;
+    }
+    Py_DECREF(it);
+    if (bad < 0 || PyErr_Occurred()) return -1;
   }
   if (seen.size() > 64) seen.pop_back();  // cycles are short; a list of many tuples is not
   return 0;
@@ -90,7 +93,7 @@ ProcessObject* make(const Ends& ends) {
   p->body = p->context = p->outcome = nullptr;
   p->thread = nullptr;
   p->memory = nullptr;
-  p->threaded = p->started = p->done = p->failed = p->yielded = 0;
+  p->threaded = p->started = p->given_up = p->done = p->failed = p->yielded = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     p->held[i] = ends[i];
     Py_INCREF(reinterpret_cast<PyObject*>(ends[i]));
@@ -189,9 +192,7 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
 
 // --- coroutines ---------------------------------------------------------------------------------------------------------------------
 
-CoroutineProcess* self_of(core::Waker* w) noexcept {
-  return static_cast<CoroutineProcess*>(static_cast<ProcessBase*>(w));
-}
+CoroutineProcess* self_of(core::Waker* w) noexcept { return static_cast<CoroutineProcess*>(static_cast<ProcessBase*>(w)); }
 
 void coroutine_wake(core::Waker* w) noexcept { static_cast<runtime::Scheduler*>(self_of(w)->group->executor)->post(w); }
 
@@ -235,25 +236,25 @@ void coroutine_run(core::Waker* w) {
     const Variables v(&p->context);
     s = PyIter_Send(p->body, Py_None, &r);
     while (s == PYGEN_NEXT && !p->base.op && !p->yielded) [[unlikely]] {
-      // Not an operation of ours: a bare yield lets others run, anything else cannot be waited for here.
-      if (r == Py_None) {
-        p->yielded = 1;
-        runtime::Scheduler::current()->push(&p->base);
-        break;
+        // Not an operation of ours: a bare yield lets others run, anything else cannot be waited for here.
+        if (r == Py_None) {
+          p->yielded = 1;
+          runtime::Scheduler::current()->push(&p->base);
+          break;
+        }
+        bad_use("awaited a %.100s, which is not an operation of Weft", Py_TYPE(r)->tp_name);
+        Py_DECREF(r);
+        PyObject* e = take_exception();
+        r = PyObject_CallMethod(p->body, "throw", "O", e);
+        Py_DECREF(e);
+        s = r ? PYGEN_NEXT : PYGEN_ERROR;
+        if (!r && PyErr_ExceptionMatches(PyExc_StopIteration)) {
+          PyObject* stop = take_exception();
+          r = PyObject_GetAttrString(stop, "value");
+          Py_DECREF(stop);
+          s = r ? PYGEN_RETURN : PYGEN_ERROR;
+        }
       }
-      bad_use("awaited a %.100s, which is not an operation of Weft", Py_TYPE(r)->tp_name);
-      Py_DECREF(r);
-      PyObject* e = take_exception();
-      r = PyObject_CallMethod(p->body, "throw", "O", e);
-      Py_DECREF(e);
-      s = r ? PYGEN_NEXT : PYGEN_ERROR;
-      if (!r && PyErr_ExceptionMatches(PyExc_StopIteration)) {
-        PyObject* stop = take_exception();
-        r = PyObject_GetAttrString(stop, "value");
-        Py_DECREF(stop);
-        s = r ? PYGEN_RETURN : PYGEN_ERROR;
-      }
-    }
   }
   if (s == PYGEN_NEXT) [[likely]] {
     Py_DECREF(r);
@@ -311,7 +312,8 @@ void start_thread(runtime::Group& g, ProcessObject* p) {
   Py_INCREF(p);
   g.run.activated();
   if (PyThread_start_new_thread(thread_body, t) != static_cast<unsigned long>(-1)) return;
-  PyErr_Format(PyExc_RuntimeError, "process %s: the system has no room for another thread; use coroutine processes (async def)", t->function);
+  PyErr_Format(PyExc_RuntimeError, "process %s: the system has no room for another thread; use coroutine processes (async def)",
+               t->function);
   end_process(p, *t, nullptr);
   delete t;
   g.run.deactivated();
@@ -339,8 +341,9 @@ void process_dealloc(PyObject* o) {
   if (!p->started) {
     PyObject *t, *v, *tb;
     PyErr_Fetch(&t, &v, &tb);
-    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "process %s was made and never started: give it to run, Parallel, Sequence, Spawn or a Group",
-                         p->base.function ? p->base.function : "?") < 0)
+    if (!p->given_up && PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                                         "process %s was made and never started: give it to run, Parallel, Sequence, Spawn or a Group",
+                                         p->base.function ? p->base.function : "?") < 0)
       PyErr_WriteUnraisable(Py_None);
     if (p->body && !p->threaded) {
       PyObject* r = PyObject_CallMethod(p->body, "close", nullptr);
@@ -394,23 +397,36 @@ PyObject* process_path(PyObject* o, void*) {
 PyObject* process_repr(PyObject* o) {
   PyObject* path = process_path(o, nullptr);
   const ProcessObject* p = proc(o);
-  PyObject* r = path ? PyUnicode_FromFormat("<Process %U, %s>", path, p->done ? (p->failed ? "failed" : "ended") : p->started ? "running" : "not started") : nullptr;
+  PyObject* r = path ? PyUnicode_FromFormat("<Process %U, %s>", path,
+                                            p->done      ? (p->failed ? "failed" : "ended")
+                                            : p->started ? "running"
+                                                         : "not started")
+                     : nullptr;
   Py_XDECREF(path);
   return r;
 }
 PyObject* class_getitem(PyObject* type, PyObject*) { return Py_NewRef(type); }
 
+PyObject* process_give_up(PyObject* o, PyObject*) {
+  ProcessObject* p = proc(o);
+  p->given_up = 1;
+  // Closed now: the collector might come to the coroutine before it comes to us.
+  if (p->body && !p->threaded && !p->started) return PyObject_CallMethod(p->body, "close", nullptr);
+  Py_RETURN_NONE;
+}
+
 PyMethodDef process_methods[] = {
     {"named", process_named, METH_O, "Give it another name in its path; returns the process."},
     {"cancel", process_cancel, METH_NOARGS, "Ask it to end: its next (or present) operation raises Cancelled (rule 6)."},
+    {"_give_up", process_give_up, METH_NOARGS, "It will not be started, and that is no mistake."},
     {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr},
     {}};
-PyGetSetDef process_getset[] = {
-    {"result", process_result, nullptr, "What it returned, None if it ended quietly; raises its failure; BadUse if it has not ended.", nullptr},
-    {"done", process_done, nullptr, "Has it ended?", nullptr},
-    {"name", process_name, nullptr, "Its function's, or as given by named().", nullptr},
-    {"path", process_path, nullptr, "Where it is in the network, as main/worker[3] (rule 7.8).", nullptr},
-    {}};
+PyGetSetDef process_getset[] = {{"result", process_result, nullptr,
+                                 "What it returned, None if it ended quietly; raises its failure; BadUse if it has not ended.", nullptr},
+                                {"done", process_done, nullptr, "Has it ended?", nullptr},
+                                {"name", process_name, nullptr, "Its function's, or as given by named().", nullptr},
+                                {"path", process_path, nullptr, "Where it is in the network, as main/worker[3] (rule 7.8).", nullptr},
+                                {}};
 
 int function_init(PyObject* o, PyObject* args, PyObject* kw) {
   PyObject *f, *name;
@@ -448,7 +464,6 @@ PyObject* function_repr(PyObject* o) { return PyUnicode_FromFormat("<process %U>
 PyGetSetDef function_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
 
 }  // namespace
-
 
 PyTypeObject ProcessType{PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject ProcessFunctionType{PyVarObject_HEAD_INIT(nullptr, 0)};
@@ -521,8 +536,12 @@ PyObject* process_list(PyObject* const* args, Py_ssize_t n) {
 
 int init_process(PyObject* m) {
   ProcessType.tp_name = "weft.Process";
-  ProcessType.tp_doc = "A process: made by calling a function decorated with @process, started by run, Parallel, Sequence, Spawn or a Group.";
+  ProcessType.tp_doc =
+      "A process: made by calling a function decorated with @process, started by run, Parallel, Sequence, Spawn or a Group.";
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
   ProcessType.tp_basicsize = offsetof(ProcessObject, held);
+#pragma GCC diagnostic pop
   ProcessType.tp_itemsize = sizeof(EndObject*);
   ProcessType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   ProcessType.tp_dealloc = process_dealloc;

@@ -80,7 +80,8 @@ void locate_thread(ThreadProcess& t) {
   Py_XDECREF(f);
 }
 
-// --- who holds what -----------------------------------------------------------------------------------------------------------------------
+// --- who holds what
+// -----------------------------------------------------------------------------------------------------------------------
 
 struct Held {
   std::set<std::uint32_t> readers, writers;
@@ -120,14 +121,16 @@ void end_report(runtime::Run&) {
 }
 void holders_of(const core::Place& c, bool readers, std::set<std::uint32_t>& add) {
   const auto it = held.find(&c);
-  if (it != held.end()) add.insert((readers ? it->second.readers : it->second.writers).begin(), (readers ? it->second.readers : it->second.writers).end());
+  if (it != held.end())
+    add.insert((readers ? it->second.readers : it->second.writers).begin(), (readers ? it->second.readers : it->second.writers).end());
 }
 void on_deadlock(runtime::Run& run, const runtime::Report& r) {
   PyRun& mine = run_of(run);
   for (const auto& [id, b] : r.blocked) mine.blocked.push_back(b);
 }
 
-// --- threads that are no processes (rule 10.3) ----------------------------------------------------------------------------------------------
+// --- threads that are no processes (rule 10.3)
+// ----------------------------------------------------------------------------------------------
 
 // Live Python threads beyond those of runs.
 bool foreign_threads(runtime::Run& run) {

@@ -13,14 +13,12 @@ enum class Purpose : std::uint8_t { select, sleep, tick };
 enum class SelectState : std::uint8_t { fresh, waiting, held, done };
 
 struct AlternativeObject {
-  PyObject_HEAD
-  Choice* choice;  // null: closed
+  PyObject_HEAD Choice* choice;  // null: closed
   bool busy;
 };
 
 struct SelectOpObject {
-  PyObject_HEAD
-  Choice* choice;                  // owned, unless of an alternative
+  PyObject_HEAD Choice* choice;    // owned, unless of an alternative
   AlternativeObject* alternative;  // owned reference, or null
   ProcessObject* process;          // while waiting
   Purpose purpose;
@@ -42,7 +40,9 @@ constexpr runtime::OpKind sleep_op{"sleep", &withdraw_select, &visit_nothing};
 constexpr runtime::OpKind tick_op{"tick", &withdraw_select, &visit_nothing};
 constexpr runtime::OpKind held_op{"select", &withdraw_never, &visit_select};
 
-const runtime::OpKind* kind_of(Purpose p) noexcept { return p == Purpose::select ? &select_op : p == Purpose::sleep ? &sleep_op : &tick_op; }
+const runtime::OpKind* kind_of(Purpose p) noexcept {
+  return p == Purpose::select ? &select_op : p == Purpose::sleep ? &sleep_op : &tick_op;
+}
 
 PyObject* outcome(Choice& c, Purpose purpose, int index, PyObject* value) {
   if (purpose == Purpose::select) {
@@ -191,7 +191,8 @@ void select_dealloc(PyObject* self) {
   if (o->state == SelectState::fresh) {
     PyObject *t, *v, *tb;
     PyErr_Fetch(&t, &v, &tb);
-    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%s was never awaited: write `await` before it", verb_of(o->purpose)) < 0) PyErr_WriteUnraisable(Py_None);
+    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%s was never awaited: write `await` before it", verb_of(o->purpose)) < 0)
+      PyErr_WriteUnraisable(Py_None);
     PyErr_Restore(t, v, tb);
   }
   if (!o->alternative) delete o->choice;
@@ -246,7 +247,8 @@ PyObject* either(Choice* owned, Purpose purpose) {
   return blocking_select(*c, purpose, true);
 }
 
-// --- guards -------------------------------------------------------------------------------------------------------------------------------
+// --- guards
+// -------------------------------------------------------------------------------------------------------------------------------
 
 GuardObject* new_guard(PyTypeObject* type, GuardKind kind) {
   GuardObject* g = PyObject_GC_New(GuardObject, type);
@@ -311,9 +313,11 @@ PyObject* guard_when(PyObject* o, PyObject* condition) {
   g->enabled = on != 0;
   return reinterpret_cast<PyObject*>(g);
 }
-PyMethodDef guard_methods[] = {{"when", guard_when, METH_O, "This guard with a precondition: it takes part only if `condition` is true."}, {}};
+PyMethodDef guard_methods[] = {{"when", guard_when, METH_O, "This guard with a precondition: it takes part only if `condition` is true."},
+                               {}};
 
-// --- Alternative --------------------------------------------------------------------------------------------------------------------------
+// --- Alternative
+// --------------------------------------------------------------------------------------------------------------------------
 
 int mode_of(PyObject* names, PyObject* const* values, Mode& mode, const char* verb) {
   const Py_ssize_t n = names ? PyTuple_GET_SIZE(names) : 0;
@@ -415,14 +419,16 @@ PyObject* alternative_exit(PyObject* o, PyObject* const*, Py_ssize_t) {
   Py_RETURN_FALSE;
 }
 PyMethodDef alternative_methods[] = {
-    {"select", alternative_select, METH_NOARGS, "Commit to one of the guards: (index, value). Raises Retired, Poisoned, PeerDied with .guard, Cancelled, BadUse."},
+    {"select", alternative_select, METH_NOARGS,
+     "Commit to one of the guards: (index, value). Raises Retired, Poisoned, PeerDied with .guard, Cancelled, BadUse."},
     {"enable", method(alternative_enable), METH_FASTCALL, "Set the precondition of guard `index`."},
     {"close", alternative_close, METH_NOARGS, "Leave the lines of all channels."},
     {"__enter__", alternative_enter, METH_NOARGS, nullptr},
     {"__exit__", method(alternative_exit), METH_FASTCALL, nullptr},
     {}};
 
-// --- functions ----------------------------------------------------------------------------------------------------------------------------
+// --- functions
+// ----------------------------------------------------------------------------------------------------------------------------
 
 PyObject* f_select(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   settle();
@@ -443,12 +449,13 @@ PyObject* f_timed(PyObject*, PyObject* seconds) {
 }
 PyObject* f_skip(PyObject*, PyObject*) { return reinterpret_cast<PyObject*>(new_guard(&GuardType, GuardKind::skip)); }
 
-PyMethodDef functions[] = {{"select", method(f_select), METH_FASTCALL | METH_KEYWORDS,
-                            "Commit to exactly one guard: (index, value). Raises Retired, Poisoned, PeerDied with .guard, Cancelled, BadUse (rule 5)."},
-                           {"after", f_timed<GuardKind::after>, METH_O, "A guard that is ready `seconds` from the beginning of the select."},
-                           {"at", f_timed<GuardKind::at>, METH_O, "A guard that is ready at `time`, in seconds of now()."},
-                           {"skip", f_skip, METH_NOARGS, "A guard that is always ready (rule 5.7)."},
-                           {}};
+PyMethodDef functions[] = {
+    {"select", method(f_select), METH_FASTCALL | METH_KEYWORDS,
+     "Commit to exactly one guard: (index, value). Raises Retired, Poisoned, PeerDied with .guard, Cancelled, BadUse (rule 5)."},
+    {"after", f_timed<GuardKind::after>, METH_O, "A guard that is ready `seconds` from the beginning of the select."},
+    {"at", f_timed<GuardKind::at>, METH_O, "A guard that is ready at `time`, in seconds of now()."},
+    {"skip", f_skip, METH_NOARGS, "A guard that is always ready (rule 5.7)."},
+    {}};
 
 }  // namespace
 
@@ -501,7 +508,8 @@ int init_choice(PyObject* m) {
   SelectOpType.tp_methods = select_methods;
   SelectOpType.tp_as_async = &select_async;
   AlternativeType.tp_name = "weft.Alternative";
-  AlternativeType.tp_doc = "Alternative(*guards, mode='fair'): a choice that is kept; a fair one costs the same for any number of guards (rule 5.9).";
+  AlternativeType.tp_doc =
+      "Alternative(*guards, mode='fair'): a choice that is kept; a fair one costs the same for any number of guards (rule 5.9).";
   AlternativeType.tp_basicsize = sizeof(AlternativeObject);
   AlternativeType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
   AlternativeType.tp_new = alternative_new;

@@ -10,7 +10,8 @@ namespace {
 BarrierObject* bar(PyObject* o) noexcept { return reinterpret_cast<BarrierObject*>(o); }
 TimerObject* tim(PyObject* o) noexcept { return reinterpret_cast<TimerObject*>(o); }
 
-// --- Barrier ------------------------------------------------------------------------------------------------------------------------------
+// --- Barrier
+// ------------------------------------------------------------------------------------------------------------------------------
 
 PyObject* barrier_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   static const char* names[] = {"parties", nullptr};
@@ -55,14 +56,18 @@ PyObject* barrier_when(PyObject* o, PyObject* c) {
   return on < 0 ? nullptr : guard_on(o, GuardKind::barrier, on != 0);
 }
 PyObject* barrier_parties(PyObject* o, void*) { return PyLong_FromUnsignedLong(bar(o)->core.enrolled()); }
-PyMethodDef barrier_methods[] = {{"sync", barrier_sync, METH_NOARGS, "Wait until every enrolled party has arrived. Raises Cancelled (the phase then needs another arrival), BadUse."},
-                                 {"enrol", barrier_enrol, METH_NOARGS, "One party more."},
-                                 {"resign", barrier_resign, METH_NOARGS, "One party less; completes the phase if it was the last one missing. Raises BadUse below zero."},
-                                 {"when", barrier_when, METH_O, "This barrier as a guard with a precondition."},
-                                 {}};
+PyMethodDef barrier_methods[] = {
+    {"sync", barrier_sync, METH_NOARGS,
+     "Wait until every enrolled party has arrived. Raises Cancelled (the phase then needs another arrival), BadUse."},
+    {"enrol", barrier_enrol, METH_NOARGS, "One party more."},
+    {"resign", barrier_resign, METH_NOARGS,
+     "One party less; completes the phase if it was the last one missing. Raises BadUse below zero."},
+    {"when", barrier_when, METH_O, "This barrier as a guard with a precondition."},
+    {}};
 PyGetSetDef barrier_getset[] = {{"parties", barrier_parties, nullptr, "How many are enrolled.", nullptr}, {}};
 
-// --- Timer --------------------------------------------------------------------------------------------------------------------------------
+// --- Timer
+// --------------------------------------------------------------------------------------------------------------------------------
 
 PyObject* timer_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   PyObject* seconds;
@@ -86,12 +91,14 @@ PyObject* timer_when(PyObject* o, PyObject* c) {
   return on < 0 ? nullptr : guard_on(o, GuardKind::timer, on != 0);
 }
 PyObject* timer_period(PyObject* o, void*) { return PyFloat_FromDouble(static_cast<double>(tim(o)->period) * 1e-9); }
-PyMethodDef timer_methods[] = {{"tick", timer_tick, METH_NOARGS, "Wait for the next tick: how many periods have passed since the last one (1 unless ticks were missed)."},
+PyMethodDef timer_methods[] = {{"tick", timer_tick, METH_NOARGS,
+                                "Wait for the next tick: how many periods have passed since the last one (1 unless ticks were missed)."},
                                {"when", timer_when, METH_O, "This timer as a guard with a precondition."},
                                {}};
 PyGetSetDef timer_getset[] = {{"period", timer_period, nullptr, "In seconds.", nullptr}, {}};
 
-// --- functions ------------------------------------------------------------------------------------------------------------------------------
+// --- functions
+// ------------------------------------------------------------------------------------------------------------------------------
 
 PyObject* f_sleep(PyObject*, PyObject* seconds) {
   settle();
@@ -100,9 +107,10 @@ PyObject* f_sleep(PyObject*, PyObject* seconds) {
 }
 PyObject* f_now(PyObject*, PyObject*) { return PyFloat_FromDouble(static_cast<double>(now_ns()) * 1e-9); }
 
-PyMethodDef functions[] = {{"sleep", f_sleep, METH_O, "Wait for so many seconds of the run's clock; never early. Raises Cancelled."},
-                           {"now", f_now, METH_NOARGS, "Seconds of the run's clock, which may be virtual; outside any run of the steady clock."},
-                           {}};
+PyMethodDef functions[] = {
+    {"sleep", f_sleep, METH_O, "Wait for so many seconds of the run's clock; never early. Raises Cancelled."},
+    {"now", f_now, METH_NOARGS, "Seconds of the run's clock, which may be virtual; outside any run of the steady clock."},
+    {}};
 
 }  // namespace
 
@@ -117,7 +125,8 @@ std::int64_t now_ns() noexcept {
 std::optional<std::int64_t> to_ns(PyObject* seconds, const char* what) {
   const double s = PyFloat_AsDouble(seconds);
   if (s == -1.0 && PyErr_Occurred()) {
-    if (PyErr_ExceptionMatches(PyExc_TypeError)) PyErr_Format(PyExc_TypeError, "%s: seconds must be a number, not %.100s", what, Py_TYPE(seconds)->tp_name);
+    if (PyErr_ExceptionMatches(PyExc_TypeError))
+      PyErr_Format(PyExc_TypeError, "%s: seconds must be a number, not %.100s", what, Py_TYPE(seconds)->tp_name);
     return std::nullopt;
   }
   if (std::isnan(s)) {

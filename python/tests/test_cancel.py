@@ -135,7 +135,7 @@ def test_cancelling_a_parallel_cancels_its_processes_and_waits(b):  # rules 6.1,
 
 @pytest.mark.parametrize("seed", range(4))
 def test_nothing_is_lost_or_doubled(b, seed):  # rule 6.4
-    """Readers that are cancelled at random moments; what was written arrives once, in order, or stays with its writer."""
+    """Readers that are cancelled at random moments: what was written arrives once, in order."""
     dice = random.Random(seed)
     c, taken = b.weft.Channel(), []
     alive = []

@@ -8,6 +8,7 @@
 // when(bool). A guard refers to its end: keep the end while the select or the alternative lives.
 #pragma once
 #include <array>
+#include <functional>
 #include <tuple>
 #include <type_traits>
 #include <variant>
@@ -306,6 +307,62 @@ struct ManyReaders {
   Value take(std::size_t) { return Value(slot.take()); }
   Status compute(std::size_t) { return Status::ok; }
   [[noreturn]] void raise(std::size_t i, Status s) { throw_end_of(cores[i], s, "select", static_cast<int>(i)); }
+};
+
+// Any number of guards of any kinds, over channels of one type: what a program puts together as it runs.
+template <class T, class P>
+struct ManyGuards {
+  using Any = std::variant<In<T, P>, Out<T, P>, OutWith<std::function<T()>, T, P>, At, Skip, Meet>;
+  using Value = std::optional<T>;
+  static constexpr bool computes = true;
+  static constexpr bool shared = P::shared;
+  static constexpr bool repeatable = std::is_trivially_copyable_v<T>;
+  std::vector<Any> gs;
+  std::unique_ptr<core::Guard[]> guards;
+
+  explicit ManyGuards(std::vector<Any>&& g) : gs(std::move(g)), guards(new core::Guard[gs.size()]) {}
+
+  std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(gs.size()); }
+  core::Guard* data() noexcept { return guards.get(); }
+  void fill(runtime::ProcessBase& p) {
+    for (std::size_t i = 0; i < gs.size(); ++i)
+      on(i, [&](auto& g) {
+        guards[i].enabled = g.enabled;
+        g.fill(guards[i], p);
+      });
+  }
+  void refill_timers(runtime::ProcessBase& p) {
+    for (std::size_t i = 0; i < gs.size(); ++i)
+      if (At* t = std::get_if<At>(&gs[i])) t->fill(guards[i], p);
+  }
+  const core::Place* place(std::size_t i) {
+    const core::Place* r = nullptr;
+    on(i, [&](auto& g) { r = g.place(); });
+    return r;
+  }
+  void used_by(std::size_t i, std::uint32_t process) noexcept {
+    on(i, [&](auto& g) {
+      if constexpr (requires { g.c; }) (guards[i].kind == core::Kind::input ? g.c->last_reader : g.c->last_writer) = process;
+    });
+  }
+  Value take(std::size_t i) { return Value(std::get<In<T, P>>(gs[i]).slot.take()); }
+  Status compute(std::size_t i) { return std::get<OutWith<std::function<T()>, T, P>>(gs[i]).compute(guards[i]); }
+  [[noreturn]] void raise(std::size_t i, Status s) {
+    on(i, [&](auto& g) {
+      if constexpr (requires { g.value; }) {
+        throw_end_with(g.c, s, "select", std::move(g.value), static_cast<int>(i));
+      } else if constexpr (requires { g.c; }) {
+        throw_end_of(g.c, s, "select", static_cast<int>(i));
+      }
+    });
+    __builtin_unreachable();
+  }
+
+ private:
+  template <class F>
+  void on(std::size_t i, F&& f) {
+    std::visit(f, gs[i]);
+  }
 };
 
 [[noreturn]] inline void none_holds() { bad_use("select: no guard's precondition holds, it would wait for ever"); }
@@ -664,6 +721,15 @@ template <class T, class P>
 [[nodiscard]] auto select(const std::vector<Reader<T, P>>& rs, Mode mode = Mode::fair) {
   using Set = detail::ManyReaders<T, P>;
   return SelectOp<Set>(mode, Set(rs));
+}
+
+// A guard in a list that a program puts together as it runs: std::vector<weft::AnyGuard<int>>.
+template <class T, class P = Shared>
+using AnyGuard = typename detail::ManyGuards<T, P>::Any;
+template <class T, class P = Shared>
+[[nodiscard]] auto select_among(std::vector<AnyGuard<T, P>> gs, Mode mode = Mode::fair) {
+  using Set = detail::ManyGuards<T, P>;
+  return SelectOp<Set>(mode, Set(std::move(gs)));
 }
 
 // --- kept between selects ---------------------------------------------------------------------------------------------------------------

@@ -395,12 +395,12 @@ class Channel {
 
   // A new end. Throws how the channel has ended, if it has (rule 2.5).
   Reader<T, P> reader() const {
-    if (!core_->first_reader()) no_more(core_->template how_ended<core::Side::out>(), "a new reader end");
+    if (!core_->first_reader()) no_more<core::Side::in>("a new reader end");
     core_->references.up();
     return Reader<T, P>(core_);
   }
   Writer<T, P> writer() const {
-    if (!core_->first_writer()) no_more(core_->template how_ended<core::Side::in>(), "a new writer end");
+    if (!core_->first_writer()) no_more<core::Side::out>("a new writer end");
     core_->references.up();
     return Writer<T, P>(core_);
   }
@@ -418,7 +418,13 @@ class Channel {
   Core* core() const noexcept { return core_; }
 
  private:
-  [[noreturn]] void no_more(Status how, const char* what) const { detail::throw_end_of(core_, is_end(how) ? how : Status::retired, what); }
+  // Rule 2.5: as an operation there would raise; if it would not, this very side is gone.
+  template <core::Side S>
+  [[noreturn]] void no_more(const char* what) const {
+    Status how = core_->template how_ended<S>();
+    if (!is_end(how)) how = core_->template how_ended<S == core::Side::in ? core::Side::out : core::Side::in>();
+    detail::throw_end_of(core_, is_end(how) ? how : Status::retired, what);
+  }
   Core* core_;
 };
 

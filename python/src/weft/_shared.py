@@ -30,6 +30,12 @@ class ChannelStats(NamedTuple):
 _native._set_stats(ChannelStats)
 
 
+def give_up(processes: Any) -> None:
+    """Those that a Sequence never came to: dropping them is no mistake of the program's."""
+    for p in processes:
+        p._give_up()
+
+
 def statistics(channel: Any) -> ChannelStats:
     """The figures of `channel` at this moment."""
     stats: ChannelStats = channel.stats()

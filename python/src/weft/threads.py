@@ -28,6 +28,7 @@ from weft._native import (
 )
 from weft._shared import (
     ChannelStats,
+    give_up,
     poison,
     process,
     retire,
@@ -103,7 +104,14 @@ def Parallel(*processes: Any) -> list[Any]:
 def Sequence(*processes: Any) -> list[Any]:
     """Runs the processes one after another, gives their results in order (rule 7.3)."""
     _native.must_block("Sequence")
-    return [_native.parallel(p)[0] for p in _native.flatten(*processes)]
+    waiting = list(_native.flatten(*processes))
+    results: list[Any] = []
+    try:
+        while waiting:
+            results.append(_native.parallel(waiting.pop(0))[0])
+    finally:
+        give_up(waiting)
+    return results
 
 
 def Spawn(*processes: Any) -> None:

@@ -39,9 +39,7 @@ class ChannelBase : public Place {
   std::uint8_t poison_strength() const noexcept { return poison_; }
   void set_immunity(std::uint8_t s) noexcept { immunity_ = s; }
 
-  // Counted ends (rule 2.1). From the channel: false if that side has ended. From another end: copying.
-  bool first_reader() noexcept { return first(readers_, kReadersGone); }
-  bool first_writer() noexcept { return first(writers_, kWritersGone); }
+  // Counted ends (rule 2.1): from another end, copying.
   void another_reader() noexcept { readers_.up(); }
   void another_writer() noexcept { writers_.up(); }
 
@@ -61,14 +59,6 @@ class ChannelBase : public Place {
   static constexpr std::uint8_t kDeciding = 32;  // a foreign reader was told and has not decided
   static constexpr std::uint8_t kWriterDied = 1;
   static constexpr std::uint8_t kReaderDied = 2;
-
-  bool first(typename P::Count& n, std::uint8_t gone) noexcept {
-    lock_.lock();
-    const bool open = (special_ & (gone | kPoisoned)) == 0;
-    if (open) n.up();
-    lock_.unlock();
-    return open;
-  }
 
   Queue rq_, wq_;
   typename P::Lock lock_;
@@ -229,7 +219,7 @@ class ChannelCore : public ChannelBase<P> {
     const Try t = attempt<S>(n, Free{}, fx);
     if (n.is(NodeFlags::standing)) {
       if (t == Try::committed || t == Try::held) remark<S>(n);
-      if (S == Side::out && t == Try::not_ready) invite(fx);
+      if (S == Side::out && t == Try::not_ready) static_cast<StandingNode&>(n).contested = foreign_first();
     }
     unlock(fx);
     return t;
@@ -302,6 +292,14 @@ class ChannelCore : public ChannelBase<P> {
     unlock(fx);
     return flat;
   }
+  // A standing output that only a foreign reader could take has set its word to WAITING: now the reader can find it. (Not before: it would
+  // look too early, mark the alternative ready and so keep it from ever waiting.)
+  void invite_foreign() noexcept {
+    Effects fx;
+    lock_.lock();
+    invite(fx);
+    unlock(fx);
+  }
   template <Side S>
   void set_enabled(StandingNode& n, bool on) noexcept {
     lock_.lock();
@@ -358,6 +356,10 @@ class ChannelCore : public ChannelBase<P> {
   }
 
   // --- ends -----------------------------------------------------------------------------------------------------------------------
+
+  // A new counted end, from the channel. False: its side is gone, or an operation there would raise at once (rule 2.5).
+  bool first_reader() noexcept { return first<Side::in>(B::readers_, B::kReadersGone); }
+  bool first_writer() noexcept { return first<Side::out>(B::writers_, B::kWritersGone); }
 
   void poison(std::uint8_t strength) noexcept {
     Effects fx;
@@ -456,9 +458,12 @@ class ChannelCore : public ChannelBase<P> {
       l = l->next;
       if (y->flags & (NodeFlags::foreign | NodeFlags::disabled)) [[unlikely]] {
         if (y->is(NodeFlags::disabled)) continue;
-#if WEFT_MUTANT != 6
-        return Try::not_ready;  // it takes for itself, and those behind it wait (rule 6.6)
+#if WEFT_MUTANT == 6
+        release(q, y);
+        ++transfers_;
+        return pass(n, *y, fx, *y);
 #endif
+        return Try::not_ready;  // it takes for itself, and those behind it wait (rule 6.6)
       }
       switch (me.with(y)) {
         case Claim::won:
@@ -524,6 +529,16 @@ class ChannelCore : public ChannelBase<P> {
     }
     if (!ended<S>(n)) return Try::not_ready;
     return me.self() ? Try::ended : Try::gone;
+  }
+
+  template <Side S>
+  bool first(typename P::Count& n, std::uint8_t gone) noexcept {
+    Node probe;
+    lock_.lock();
+    const bool open = (special_ & (gone | B::kPoisoned)) == 0 && !ended<S>(probe);
+    if (open) n.up();
+    lock_.unlock();
+    return open;
   }
 
   // Sets n.status if the channel has ended for a party of side S that found nobody.
@@ -749,7 +764,12 @@ class ChannelCore : public ChannelBase<P> {
     special_ |= B::kDeciding;
     fx.told = waker_of(r);
   }
-  // A standing output found nobody: let a foreign reader find it. If that comes before it waits, it is marked ready and comes back.
+  bool foreign_first() const noexcept {
+    for (Link* l = rq_.front(); l; l = l->next)
+      if (node(l)->is(NodeFlags::foreign)) return true;
+    return false;
+  }
+  // A standing output waits now: let a foreign reader find it.
   void invite(Effects& fx) noexcept {
     for (Link* l = rq_.front(); l; l = l->next)
       if (node(l)->is(NodeFlags::foreign)) return tell(node(l), fx);

@@ -29,6 +29,7 @@ struct GuardOps {
   Try (*take)(Guard&) noexcept;   // of a foreign select; null where not applicable
   bool (*link)(Guard&) noexcept;  // of a standing alternative
   void (*enable)(Guard&, bool) noexcept;
+  void (*invite)(Guard&) noexcept;                     // of a standing output: tell the foreign reader that it may take
 };
 
 enum class Kind : std::uint8_t { input, output, barrier, timer, skip };
@@ -57,6 +58,7 @@ inline constexpr GuardOps channel_ops{
     },
     [](Guard& g) noexcept { return static_cast<C*>(g.where)->template link_standing<S>(g.node); },
     [](Guard& g, bool on) noexcept { static_cast<C*>(g.where)->template set_enabled<S>(g.node, on); },
+    [](Guard& g) noexcept { static_cast<C*>(g.where)->invite_foreign(); },
 };
 
 template <class B>
@@ -68,6 +70,7 @@ inline constexpr GuardOps barrier_ops{
     nullptr,
     [](Guard&) noexcept { return false; },
     [](Guard&, bool) noexcept {},
+    [](Guard&) noexcept {},
 };
 
 class Select {

@@ -67,6 +67,7 @@ class Standing {
       if (!flat_)
         if (const int c = scan_others(now); c != none) return c;
       choice.arm();
+      if (contested_) [[unlikely]] invite_foreigners();
 #if WEFT_MUTANT != 5
       if (choice.some()) {
         if (choice.claim_one(IDLE)) continue;
@@ -105,7 +106,18 @@ class Standing {
         status_ = x.node.status;
         if (listed) choice.mark(&x.node);  // it stays ready with its end (rule 5.6)
         return static_cast<int>(i);
-      default: return none;
+      default:
+        if (x.node.contested) contested_ = true;
+        return none;
+    }
+  }
+
+  void invite_foreigners() noexcept {
+    contested_ = false;
+    for (std::uint32_t i = 0; i < n_; ++i) {
+      if (!g_[i].node.contested) continue;
+      g_[i].node.contested = false;
+      if (g_[i].enabled) g_[i].ops->invite(g_[i]);
     }
   }
 
@@ -168,6 +180,7 @@ class Standing {
   std::uint32_t turn_ = 0;
   bool flat_ = true;  // every guard is enrolled for good
   bool enrolled_ = false;
+  bool contested_ = false;  // a guard's node says so
   int held_ = none;
   Status status_ = Status::pending;
 };

@@ -101,12 +101,25 @@ using Waiter = Node;
 
 inline Waker* next_of(const Waker* w) noexcept { return static_cast<Waker*>(w->next); }
 
+// The id of a process. Several threads may record themselves at once: whichever comes last.
+class Holder {
+ public:
+  operator std::uint32_t() const noexcept { return id_.load(std::memory_order_relaxed); }
+  Holder& operator=(std::uint32_t id) noexcept {
+    id_.store(id, std::memory_order_relaxed);
+    return *this;
+  }
+
+ private:
+  prim::atomic<std::uint32_t> id_{0};
+};
+
 // What a report can say of a place where processes wait (rule 10.2): the head of every channel and barrier.
 struct Place {
   const char* name = nullptr;  // with line 0: its name; else the file of its birth
   std::uint32_t line = 0;
-  std::uint32_t last_reader = 0;  // ids of the processes that were given or last used an end; 0: none yet
-  std::uint32_t last_writer = 0;
+  Holder last_reader;  // the processes that were given or last used an end; 0: none yet
+  Holder last_writer;
 };
 
 enum Word : std::uint32_t { IDLE = 0, WAITING = 1, LOCKED = 2, CANCELLED = 3, TIMED_OUT = 4, DONE = 8 };

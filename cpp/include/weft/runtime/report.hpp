@@ -4,6 +4,7 @@
 // edges all stay inside; a process that waits for nobody known is a knot by itself. (Knot in the sense of Holt, "Some deadlock properties
 // of computer systems", 1972, section 3: with OR-waits a cycle is not enough, a knot is.)
 #pragma once
+#include <array>
 #include <cstdio>
 #include <map>
 #include <set>
@@ -81,6 +82,7 @@ struct Report {
       if (const auto parent = alive.find(p->group->parent); parent != alive.end())
         if (const auto b = r.blocked.find(parent->second); b != r.blocked.end() && b->second.for_children)
           b->second.waits_for.insert(p->id);
+    collect.channels();
     collect.barriers();
     for (auto& [id, b] : r.blocked) {
       std::vector<std::uint32_t> inside = r.closure(id);
@@ -137,20 +139,32 @@ struct Report {
     std::map<std::uint32_t, Blocked>& blocked;
     Blocked* b = nullptr;
     std::uint32_t self = 0;
-    std::set<std::uint32_t> ids;                                       // of all processes
-    std::map<const core::Place*, std::set<std::uint32_t>> at_barrier;  // who waits there
+    std::set<std::uint32_t> ids;  // of all processes
+    // Who waits there; at a channel: to read, to write.
+    std::map<const core::Place*, std::array<std::set<std::uint32_t>, 2>> at_channel;
+    std::map<const core::Place*, std::set<std::uint32_t>> at_barrier;
 
     explicit Collect(std::map<std::uint32_t, Blocked>& to) : blocked(to) {}
     void channel(const core::Place& c, bool writing) override {
       b->places.push_back(name_of(c));
-      std::set<std::uint32_t> others;
-      if (report_hooks.holders) report_hooks.holders(c, writing, others);
-      if (others.empty())
-        others.insert(writing ? c.last_reader : c.last_writer);  // no full record: who was given or last used the other end
-      bool any = false;
-      for (const std::uint32_t other : others)
-        if (other && ids.count(other)) any = true, b->waits_for.insert(other);
-      if (!any) b->unknown.push_back(name_of(c));
+      at_channel[&c][writing].insert(self);
+    }
+    // Who waits at a channel waits for those that hold its other side: who was given or last used an end of it, and who waits there.
+    void channels() {
+      for (const auto& [place, there] : at_channel)
+        for (const bool writing : {false, true})
+          for (const std::uint32_t p : there[writing]) {
+            std::set<std::uint32_t> others;
+            if (report_hooks.holders) report_hooks.holders(*place, writing, others);
+            if (others.empty()) {
+              others = there[!writing];
+              others.insert(writing ? place->last_reader : place->last_writer);
+            }
+            bool any = false;
+            for (const std::uint32_t other : others)
+              if (ids.count(other)) any = true, blocked[p].waits_for.insert(other);
+            if (!any) blocked[p].unknown.push_back(name_of(*place));
+          }
     }
     void barrier(const core::Place& c) override {
       b->places.push_back(name_of(c));

@@ -113,7 +113,7 @@ class Run final : public Activity {
     {
       const std::lock_guard g(mutex_);
       if (active_.load(std::memory_order_seq_cst) != 0 || outside_.load(std::memory_order_seq_cst) != 0) return;
-      forget_decided();
+      timers_.drop_dead();
       if (!timers_.empty()) {
         if (clock_ == Clock::steady) return;
         activated();  // held until those who woke are counted
@@ -130,13 +130,6 @@ class Run final : public Activity {
     wakes.run();
     if (dead) cancel_everybody();
     deactivated();
-  }
-
-  // A select that has committed, but whose writer an extended read still holds (rule 1.6), has a timer that is no deadline any more: the
-  // virtual clock must not jump to it, and it does not keep a deadlock from being seen (rules 8.6, 10.1).
-  void forget_decided() noexcept {
-    while (!timers_.empty() && timers_.first().choice->done()) timers_.pop();
-    earliest_.store(timers_.earliest(), std::memory_order_seq_cst);
   }
 
   void fire(std::int64_t now, core::Wakes& wakes) noexcept {

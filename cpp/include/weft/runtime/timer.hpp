@@ -21,8 +21,6 @@ class TimerHeap {
   bool empty() const noexcept { return heap_.empty(); }
   std::int64_t earliest() const noexcept { return heap_.empty() ? prim::forever : heap_[0]->deadline; }
 
-  const TimerNode& first() const noexcept { return *heap_[0]; }
-
   void add(TimerNode& t) {
     t.order = next_order_++;
     heap_.push_back(&t);
@@ -38,6 +36,10 @@ class TimerHeap {
     put(i, last);
     up(i);
     down(last->at);
+  }
+  // Timers of those that were decided otherwise and have not come to take them away (a writer held by an extended read).
+  void drop_dead() noexcept {
+    while (!heap_.empty() && heap_[0]->choice->word() != core::WAITING) pop();
   }
   TimerNode* pop() noexcept {
     TimerNode* t = heap_[0];

@@ -1,0 +1,173 @@
+// A network as data, and its reader: the line format of conformance/README.md.
+#pragma once
+#include <algorithm>
+#include <deque>
+#include <istream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace twin {
+
+struct Body;
+struct Proc;
+
+struct Guard {
+  std::string kind;  // in, out, timeout, deadline, skip, barrier
+  int at = -1;       // slot, time or barrier
+  std::string fn;    // of out: make, raise or nothing
+  bool on = true;    // its precondition
+};
+
+struct Statement {
+  std::string word;
+  std::vector<int> args;
+  std::string mode;                 // of select
+  std::vector<Guard> guards;        // of select
+  std::vector<std::string> caught;  // of try
+  const Body* inner = nullptr;      // of loop, iter, ext, try
+  const Body* handler = nullptr;    // of try
+  std::vector<const Proc*> procs;   // of par, seq, spawn
+};
+
+struct Body {
+  std::vector<Statement> statements;
+};
+
+struct End {
+  int channel = -1;  // -1: a slot of the maker
+  char side = ' ';   // r or w
+  int slot = -1;
+};
+
+struct Proc {
+  int id = 0;
+  std::string name;  // p<id>
+  std::vector<End> ends;
+  const Body* body = nullptr;
+};
+
+struct ChannelSpec {
+  unsigned capacity = 0;
+  std::string overflow;
+  unsigned immunity = 0;
+};
+
+class Network {
+ public:
+  std::vector<ChannelSpec> channels;
+  std::vector<unsigned> barriers;
+  const Proc* main = nullptr;
+
+  // Has every channel at most one end on each side, held by one process?
+  bool simple() const {
+    std::vector<std::string> seen;
+    for (const Proc& p : procs_)
+      for (const End& e : p.ends) {
+        std::string name = std::to_string(e.channel) + e.side;
+        if (e.slot >= 0 || std::find(seen.begin(), seen.end(), name) != seen.end()) return false;
+        seen.push_back(std::move(name));
+      }
+    return true;
+  }
+
+  // std::runtime_error, with the line, for what is no network.
+  explicit Network(std::istream& in) {
+    for (std::string text; std::getline(in, text);) {
+      std::istringstream words(text);
+      std::vector<std::string> line;
+      for (std::string w; words >> w;) line.push_back(w);
+      if (!line.empty() && line[0][0] != '#') lines_.push_back(std::move(line));
+    }
+    if (next() != std::vector<std::string>{"weft-net", "1"}) bad("a network begins with the line 'weft-net 1'");
+    while (peek() == "channel" || peek() == "barrier") {
+      const auto l = next();
+      if (l[0] == "barrier")
+        barriers.push_back(static_cast<unsigned>(std::stoul(l.at(1))));
+      else
+        channels.push_back({static_cast<unsigned>(std::stoul(l.at(1))), l.at(2), static_cast<unsigned>(std::stoul(l.at(3)))});
+    }
+    main = process();
+  }
+
+ private:
+  [[noreturn]] void bad(const std::string& what) const { throw std::runtime_error("line " + std::to_string(at_) + ": " + what); }
+  std::string peek() const { return at_ < lines_.size() ? lines_[at_][0] : ""; }
+  std::vector<std::string> next() {
+    if (at_ >= lines_.size()) bad("the network breaks off: an 'end' is missing");
+    return lines_[at_++];
+  }
+
+  const Proc* process() {
+    const auto l = next();
+    if (l[0] != "process") bad("a process was expected, not '" + l[0] + "'");
+    Proc p;
+    p.id = std::stoi(l.at(1));
+    p.name = "p" + l[1];
+    for (std::size_t i = 2; i < l.size(); ++i) {
+      const std::string& e = l[i];
+      if (e[0] == 's')
+        p.ends.push_back({-1, ' ', std::stoi(e.substr(1))});
+      else
+        p.ends.push_back({std::stoi(e.substr(1, e.size() - 2)), e.back(), -1});
+    }
+    std::string closed_by;
+    p.body = body(closed_by);
+    procs_.push_back(std::move(p));
+    return &procs_.back();
+  }
+
+  const Body* body(std::string& closed_by) {
+    Body b;
+    for (;;) {
+      auto l = next();
+      Statement s;
+      s.word = l[0];
+      if (s.word == "end" || s.word == "except") {
+        closed_by = s.word;
+        bodies_.push_back(std::move(b));
+        return &bodies_.back();
+      }
+      std::string by;
+      if (s.word == "par" || s.word == "seq" || s.word == "spawn") {
+        while (peek() != "end") s.procs.push_back(process());
+        next();
+      } else if (s.word == "ext" || s.word == "loop" || s.word == "iter") {
+        for (std::size_t i = 1; i < l.size(); ++i) s.args.push_back(std::stoi(l[i]));
+        s.inner = body(by);
+      } else if (s.word == "try") {
+        s.caught.assign(l.begin() + 1, l.end());
+        s.inner = body(by);
+        if (by != "except") bad("a try without except");
+        s.handler = body(by);
+      } else if (s.word == "select") {
+        s.mode = l.at(1);
+        while (peek() != "end") s.guards.push_back(guard(next()));
+        next();
+      } else {
+        for (std::size_t i = 1; i < l.size(); ++i) s.args.push_back(std::stoi(l[i]));
+      }
+      b.statements.push_back(std::move(s));
+    }
+  }
+
+  static Guard guard(std::vector<std::string> l) {
+    Guard g;
+    g.kind = l[0];
+    if (l.back() == "off") {
+      g.on = false;
+      l.pop_back();
+    }
+    if (l.size() > 1) g.at = std::stoi(l[1]);
+    if (l.size() > 2) g.fn = l[2];
+    return g;
+  }
+
+  std::vector<std::vector<std::string>> lines_;
+  std::size_t at_ = 0;
+  std::deque<Proc> procs_;  // deques: what points at them stays
+  std::deque<Body> bodies_;
+};
+
+}  // namespace twin
