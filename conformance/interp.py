@@ -190,10 +190,12 @@ class Sim(World):
         unseen = [
             i for i, g in enumerate(op.guards) if i not in op.seen and g.pre and g.kind not in timed
         ]
-        if unseen:
-            yield from unseen
-        else:
-            yield from list(self.idle_guards(op)) or [None]
+        idle = list(self.idle_guards(op))
+        if op.mode == "priority" and idle:  # 5.7: guards after a skip are never chosen
+            idle = self.idle_in_turn(op)
+            if op.guards[idle[0]].kind == "skip":
+                unseen = [i for i in unseen if i < idle[0]]
+        yield from unseen or idle or [None]
 
     @staticmethod
     def _orders(op: Op) -> Iterator[Any]:
@@ -343,7 +345,11 @@ class Sim(World):
             elif g["g"] == "out":
                 guards.append(plain("out", g["end"], next(values), g.get("fn") == "raise", pre, "fn" in g))
             elif g["g"] == "timeout":
-                guards.append(Guard("time", value=self.now + g["t"], pre=pre))
+                guards.append(
+                    Guard("time", value=self.now + g["t"], pre=pre)
+                    if g["t"] > 0
+                    else Guard("skip", pre=pre)  # 5.7
+                )
             elif g["g"] == "deadline":
                 guards.append(Guard("time", value=g["t"], pre=pre))
             elif g["g"] == "barrier":
@@ -405,7 +411,10 @@ class Sim(World):
         elif kind in ("retire", "die"):
             self.close(p.slot(s[1]), "retired" if kind == "retire" else "died", died=kind == "die")
         elif kind == "poison":
-            self.poison(self.ends[p.slot(s[1])].chan, s[2])
+            end = self.ends[p.slot(s[1])]
+            if end.how:
+                raise BadUse(f"poison at an end that was closed: {end.how}")  # 4.1
+            self.poison(end.chan, s[2])
         elif kind == "enrol":
             self.enrol_party(s[1])
         elif kind == "resign":

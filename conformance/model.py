@@ -6,7 +6,8 @@ There are no threads here; each public method is one atomic step.
 
 Invariants, true between any two steps:
   * A process has at most one operation; it is `waiting`, `held` (a writer inside an extended read, 1.6), `making`
-    (its outcome is certain, the value of its output guard is yet to be made, 5.8) or `done` (it has an outcome).
+    (its outcome is certain, the value of its output guard is yet to be made, 5.8), `fed` (a reader that gets that
+    value) or `done` (it has an outcome).
   * A party (pid, guard index) stands in a line only while its operation is waiting (5.10, 6.2).
   * No reader and writer wait at one channel at the same time (1.1), unless one of them needs a slot of the buffer and
     extended reads or values in the making occupy all; while a reader waits the buffer is empty (1.5).
@@ -15,7 +16,7 @@ Invariants, true between any two steps:
 
   operation:   begin ─▶ waiting ──commit, cancel, fire, _settle: all by _decide──▶ done ──take──▶ (gone)
                            ├──_hand_over to an extended read──▶ held ──release──▶ done
-                           └──_give of a value from a function to a buffer──▶ making ──make──▶ done
+                           └──_feed, _give: the value comes from a function──▶ making, fed ──make──▶ done
 
 Where the rules leave a question open the model allows every answer it can; where it must answer,
 the comment says `reading:`.
@@ -219,6 +220,7 @@ class World:
         self.holds: dict[
             int, tuple
         ] = {}  # reader pid → ("writer", pid) | ("slot", channel): open extended reads (a stack)
+        self.feeds: dict[int, int] = {}  # pid of a writer that is making a value → the reader that gets it
         self.now = 0
         self.timers: list[
             tuple[int, int, int]
@@ -234,6 +236,7 @@ class World:
         new.barriers = [b.clone() for b in self.barriers]
         new.ops = {p: o.clone() for p, o in self.ops.items()}
         new.holds = dict(self.holds)
+        new.feeds = dict(self.feeds)
         new.now, new.timers, new._dirty = self.now, self.timers[:], []
 
     def world_key(self) -> tuple:
@@ -243,6 +246,7 @@ class World:
             tuple(b.key() for b in self.barriers),
             tuple(self.ops[p].key() for p in sorted(self.ops)),
             tuple(sorted(self.holds.items())),
+            tuple(sorted(self.feeds.items())),
             self.now,
             tuple(self.timers),
         )
@@ -365,10 +369,15 @@ class World:
         return g.made or g.raises
 
     def idle_guards(self, op: Op) -> Iterator[int]:
-        """Guards that are skips: skip, a timeout ≤ 0, a deadline that has passed (5.7)."""
+        """Guards that are skips, a timeout ≤ 0 among them, and expired timers: deadlines that have passed (5.7)."""
         for i, g in enumerate(op.guards):
             if g.pre and (g.kind == "skip" or (g.kind == "time" and g.value <= self.now)):
                 yield i
+
+    def idle_in_turn(self, op: Op) -> list[int]:
+        """The same for a select with priorities: a skip competes in its place, an expired timer after all others."""
+        skips = [i for i, g in enumerate(op.guards) if g.pre and g.kind == "skip"]
+        return skips[:1] or list(self.idle_guards(op))[:1]
 
     def choices(self, op: Op) -> list[int]:
         """The guards to which the operation may commit at once, seen as one atomic step (5.4, 5.7); empty: it
@@ -377,11 +386,8 @@ class World:
         idle = list(self.idle_guards(op))
         hot = [i for i in range(len(op.guards)) if self.ready(op, i)]
         if op.mode == "priority":
-            return sorted(
-                hot + idle
-            )[
-                :1
-            ]  # reading: an expired timer of a priority select competes in its place, as a skip does
+            idle = self.idle_in_turn(op)
+            return sorted(hot + [i for i in idle if op.guards[i].kind == "skip"])[:1] or idle
         return hot or idle
 
     def commit(self, pid: int, i: int) -> None:
@@ -572,9 +578,15 @@ class World:
             self._drop(c, value)
 
     def make(self, pid: int) -> None:
-        """5.8: the owner calls the function of the guard that was committed on a buffered channel."""
+        """5.8: the owner calls the function of the guard that was committed, before the reader goes on."""
         op = self.ops[pid]
         assert op.state == "making" and op.out is not None
+        if pid in self.feeds:  # a rendezvous
+            rpid = self.feeds.pop(pid)
+            self.ops[rpid].state = "done"
+            held = ("writer", pid) in self.holds.get(rpid, ())
+            op.state = "held" if held else "done"
+            return
         g = op.guards[op.out[1]]
         c = self.chans[g.on]
         c.reserved -= 1
@@ -605,6 +617,7 @@ class World:
         if g.raises:  # 5.8
             self._decide(wop, ("Fail", wi))
             self._decide(rop, ("PeerDied", ri))
+            self._feed(wop, rop)
             return
         self._decide(wop, ("ok", wi))
         if rop.ext and c.capacity == 0:
@@ -613,6 +626,12 @@ class World:
         else:
             self._hold_slot(rop, c, rop.guards[ri].on)
         self._deliver(rop, ri, self._depart(g.value))
+        if g.made:
+            self._feed(wop, rop)
+
+    def _feed(self, wop: Op, rop: Op) -> None:
+        wop.state, rop.state = "making", "fed"
+        self.feeds[wop.pid] = rop.pid
 
     def _push_hold(self, pid: int, hold: tuple) -> None:
         self.holds[pid] = (*self.holds.get(pid, ()), hold)

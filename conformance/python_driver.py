@@ -20,6 +20,7 @@ import select
 import signal
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -190,6 +191,7 @@ def serve(backend: str, seconds: float) -> None:
     the records made so far, and the process ends, for what the network started cannot be stopped."""
     names = Names(backend if "." in backend else f"weft.{backend}")
     out = os.fdopen(os.dup(1), "w")
+    warnings.simplefilter("ignore")  # of processes that a Sequence never started
     os.dup2(2, 1)  # what the runtime prints is no answer
     for line in sys.stdin:
         play = _Play(names, json.loads(line))
@@ -264,7 +266,8 @@ class _Play:
                         start = steps.throw(failure) if failure else steps.send(result)
                     except StopIteration as end:
                         return end.value
-                    result, failure = None, None
+                    finally:  # an exception kept here would keep this frame, and with it what the process holds
+                        result, failure = None, None
                     try:
                         result = start()
                         if inspect.isawaitable(result):
@@ -281,7 +284,8 @@ class _Play:
                         start = steps.throw(failure) if failure else steps.send(result)
                     except StopIteration as end:
                         return end.value
-                    result, failure = None, None
+                    finally:  # an exception kept here would keep this frame, and with it what the process holds
+                        result, failure = None, None
                     try:
                         result = start()
                     except BaseException as error:

@@ -82,6 +82,8 @@ class Table(World):
         hot = self.choices(op)
         if hot:
             self.commit(op.pid, hot[0])
+            if op.state == "making":
+                self.make(op.pid)
         else:
             for i in range(len(op.guards)):
                 self.enrol(op.pid, i)

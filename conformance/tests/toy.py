@@ -176,6 +176,8 @@ def commits(op: Op, shape: Callable[[tuple], Any]) -> Callable[[Process], Callab
                 if op.mode == "priority" or broken == "unfair"
                 else min(hot, key=lambda i: (i + p.turn) % len(op.guards)),
             )
+            if op.state == "making":
+                world.make(pid)
         else:
             for i in range(len(op.guards)):
                 world.enrol(pid, i)
@@ -309,7 +311,7 @@ class Channel:
 class Barrier:
     def __init__(self, n: int):
         world.barriers.append(BarrierState(n))
-        self.number, self.kind, self.what, self.pre = len(world.barriers) - 1, "barrier", None, True
+        self.number, self.kind, self.pre = len(world.barriers) - 1, "barrier", True
         self.what = self.number
 
     def when(self, holds: bool) -> Some:

@@ -209,6 +209,11 @@ int Choice::check(const char* verb) {
     bad_use("%s: no guard's precondition holds, so it would wait for ever", verb);
     return -1;
   }
+  for (std::uint32_t i = 0; i < n_; ++i)
+    if (guards_[i].kind == core::Kind::barrier && guards_[i].enabled && static_cast<BarrierCore*>(guards_[i].where)->enrolled() == 0) {
+      bad_use("%s with a barrier that has nobody enrolled (guard %u): make it with parties, or enrol() first", verb, i);
+      return -1;
+    }
   return check_open(verb);
 }
 
@@ -270,7 +275,7 @@ int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory) {
     standing_->choice.waker = &p;
     r = standing_->begin(now);
   } else {
-    start_ = memory && mode_ == Mode::fair ? &memory->of(key_) : nullptr;
+    start_ = memory && mode_ == Mode::fair && n_ > 1 ? &memory->of(key_) : nullptr;
     const std::uint32_t from = start_ ? *start_ : select_ ? select_->next_start() : 0;
     select_.emplace(guards_.get(), n_, mode_, &p, from);
     if (mode_ == Mode::random) select_->seed = next_seed();

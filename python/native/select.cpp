@@ -281,7 +281,6 @@ PyObject* input_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   PyObject* end;
   if (kw || !PyArg_ParseTuple(args, "O:Input", &end)) return nullptr;
   if (!is_reader(end)) return bad_use("Input(%R): an input guard needs a reader, channel.reader()", end);
-  if (check_end(reinterpret_cast<EndObject*>(end), "Input") < 0) return nullptr;
   GuardObject* g = new_guard(type, GuardKind::input);
   if (g) g->target = Py_NewRef(end);
   return reinterpret_cast<PyObject*>(g);
@@ -294,7 +293,6 @@ PyObject* output_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   if (!is_writer(end)) return bad_use("Output(%R, ...): an output guard needs a writer, channel.writer()", end);
   if ((value != nullptr) == (make != nullptr)) return bad_use("Output: give either the value to write or make=, a function that makes it");
   if (make && !PyCallable_Check(make)) return bad_use("Output: make=%R cannot be called", make);
-  if (check_end(reinterpret_cast<EndObject*>(end), "Output") < 0) return nullptr;
   GuardObject* g = new_guard(type, GuardKind::output);
   if (!g) return nullptr;
   g->target = Py_NewRef(end);

@@ -1,0 +1,146 @@
+"""Networks on the real backends, compared with the model: random ones from printed seeds, and those that once disagreed.
+
+The seeds are here to be quick; `soak` runs thousands. One seed: python -m conformance.driver --on BACKEND --seed N
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from conformance.checker import check
+from conformance.driver import conform
+from conformance.networks import generate
+from conformance.python_driver import ApartDriver
+from conformance.shrink import report
+from conformance.tests.kit import net, proc
+
+BACKENDS = ("coroutines", "threads")
+EACH = 25  # networks a test
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def driver(request: pytest.FixtureRequest) -> Iterator[ApartDriver]:
+    on = ApartDriver(request.param)
+    yield on
+    on.close()
+
+
+@pytest.mark.parametrize("first", range(0, 200, EACH))
+def test_random_networks(driver: ApartDriver, first: int) -> None:
+    print(f"{driver.name}: networks of the seeds {first} to {first + EACH - 1}")
+    said: list[str] = []
+    passed, failed, unknown = conform(driver, range(first, first + EACH), say=said.append)
+    assert (passed, failed) == (EACH, 0), "\n".join(said)
+    assert unknown <= EACH // 5, "the checker's budget ran out too often to have compared anything"
+
+
+def select(mode: str, *guards: dict[str, Any]) -> list[Any]:
+    return ["select", mode, list(guards)]
+
+
+def out(end: int, **more: Any) -> dict[str, Any]:
+    return {"g": "out", "end": end, **more}
+
+
+def within(end: int, **more: Any) -> dict[str, Any]:
+    return {"g": "in", "end": end, **more}
+
+
+SOURCE, SINK = proc(1, ["0w"], ["write", 0], ["write", 0]), proc(2, ["0r"], ["read", 0])
+
+# Each of them, shrunk, is one on which a runtime and the model disagreed, or that decided how a rule is to be read.
+FOUND = {
+    "rule 4.1: poison at a closed end": net(
+        1, proc(1, ["0w"], ["retire", 0], ["poison", 0, 2]), SINK
+    ),
+    "rule 5.2: a guard that is off, of a closed end": net(
+        1,
+        proc(1, ["0r"], ["retire", 0], select("fair", within(0, pre=False), {"g": "skip"})),
+        proc(2, ["0w"]),
+    ),
+    "rule 5.4: a sleep between selects does not change whose turn it is": net(
+        [{"capacity": 3}],
+        proc(1, ["0w", "0w"], ["loop", 2, [["sleep", 1], select("fair", out(0), out(1))]]),
+        proc(2, ["0r"], ["sleep", 5]),
+    ),
+    "rule 5.6: of an end's two guards either may be named": net(
+        1,
+        proc(1, ["0r"], ["read", 0]),
+        proc(2, ["0w", "0w"], ["loop", 2, [select("fair", out(0), out(1))]]),
+    ),
+    "rule 5.7: guards after a skip of a priority select are never chosen": net(
+        1, proc(1, ["0w"], select("priority", {"g": "skip"}, {"g": "barrier", "b": 0})), barriers=[1]
+    ),
+    "rule 5.8: a function that raises, a reader at a buffer": net(
+        [{"capacity": 1}],
+        proc(1, ["0r"], ["read", 0]),
+        proc(2, ["0w"], select("fair", out(0, fn="raise"))),
+    ),
+    "rule 5.8: a function's value takes its place when it is made": net(
+        [{"capacity": 1}],
+        proc(1, ["0w"], ["loop", 2, [select("fair", out(0, fn="make"))]]),
+        proc(2, ["0r"], ["loop", 2, [["read", 0]]]),
+        proc(3, ["0w", "0w"], ["write", 0]),
+    ),
+    "rule 5.8: a reader goes on after the function": net(
+        1,
+        proc(1, ["0w"], ["yield"], ["yield"]),
+        proc(2, ["0w"], select("priority", out(0, fn="raise"))),
+        proc(3, ["0r"], ["read", 0]),
+    ),
+    "rule 7.3: a sequence that stops lets go of what its other processes hold": net(
+        [{}, {"capacity": 1}],
+        proc(1, ["0r"], ["sleep", 1], ["fail"]),
+        proc(
+            2,
+            ["0w"],
+            [
+                "seq",
+                [proc(3, ["1w"], ["write", 0], ["sleep", 2]), proc(4, ["1r"], ["read", 0])],
+            ],
+        ),
+    ),
+    "rule 7.4: the run's failure cancels what was spawned": net(
+        2,
+        proc(1, ["0r"], ["fail"]),
+        proc(2, ["0w"], ["spawn", proc(3, ["1w"], ["write", 0])]),
+    ),
+    "rule 8.2: a barrier guard with nobody enrolled": net(
+        1, proc(1, ["0w"], ["resign", 0], select("fair", {"g": "barrier", "b": 0})), barriers=[1]
+    ),
+    "rule 8.6: the timeout of a writer that an extended read holds": net(
+        2,
+        proc(1, ["0w", "1r"], select("fair", out(0), {"g": "timeout", "t": 2})),
+        proc(2, ["0r", "1w", "1r"], ["ext", 0, [["write", 1]]]),
+    ),
+    "rule 10.3: ends of processes that were never started": net(
+        1, proc(1, [], ["seq", [proc(2, ["0w"], ["write", 0]), proc(3, ["0r"])]])
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_networks_that_disagreed(driver: ApartDriver, name: str) -> None:
+    for seed in range(3):  # threads vary
+        history = driver.run(FOUND[name], seed)
+        found = check(FOUND[name], history, driver.grain)
+        assert found and not found.unknown, report(FOUND[name], history, found.why)
+
+
+def test_a_network_that_hangs_is_a_history_that_breaks_off(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A server that dies and a runtime that never answers: both are said, and the driver goes on."""
+    broken = ApartDriver("no_such_backend", seconds=0.5)
+    assert broken.run(generate(0), 0) == []
+    assert broken.server is None
+    assert "the network of seed 0 ended its process" in capsys.readouterr().err
+    stuck = ApartDriver("conformance.tests.stuck", seconds=0.3)
+    history = stuck.run(net(1, SOURCE, SINK), 7)
+    stuck.close()
+    assert [r["e"] for r in history if r["p"] == 1] == ["call", "ret", "call"], history
+    assert not check(net(1, SOURCE, SINK), history)
+    assert "the network of seed 7 did not end within 0.3 s" in capsys.readouterr().err
