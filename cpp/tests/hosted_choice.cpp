@@ -122,6 +122,7 @@ TEST_CASE("rule 5.4: fair selects of a thousand processes do not disturb each ot
 
 TEST_CASE_TEMPLATE("rule 5.4: fairness counts an ended guard's turn too", P, POLICIES) {
   weft::Channel<int, P> ended, live{weft::buffer(4)};
+  auto over = ended.reader();
   ended.writer().retire();
   auto r = live.reader();
   weft::run(send_all<P>(live.writer(), {1, 2, 3, 4}));
@@ -139,7 +140,7 @@ TEST_CASE_TEMPLATE("rule 5.4: fairness counts an ended guard's turn too", P, POL
     CHECK(values == 4);
     CHECK(ends == 4);
   };
-  weft::run(p(ended.reader(), r));
+  weft::run(p(std::move(over), r));
 }
 
 TEST_CASE_TEMPLATE("rule 5.4: priority takes the first ready guard", P, POLICIES) {
@@ -214,6 +215,7 @@ TEST_CASE_TEMPLATE("rule 5.5: bad selects", P, POLICIES) {
 
 TEST_CASE_TEMPLATE("rule 5.6: an ended guard is ready and raises with its index and value", P, POLICIES) {
   weft::Channel<int, P> quiet, out, poisoned;
+  auto w = out.writer();
   out.reader().retire();
   auto pr = poisoned.reader();
   poisoned.poison(7);
@@ -235,7 +237,7 @@ TEST_CASE_TEMPLATE("rule 5.6: an ended guard is ready and raises with its index 
     }
   };
   auto keep = quiet.writer();
-  weft::run(p(quiet.reader(), out.writer(), std::move(pr)));
+  weft::run(p(quiet.reader(), std::move(w), std::move(pr)));
 }
 
 TEST_CASE_TEMPLATE("rule 5.6: a parked select is woken by an end", P, POLICIES) {

@@ -379,6 +379,8 @@ void check_guards(Set& set) {
     ins = ins || g.kind == core::Kind::input;
     outs = outs || g.kind == core::Kind::output;
     barriers = barriers || g.kind == core::Kind::barrier;
+    if (g.enabled && g.kind == core::Kind::barrier && static_cast<Barrier::Core*>(g.where)->enrolled() == 0)
+      bad_use("select: nobody is enrolled at the barrier of guard " + std::to_string(i));
   }
   if (!any) none_holds();
   if (!(ins && outs) && !barriers) return;
