@@ -297,9 +297,9 @@ def driver_of(name: str, grain: str, clock: str, without: frozenset[str] = froze
     elif name.startswith("program:"):
         driver = ProgramDriver(name[8:].split(), grain or "cores", clock or "virtual")
     else:
-        from .python_driver import PythonDriver
+        from .python_driver import ApartDriver
 
-        driver = PythonDriver(name)
+        driver = ApartDriver(name)
     driver.features -= without
     return driver
 

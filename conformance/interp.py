@@ -18,6 +18,7 @@ Two clocks.  `virtual` (8.6).  `real`: an armed timer may go off at any moment.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -144,6 +145,8 @@ class Sim(World):
             if p.cancel:
                 yield ("ret", p.pid, "cancel")
             yield ("ret", p.pid)
+        elif p.st == "parked" and self.ops[p.pid].state == "making":
+            yield ("make", p.pid)
         elif p.st == "finishing":
             yield ("finish", p.pid)
 
@@ -181,7 +184,7 @@ class Sim(World):
             hot = self.choices(op)
             if kind == "select" and self.fairness and op.mode == "fair" and len(hot) > 1:
                 hot = [i for i in hot if not self._starves(p, op, i)]
-            yield from hot or [None]
+            yield from hot or self._orders(op)
             return
         timed = ("time", "skip")
         unseen = [
@@ -191,6 +194,16 @@ class Sim(World):
             yield from unseen
         else:
             yield from list(self.idle_guards(op)) or [None]
+
+    @staticmethod
+    def _orders(op: Op) -> Iterator[Any]:
+        """How a select that must wait may enrol its guards: in their order (None), and unless it has priorities in any
+        other. That can be told only where several of its guards are at one channel.
+        """
+        yield None
+        lines = [(g.kind, g.on) for g in op.guards if g.pre and g.kind in ("in", "out")]
+        if op.mode != "priority" and len(set(lines)) < len(lines):
+            yield from itertools.islice(itertools.permutations(range(len(op.guards))), 1, None)
 
     def _kind(self, p: Proc) -> str:
         s = self._stmt(p)
@@ -221,6 +234,8 @@ class Sim(World):
                 self._arrive(p, step[2])
             elif kind == "ret":
                 record = self._ret(p, step[2:])
+            elif kind == "make":
+                self.make(p.pid)
             elif kind == "finish":
                 self._finish(p)
             elif kind == "skip":
@@ -300,10 +315,15 @@ class Sim(World):
         s, kind = self._stmt(p), self._kind(p)
 
         def plain(
-            what: str, slot: int, value: Any = None, raises: bool = False, pre: bool = True
+            what: str,
+            slot: int,
+            value: Any = None,
+            raises: bool = False,
+            pre: bool = True,
+            made: bool = False,
         ) -> Guard:
             end = p.slot(slot)
-            return Guard(what, self.ends[end].chan, end, value, raises, pre)
+            return Guard(what, self.ends[end].chan, end, value, raises, pre, made)
 
         if kind in ("read", "ext"):
             return Op(p.pid, kind, (plain("in", s[1]),), ext=kind == "ext")
@@ -321,7 +341,7 @@ class Sim(World):
             if g["g"] == "in":
                 guards.append(plain("in", g["end"], pre=pre))
             elif g["g"] == "out":
-                guards.append(plain("out", g["end"], next(values), g.get("fn") == "raise", pre))
+                guards.append(plain("out", g["end"], next(values), g.get("fn") == "raise", pre, "fn" in g))
             elif g["g"] == "timeout":
                 guards.append(Guard("time", value=self.now + g["t"], pre=pre))
             elif g["g"] == "deadline":
@@ -355,12 +375,14 @@ class Sim(World):
                 p.st = "parked"
             elif self.grain == "atomic" or len(op.guards) == 1:
                 if kind == "select" and self.fairness:
-                    self._count_starvation(p, op, i)
-                if i is None:
-                    for k in range(len(op.guards)):
+                    self._count_starvation(p, op, None if isinstance(i, tuple) else i)
+                if i is None or isinstance(i, tuple):
+                    for k in i or range(len(op.guards)):
                         self.enrol(p.pid, k)
                 else:
                     self.commit(p.pid, i)
+                    if op.state == "making" and self.grain == "atomic":
+                        self.make(p.pid)  # the owner runs
                 p.st = "parked"
             elif i is None:  # all guards are enrolled: arm the timers and park
                 for k, g in enumerate(op.guards):
@@ -406,7 +428,7 @@ class Sim(World):
             p.yielding = tuple(
                 q.pid
                 for q in self.procs.values()
-                if q.st == "decided" or (q.st == "parked" and self.ops[q.pid].state == "done")
+                if q.st == "decided" or (q.st == "parked" and self.ops[q.pid].state in ("done", "making"))
                 if q is not p
             )
 

@@ -5,15 +5,17 @@ of programs: `interp.py` gives it processes, `checker.py` compares it with what 
 There are no threads here; each public method is one atomic step.
 
 Invariants, true between any two steps:
-  * A process has at most one operation; it is `waiting`, `held` (a writer inside an extended read, 1.6) or
-    `done` (it has an outcome).
+  * A process has at most one operation; it is `waiting`, `held` (a writer inside an extended read, 1.6), `making`
+    (its outcome is certain, the value of its output guard is yet to be made, 5.8) or `done` (it has an outcome).
   * A party (pid, guard index) stands in a line only while its operation is waiting (5.10, 6.2).
-  * No reader and writer wait at one channel at the same time (1.1); while a reader waits the buffer is empty (1.5).
+  * No reader and writer wait at one channel at the same time (1.1), unless one of them needs a slot of the buffer and
+    extended reads or values in the making occupy all; while a reader waits the buffer is empty (1.5).
   * A waiting party's channel has not ended for it (3.1, 3.3, 4.2, 4.5).
   * Every value is in exactly one place: with its writer, in a buffer, with its reader, or counted as dropped.
 
   operation:   begin ─▶ waiting ──commit, cancel, fire, _settle: all by _decide──▶ done ──take──▶ (gone)
-                           └──_hand_over to an extended read──▶ held ──release──▶ done
+                           ├──_hand_over to an extended read──▶ held ──release──▶ done
+                           └──_give of a value from a function to a buffer──▶ making ──make──▶ done
 
 Where the rules leave a question open the model allows every answer it can; where it must answer,
 the comment says `reading:`.
@@ -38,7 +40,7 @@ class Guard(NamedTuple):
 
     kind: "in", "out", "time", "skip", "barrier".  on: number of the channel or barrier.  end: number of the end.
     value: what is sent (int, str, or ("end", number)); for "time" the absolute deadline.
-    raises: the output guard's function raises instead of making the value (5.8).  pre: the precondition (5.2).
+    made: a function makes the value; raises: it raises instead (5.8).  pre: the precondition (5.2).
     """
 
     kind: str
@@ -47,6 +49,7 @@ class Guard(NamedTuple):
     value: Any = None
     raises: bool = False
     pre: bool = True
+    made: bool = False
 
 
 class Op:
@@ -115,6 +118,7 @@ class Chan:
         "made",
         "overflow",
         "poison",
+        "reserved",
         "slots",
     )
 
@@ -141,13 +145,15 @@ class Chan:
         self.poison = 0
         self.dropped = 0
         self.slots = 0  # slots of the buffer that extended reads keep occupied (1.6)
+        self.reserved = 0  # slots of the buffer whose values are being made (5.8)
 
     def clone(self) -> Chan:
         new = Chan.__new__(Chan)
         new.capacity, new.overflow, new.immunity = self.capacity, self.overflow, self.immunity
         new.buf, new.lines = self.buf[:], [self.lines[0][:], self.lines[1][:]]
         new.made, new.live, new.died = self.made[:], self.live[:], self.died[:]
-        new.poison, new.dropped, new.slots = self.poison, self.dropped, self.slots
+        new.poison, new.dropped = self.poison, self.dropped
+        new.slots, new.reserved = self.slots, self.reserved
         return new
 
     def key(self) -> tuple:
@@ -161,6 +167,7 @@ class Chan:
             self.poison,
             self.dropped,
             self.slots,
+            self.reserved,
         )
 
     def ended(self, side: int) -> str:
@@ -172,12 +179,12 @@ class Chan:
             self.made[other] == 0 or self.live[other] or self.lines[other]
         ):  # 2.5; 3.2: a blocked party counts as an end
             return ""
-        if side == READ and self.buf:
-            return ""  # 3.1: drain first
+        if side == READ and (self.buf or self.reserved):
+            return ""  # 3.1: drain first what was committed
         return "PeerDied" if self.died[other] else "Retired"
 
     def room(self) -> bool:
-        return self.capacity > 0 and len(self.buf) + self.slots < self.capacity
+        return self.capacity > 0 and len(self.buf) + self.slots + self.reserved < self.capacity
 
 
 class Barrier:
@@ -326,14 +333,36 @@ class World:
             return False
         if g.kind == "in":
             c = self.chans[g.on]
-            return bool(c.ended(READ) or c.buf or c.lines[WRITE])
+            return bool(c.ended(READ) or c.buf or self._offered(c, op.ext))
         if g.kind == "out":
             c = self.chans[g.on]
-            return bool(c.ended(WRITE) or c.lines[READ] or c.room() or c.overflow != "block")
+            return bool(
+                c.ended(WRITE) or self._wanted(c, g) or c.room() or c.overflow != "block"
+            )
         if g.kind == "barrier":  # 8.4: all other enrolled parties wait
             b = self.barriers[g.on]
             return len(b.line) + 1 >= b.enrolled
         return False
+
+    def _offered(self, c: Chan, ext: bool) -> bool:
+        """Can a reader take what the first waiting writer holds? On a buffered channel a writer waits while the buffer is
+        empty if extended reads or values in the making occupy every slot; an extended read and a value from a function
+        need a slot.
+        """
+        if not c.lines[WRITE] or c.capacity == 0:
+            return bool(c.lines[WRITE])
+        pid, i = c.lines[WRITE][0]
+        return not self._made(self.ops[pid].guards[i]) and (not ext or c.room())
+
+    def _wanted(self, c: Chan, g: Guard) -> bool:
+        """Can a value go straight to the first waiting reader (1.5)?"""
+        if not c.lines[READ] or c.capacity == 0:
+            return bool(c.lines[READ])
+        return not self._made(g) and (not self.ops[c.lines[READ][0][0]].ext or c.room())
+
+    @staticmethod
+    def _made(g: Guard) -> bool:
+        return g.made or g.raises
 
     def idle_guards(self, op: Op) -> Iterator[int]:
         """Guards that are skips: skip, a timeout ≤ 0, a deadline that has passed (5.7)."""
@@ -507,9 +536,7 @@ class World:
         chan = op.guards[i].on
         if c.buf:
             value = c.buf.pop(0)
-            if op.ext:
-                c.slots += 1
-                self._push_hold(op.pid, ("slot", chan))
+            self._hold_slot(op, c, chan)
             self._deliver(op, i, value)
             self._dirty.append(chan)  # a writer's value may enter (1.5)
         else:
@@ -517,24 +544,60 @@ class World:
             self._hand_over(op, i, self.ops[wpid], wi, c)
 
     def _give(self, op: Op, i: int, c: Chan) -> None:
-        """Guard i, an output, gives: to the first reader, else into the buffer as its overflow says (1.3–1.5)."""
+        """Guard i, an output, gives: to the first reader, else into the buffer as its overflow says (1.3–1.5). A value
+        from a function is not there yet: it gets a slot, and takes its place in the order when it is made (5.8).
+        """
         g = op.guards[i]
-        if c.lines[READ]:
+        if c.capacity and self._made(g):
+            if not c.room() and c.overflow == "drop_oldest" and c.buf:
+                self._drop(c, c.buf.pop(0))
+            c.reserved += 1
+            self._decide(op, ("Fail", i) if g.raises else ("ok", i))
+            op.state = "making"
+        elif self._wanted(c, g):
             rpid, ri = c.lines[READ][0]
             self._hand_over(self.ops[rpid], ri, op, i, c)
-            return
-        if g.raises:  # 5.8, on a buffer: nothing was sent
-            self._decide(op, ("Fail", i))
-            return
-        self._decide(op, ("ok", i))
+        else:
+            self._decide(op, ("ok", i))
+            self._buffer(c, self._depart(g.value))
+
+    def _buffer(self, c: Chan, value: Any) -> None:
+        """1.3, 1.4: a value enters the buffer."""
         if c.room() or c.overflow == "unbounded":
-            c.buf.append(self._depart(g.value))
+            c.buf.append(value)
         elif c.overflow == "drop_oldest" and c.buf:
-            oldest = c.buf.pop(0)
-            c.buf.append(self._depart(g.value))
-            self._drop(c, oldest)
-        else:  # drop_newest. reading: drop_oldest drops the new value when extended reads occupy every slot
-            self._drop(c, self._depart(g.value))
+            c.buf.append(value)
+            self._drop(c, c.buf.pop(0))
+        else:  # drop_newest, and drop_oldest where nothing old is in the buffer (1.4)
+            self._drop(c, value)
+
+    def make(self, pid: int) -> None:
+        """5.8: the owner calls the function of the guard that was committed on a buffered channel."""
+        op = self.ops[pid]
+        assert op.state == "making" and op.out is not None
+        g = op.guards[op.out[1]]
+        c = self.chans[g.on]
+        c.reserved -= 1
+        op.state = "done"
+        if not g.raises:
+            value = self._depart(g.value)
+            if c.ended(WRITE):
+                self._drop(c, value)
+            elif self._wanted(c, g._replace(made=False)):
+                rpid, ri = c.lines[READ][0]
+                rop = self.ops[rpid]
+                self._hold_slot(rop, c, g.on)
+                self._deliver(rop, ri, value)
+            else:
+                self._buffer(c, value)
+        self._dirty.append(g.on)
+        self._settle()
+
+    def _hold_slot(self, rop: Op, c: Chan, chan: int) -> None:
+        """1.6: an extended read on a buffered channel occupies a slot."""
+        if rop.ext:
+            c.slots += 1
+            self._push_hold(rop.pid, ("slot", chan))
 
     def _hand_over(self, rop: Op, ri: int, wop: Op, wi: int, c: Chan) -> None:
         """Reader and writer meet; both commit in this one step (5.1)."""
@@ -547,9 +610,8 @@ class World:
         if rop.ext and c.capacity == 0:
             wop.state = "held"
             self._push_hold(rop.pid, ("writer", wop.pid))
-        elif rop.ext:
-            c.slots += 1
-            self._push_hold(rop.pid, ("slot", rop.guards[ri].on))
+        else:
+            self._hold_slot(rop, c, rop.guards[ri].on)
         self._deliver(rop, ri, self._depart(g.value))
 
     def _push_hold(self, pid: int, hold: tuple) -> None:
@@ -580,13 +642,19 @@ class World:
             while c.lines[WRITE] and c.room():
                 pid, i = c.lines[WRITE][0]
                 self._give(self.ops[pid], i, c)
+            while c.lines[READ] and c.buf:
+                pid, i = c.lines[READ][0]
+                self._take(self.ops[pid], i, c)
+            while c.lines[READ] and self._offered(c, self.ops[c.lines[READ][0][0]].ext):
+                pid, i = c.lines[READ][0]
+                self._take(self.ops[pid], i, c)
 
     # ------------------------------------------------------------------------------------------------ for tests
 
     def check_invariants(self) -> None:
         """Assert the invariants at the head of this file."""
         for c in self.chans:
-            assert not (c.lines[READ] and c.lines[WRITE]), (
+            assert not (c.lines[READ] and c.lines[WRITE]) or (c.capacity and not c.room()), (
                 "a reader and a writer wait at one channel"
             )
             assert not (c.lines[READ] and c.buf), (

@@ -44,22 +44,35 @@ class Many(_Error): ...  # several failures
 ERRORS = {"Retired": Retired, "Poisoned": Poisoned, "PeerDied": PeerDied, "Cancelled": Cancelled}
 
 
-class Output:
-    def __init__(self, end: Any, value: Any):
-        self.end, self.value = end, value
+class Some:
+    """A guard: kind, what it is about, its precondition."""
+
+    def __init__(self, kind: str, what: Any = None, value: Any = None, make: Any = None):
+        self.kind, self.what, self.value, self.make, self.pre = kind, what, value, make, True
+
+    def when(self, holds: bool) -> Some:
+        self.pre = holds
+        return self
 
 
-class Timeout:
-    def __init__(self, span: int):
-        self.span = span
+def Input(end: Any) -> Some:
+    return Some("in", end)
 
 
-class Skip: ...
+def Output(end: Any, value: Any = None, make: Any = None) -> Some:
+    return Some("out", end, value, make)
 
 
-class When:
-    def __init__(self, holds: bool, guard: Any):
-        self.holds, self.guard = holds, guard
+def after(span: int) -> Some:
+    return Some("time", world.now + span)
+
+
+def at(time: int) -> Some:
+    return Some("time", time)
+
+
+def skip() -> Some:
+    return Some("skip")
 
 
 class Process:
@@ -168,6 +181,8 @@ def commits(op: Op, shape: Callable[[tuple], Any]) -> Callable[[Process], Callab
                 world.enrol(pid, i)
 
         def ask() -> Any:
+            if world.ops[pid].state == "making":
+                world.make(pid)
             if world.ops[pid].state != "done":
                 return None
             try:
@@ -287,15 +302,19 @@ class Channel:
     def writer(self) -> End:
         return End(self.number, WRITE)
 
-    @property
-    def dropped(self) -> int:
-        return world.chans[self.number].dropped
+    def stats(self) -> types.SimpleNamespace:
+        return types.SimpleNamespace(dropped=world.chans[self.number].dropped)
 
 
 class Barrier:
     def __init__(self, n: int):
         world.barriers.append(BarrierState(n))
-        self.number = len(world.barriers) - 1
+        self.number, self.kind, self.what, self.pre = len(world.barriers) - 1, "barrier", None, True
+        self.what = self.number
+
+    def when(self, holds: bool) -> Some:
+        some = Some("barrier", self.number)
+        return some.when(holds)
 
     def sync(self) -> Any:
         return operate(commits(Op(0, "sync", (Guard("barrier", self.number),)), result))
@@ -311,32 +330,31 @@ def select(*guards: Any, mode: str = "fair") -> Any:
     made: list[Guard] = []
     functions: dict[int, Any] = {}
     for k, g in enumerate(guards):
-        pre = True
-        if isinstance(g, When):
-            pre, g = g.holds, g.guard
-        if isinstance(g, End):
-            made.append(Guard("in", g.chan, g.number, pre=pre))
-        elif isinstance(g, Output):
-            value, raises = g.value, False
-            if callable(
-                value
+        if g.kind == "in":
+            made.append(Guard("in", g.what.chan, g.what.number, pre=g.pre))
+        elif g.kind == "out":
+            value, raises, function = g.value, False, g.make
+            if (
+                function
             ):  # the toy must know beforehand; it asks a copy of the function and calls the function itself after
-                functions[k] = value
+                functions[k] = function
                 cells = dict(
                     zip(
-                        value.__code__.co_freevars,
-                        (c.cell_contents for c in value.__closure__),
+                        function.__code__.co_freevars,
+                        (c.cell_contents for c in function.__closure__),
                         strict=True,
                     )
                 )
                 value, raises = cells["value"], cells["g"]["fn"] == "raise"
-            made.append(Guard("out", g.end.chan, g.end.number, value, raises, pre))
-        elif isinstance(g, Timeout):
-            made.append(Guard("time", value=world.now + g.span, pre=pre))
-        elif isinstance(g, Barrier):
-            made.append(Guard("barrier", g.number, pre=pre))
+            made.append(
+                Guard("out", g.what.chan, g.what.number, value, raises, g.pre, bool(function))
+            )
+        elif g.kind == "time":
+            made.append(Guard("time", value=g.what, pre=g.pre))
+        elif g.kind == "barrier":
+            made.append(Guard("barrier", g.what, pre=g.pre))
         else:
-            made.append(Guard("skip", pre=pre))
+            made.append(Guard("skip", pre=g.pre))
 
     def shape(out: tuple) -> Any:
         if out[0] in ("ok", "Fail") and out[1] in functions:
@@ -446,7 +464,7 @@ def finish(p: Process) -> None:
                 request_cancel(q)
 
 
-def run(root: Process, virtual_time: bool = True) -> Any:
+def run(root: Process, clock: str) -> Any:
     global current
     start(root, "root")
     stuck = None
@@ -470,7 +488,7 @@ def run(root: Process, virtual_time: bool = True) -> Any:
             world.advance()
         elif any(not p.done for p in everyone):
             assert stuck is None, "the toy hangs"
-            stuck = [p.path for p in everyone if not p.done]
+            stuck = [p for p in everyone if not p.done]
             for p in everyone:
                 if not p.done and not p.kids:
                     request_cancel(p)
@@ -478,7 +496,7 @@ def run(root: Process, virtual_time: bool = True) -> Any:
         else:
             break
     if stuck:
-        raise Deadlock(blocked=stuck)
+        raise Deadlock(processes=stuck)
     bad = [p.error for p in everyone if p.parent == "root" and failed(p)]
     if bad:
         raise bad[0] if len(bad) == 1 else Many(exceptions=bad)

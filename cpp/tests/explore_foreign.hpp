@@ -136,21 +136,21 @@ SCENARIO("foreign reader on a buffer of each policy: a write never waits for its
   b.check();
 }
 
-SCENARIO("foreign reader that is slow to decide: the buffer stays open (rules 1.4, 6.6)", 2) {
+SCENARIO("foreign reader that is slow to decide: a write that never waits does not (rules 1.4, 6.6)", 2) {
   Balance b;
   {
-    Buffered<Chan> q{2};
+    Buffered<Chan> q{1, Overflow::drop_oldest};
+    q.c.first_writer();
     Chan written;
     Foreigner f;
     Process w, p;
-    std::uint32_t sum = 0;
+    std::uint32_t got = 0;
     bool slow = true;
     f.before_deciding = [&] {
       if (std::exchange(slow, false)) REQUIRE_THAT(p.read(written).ok());
     };
     spawn("F", [&] {
-      sum += f.read(q.c).value;
-      sum += f.read(q.c).value;
+      while (f.read(q.c).ok()) ++got;
     });
     spawn("W", [&] {
       bool waits = false;
@@ -158,9 +158,10 @@ SCENARIO("foreign reader that is slow to decide: the buffer stays open (rules 1.
       if (!waits) slow = false;
       REQUIRE_THAT(w.write(q.c, 1) == Status::ok && w.write(q.c, 10) == Status::ok);
       if (waits) REQUIRE_THAT(w.write(written, 5) == Status::ok);
+      q.c.drop_writer();
     });
     run();
-    REQUIRE_THAT(sum == 11 && empty(q.c) && empty(written));
+    REQUIRE_THAT(got + q.ring.dropped == 2 && got >= 1 && empty(q.c) && empty(written));
   }
   b.check();
 }

@@ -82,15 +82,16 @@ void say_where(PyRun& run) {
     for (std::size_t i = 0; i < b.places.size() && i < 8; ++i) s += (i ? ", " : " ") + b.places[i];
     s += " at " + b.at;
   }
-  std::vector<std::string> running;
+  std::vector<ProcessBase*> running;  // named below: a path asks the groups, which are locked while they are walked
   run.run.each_process([&](ProcessBase& p) {
-    if (p.op) return;
+    if (!p.op) running.push_back(&p);
+  });
+  for (ProcessBase* p : running) {
     if (++n > 40)
       ++more;
     else
-      running.push_back(runtime::path_of(p) + ": running");
-  });
-  for (const std::string& l : running) s += "\n  " + l;
+      s += "\n  " + runtime::path_of(*p) + ": running";
+  }
   if (more) s += "\n  … and " + std::to_string(more) + " more";
   s += "\n";
   PySys_FormatStderr("%s", s.c_str());
@@ -192,8 +193,11 @@ PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, PyRun* out
     runtime::Scheduler scheduler(run, &self);
     runtime::Group group(run, &scheduler, &self);
     runtime::Group spawned(run, &scheduler, &self);
-    spawned.also = &group;
-    if (outermost) outermost->spawned = &spawned;
+    if (outermost) {  // the two fail as one (rule 7.4)
+      spawned.also = &group;
+      group.also = &spawned;
+      outermost->spawned = &spawned;
+    }
     runtime::Executor* const outer_host = self.hosting.exchange(&scheduler, std::memory_order_acq_rel);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) start_process(group, proc(PyList_GET_ITEM(list, i)));
     wait_here(scheduler, self, group, &spawned);
@@ -455,7 +459,8 @@ PyObject* group_enter(PyObject* o, PyObject*) {
   g->group = new runtime::Group(*t->run, spawned ? spawned->executor : g->scheduler, t);
   if (g->run) {
     g->spawned = new runtime::Group(*t->run, g->scheduler, t);
-    g->spawned->also = g->group;
+    g->spawned->also = g->group;  // the two fail as one (rule 7.4)
+    g->group->also = g->spawned;
     g->run->spawned = g->spawned;
   }
   g->state = GroupState::open;

@@ -151,7 +151,8 @@ function timeline(drop) {
   parts.push(text(40, 500, 'The whole drop', { 'font-weight': 'bold' }));
   for (const [name, pin, y] of rows) parts.push(text(120, y - 3, name, { 'text-anchor': 'end', 'font-size': 12 }), trace(edges, pin, x, from, to, y));
   // Toggle period over time.
-  const periods = steps.slice(1).map((e, i) => ({ at: e.at, us: e.at - steps[i].at })).filter((p) => p.at >= from && p.at <= to);
+  const over = 16; // toggles: single ones come in whole microseconds
+  const periods = steps.slice(over).map((e, i) => ({ at: e.at, us: (e.at - steps[i].at) / over })).filter((p) => p.at >= from && p.at <= to);
   const values = periods.map((p) => p.us);
   const mid = values.reduce((a, b) => a + b, 0) / (values.length || 1);
   const low = Math.min(...values, mid * 0.96);
@@ -173,6 +174,9 @@ function timeline(drop) {
   const half = drop.verdict.budgetMicros;
   parts.push(text(710, 660, 'hole open', { 'text-anchor': 'end', 'font-size': 12 }));
   const inZoom = (/** @type {number} */ t) => Math.min(zto, Math.max(zfrom, t));
+  // Light: the ball clears the hole if tube and disc are aligned exactly; dark: as well as by eye.
+  const room = drop.verdict.holeSpeed > 0 ? (drop.verdict.room / drop.verdict.holeSpeed) * 1e6 : 0;
+  if (room > 0) parts.push(el('rect', { x: z(inZoom(hole - room)), y: 645, width: Math.max(0, z(inZoom(hole + room)) - z(inZoom(hole - room))), height: 18, fill: GOOD, opacity: 0.18 }));
   if (half > 0) parts.push(el('rect', { x: z(inZoom(hole - half)), y: 645, width: Math.max(0, z(inZoom(hole + half)) - z(inZoom(hole - half))), height: 18, fill: GOOD, opacity: 0.45 }));
   parts.push(line(z(arrival), 525, z(arrival), 700, { stroke: drop.passes ? GOOD : BAD, 'stroke-dasharray': '4 3' }));
   parts.push(text(z(arrival), 718, 'ball in the disc', { 'text-anchor': 'middle', 'font-size': 12, fill: drop.passes ? GOOD : BAD }));
@@ -190,7 +194,7 @@ export function picture(drop, { geometry, controller, seed }) {
   const steps = `Steps ${(best / 125).toFixed(3)} to ${(worst / 125).toFixed(3)} µs after they were due, through the whole drop with printing.`;
   const parts = [
     el('rect', { x: 0, y: 0, width: W, height: H, fill: 'white' }),
-    text(40, 34, inWords(drop), { 'font-size': 19, 'font-weight': 'bold', fill: drop.passes ? GOOD : BAD }),
+    text(40, 34, inWords(drop), { 'font-size': 16, 'font-weight': 'bold', fill: drop.passes ? GOOD : BAD }),
     text(40, 58, `Controller: ${controller}, seed ${seed}. The fall was ${(Math.abs(drop.fallError) / 1000).toFixed(2)} ms ${drop.fallError < 0 ? 'shorter' : 'longer'} than the nominal one. ${steps}`, { fill: SOFT }),
     ...device(drop, geometry),
     ...passage(drop, geometry),

@@ -35,7 +35,7 @@ export const PINS = Object.freeze({ step: 16, button: 17, magnet: 22, gates: Obj
  */
 
 export class Plant {
-  /** @param {import('weft-rp2040').Machine} machine @param {PlantOptions} [options] */
+  /** @param {import('../../emulator/src/index.mjs').Machine} machine @param {PlantOptions} [options] */
   constructor(machine, options = {}) {
     this.machine = machine;
     this.geometry = options.geometry ?? GEOMETRY;

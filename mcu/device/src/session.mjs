@@ -24,7 +24,10 @@ export const PIO_OVERHEAD = 38;
 class Lateness {
   /** @param {Machine} machine @param {Controller} controller */
   constructor(machine, controller) {
-    this.reset();
+    this.edges = 0;
+    this.worst = -Infinity;
+    this.best = Infinity;
+    this.sum = 0;
     if (controller === 'pio') this.followFifo(machine);
     else {
       const due = machine.address('step_due');
@@ -54,7 +57,7 @@ class Lateness {
 
   /** @param {Machine} machine */
   followFifo(machine) {
-    const pio = /** @type {any} */ (machine.pios[0]);
+    const pio = /** @type {any} */ (machine.pios)[0];
     /** @type {number[]} half periods that were pushed and have not begun */
     const pushed = [];
     const write = pio.writeUint32.bind(pio);

@@ -458,9 +458,12 @@ class ChannelCore : public ChannelBase<P> {
       l = l->next;
       if (y->flags & (NodeFlags::foreign | NodeFlags::disabled)) [[unlikely]] {
         if (y->is(NodeFlags::disabled)) continue;
-#if WEFT_MUTANT != 6
-        return Try::not_ready;  // it takes for itself, and those behind it wait (rule 6.6)
+#if WEFT_MUTANT == 6
+        release(q, y);
+        ++transfers_;
+        return pass(n, *y, fx, *y);
 #endif
+        return Try::not_ready;  // it takes for itself, and those behind it wait (rule 6.6)
       }
       switch (me.with(y)) {
         case Claim::won:
