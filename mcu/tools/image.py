@@ -5,6 +5,7 @@ Reads the loadable segments of a 32-bit little-endian ELF file, fills in the che
 (CRC-32 with polynomial 0x04c11db7, start 0xffffffff, not reflected, over the first 252 bytes), and writes UF2 blocks of 256 bytes for
 the RP2040 (family 0xe48bff56). The optional .bin is the same memory as one block from the lowest address.
 """
+from pathlib import Path
 import struct
 import sys
 
@@ -61,12 +62,12 @@ def uf2(base: int, memory: bytes) -> bytes:
 def main(argv: list[str]) -> None:
     if len(argv) not in (3, 4):
         raise SystemExit(__doc__)
-    with open(argv[1], "rb") as f:
+    with Path(argv[1]).open("rb") as f:
         base, memory = flat(segments(f.read()))
-    with open(argv[2], "wb") as f:
+    with Path(argv[2]).open("wb") as f:
         f.write(uf2(base, memory))
     if len(argv) == 4:
-        with open(argv[3], "wb") as f:
+        with Path(argv[3]).open("wb") as f:
             f.write(memory)
 
 

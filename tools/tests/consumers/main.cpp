@@ -1,13 +1,12 @@
-// A user's program: built by each of the three ways to consume Weft. Prints the version it was
-// built with.
+// A user's program: built by each of the three ways to consume Weft. Prints the version it was built with, from a process on a thread.
 #include <cstdio>
-#include <thread>
-#include <weft/version.hpp> // SWITCH to <weft/weft.hpp> when it is there: here, and nowhere else
+#include <weft/weft.hpp>
 
 static_assert(__cplusplus >= 202002L, "weft::weft must ask for C++20");
 
+weft::Process print(weft::Reader<const char*> in) { std::printf("%s\n", co_await in.read()); }
+
 int main() {
-  std::thread([] {
-    std::printf("%s\n", weft::version.text);
-  }).join(); // needs the platform's threads
+  weft::Channel<const char*> c;
+  weft::run(print(c.reader()), weft::thread([out = c.writer()] { out(weft::version.text); }));
 }
