@@ -268,7 +268,8 @@ void run() {
 
 namespace arena {
 Process nothing(Scheduler&) { co_return; }
-Process large(Scheduler&) {
+constinit Channel<Int> c;
+Process large(Scheduler&, [[maybe_unused]] Reader<Int> in) {
   volatile Int room[600];
   room[0] = 1;
   co_await sleep_until(weft_now32());
@@ -284,7 +285,9 @@ void run() {
   }
   show("frames_reused", {scheduler.arena_used() - used, scheduler.processes()});
   {
-    Process p = large(scheduler);
+    Writer<Int> out = c.writer();
+    Process p = large(scheduler, c.reader());
+    show("argument_gone", {c.reader_ends(), out.core()->how_ended<Side::out>() == Status::retired});
     show("no_room", {p ? 1u : 0u, scheduler.last_frame() > 2048});
     show("no_room_code", {static_cast<Int>(-scheduler.start(static_cast<Process&&>(p))), scheduler.processes()});
   }

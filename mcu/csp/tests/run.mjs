@@ -102,6 +102,7 @@ for (const name of ['commstime', 'ball_sensors', 'checks', 'two_cores']) {
   is('M19', 'select_past', '0');
   is('M21: frames of ended processes are used again', 'frames_reused', '0 0');
   is('M21: no room: an empty process', 'no_room', '0 1');
+  is('M21: the ends among its arguments are dropped', 'argument_gone', '0 1');
   is('M21: and a code', 'no_room_code', `${E_ARENA} 0`);
   is('M21: made, never started', 'never_started', '0 0');
   is('M20: other actors of the queue have their turn', 'beside', '40 1 1');

@@ -283,6 +283,7 @@ class ChannelCore : public ChannelBase<P> {
   // the second one enrols here anew for each select.
   template <Side S>
   bool link_standing(StandingNode& n) noexcept {
+    if constexpr (plain_only<P>) return false;  // it enrols anew for each select
     Effects fx;
     lock_.lock();
     bool flat = true;
@@ -323,6 +324,7 @@ class ChannelCore : public ChannelBase<P> {
   // Join the line as one who takes for itself. `pending`: the waker is told to look again, any number of times, until take() decides; it
   // is woken only if a partner that computes its value holds us.
   Status begin_foreign(Node& me) noexcept {
+    static_assert(!plain_only<P>, "this policy has no foreign parties");
     Effects fx;
     lock_.lock();
     me.set(NodeFlags::foreign);
