@@ -320,6 +320,7 @@ SCENARIO("foreign readers meet computed outputs (rules 5.8, 6.6)", 1) {
   Balance b;
   Chan c, d;
   Foreigner f, e;
+  f.computed = e.computed = true;
   Process w, v;
   std::uint32_t sum = 0;
   spawn("F", [&] { sum += f.read(c).value; });
@@ -339,6 +340,7 @@ SCENARIO("foreign reader that waits for a computed value is cancelled too late (
   Balance b;
   Chan c, d;
   Foreigner f;
+  f.computed = true;
   Process w;
   Got g;
   Status s{};

@@ -11,6 +11,7 @@ namespace weft::test {
 
 class Foreigner : public core::Waiter {
  public:
+  bool computed = false;                  // writers here compute their values: only then may one arrive while we sleep
   std::function<void()> before_deciding;  // what its task does when told, before it looks again
 
   Foreigner() { ops = &kOps; }
@@ -25,6 +26,7 @@ class Foreigner : public core::Waiter {
       await();
       if (woken()) {
         s = n.status;
+        if (s == Status::ok) handed();
       } else if (asked_.load() && c.template withdraw<Side::in>(n)) {
         asked_.store(0);
         s = Status::cancelled;
@@ -63,6 +65,7 @@ class Foreigner : public core::Waiter {
       await();
       if (woken() || (asked_.load() && s.choice.finish_as(core::CANCELLED))) {
         r = s.finish();
+        if (r == 0 && s.status() == Status::ok) handed();
         break;
       }
       r = s.look_again();
@@ -81,6 +84,9 @@ class Foreigner : public core::Waiter {
   }
 
  private:
+  void handed() {
+    if (!computed) prim::fatal("a foreign party was handed a value while it slept (rule 6.6)");
+  }
   Node& begin(void* slot) {
     Node& n = *this;
     n.flags = 0;

@@ -48,14 +48,14 @@ TEST_CASE("rule 11.2: a blocking operation in a coroutine") {
 
 TEST_CASE("rule 11.1: an end that fails names the process, the operation and the channel") {
   weft::Channel<int> c{weft::named("orders")};
-  auto reader = c.reader();
+  auto in = c.reader();
   c.writer().retire();
   auto p = [](weft::Reader<int> r) -> Process {
     CHECK_THROWS_WITH_AS(co_await r.read(), "main/clerk: read on channel 'orders': it has retired", weft::Retired);
     r.poison(2);
     CHECK_THROWS_WITH_AS(co_await weft::select(r), "main/clerk: select on channel 'orders': it was poisoned", weft::Poisoned);
   };
-  weft::run(p(std::move(reader)).named("clerk"));
+  weft::run(p(std::move(in)).named("clerk"));
 }
 
 TEST_CASE("rule 11.2: time and barriers outside any process") {

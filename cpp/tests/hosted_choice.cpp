@@ -122,7 +122,7 @@ TEST_CASE("rule 5.4: fair selects of a thousand processes do not disturb each ot
 
 TEST_CASE_TEMPLATE("rule 5.4: fairness counts an ended guard's turn too", P, POLICIES) {
   weft::Channel<int, P> ended, live{weft::buffer(4)};
-  auto gone = ended.reader();
+  auto over = ended.reader();
   ended.writer().retire();
   auto r = live.reader();
   weft::run(send_all<P>(live.writer(), {1, 2, 3, 4}));
@@ -140,7 +140,7 @@ TEST_CASE_TEMPLATE("rule 5.4: fairness counts an ended guard's turn too", P, POL
     CHECK(values == 4);
     CHECK(ends == 4);
   };
-  weft::run(p(std::move(gone), r));
+  weft::run(p(std::move(over), r));
 }
 
 TEST_CASE_TEMPLATE("rule 5.4: priority takes the first ready guard", P, POLICIES) {

@@ -64,18 +64,16 @@ TEST_CASE("rule 7.1: processes are started in order") {
 }
 
 TEST_CASE("rules 3.5, 7.1: a process that ended quietly has no result; a default stands for it") {
-  weft::Channel<int> c;
-  auto reader = c.reader();
+  weft::Channel<int> c, d;
+  auto rc = c.reader(), rd = d.reader();
   c.writer().retire();
+  d.writer().retire();
   auto quiet = [](weft::Reader<int> r) -> ProcessOf<int> { co_return co_await r.read(); };
-  auto [a, b] = weft::run(quiet(std::move(reader)), value(3));
+  auto [a, b] = weft::run(quiet(std::move(rc)), value(3));
   CHECK(a == 0);
   CHECK(b == 3);
   std::vector<ProcessOf<int>> ps;
-  weft::Channel<int> d;
-  auto other = d.reader();
-  d.writer().retire();
-  ps.push_back(quiet(std::move(other)));
+  ps.push_back(quiet(std::move(rd)));
   ps.push_back(value(4));
   auto r = weft::run(weft::par(std::move(ps)));
   CHECK_FALSE(r[0]);

@@ -5,8 +5,8 @@ using namespace test;
 
 TEST_CASE_TEMPLATE("rule 2.1: ends are counted; copies count, moves do not", P, POLICIES) {
   weft::Channel<int, P> c;
-  auto r = c.reader();
   auto w = -c;
+  auto r = c.reader();
   CHECK(c.core()->reader_ends() == 1);
   {
     auto copy = r;
@@ -68,7 +68,7 @@ TEST_CASE_TEMPLATE("rule 2.4: a write that does not commit gives the end back", 
   using End = weft::Writer<int, P>;
   weft::Channel<End, P> carrier;
   weft::Channel<int, P> c;
-  auto to_nobody = carrier.writer();
+  auto carry = carrier.writer();
   carrier.reader().retire();
   std::vector<int> got;
   auto giver = [](weft::Writer<End, P> to, End w) -> Process {
@@ -80,7 +80,7 @@ TEST_CASE_TEMPLATE("rule 2.4: a write that does not commit gives the end back", 
     }
     co_await w.write(5);
   };
-  weft::run(giver(std::move(to_nobody), c.writer()), collect<P>(c.reader(), got));
+  weft::run(giver(std::move(carry), c.writer()), collect<P>(c.reader(), got));
   CHECK(got == std::vector<int>{5});
 }
 
@@ -90,7 +90,7 @@ TEST_CASE_TEMPLATE("rule 2.4: an end dropped undelivered is retired: overflow, r
     weft::Channel<End, P> carrier{weft::buffer(1, how == 0 ? weft::Overflow::drop_oldest : weft::Overflow::block)};
     weft::Channel<int, P> c, d;
     auto in = carrier.reader();
-    auto other = c.reader();
+    auto out = c.reader();
     auto giver = [](weft::Writer<End, P> to, End x, End y, int h) -> Process {
       co_await to.write(std::move(x));
       if (h == 0) co_await to.write(std::move(y));
@@ -100,8 +100,9 @@ TEST_CASE_TEMPLATE("rule 2.4: an end dropped undelivered is retired: overflow, r
     if (how == 2) in.poison();
     // Retired, not poisoned and not open: its reader ends quietly.
     std::vector<int> got;
-    weft::run(collect<P>(std::move(other), got));
+    weft::run(collect<P>(std::move(out), got));
     CHECK(got.empty());
+    CHECK(c.core()->poison_strength() == 0);
   }
 }
 
@@ -129,7 +130,7 @@ TEST_CASE_TEMPLATE("rule 2.5: a side that has ended is ended for good", P, POLIC
   auto r = c.reader();
   c.writer().retire();
   CHECK_THROWS_AS(c.writer(), weft::Retired);
-  CHECK_THROWS_AS(c.reader(), weft::Retired);  // as a read there would
+  CHECK_THROWS_AS(c.reader(), weft::Retired);  // what a read there would raise
   CHECK_THROWS_AS(weft::run([](weft::Reader<int, P> x) -> Process {
                     CHECK_THROWS_AS(co_await x.read(), weft::Retired);
                     throw 1;
@@ -242,7 +243,7 @@ TEST_CASE_TEMPLATE("rule 3.4: iteration ends quietly on Retired and only on it",
 
 TEST_CASE_TEMPLATE("rule 3.5: a process that Retired leaves has ended quietly, its group goes on", P, POLICIES) {
   weft::Channel<int, P> c;
-  auto reader = c.reader();
+  auto in = c.reader();
   c.writer().retire();
   bool went_on = false;
   auto p = [](weft::Reader<int, P> r) -> Process { co_await r.read(); };
@@ -250,7 +251,7 @@ TEST_CASE_TEMPLATE("rule 3.5: a process that Retired leaves has ended quietly, i
     for (int i = 0; i < 3; ++i) co_await weft::yield();
     b = true;
   };
-  weft::run(p(std::move(reader)), q(went_on));
+  weft::run(p(std::move(in)), q(went_on));
   CHECK(went_on);
 }
 

@@ -38,6 +38,14 @@ TEST_CASE("rule 8.2: enrol and resign; resigning may complete the phase") {
   CHECK_THROWS_WITH_AS(weft::run(p(none, synced)), doctest::Contains("nobody is enrolled"), weft::BadUse);
 }
 
+TEST_CASE("rules 8.2, 8.4: a barrier at which nobody is enrolled is no guard") {
+  auto p = []() -> Process {
+    weft::Barrier none(0);
+    CHECK_THROWS_WITH_AS(co_await weft::select(none, weft::skip()), doctest::Contains("nobody is enrolled"), weft::BadUse);
+  };
+  weft::run(p());
+}
+
 TEST_CASE("rule 8.4: as a guard a barrier is ready when all others wait, by sync or by select") {
   weft::Barrier b(3);
   weft::Channel<int> c;

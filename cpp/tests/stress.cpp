@@ -72,6 +72,7 @@ class Player {
 
   void play(Round& round, std::uint64_t seed, std::uint64_t operations, bool foreigners, bool standing, bool poison, bool retire) {
     Random r{seed};
+    foreign.computed = true;
     bool reads[kChannels], writes[kChannels];
     for (std::uint32_t i = 0; i < kChannels; ++i) reads[i] = writes[i] = true;
     for (std::uint64_t k = 0; k < operations; ++k) {

@@ -408,10 +408,7 @@ PyObject* process_repr(PyObject* o) {
 PyObject* class_getitem(PyObject* type, PyObject*) { return Py_NewRef(type); }
 
 PyObject* process_give_up(PyObject* o, PyObject*) {
-  ProcessObject* p = proc(o);
-  p->given_up = 1;
-  // Closed now: the collector might come to the coroutine before it comes to us.
-  if (p->body && !p->threaded && !p->started) return PyObject_CallMethod(p->body, "close", nullptr);
+  proc(o)->given_up = 1;
   Py_RETURN_NONE;
 }
 

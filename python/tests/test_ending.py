@@ -208,9 +208,10 @@ def test_a_failure_retires_and_does_not_poison(b):  # rule 4.6
     async def outer(b):
         await b.op(b.weft.Parallel(b.process(fails)(-c)))
 
+    r = c.reader()
     with pytest.raises(ZeroDivisionError):
         b.run(b.process(outer)())
-    b.run(b.process(reader)(+c))
+    b.run(b.process(reader)(r))
     assert isinstance(seen[0], Retired)
 
 

@@ -422,7 +422,7 @@ class Channel {
   template <core::Side S>
   [[noreturn]] void no_more(const char* what) const {
     Status how = core_->template how_ended<S>();
-    if (!is_end(how)) how = core_->template how_ended<S == core::Side::in ? core::Side::out : core::Side::in>();
+    if (!is_end(how)) how = core_->template how_ended < S == core::Side::in ? core::Side::out : core::Side::in > ();
     detail::throw_end_of(core_, is_end(how) ? how : Status::retired, what);
   }
   Core* core_;

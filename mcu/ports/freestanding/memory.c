@@ -7,7 +7,13 @@ void *memmove(void *to, const void *from, size_t n);
 int memcmp(const void *a, const void *b, size_t n);
 
 void *memset(void *to, int value, size_t n) {
-  for (uint8_t *p = to; n--;) *p++ = (uint8_t)value;
+  uint8_t *p = to;
+  if (!((uintptr_t)p & 3) && n >= 4) { /* what the compiler calls it for: clearing structures */
+    uint32_t four = (uint8_t)value * 0x01010101u, *words = to;
+    for (; n >= 4; n -= 4) *words++ = four;
+    p = (uint8_t *)words;
+  }
+  while (n--) *p++ = (uint8_t)value;
   return to;
 }
 void *memcpy(void *restrict to, const void *restrict from, size_t n) {

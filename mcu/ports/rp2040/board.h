@@ -2,6 +2,9 @@
 #ifndef WEFT_RP2040_BOARD_H
 #define WEFT_RP2040_BOARD_H
 #include "weft_mcu/platform.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 WEFT_INLINE void pin_out(unsigned pin) {
   WEFT_REG(IO_BANK0_GPIO0_CTRL + 8 * pin) = 5; /* SIO */
@@ -27,4 +30,7 @@ void uart_init(void); /* UART 0 on pins 0 and 1, 115,200 baud at clk_peri = 125 
 void uart_put(char c);
 void uart_puts(const char *text);
 void uart_put_u32(uint32_t value); /* decimal */
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -108,6 +108,7 @@ async def Sequence(*processes: Any) -> list[Any]:
             results.append((await _native.parallel(waiting.pop(0)))[0])
     finally:
         give_up(waiting)
+        waiting, processes = [], ()  # now, not when the traceback of a failure goes
     return results
 
 

@@ -111,6 +111,7 @@ def Sequence(*processes: Any) -> list[Any]:
             results.append(_native.parallel(waiting.pop(0))[0])
     finally:
         give_up(waiting)
+        waiting, processes = [], ()  # now, not when the traceback of a failure goes
     return results
 
 

@@ -28,6 +28,11 @@ namespace weft::core {
 
 enum class Side : std::uint8_t { in, out };
 
+// A policy with `plain = true` promises that none of its parties is standing, foreign, extended or computed: what only they need is left
+// out of the code.
+template <class P>
+inline constexpr bool plain_only = requires { requires P::plain; };
+
 template <class P>
 class ChannelBase : public Place {
  public:
@@ -68,7 +73,7 @@ class ChannelBase : public Place {
   std::uint8_t immunity_ = 0;
   std::uint16_t deciding_ = 0;
   typename P::Count readers_{0}, writers_{0};
-  std::uint64_t transfers_ = 0;
+  Tally transfers_ = 0;
 };
 
 template <class T, class P>
@@ -136,16 +141,18 @@ class ChannelCore : public ChannelBase<P> {
   // Withdraw a plain operation, or a guard's node after the select was decided. True: it was still in line.
   template <Side S>
   bool withdraw(Node& me) noexcept {
-    Effects fx;
     lock_.lock();
     const bool was = me.is(NodeFlags::queued);
     if (was) leave<S>(me);
-    if (special_ != 0) [[unlikely]] {
+    if (special_ == 0) [[likely]] {
+      lock_.unlock();
+    } else {
+      Effects fx;
       if (S == Side::in && was && ring) rematch(fx);  // an extended read that lacked a slot held up those behind it
       decided(me, fx);
       settle(fx);
+      unlock(fx);
     }
-    unlock(fx);
     return was;
   }
 
@@ -618,6 +625,8 @@ class ChannelCore : public ChannelBase<P> {
   Try to_buffer(Node& n, Me me, Effects& fx) noexcept {
     if (special_ & B::kReadersGone && !blocked(rq_)) return Try::not_ready;
     const bool compute = n.is(NodeFlags::compute);
+    // What is being computed was committed before us (rule 1.3).
+    if (ring->reserved > 0 && ring->overflow == Overflow::block) return Try::not_ready;
     if (ring->size == 0 && !compute) {
       // Straight to the first reader (rule 1.5); a buffered write is not held by an extended read, its slot is.
       for (Link* l = rq_.front(); l;) {
@@ -670,7 +679,7 @@ class ChannelCore : public ChannelBase<P> {
   // Room in the buffer: waiting writers' values enter it, in order (rule 1.5).
   void pull(Effects& fx) noexcept {
     if (!ring) return;
-    for (Link* l = wq_.front(); l && ring->room();) {
+    for (Link* l = wq_.front(); l && ring->room() && ring->reserved == 0;) {
       Node* y = node(l);
       l = l->next;
       if (y->is(NodeFlags::disabled)) continue;
@@ -695,6 +704,7 @@ class ChannelCore : public ChannelBase<P> {
   // After a change on a watched channel: let sleeping parties that can commit with each other do so, in order; tell the others.
   void rematch(Effects& fx) noexcept {
     pull(fx);
+    if constexpr (plain_only<P>) return;
     for (Link* l = rq_.front(); l;) {
       Node* r = node(l);
       l = l->next;

@@ -34,7 +34,7 @@ class SpinLock {
 template <bool Shared>
 class Count {
  public:
-  explicit Count(std::uint32_t n = 0) noexcept : n_(n) {}
+  constexpr explicit Count(std::uint32_t n = 0) noexcept : n_(n) {}
   std::uint32_t get() const noexcept { return n_.load(std::memory_order_relaxed); }
   void up() noexcept {
     if constexpr (Shared)

@@ -29,7 +29,7 @@ struct GuardOps {
   Try (*take)(Guard&) noexcept;   // of a foreign select; null where not applicable
   bool (*link)(Guard&) noexcept;  // of a standing alternative
   void (*enable)(Guard&, bool) noexcept;
-  void (*invite)(Guard&) noexcept;                     // of a standing output: tell the foreign reader that it may take
+  void (*invite)(Guard&) noexcept;  // of a standing output: tell the foreign reader that it may take
 };
 
 enum class Kind : std::uint8_t { input, output, barrier, timer, skip };
@@ -145,7 +145,7 @@ class Select {
   int enrol(bool foreign = false) noexcept {
     enrolled_ = true;
     choice.arm();
-    for (std::uint32_t k = 0, i = start_; k < n_; ++k, i = i + 1 == n_ ? 0 : i + 1) {
+    for (std::uint32_t i = 0; i < n_; ++i) {  // in order: among its guards at one channel the first is served first (rules 1.2, 5.4)
       Guard& x = g_[i];
       if (!x.enabled || x.kind >= Kind::timer) continue;
       prepare(x, i);

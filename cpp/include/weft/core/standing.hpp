@@ -67,7 +67,8 @@ class Standing {
       if (!flat_)
         if (const int c = scan_others(now); c != none) return c;
       choice.arm();
-      if (contested_) [[unlikely]] invite_foreigners();
+      if (contested_) [[unlikely]]
+        invite_foreigners();
 #if WEFT_MUTANT != 5
       if (choice.some()) {
         if (choice.claim_one(IDLE)) continue;

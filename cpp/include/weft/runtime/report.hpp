@@ -4,6 +4,7 @@
 // edges all stay inside; a process that waits for nobody known is a knot by itself. (Knot in the sense of Holt, "Some deadlock properties
 // of computer systems", 1972, section 3: with OR-waits a cycle is not enough, a knot is.)
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <map>
@@ -55,7 +56,8 @@ struct Report {
     std::vector<std::string> unknown;  // places whose other side nobody is known to hold
   };
   std::map<std::uint32_t, Blocked> blocked;
-  std::vector<std::uint32_t> knot;
+  std::vector<std::uint32_t> order;  // the blocked, by their paths: ids depend on the order in which a compiler evaluates arguments
+  std::vector<std::uint32_t> knot;   // in that order
 
   // Only while nothing can run.
   static Report of(Run& run) {
@@ -84,10 +86,13 @@ struct Report {
           b->second.waits_for.insert(p->id);
     collect.channels();
     collect.barriers();
-    for (auto& [id, b] : r.blocked) {
+    for (const auto& x : r.blocked) r.order.push_back(x.first);
+    r.sort_by_path(r.order);
+    for (const std::uint32_t id : r.order) {
       std::vector<std::uint32_t> inside = r.closure(id);
       if (r.knot.empty() || inside.size() < r.knot.size()) r.knot = std::move(inside);
     }
+    r.sort_by_path(r.knot);
     if (report_hooks.end) report_hooks.end(run);
     return r;
   }
@@ -105,7 +110,8 @@ struct Report {
     std::string s =
         "deadlock: " + std::to_string(n) + (n == 1 ? " process is" : " processes are") + " blocked and nothing outside can wake any";
     std::size_t shown = 0;
-    for (const auto& [id, b] : blocked) {
+    for (const std::uint32_t id : order) {
+      const Blocked& b = blocked.at(id);
       if (b.for_children) continue;
       if (++shown > 40) {
         s += "\n  … and " + std::to_string(n - 40) + " more";
@@ -181,6 +187,15 @@ struct Report {
         }
     }
   };
+
+  void sort_by_path(std::vector<std::uint32_t>& ids) const {
+    static const std::string none;
+    auto path = [this](std::uint32_t id) -> const std::string& {
+      const auto b = blocked.find(id);
+      return b == blocked.end() ? none : b->second.path;
+    };
+    std::sort(ids.begin(), ids.end(), [&](std::uint32_t a, std::uint32_t b) { return path(a) != path(b) ? path(a) < path(b) : a < b; });
+  }
 
   // Everybody for whom a process waits, directly or through others, and itself.
   std::vector<std::uint32_t> closure(std::uint32_t of) const {

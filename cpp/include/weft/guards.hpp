@@ -1,0 +1,395 @@
+// The guards of a choice (rule 5.2), and the sets of guards that a select works on.
+//
+// A set has: size(), data() (the core's guards), fill(process) once before it is used, refill_timers(process) before each further use,
+// place(i), used_by(i, id) after a commit, take(i) the value that came, compute(i) for an output that makes its value after the commit,
+// raise(i, status) for a guard that has ended.
+#pragma once
+#include <array>
+#include <functional>
+#include <tuple>
+#include <type_traits>
+#include <variant>
+
+#include "core/standing.hpp"
+#include "time.hpp"
+
+namespace weft {
+
+struct GuardBase {
+  static constexpr bool shared = true;      // can it be used in a thread?
+  static constexpr bool repeatable = true;  // can it be chosen more than once?
+  bool enabled = true;
+};
+template <class D>
+struct Conditional : GuardBase {
+  D when(bool c) && {
+    this->enabled = c;
+    return std::move(static_cast<D&>(*this));
+  }
+};
+
+template <class T, class P>
+struct In : Conditional<In<T, P>> {
+  using Core = detail::CoreOf<T, P>;
+  using Value = T;
+  static constexpr bool shared = P::shared;
+  Core* c;
+  detail::Slot<T> slot;
+  explicit In(Core* core) : c(core) {}
+  In(In&& o) noexcept : Conditional<In>(o), c(o.c) {}
+  void fill(core::Guard& g, runtime::ProcessBase&) noexcept {
+    g.kind = core::Kind::input;
+    g.ops = &core::channel_ops<Core, core::Side::in>;
+    g.where = c;
+    g.node.slot = &slot;
+  }
+  const core::Place* place() const noexcept { return c; }
+};
+
+template <class T, class P>
+struct Out : Conditional<Out<T, P>> {
+  using Core = detail::CoreOf<T, P>;
+  using Value = void;
+  static constexpr bool shared = P::shared;
+  static constexpr bool repeatable = std::is_trivially_copyable_v<T>;  // else the value is gone after the first time
+  Core* c;
+  T value;
+  Out(Core* core, T v) : c(core), value(std::move(v)) {}
+  void fill(core::Guard& g, runtime::ProcessBase&) noexcept {
+    g.kind = core::Kind::output;
+    g.ops = &core::channel_ops<Core, core::Side::out>;
+    g.where = c;
+    g.node.slot = &value;
+  }
+  const core::Place* place() const noexcept { return c; }
+};
+
+template <class F, class T, class P>
+struct OutWith : Conditional<OutWith<F, T, P>> {
+  using Core = detail::CoreOf<T, P>;
+  using Value = void;
+  static constexpr bool shared = P::shared;
+  Core* c;
+  F f;
+  detail::Slot<T> slot;
+  OutWith(Core* core, F fn) : c(core), f(std::move(fn)) {}
+  OutWith(OutWith&& o) noexcept : Conditional<OutWith>(o), c(o.c), f(std::move(o.f)) {}
+  void fill(core::Guard& g, runtime::ProcessBase&) noexcept {
+    g.kind = core::Kind::output;
+    g.ops = &core::channel_ops<Core, core::Side::out>;
+    g.where = c;
+    g.node.slot = &slot;
+    g.node.set(core::NodeFlags::compute);
+  }
+  const core::Place* place() const noexcept { return c; }
+  // Committed: make the value and hand it over (rule 5.8). `pending`: an extended reader holds us.
+  Status compute(core::Guard& g) {
+    try {
+      ::new (static_cast<void*>(&slot)) T(f());
+    } catch (...) {
+      c->abandon(g.node);
+      throw;
+    }
+    const Status s = c->deliver(g.node);
+    slot.value.~T();
+    return s;
+  }
+};
+
+struct At : Conditional<At> {
+  using Value = void;
+  bool span;
+  std::int64_t ns;
+  At(bool is_span, std::int64_t n) : span(is_span), ns(n) {}
+  void fill(core::Guard& g, runtime::ProcessBase& p) noexcept {
+    g.kind = span && ns <= 0 ? core::Kind::skip : core::Kind::timer;
+    g.deadline = span ? detail::run_of(p).now() + ns : ns;
+  }
+  const core::Place* place() const noexcept { return nullptr; }
+};
+struct Skip : Conditional<Skip> {
+  using Value = void;
+  void fill(core::Guard& g, runtime::ProcessBase&) noexcept { g.kind = core::Kind::skip; }
+  const core::Place* place() const noexcept { return nullptr; }
+};
+struct Meet : Conditional<Meet> {
+  using Value = void;
+  Barrier b;
+  explicit Meet(Barrier x) : b(std::move(x)) {}
+  void fill(core::Guard& g, runtime::ProcessBase&) noexcept {
+    g.kind = core::Kind::barrier;
+    g.ops = &core::barrier_ops<Barrier::Core>;
+    g.where = b.core();
+  }
+  const core::Place* place() const noexcept { return b.core(); }
+};
+
+template <class T, class P>
+In<T, P> in(const Reader<T, P>& r) {
+  return In<T, P>(r.checked("select"));
+}
+template <class T, class P, class V>
+Out<T, P> out(const Writer<T, P>& w, V&& v) {
+  return Out<T, P>(w.checked("select"), T(std::forward<V>(v)));
+}
+template <class T, class P, class F>
+OutWith<F, T, P> out_with(const Writer<T, P>& w, F f) {
+  return OutWith<F, T, P>(w.checked("select"), std::move(f));
+}
+inline At after(Span s) { return At(true, s.count()); }
+inline At at(std::int64_t ns) { return At(false, ns); }
+inline Skip skip() { return {}; }
+inline Meet meet(const Barrier& b) { return Meet(b); }
+
+// What a select gives: the index of the guard, and the value if it was an input.
+template <class V>
+struct Chosen {
+  int index;
+  V value;
+};
+
+namespace detail {
+
+template <class G>
+concept GuardLike = IsReader<std::remove_cvref_t<G>>::value || std::is_same_v<std::remove_cvref_t<G>, Barrier> ||
+    std::is_base_of_v<GuardBase, std::remove_cvref_t<G>>;
+
+template <class G>
+auto to_guard(G&& g) {
+  using D = std::remove_cvref_t<G>;
+  if constexpr (IsReader<D>::value)
+    return in(g);
+  else if constexpr (std::is_same_v<D, Barrier>)
+    return meet(g);
+  else
+    return D(std::forward<G>(g));
+}
+
+template <class... Ts>
+struct Unique;
+template <class... Us>
+struct Unique<std::variant<Us...>> {
+  using type = std::variant<Us...>;
+};
+template <class... Us, class T, class... Ts>
+struct Unique<std::variant<Us...>, T, Ts...> {
+  using type = typename std::conditional_t<std::is_void_v<T> || (std::is_same_v<T, Us> || ...), Unique<std::variant<Us...>, Ts...>,
+                                           Unique<std::variant<Us..., T>, Ts...>>::type;
+};
+template <class V>
+struct Simplify {
+  using type = V;
+};
+template <class T>
+struct Simplify<std::variant<std::monostate, T>> {
+  using type = std::optional<T>;
+};
+// optional<T> if all inputs are of one type, else a variant that begins with monostate.
+template <class... Ts>
+using ValueOf = typename Simplify<typename Unique<std::variant<std::monostate>, Ts...>::type>::type;
+
+template <class G>
+concept Computes = requires(G& g, core::Guard& x) {
+  g.compute(x);
+};
+
+// A fixed number of guards of any kinds.
+template <class... Gs>
+struct FixedGuards {
+  using Value = ValueOf<typename Gs::Value...>;
+  static constexpr bool computes = (Computes<Gs> || ...);
+  static constexpr bool shared = (Gs::shared && ...);
+  static constexpr bool repeatable = (Gs::repeatable && ...);
+  std::tuple<Gs...> gs;
+  std::array<core::Guard, sizeof...(Gs)> guards;
+
+  explicit FixedGuards(Gs&&... g) : gs(std::move(g)...) {}
+  FixedGuards(FixedGuards&& o) noexcept : gs(std::move(o.gs)) {}  // before it is bound
+
+  std::uint32_t size() const noexcept { return sizeof...(Gs); }
+  core::Guard* data() noexcept { return guards.data(); }
+  void fill(runtime::ProcessBase& p) {
+    each([&](auto& g, std::size_t i) {
+      guards[i].enabled = g.enabled;
+      g.fill(guards[i], p);
+    });
+  }
+  void refill_timers(runtime::ProcessBase& p) {
+    each([&](auto& g, std::size_t i) {
+      if constexpr (std::is_same_v<std::remove_reference_t<decltype(g)>, At>) g.fill(guards[i], p);
+    });
+  }
+  const core::Place* place(std::size_t at) const {
+    const core::Place* r = nullptr;
+    const_cast<FixedGuards*>(this)->each([&](auto& g, std::size_t i) {
+      if (i == at) r = g.place();
+    });
+    return r;
+  }
+  // For the records of who holds which end.
+  void used_by(std::size_t at, std::uint32_t process) noexcept {
+    each([&](auto& g, std::size_t i) {
+      if constexpr (requires { g.c; })
+        if (i == at) (guards[i].kind == core::Kind::input ? g.c->last_reader : g.c->last_writer) = process;
+    });
+  }
+  Value take(std::size_t at) {
+    Value v{};
+    each([&](auto& g, std::size_t i) {
+      if constexpr (
+          requires { g.slot.take(); } && !requires { g.f; })
+        if (i == at) v = g.slot.take();
+    });
+    return v;
+  }
+  Status compute(std::size_t at) {
+    Status s = Status::ok;
+    each([&](auto& g, std::size_t i) {
+      if constexpr (requires { g.compute(guards[i]); })
+        if (i == at) s = g.compute(guards[i]);
+    });
+    return s;
+  }
+  [[noreturn]] void raise(std::size_t at, Status s) {
+    each([&](auto& g, std::size_t i) {
+      if constexpr (requires { g.value; }) {
+        if (i == at) throw_end_with(g.c, s, "select", std::move(g.value), static_cast<int>(i));
+      } else if constexpr (requires { g.c; }) {
+        if (i == at) throw_end_of(g.c, s, "select", static_cast<int>(i));
+      }
+    });
+    __builtin_unreachable();
+  }
+
+ private:
+  template <class F>
+  void each(F&& f) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (f(std::get<I>(gs), I), ...); }
+    (std::index_sequence_for<Gs...>{});
+  }
+};
+
+// Any number of readers of one type.
+template <class T, class P>
+struct ManyReaders {
+  using Value = std::optional<T>;
+  static constexpr bool computes = false;
+  static constexpr bool shared = P::shared;
+  static constexpr bool repeatable = true;
+  std::vector<detail::CoreOf<T, P>*> cores;
+  std::unique_ptr<core::Guard[]> guards;
+  Slot<T> slot;
+
+  explicit ManyReaders(const std::vector<Reader<T, P>>& rs) : guards(new core::Guard[rs.size()]) {
+    for (const auto& r : rs) cores.push_back(r.checked("select"));
+  }
+  ManyReaders(ManyReaders&& o) noexcept : cores(std::move(o.cores)), guards(std::move(o.guards)) {}
+
+  std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(cores.size()); }
+  core::Guard* data() noexcept { return guards.get(); }
+  void fill(runtime::ProcessBase&) {
+    for (std::size_t i = 0; i < cores.size(); ++i) {
+      core::Guard& g = guards[i];
+      g.kind = core::Kind::input;
+      g.ops = &core::channel_ops<detail::CoreOf<T, P>, core::Side::in>;
+      g.where = cores[i];
+      g.node.slot = &slot;
+    }
+  }
+  void refill_timers(runtime::ProcessBase&) noexcept {}
+  const core::Place* place(std::size_t i) const { return cores[i]; }
+  void used_by(std::size_t i, std::uint32_t process) noexcept { cores[i]->last_reader = process; }
+  Value take(std::size_t) { return Value(slot.take()); }
+  Status compute(std::size_t) { return Status::ok; }
+  [[noreturn]] void raise(std::size_t i, Status s) { throw_end_of(cores[i], s, "select", static_cast<int>(i)); }
+};
+
+// Any number of guards of any kinds, over channels of one type: what a program puts together as it runs.
+template <class T, class P>
+struct ManyGuards {
+  using Any = std::variant<In<T, P>, Out<T, P>, OutWith<std::function<T()>, T, P>, At, Skip, Meet>;
+  using Value = std::optional<T>;
+  static constexpr bool computes = true;
+  static constexpr bool shared = P::shared;
+  static constexpr bool repeatable = std::is_trivially_copyable_v<T>;
+  std::vector<Any> gs;
+  std::unique_ptr<core::Guard[]> guards;
+
+  explicit ManyGuards(std::vector<Any>&& g) : gs(std::move(g)), guards(new core::Guard[gs.size()]) {}
+
+  std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(gs.size()); }
+  core::Guard* data() noexcept { return guards.get(); }
+  void fill(runtime::ProcessBase& p) {
+    for (std::size_t i = 0; i < gs.size(); ++i)
+      on(i, [&](auto& g) {
+        guards[i].enabled = g.enabled;
+        g.fill(guards[i], p);
+      });
+  }
+  void refill_timers(runtime::ProcessBase& p) {
+    for (std::size_t i = 0; i < gs.size(); ++i)
+      if (At* t = std::get_if<At>(&gs[i])) t->fill(guards[i], p);
+  }
+  const core::Place* place(std::size_t i) {
+    const core::Place* r = nullptr;
+    on(i, [&](auto& g) { r = g.place(); });
+    return r;
+  }
+  void used_by(std::size_t i, std::uint32_t process) noexcept {
+    on(i, [&](auto& g) {
+      if constexpr (requires { g.c; }) (guards[i].kind == core::Kind::input ? g.c->last_reader : g.c->last_writer) = process;
+    });
+  }
+  Value take(std::size_t i) { return Value(std::get<In<T, P>>(gs[i]).slot.take()); }
+  Status compute(std::size_t i) { return std::get<OutWith<std::function<T()>, T, P>>(gs[i]).compute(guards[i]); }
+  [[noreturn]] void raise(std::size_t i, Status s) {
+    on(i, [&](auto& g) {
+      if constexpr (requires { g.value; }) {
+        throw_end_with(g.c, s, "select", std::move(g.value), static_cast<int>(i));
+      } else if constexpr (requires { g.c; }) {
+        throw_end_of(g.c, s, "select", static_cast<int>(i));
+      }
+    });
+    __builtin_unreachable();
+  }
+
+ private:
+  template <class F>
+  void on(std::size_t i, F&& f) {
+    std::visit(f, gs[i]);
+  }
+};
+
+[[noreturn]] inline void none_holds() { bad_use("select: no guard's precondition holds, it would wait for ever"); }
+
+// Rule 5.5.
+template <class Set>
+void check_guards(Set& set) {
+  const std::uint32_t n = set.size();
+  if (n == 0) bad_use("select needs at least one guard");
+  bool any = false, ins = false, outs = false, barriers = false;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const core::Guard& g = set.data()[i];
+    any = any || g.enabled;
+    ins = ins || g.kind == core::Kind::input;
+    outs = outs || g.kind == core::Kind::output;
+    barriers = barriers || g.kind == core::Kind::barrier;
+    if (g.enabled && g.kind == core::Kind::barrier && static_cast<Barrier::Core*>(g.where)->enrolled() == 0)
+      bad_use("select: nobody is enrolled at the barrier of guard " + std::to_string(i));
+  }
+  if (!any) none_holds();
+  if (!(ins && outs) && !barriers) return;
+  for (std::uint32_t i = 0; i < n; ++i)
+    for (std::uint32_t j = i + 1; j < n; ++j) {
+      const core::Guard &a = set.data()[i], &b = set.data()[j];
+      if (a.where != b.where || !a.where) continue;
+      if (a.kind != b.kind)
+        bad_use("select: guards " + std::to_string(i) + " and " + std::to_string(j) + " are both ends of channel " +
+                runtime::name_of(*set.place(i)));
+      if (a.kind == core::Kind::barrier)
+        bad_use("select: guards " + std::to_string(i) + " and " + std::to_string(j) + " are the same barrier");
+    }
+}
+
+}  // namespace detail
+}  // namespace weft

@@ -1,0 +1,264 @@
+// A select in progress (rules 5.1, 5.4, 5.8, 6): between the core's engines and a process.
+#pragma once
+#include "guards.hpp"
+
+namespace weft::detail {
+
+// Where the next ad hoc select over the same guards by the same process begins, so that it is fair (rule 5.4). One table per thread, in
+// which a key is looked for in a few neighbouring places. When they are taken the table doubles; from kLargest on the oldest of them is
+// given up, and that select begins anywhere (an Alternative remembers for itself).
+class Turns {
+ public:
+  static Turns& mine() {
+    static thread_local Turns t;
+    return t;
+  }
+  static std::uint64_t key(std::uint32_t process, const core::Guard* g, std::uint32_t n) noexcept {
+    std::uint64_t h = process * 0x9E3779B97F4A7C15ull + n;
+    for (std::uint32_t i = 0; i < n; ++i) h = (h ^ reinterpret_cast<std::uintptr_t>(g[i].where)) * 0x100000001B3ull;
+    return (h ^ h >> 29) | 1;
+  }
+  std::uint32_t begin(std::uint64_t key, std::uint32_t n) noexcept {
+    for (std::size_t i = 0; i < kNeighbours; ++i)
+      if (const Entry& e = at(key, i); e.key == key) return e.next < n ? e.next : 0;
+    return static_cast<std::uint32_t>((random() >> 33) % n);
+  }
+  void end(std::uint64_t key, std::uint32_t next) {
+    for (;;) {
+      Entry* oldest = &at(key, 0);
+      for (std::size_t i = 0; i < kNeighbours; ++i) {
+        Entry& e = at(key, i);
+        if (e.key == key || e.key == 0) {
+          e = {key, next, ++clock_};
+          return;
+        }
+        if (clock_ - e.used > clock_ - oldest->used) oldest = &e;
+      }
+      if (table_.size() < kLargest) {
+        grow();
+        continue;
+      }
+      *oldest = {key, next, ++clock_};
+      return;
+    }
+  }
+  std::uint64_t random() noexcept { return seed_ = seed_ * 6364136223846793005ull + 1442695040888963407ull; }
+
+ private:
+  static constexpr std::size_t kNeighbours = 8;
+  static constexpr std::size_t kLargest = std::size_t{1} << 15;  // entries; half a megabyte
+  struct Entry {
+    std::uint64_t key = 0;  // 0: none
+    std::uint32_t next = 0;
+    std::uint32_t used = 0;  // when, on clock_
+  };
+  Entry& at(std::uint64_t key, std::size_t i) noexcept { return table_[((key >> 1) + i) & (table_.size() - 1)]; }
+  void grow() {
+    std::vector<Entry> old(table_.size() * 2);
+    old.swap(table_);
+    for (const Entry& e : old)
+      for (std::size_t i = 0; e.key != 0 && i < kNeighbours; ++i)
+        if (Entry& to = at(e.key, i); to.key == 0) {
+          to = e;
+          break;
+        }
+  }
+  std::vector<Entry> table_ = std::vector<Entry>(256);
+  std::uint32_t clock_ = 0;
+  std::uint64_t seed_ = 0x853C49E6748FEA9Bull;
+};
+
+// One select in progress: the same for one-shot and standing, coroutine and thread. Engine: core::Select or core::Standing.
+//
+//   begin() ─true─► result()           begin() ─false─► parked ──woken──► woken() ─true─► result()
+//                                                                          └─false: still held by an extended reader
+template <class Set, class Engine>
+class Selecting {
+ public:
+  Selecting(Set& s, Engine& e, runtime::ProcessBase* me) : p(me), set(s), engine(e) {}
+
+  runtime::ProcessBase* const p;
+
+  bool begin() {
+    if (p->take_cancel()) throw Cancelled();
+    engine.choice.waker = p;
+    int k;
+    if constexpr (std::is_same_v<Engine, core::Standing>) {
+      k = engine.begin([&] { return run_of(*p).now(); });
+    } else {
+      engine.choice.reset();
+      k = engine.scan([&] { return run_of(*p).now(); });
+    }
+    if constexpr (!std::is_same_v<Engine, core::Standing>)
+      if (k == core::Select::none) k = engine.enrol();
+    if (k == core::Select::parked) {
+      // After the word is WAITING: a timer that another thread fires before that would find nobody and be lost.
+      if (!engine.held()) arm();
+      park();
+      return false;
+    }
+    chosen = k;
+    return computed();
+  }
+
+  // After a wake-up, in the owner's context.
+  bool woken() {
+    if (computing) {  // the extended reader's block has ended
+      p->op = nullptr;
+      return true;
+    }
+    disarm();
+    const int t = engine.earliest_timer();
+    chosen = engine.finish();
+    if (chosen == core::Select::none) {
+      if (cancelled) {
+        p->op = nullptr;
+        return true;
+      }
+      chosen = t;
+      timed_out = true;
+    }
+    p->op = nullptr;
+    return computed();
+  }
+
+  Chosen<typename Set::Value> result() {
+    p->op = nullptr;
+    if (cancelled) {
+      p->take_cancel();
+      throw Cancelled();
+    }
+    if (compute_failure) std::rethrow_exception(compute_failure);
+    const auto i = static_cast<std::size_t>(chosen);
+    if (!timed_out && is_end(engine.status())) set.raise(i, engine.status());
+    set.used_by(i, p->id);
+    if (timed_out || set.data()[i].kind != core::Kind::input) return {chosen, {}};
+    return {chosen, set.take(i)};
+  }
+
+  static bool withdraw(runtime::ProcessBase& p) noexcept {
+    auto* s = static_cast<Selecting*>(p.place);
+    if (s->computing || s->engine.held()) return false;
+    if (!s->engine.choice.finish_as(core::CANCELLED)) return false;
+    s->cancelled = true;
+    return true;
+  }
+  static void visit(runtime::ProcessBase& p, runtime::Places& v) {
+    auto* s = static_cast<Selecting*>(p.place);
+    for (std::uint32_t i = 0; i < s->set.size(); ++i) {
+      const core::Guard& g = s->set.data()[i];
+      if (!g.enabled) continue;
+      if (g.kind == core::Kind::input || g.kind == core::Kind::output)
+        v.channel(*s->set.place(i), g.kind == core::Kind::output);
+      else if (g.kind == core::Kind::barrier)
+        v.barrier(*s->set.place(i));
+    }
+  }
+  static constexpr runtime::OpKind kind{"select", &withdraw, &visit};
+
+ private:
+  void park() {
+    p->place = this;
+    p->op = &kind;
+  }
+  void arm() {
+    const int t = engine.earliest_timer();
+    if (t == core::Select::none) return;
+    timer.deadline = set.data()[t].deadline;
+    timer.choice = &engine.choice;
+    run_of(*p).arm(timer);
+    armed = true;
+  }
+  void disarm() {
+    if (!armed) return;
+    armed = false;
+    run_of(*p).disarm(timer);
+  }
+  // A computed output makes its value now. False: an extended reader holds us.
+  bool computed() {
+    if constexpr (Set::computes) {
+      const auto i = static_cast<std::size_t>(chosen);
+      if (timed_out || !set.data()[i].node.is(core::NodeFlags::compute) || is_end(engine.status())) return true;
+      try {
+        if (set.compute(i) == Status::ok) return true;
+      } catch (...) {
+        compute_failure = std::current_exception();
+        return true;
+      }
+      computing = true;
+      park();
+      return false;
+    }
+    return true;
+  }
+
+  Set& set;
+  Engine& engine;
+  runtime::TimerNode timer;
+  int chosen = core::Select::none;
+  std::exception_ptr compute_failure;
+  bool computing = false;  // committed and computed; an extended reader holds us
+  bool armed = false;
+  bool timed_out = false;
+  bool cancelled = false;
+};
+
+// Awaits a Selecting in a coroutine. While it is parked the process's ops are ours, so that woken() runs before the coroutine does.
+template <class Set, class Engine>
+class SelectAwaiter : Selecting<Set, Engine> {
+  using Base = Selecting<Set, Engine>;
+
+ public:
+  using Base::Base;
+
+  bool await_ready() {
+    // Before begin(): from the first enrolment on another thread may wake us.
+    usual_ = this->p->ops;
+    set_ops(&ops);
+    struct Restore {
+      SelectAwaiter* a;
+      ~Restore() {
+        if (a) a->set_ops(a->usual_);
+      }
+    } restore{this};
+    const bool decided = this->begin();
+    if (!decided) restore.a = nullptr;
+    return decided;
+  }
+  void await_suspend(std::coroutine_handle<>) const noexcept {}
+  auto await_resume() { return this->result(); }
+
+ private:
+  static void wake(core::Waker* w) noexcept { process(w)->executor()->post(w); }
+  static void run(core::Waker* w) {
+    runtime::ProcessBase* p = process(w);
+    auto* self = static_cast<SelectAwaiter*>(static_cast<Base*>(p->place));
+    runtime::this_context->running = p;
+    if (!self->woken()) return;
+    self->set_ops(self->usual_);
+    p->ops->run(p);
+  }
+  // Another thread that cancels asks the ops for our executor meanwhile.
+  void set_ops(const core::WakerOps* o) noexcept { std::atomic_ref(this->p->ops).store(o, std::memory_order_relaxed); }
+  static runtime::ProcessBase* process(core::Waker* w) noexcept { return static_cast<runtime::ProcessBase*>(w); }
+  static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept { return p.group->executor; }
+  static const runtime::ProcessOps ops;
+
+  const core::WakerOps* usual_ = nullptr;
+};
+template <class Set, class Engine>
+const runtime::ProcessOps SelectAwaiter<Set, Engine>::ops{{&SelectAwaiter::wake, &SelectAwaiter::run, nullptr, 0},
+                                                          &SelectAwaiter::executor_of};
+
+template <class Set, class Engine>
+auto select_in_thread(Set& set, Engine& engine) {
+  static_assert(Set::shared, "a channel that threads use must be weft::Shared");
+  runtime::ThreadProcess& self = blocking_caller("select(…)()");
+  Selecting<Set, Engine> s(set, engine, &self);
+  if (!s.begin()) do
+      self.block(Selecting<Set, Engine>::kind);
+    while (!s.woken());
+  return s.result();
+}
+
+}  // namespace weft::detail

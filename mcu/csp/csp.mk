@@ -1,0 +1,14 @@
+# Processes and channels on the runtime's Makefile: make -C mcu -f csp/csp.mk NAME (an example or a firmware of the tests). DEBUG=1 and
+# FLASH=1 as there. OPTIMISE=-Os for the smallest code.
+include Makefile
+CXX = arm-none-eabi-g++
+OPTIMISE ?= -O2
+CXXFLAGS = -std=c++20 -mcpu=cortex-m0plus -mthumb $(OPTIMISE) -g -ffreestanding -fno-exceptions -fno-rtti -fno-threadsafe-statics \
+           -fno-tree-loop-distribute-patterns -ffunction-sections -fdata-sections -Wall -Wextra -Werror -Iinclude -Iports/rp2040 -Icsp/include \
+           -I../cpp/include -Ibench -Idevice/firmware -DWEFT_DEBUG=$(if $(DEBUG),1,0) -DWEFT_STATS=$(if $(STATS),1,0) $(EXTRA)
+CSP = $(notdir $(basename $(wildcard csp/examples/*.cpp csp/tests/*.cpp)))
+$(CSP): %: $(OUT)/%.uf2
+csp: $(CSP:%=$(OUT)/%.uf2)
+$(OUT)/app/%.o: csp/examples/%.cpp; @mkdir -p $(@D); $(CXX) $(CXXFLAGS) -MMD -c $< -o $@
+$(OUT)/app/%.o: csp/tests/%.cpp; @mkdir -p $(@D); $(CXX) $(CXXFLAGS) -MMD -c $< -o $@
+.PHONY: csp $(CSP)

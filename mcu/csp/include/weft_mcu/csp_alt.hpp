@@ -1,0 +1,95 @@
+// weft_mcu/csp_alt.hpp: choice over several channels, and a deadline.
+//
+//   Alternative<2> alt;
+//   alt.input(0, a, x);  alt.output(1, b, &y);
+//   switch (co_await alt.select_until(deadline)) { case 0: … case 1: … case alt.timed_out: … }
+//
+// Invariant: between two selects no guard's node is in a line and the event in no queue; while one is pending, its process sleeps.
+#pragma once
+#include "weft_mcu/csp_channel.hpp"
+
+#include "weft/core/select.hpp"  // after the above, which names the platform's primitives
+
+namespace weft::mcu {
+
+template <std::uint32_t N>
+class Alternative {
+ public:
+  static constexpr int timed_out = -1;
+
+  // Mode::fair serves the guards in turn, Mode::priority the lowest index first, Mode::random any (rule 5.3).
+  explicit Alternative(Mode mode = Mode::fair) noexcept : mode_(mode) {}
+  Alternative(const Alternative&) = delete;
+  Alternative& operator=(const Alternative&) = delete;
+
+  // Guard i: read from `in` into `to`, or write what `from` points to when it is chosen. Both live as long as the alternative is used.
+  template <class T>
+  void input(std::uint32_t i, const Reader<T>& in, T& to) noexcept {
+    guard(i, core::Kind::input, &core::channel_ops<ChannelCore<T>, Side::in>, in.core(), &to);
+  }
+  template <class T>
+  void output(std::uint32_t i, const Writer<T>& out, T* from) noexcept {
+    guard(i, core::Kind::output, &core::channel_ops<ChannelCore<T>, Side::out>, out.core(), from);
+  }
+  // Its precondition for the following selects (rule 5.4).
+  void enable(std::uint32_t i, bool on) noexcept { guards_[i].enabled = on; }
+  // Of the guard that was chosen: ok, or how its channel has ended (an end is a ready guard, rule 5.6).
+  Status status() const noexcept { return select_.status(); }
+
+  // co_await: the index of the guard that was chosen.
+  [[nodiscard]] auto select() noexcept { return Awaiter<false>{this, 0}; }
+  // The same, or `timed_out` at the microsecond `deadline`; what is ready is chosen, however late it is.
+  [[nodiscard]] auto select_until(std::uint32_t deadline) noexcept { return Awaiter<true>{this, deadline}; }
+
+ private:
+  template <bool Limited>
+  struct Awaiter {
+    Alternative* alt;
+    std::uint32_t deadline;
+    bool await_ready() const noexcept { return false; }
+    bool await_suspend(Process::Handle h) noexcept { return alt->begin(&h.promise(), Limited, deadline); }
+    int await_resume() noexcept { return alt->finish(); }
+  };
+
+  void guard(std::uint32_t i, core::Kind kind, const core::GuardOps* ops, void* where, void* slot) noexcept {
+    core::Guard& g = guards_[i];
+    g.kind = kind;
+    g.ops = ops;
+    g.where = where;
+    g.node.slot = slot;
+    g.enabled = where != nullptr;
+  }
+
+  bool begin(Process::promise_type* me, bool limited, std::uint32_t deadline) noexcept {
+    select_.bind(guards_, N, mode_, me, select_.next_start());
+    select_.choice.reset();
+    me_ = me;
+    event_.action = nullptr;
+    chosen_ = select_.scan([] { return std::int64_t{0}; });
+    if (chosen_ == core::Select::none) {
+      if (limited && detail::is_past(deadline)) {
+        chosen_ = timed_out;
+        return false;
+      }
+      chosen_ = select_.enrol();
+    }
+    if (chosen_ != core::Select::parked) return false;
+    if (limited) event_.post(me->scheduler(), select_.choice, deadline);
+    return true;
+  }
+  int finish() noexcept {
+    if (chosen_ != core::Select::parked) return chosen_;
+    if (event_.action) event_.end(me_->scheduler());
+    return select_.finish();  // none is timed_out
+  }
+  static_assert(core::Select::none == timed_out);
+
+  core::Guard guards_[N];
+  core::Select select_;
+  detail::Deadline event_{};
+  Process::promise_type* me_ = nullptr;
+  int chosen_ = 0;
+  Mode mode_;
+};
+
+}  // namespace weft::mcu

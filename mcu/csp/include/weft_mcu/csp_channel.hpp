@@ -1,0 +1,280 @@
+// weft_mcu/csp_channel.hpp: channels, their ends, and the operations a process awaits.
+//
+// Every operation returns a weft::Status when it is over: ok, or retired, poisoned, timed_out. An operation with a deadline is a choice
+// between the channel and an event of the queue (rules M19, M20): both compete for the choice's word.
+//
+//   read_until:  IDLE ──arm, enrol──► WAITING ──partner──► DONE        (the event is cancelled, or has nothing left to do)
+//                                        └─────the event──► TIMED_OUT  (the node leaves the line)
+//
+// Invariants
+//  1 A pending operation's node, value slot and event lie in the frame of its process, which sleeps until it is over.
+//  2 When an operation is over its node is in no line and its event in no queue.
+#pragma once
+#include <type_traits>
+
+#include "weft_mcu/csp_scheduler.hpp"
+
+namespace weft::mcu {
+
+using core::Side;
+
+template <class T>
+using ChannelCore = core::ChannelCore<T, OneCore>;
+
+namespace detail {
+
+inline Process::promise_type& promise_of(Process::Handle h) noexcept { return h.promise(); }
+
+// A plain read or write: the process's own node waits.
+template <class T, Side S>
+struct Plain {
+  union {
+    ChannelCore<T>* channel;
+    core::Node* me;  // from await_suspend on
+  };
+  std::conditional_t<S == Side::in, T*, T> value;
+
+  bool await_ready() const noexcept { return false; }
+  bool await_suspend(Process::Handle h) noexcept {
+    core::Node& n = h.promise();
+    ChannelCore<T>* c = channel;
+    me = &n;
+    if (!c) {
+      n.status = Status::retired;
+      return false;
+    }
+    if constexpr (S == Side::in)
+      n.slot = value;
+    else
+      n.slot = &value;
+    const Status s = c->template begin<S>(n);
+    if (s == Status::pending) return true;
+    n.status = s;
+    return false;
+  }
+  Status await_resume() const noexcept { return me->status; }
+};
+
+// An event that ends a choice.
+struct Deadline : weft_event {
+  core::Choice* choice;
+  void post(Scheduler& s, core::Choice& c, std::uint32_t release) noexcept {
+    next = nullptr;
+    action = &fire;
+    actor = s.actor();
+    choice = &c;
+    weft_post(s.queue(), this, release);
+  }
+  // In an action of the same actor: so it is queued, or its action has ended. It cannot be on its way.
+  void end(Scheduler& s) noexcept {
+    if (next) weft_cancel(s.queue(), this);
+  }
+  static std::uint32_t fire(weft_event* e, std::uint32_t) noexcept {
+    core::Choice* c = static_cast<Deadline*>(e)->choice;
+    core::Waker* w = c->waker;
+    if (c->finish_as(core::TIMED_OUT)) {
+      Scheduler& s = static_cast<Process::promise_type*>(w)->scheduler();
+      s.push(w);
+      s.run_runnable();
+    }
+    return WEFT_DONE;
+  }
+};
+
+inline bool is_past(std::uint32_t t) noexcept { return static_cast<std::int32_t>(t - weft_now32()) <= 0; }
+
+// A read or write that an event may end.
+template <class T, Side S>
+struct Timed {
+  ChannelCore<T>* channel;
+  std::conditional_t<S == Side::in, T*, T> value;
+  std::uint32_t deadline;
+  Process::promise_type* me = nullptr;
+  core::Node node{};
+  core::Choice choice{};
+  Deadline event{};
+
+  bool await_ready() const noexcept { return false; }
+  bool await_suspend(Process::Handle h) noexcept {
+    me = &h.promise();
+    if (!channel) return over(Status::retired);
+    if constexpr (S == Side::in)
+      node.slot = value;
+    else
+      node.slot = &value;
+    choice.waker = me;
+    node.belongs_to(&choice);
+    core::Try t = channel->template scan<S>(node);
+    if (t == core::Try::not_ready) {
+      if (is_past(deadline)) return over(Status::timed_out);
+      choice.arm();
+      t = channel->template enrol<S>(node);
+    }
+    if (t == core::Try::committed) return over(Status::ok);
+    if (t == core::Try::ended) return over(node.status);
+    event.post(me->scheduler(), choice, deadline);
+    return true;
+  }
+  Status await_resume() noexcept {
+    if (event.action) {
+      event.end(me->scheduler());
+      channel->template withdraw<S>(node);
+      if (!choice.done()) return Status::timed_out;
+    }
+    return node.status;
+  }
+
+ private:
+  bool over(Status s) noexcept {
+    node.status = s;
+    return false;
+  }
+};
+
+// Sleeping: an event and nothing else.
+struct Sleep {
+  std::uint32_t until;
+  core::Choice choice{};
+  Deadline event{};
+  bool await_ready() const noexcept { return is_past(until); }
+  void await_suspend(Process::Handle h) noexcept {
+    choice.waker = &h.promise();
+    choice.arm();
+    event.post(h.promise().scheduler(), choice, until);
+  }
+  void await_resume() const noexcept {}
+};
+
+// A counted end (rule 2.1): dropped when destroyed; the last of its side retires the channel.
+template <class T, Side S>
+class End {
+ public:
+  constexpr End() noexcept = default;
+  End(End&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
+  End& operator=(End&& other) noexcept {
+    if (this != &other) {
+      drop();
+      core_ = std::exchange(other.core_, nullptr);
+    }
+    return *this;
+  }
+  ~End() { drop(); }
+  // False: moved from, dropped, or taken from a channel whose side had ended. Its operations return retired.
+  explicit operator bool() const noexcept { return core_ != nullptr; }
+  ChannelCore<T>* core() const noexcept { return core_; }
+
+  // Give this end up now.
+  void drop() noexcept {
+    if (ChannelCore<T>* c = std::exchange(core_, nullptr)) {
+      if constexpr (S == Side::in)
+        c->drop_reader();
+      else
+        c->drop_writer();
+    }
+  }
+  // The count it holds passes to the caller.
+  [[nodiscard]] ChannelCore<T>* release() noexcept { return std::exchange(core_, nullptr); }
+  // End the channel for everybody, at once (rule 4).
+  void poison(std::uint8_t strength = 1) noexcept {
+    if (core_) core_->poison(strength);
+  }
+
+ protected:
+  explicit End(ChannelCore<T>* c) noexcept : core_(c) {}
+  ChannelCore<T>* another() const noexcept {
+    if (core_) {
+      if constexpr (S == Side::in)
+        core_->another_reader();
+      else
+        core_->another_writer();
+    }
+    return core_;
+  }
+  ChannelCore<T>* core_ = nullptr;
+};
+
+}  // namespace detail
+
+template <class T, std::uint32_t N>
+class Channel;
+
+template <class T>
+class Reader : public detail::End<T, Side::in> {
+ public:
+  constexpr Reader() noexcept = default;
+  // A second end of the same channel.
+  Reader share() const noexcept { return Reader{this->another()}; }
+  // co_await: ok and `to` written; retired; poisoned.
+  [[nodiscard]] auto read(T& to) const noexcept { return detail::Plain<T, Side::in>{{this->core_}, &to}; }
+  // The same, or timed_out at the microsecond `deadline` (less than WEFT_HORIZON ahead). What is there is read, however late it is.
+  [[nodiscard]] auto read_until(T& to, std::uint32_t deadline) const noexcept { return detail::Timed<T, Side::in>{this->core_, &to, deadline}; }
+
+ private:
+  template <class U, std::uint32_t N>
+  friend class Channel;
+  explicit Reader(ChannelCore<T>* c) noexcept : detail::End<T, Side::in>(c) {}
+};
+
+template <class T>
+class Writer : public detail::End<T, Side::out> {
+ public:
+  constexpr Writer() noexcept = default;
+  Writer share() const noexcept { return Writer{this->another()}; }
+  [[nodiscard]] auto write(T value) const noexcept { return detail::Plain<T, Side::out>{{this->core_}, value}; }
+  [[nodiscard]] auto write_until(T value, std::uint32_t deadline) const noexcept { return detail::Timed<T, Side::out>{this->core_, value, deadline}; }
+
+ private:
+  template <class U, std::uint32_t N>
+  friend class Channel;
+  explicit Writer(ChannelCore<T>* c) noexcept : detail::End<T, Side::out>(c) {}
+};
+
+// co_await sleep_until(t): returns at the microsecond t, at once if it is past.
+[[nodiscard]] inline auto sleep_until(std::uint32_t t) noexcept { return detail::Sleep{t}; }
+
+// A rendezvous (N = 0) or a buffer of N values; `overflow`: what a full one does. Static storage, constant initialisation.
+template <class T, std::uint32_t N = 0>
+class Channel : public ChannelCore<T> {
+  static_assert(std::is_trivially_copyable_v<T>, "a channel of a microcontroller carries trivially copyable values");
+
+ public:
+  constexpr Channel() noexcept {}
+  constexpr explicit Channel(Overflow overflow) noexcept
+    requires(N > 0)
+  {
+    ring_.overflow = overflow;
+  }
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  // The first call of either connects the buffer. An end taken after its side has ended is empty.
+  Reader<T> reader() noexcept {
+    connect();
+    return Reader<T>{this->first_reader() ? this : nullptr};
+  }
+  Writer<T> writer() noexcept {
+    connect();
+    return Writer<T>{this->first_writer() ? this : nullptr};
+  }
+  // Values that a full buffer dropped.
+  Tally dropped() const noexcept
+    requires(N > 0)
+  {
+    return static_cast<Tally>(ring_.dropped);
+  }
+
+ private:
+  void connect() noexcept {
+    if constexpr (N > 0)
+      if (!this->ring) {
+        ring_.data = reinterpret_cast<T*>(storage_);
+        ring_.capacity = N;
+        this->set_ring(&ring_);
+      }
+  }
+  struct None {};
+  [[no_unique_address]] std::conditional_t<(N > 0), core::Ring<T>, None> ring_{};
+  alignas(T) unsigned char storage_[N ? N * sizeof(T) : 1] = {};
+};
+
+}  // namespace weft::mcu

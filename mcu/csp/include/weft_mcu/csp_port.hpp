@@ -1,0 +1,111 @@
+// weft_mcu/csp_port.hpp: how an interrupt, an actor or the other core writes into a channel.
+//
+// post_value() puts a value into a small ring, under the lock of the scheduler's queue, and posts the port's event. The event's action,
+// one of the scheduler's actor, writes the ring's values into the channel as any writer does; while no reader takes them they wait in
+// the ring. So an interrupt never touches a channel.
+//
+//   IDLE ──post_value, event──► pumping ──ring empty──► IDLE
+//                                │  ▲
+//                    no reader   ▼  │ a reader takes the value
+//                               WAITING
+//
+// Invariants
+//  1 in_ and ring_ change under the queue's lock; out_ changes in the scheduler's actions alone.
+//  2 A ring that is not empty has its event queued, or is being pumped, or waits for a reader, or its channel has ended.
+#pragma once
+#include "weft_mcu/csp_channel.hpp"
+
+namespace weft::mcu {
+
+template <class T, std::uint32_t N>
+class Port : core::Node {
+  static_assert(std::is_trivially_copyable_v<T> && N > 0 && (N & (N - 1)) == 0, "a port holds trivially copyable values, a power of two of them");
+
+ public:
+  constexpr explicit Port(Scheduler& s) noexcept : ops_{&woken, &run, nullptr, 0}, scheduler_(&s), event_{WEFT_EVENT(&pump_action, s.actor()), this} {}
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+
+  // Before the first value: where they go. The port's end counts as any writer's.
+  void connect(Writer<T> out) noexcept {
+    channel_ = out.release();
+    ops_.home = scheduler_->home;
+    ops = &ops_;
+  }
+
+  // False: the ring was full or the channel has ended; the value is dropped and counted. Any core, any interrupt, any action; the
+  // scheduler's queue must have a lock if another core calls it.
+  bool post_value(T value) noexcept {
+    weft_queue* q = scheduler_->queue();
+    const weft_irq_t irq = weft_lock(q->lock);
+    const std::uint32_t in = in_;
+    const bool room = in - WEFT_PEEK(out_) < N && !ended_;
+    if (room) {
+      ring_[in % N] = value;
+      WEFT_POKE(in_, in + 1);
+    } else {
+      ++dropped_;
+    }
+    weft_unlock(q->lock, irq);
+    if (room && !WEFT_PEEK(waiting_)) weft_post_as(q, &event_, weft_now32(), WEFT_KEEP);
+    return room;
+  }
+  // No more values (from the scheduler's processes): the port's end is dropped once the ring is empty.
+  void close() noexcept {
+    closing_ = true;
+    if (!waiting_) pump();
+  }
+
+  std::uint32_t dropped() const noexcept { return WEFT_PEEK(dropped_); }
+
+ private:
+  struct Event : weft_event {
+    Port* port;
+  };
+  static void woken(core::Waker* w) noexcept { w->ops->home->push(w); }
+  static void run(core::Waker* w) noexcept {
+    Port* p = static_cast<Port*>(w);
+    p->waiting_ = false;
+    if (p->status != Status::ok) return p->end();
+    WEFT_POKE(p->out_, p->out_ + 1);
+    p->pump();
+  }
+  static std::uint32_t pump_action(weft_event* e, std::uint32_t) noexcept {
+    Port* p = static_cast<Event*>(e)->port;
+    if (!p->waiting_) p->pump();
+    p->scheduler_->run_runnable();
+    return WEFT_DONE;
+  }
+  void pump() noexcept {
+    ChannelCore<T>* c = channel_;
+    while (c && out_ != WEFT_PEEK(in_)) {
+      slot = &ring_[out_ % N];
+      WEFT_POKE(waiting_, true);  // before the value can be taken, and before an interrupt looks
+      const Status s = c->template begin<Side::out>(*this);
+      if (s == Status::pending) return;
+      WEFT_POKE(waiting_, false);
+      if (s != Status::ok) return end();
+      WEFT_POKE(out_, out_ + 1);
+    }
+    if (closing_ || !c) end();
+  }
+  void end() noexcept {
+    weft_queue* q = scheduler_->queue();
+    const weft_irq_t irq = weft_lock(q->lock);
+    ended_ = true;
+    dropped_ += in_ - out_;
+    out_ = in_;
+    weft_unlock(q->lock, irq);
+    if (ChannelCore<T>* c = std::exchange(channel_, nullptr)) c->drop_writer();
+  }
+
+  core::WakerOps ops_;
+  Scheduler* scheduler_;
+  Event event_;
+  ChannelCore<T>* channel_ = nullptr;  // a counted writer of it; not a Writer, so that a static port needs no destructor
+  std::uint32_t in_ = 0, out_ = 0, dropped_ = 0;
+  bool waiting_ = false, ended_ = false, closing_ = false;
+  T ring_[N] = {};
+};
+
+}  // namespace weft::mcu

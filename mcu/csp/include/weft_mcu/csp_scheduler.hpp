@@ -1,0 +1,222 @@
+// weft_mcu/csp_scheduler.hpp: processes (coroutines) and the actor that runs them.
+//
+// A Scheduler is one actor of a weft_queue. Whatever reaches its processes from outside (a start, a deadline, a Port's values) is an
+// event of that actor, whose action ends by running what has become runnable. So channels need no lock: everything that touches them
+// is an action of one actor, and of those one runs at a time (rule M3).
+//
+//   made ──start()──► runnable ──turn──► running ──co_await: not yet──► waiting ──partner, deadline──► runnable
+//                                           └──co_return──► ended: frame back to the arena, its ends dropped
+//
+// Invariants
+//  1 Between two actions of the actor the run queue is empty, or `turn_` is posted.
+//  2 A channel's processes are all of one scheduler.
+//  3 A frame lies in its scheduler's arena. Frames of equal size share storage over time; when no process is left the arena is whole again.
+#pragma once
+#if !defined(WEFT_PRIM_HEADER)  // before anything of weft/core
+#define WEFT_PRIM_HEADER "weft_mcu/csp_prim.hpp"
+#endif
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <utility>
+
+#include "weft/core/channel.hpp"
+#include "weft_mcu/actors.h"
+
+namespace weft::mcu {
+
+class Scheduler;
+
+// The policy of channels here: no lock, and waking is a push on the run queue of the woken process's scheduler.
+struct OneCore {
+  using Lock = core::NoLock;
+  using Count = core::Count<false>;
+  static constexpr bool shared = false;
+  static constexpr bool plain = true;
+  static void wake(core::Waker* w) noexcept { w->ops->home->push(w); }
+};
+
+// What a process function returns: made, not started. Its first parameter is a Scheduler&, in whose arena its frame goes.
+class [[nodiscard]] Process {
+ public:
+  struct promise_type;
+  using Handle = std::coroutine_handle<promise_type>;
+  Process(Process&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Process& operator=(Process&&) = delete;
+  ~Process() {
+    if (handle_) handle_.destroy();
+  }
+  // False: the arena had no room for its frame.
+  explicit operator bool() const noexcept { return static_cast<bool>(handle_); }
+
+ private:
+  friend class Scheduler;
+  explicit Process(Handle h) noexcept : handle_(h) {}
+  Handle handle_;
+};
+
+// Storage for frames.
+template <std::uint32_t Bytes>
+struct Arena {
+  static_assert(Bytes % 8 == 0, "frames are multiples of 8 bytes");
+  alignas(8) unsigned char storage[Bytes];
+};
+
+class Scheduler : public core::WakerOps {
+ public:
+  // `queue`: where its events go, served by weft_work as ever. Constant initialisation (constinit): no start-up code is needed.
+  template <std::uint32_t Bytes>
+  constexpr Scheduler(weft_queue* queue, Arena<Bytes>& arena) noexcept
+      : core::WakerOps{&wake_one, nullptr, &runnable_, 0}, events_(queue), arena_(arena.storage), bytes_(Bytes) {}
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  // Make a process runnable. WEFT_OK; WEFT_E_ARENA (a debug build panics): its frame found no room, nothing runs. From main or a process.
+  int start(Process p) noexcept;
+  // Serve the queue until every process has ended (at once if there is none). From a core's main program.
+  void run() noexcept;
+
+  weft_queue* queue() const noexcept { return events_; }
+  std::uint32_t processes() const noexcept { return live_; }       // started or made, not ended
+  std::uint32_t arena_used() const noexcept { return used_; }      // most bytes ever taken
+  std::uint32_t last_frame() const noexcept { return last_; }      // bytes of the latest frame, refused ones included
+
+  // For actions of this scheduler's events (deadlines, ports): wake, then run what is runnable.
+  constexpr weft_actor* actor() noexcept { return &actor_; }
+  void push(core::Waker* w) noexcept { runnable_.push(w); }
+  void run_runnable() noexcept;
+
+ private:
+  friend struct Process::promise_type;
+  struct Free {
+    Free* next;
+    std::size_t size;
+  };
+  // How many resumptions make a turn: then other events that are due have theirs.
+  static constexpr unsigned kTurn = 32;
+
+  static void wake_one(core::Waker* w) noexcept { w->ops->home->push(w); }
+  static std::uint32_t turn(weft_event* e, std::uint32_t release) noexcept;
+  void* take(std::size_t bytes) noexcept;
+  static void give(void* frame, std::size_t bytes) noexcept;
+  void post_turn() noexcept { weft_post_as(events_, &turn_, weft_now32(), WEFT_KEEP); }
+
+  struct Turn : weft_event {
+    Scheduler* scheduler;
+  };
+
+  core::RunQueue runnable_;
+  weft_queue* events_;
+  weft_actor actor_{0};
+  bool stop_at_end_ = false;
+  Turn turn_{WEFT_EVENT(&turn, &actor_), this};
+  unsigned char* arena_;
+  std::uint32_t bytes_, top_ = 0, used_ = 0, last_ = 0, live_ = 0;
+  Free* freed_ = nullptr;
+  Scheduler* next_ = nullptr;  // all that have given a frame, so that one given back finds its arena
+  bool listed_ = false;
+  static inline constinit Scheduler* all_ = nullptr;
+};
+
+// The promise is the process's waker and the one waiter of its plain operations.
+struct Process::promise_type : core::Node {
+  template <class... A>
+  explicit promise_type(Scheduler& s, A&...) noexcept {
+    ops = &s;
+    ++s.live_;
+  }
+  promise_type(const promise_type&) = delete;
+  promise_type& operator=(const promise_type&) = delete;
+  ~promise_type() {
+    Scheduler& s = scheduler();
+    if (--s.live_ == 0 && s.stop_at_end_) weft_stop(s.events_);
+  }
+  Scheduler& scheduler() const noexcept { return *const_cast<Scheduler*>(static_cast<const Scheduler*>(ops)); }
+
+  template <class... A>
+  static void* operator new(std::size_t bytes, Scheduler& s, A&...) noexcept {
+    return s.take(bytes);
+  }
+  static void operator delete(void* frame, std::size_t bytes) noexcept { Scheduler::give(frame, bytes); }
+  static Process get_return_object_on_allocation_failure() noexcept { return Process{nullptr}; }
+  Process get_return_object() noexcept { return Process{Handle::from_promise(*this)}; }
+
+  std::suspend_always initial_suspend() const noexcept { return {}; }
+  std::suspend_never final_suspend() const noexcept { return {}; }
+  void return_void() const noexcept {}
+  void unhandled_exception() const noexcept {}  // there are none
+};
+
+inline int Scheduler::start(Process p) noexcept {
+  if (!p) return WEFT_MISTAKE(WEFT_E_ARENA, "no room in the arena for a process; give its scheduler a larger one");
+  Process::Handle h = std::exchange(p.handle_, nullptr);
+  if (&h.promise().scheduler() != this) return WEFT_MISTAKE(WEFT_E_CORE, "a process is started by a scheduler that did not make it");
+  runnable_.push(&h.promise());
+  post_turn();
+  return WEFT_OK;
+}
+
+inline void Scheduler::run() noexcept {
+  if (live_ == 0) return;
+  stop_at_end_ = true;
+  weft_work(events_);
+  stop_at_end_ = false;
+  weft_resume(events_);
+}
+
+inline void Scheduler::run_runnable() noexcept {
+  for (unsigned left = kTurn; !runnable_.empty();) {
+    core::Waker* w = runnable_.pop();
+    if (w->ops == this)
+      Process::Handle::from_promise(*static_cast<Process::promise_type*>(w)).resume();
+    else
+      w->ops->run(w);
+    if (--left == 0) {
+      if (!runnable_.empty()) post_turn();
+      return;
+    }
+  }
+}
+
+inline std::uint32_t Scheduler::turn(weft_event* e, std::uint32_t) noexcept {
+  static_cast<Turn*>(e)->scheduler->run_runnable();
+  return WEFT_DONE;
+}
+
+inline void* Scheduler::take(std::size_t bytes) noexcept {
+  bytes = (bytes + 7) & ~std::size_t{7};
+  last_ = static_cast<std::uint32_t>(bytes);
+  for (Free** at = &freed_; *at; at = &(*at)->next)
+    if ((*at)->size == bytes) {
+      Free* f = *at;
+      *at = f->next;
+      return f;
+    }
+  if (bytes > bytes_ - top_) return nullptr;
+  if (!listed_) {
+    listed_ = true;
+    next_ = all_;
+    all_ = this;
+  }
+  unsigned char* frame = arena_ + top_;
+  top_ += static_cast<std::uint32_t>(bytes);
+  if (top_ > used_) used_ = top_;
+  return frame;
+}
+
+inline void Scheduler::give(void* frame, std::size_t bytes) noexcept {
+  bytes = (bytes + 7) & ~std::size_t{7};
+  for (Scheduler* s = all_; s; s = s->next_)
+    if (static_cast<std::uintptr_t>(static_cast<unsigned char*>(frame) - s->arena_) < s->bytes_) {
+      if (s->live_ == 0) {
+        s->freed_ = nullptr;
+        s->top_ = 0;
+      } else {
+        s->freed_ = ::new (frame) Free{s->freed_, bytes};
+      }
+      return;
+    }
+}
+
+}  // namespace weft::mcu
