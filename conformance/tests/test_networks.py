@@ -103,6 +103,10 @@ FOUND = {
             ],
         ),
     ),
+    "rule 7.3: so does one whose process fails": net(
+        [{}, {"capacity": 1}],
+        proc(1, ["0w"], ["seq", [proc(2, ["1w"], ["write", 0], ["fail"]), proc(3, ["1r"])]]),
+    ),
     "rule 7.4: the run's failure cancels what was spawned": net(
         2,
         proc(1, ["0r"], ["fail"]),
