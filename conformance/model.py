@@ -18,8 +18,7 @@ Invariants, true between any two steps:
                            ├──_hand_over to an extended read──▶ held ──release──▶ done
                            └──_feed, _give: the value comes from a function──▶ making, fed ──make──▶ done
 
-Where the rules leave a question open the model allows every answer it can; where it must answer,
-the comment says `reading:`.
+Where the rules leave a question open the model allows every answer.
 """
 
 from __future__ import annotations
@@ -262,7 +261,7 @@ class World:
             return -1, c.ended(side)
         if (
             c.made[side] and not c.live[side]
-        ):  # reading: a side whose last end is gone is gone for good; its new end could reach nobody
+        ):  # a side whose last end is gone is gone for good; its new end could reach nobody
             return -1, "PeerDied" if c.died[side] else "Retired"
         self.ends.append(End(chan, side))
         c.made[side] += 1
