@@ -343,7 +343,9 @@ class Sim(World):
             if g["g"] == "in":
                 guards.append(plain("in", g["end"], pre=pre))
             elif g["g"] == "out":
-                guards.append(plain("out", g["end"], next(values), g.get("fn") == "raise", pre, "fn" in g))
+                guards.append(
+                    plain("out", g["end"], next(values), g.get("fn") == "raise", pre, "fn" in g)
+                )
             elif g["g"] == "timeout":
                 guards.append(
                     Guard("time", value=self.now + g["t"], pre=pre)
@@ -437,7 +439,8 @@ class Sim(World):
             p.yielding = tuple(
                 q.pid
                 for q in self.procs.values()
-                if q.st == "decided" or (q.st == "parked" and self.ops[q.pid].state in ("done", "making"))
+                if q.st == "decided"
+                or (q.st == "parked" and self.ops[q.pid].state in ("done", "making"))
                 if q is not p
             )
 
