@@ -349,8 +349,8 @@ class World:
 
     def _offered(self, c: Chan, ext: bool) -> bool:
         """Can a reader take what the first waiting writer holds? On a buffered channel a writer waits while the
-        buffer is empty if extended reads or values in the making occupy every slot; an extended read and a value from a function
-        need a slot.
+        buffer is empty if extended reads or values in the making occupy every slot; an extended read and a value
+        from a function need a slot.
         """
         if not c.lines[WRITE] or c.capacity == 0:
             return bool(c.lines[WRITE])

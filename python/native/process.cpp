@@ -407,21 +407,8 @@ PyObject* process_repr(PyObject* o) {
 }
 PyObject* class_getitem(PyObject* type, PyObject*) { return Py_NewRef(type); }
 
-// It ends before it began, as one that was cancelled, and lets go of its ends now (rule 2.3): who handles the failure that stopped the
-// sequence would else keep them open, by the exception's traceback.
 PyObject* process_give_up(PyObject* o, PyObject*) {
-  ProcessObject* p = proc(o);
-  p->given_up = 1;
-  if (p->started) Py_RETURN_NONE;
-  PyObject* closed = p->body && !p->threaded ? PyObject_CallMethod(p->body, "close", nullptr) : Py_NewRef(Py_None);
-  if (!closed) return nullptr;
-  Py_DECREF(closed);
-  p->started = 1;
-  p->done = 1;
-  Py_XSETREF(p->outcome, Py_NewRef(Py_None));
-  Py_CLEAR(p->body);
-  let_go(p);
-  settle();
+  proc(o)->given_up = 1;
   Py_RETURN_NONE;
 }
 
