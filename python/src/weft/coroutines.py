@@ -102,14 +102,12 @@ def Parallel(*processes: Any) -> Any:
 async def Sequence(*processes: Any) -> list[Any]:
     """Awaited: runs the processes one after another, gives their results in order (rule 7.3)."""
     waiting = list(_native.flatten(*processes))
-    del processes  # or the traceback of a failure would keep those that are never started, and their ends open (rule 2.3)
     results: list[Any] = []
     try:
         while waiting:
             results.append((await _native.parallel(waiting.pop(0)))[0])
     finally:
         give_up(waiting)
-        waiting.clear()
         waiting, processes = [], ()  # now, not when the traceback of a failure goes
     return results
 
