@@ -131,7 +131,7 @@ class Sim(World):
             yield ("go", p.pid)
             if (
                 not p.started and p.cancel
-            ):  # reading: a process cancelled before it ran may run to its first operation, or not at all
+            ):  # 6.5: a process cancelled before it ran may run to its first operation, or not at all
                 yield ("skip", p.pid)
         elif p.st == "called":
             yield from (("arrive", p.pid, i) for i in self._arrivals(p))
@@ -140,7 +140,7 @@ class Sim(World):
         ):
             yield ("ret", p.pid)
         elif p.st == "join" and all(self.procs[k].st == "ended" for k in p.kids):
-            # reading: children that finished all the same leave the choice between the result and
+            # 7.2: children that finished all the same leave the choice between the result and
             # Cancelled
             if p.cancel:
                 yield ("ret", p.pid, "cancel")
@@ -159,7 +159,7 @@ class Sim(World):
             yield None
             if (
                 p.cancel and kind == "yield"
-            ):  # reading: yield_ may or may not be a point of cancellation
+            ):  # 7.7: yield_ may or may not be a point of cancellation
                 yield "cancel"
             return
         if p.pid not in self.ops:  # not begun
@@ -343,7 +343,9 @@ class Sim(World):
             if g["g"] == "in":
                 guards.append(plain("in", g["end"], pre=pre))
             elif g["g"] == "out":
-                guards.append(plain("out", g["end"], next(values), g.get("fn") == "raise", pre, "fn" in g))
+                guards.append(
+                    plain("out", g["end"], next(values), g.get("fn") == "raise", pre, "fn" in g)
+                )
             elif g["g"] == "timeout":
                 guards.append(
                     Guard("time", value=self.now + g["t"], pre=pre)
@@ -437,7 +439,8 @@ class Sim(World):
             p.yielding = tuple(
                 q.pid
                 for q in self.procs.values()
-                if q.st == "decided" or (q.st == "parked" and self.ops[q.pid].state in ("done", "making"))
+                if q.st == "decided"
+                or (q.st == "parked" and self.ops[q.pid].state in ("done", "making"))
                 if q is not p
             )
 

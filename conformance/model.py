@@ -18,8 +18,7 @@ Invariants, true between any two steps:
                            ├──_hand_over to an extended read──▶ held ──release──▶ done
                            └──_feed, _give: the value comes from a function──▶ making, fed ──make──▶ done
 
-Where the rules leave a question open the model allows every answer it can; where it must answer,
-the comment says `reading:`.
+Where the rules leave a question open the model allows every answer.
 """
 
 from __future__ import annotations
@@ -220,7 +219,9 @@ class World:
         self.holds: dict[
             int, tuple
         ] = {}  # reader pid → ("writer", pid) | ("slot", channel): open extended reads (a stack)
-        self.feeds: dict[int, int] = {}  # pid of a writer that is making a value → the reader that gets it
+        self.feeds: dict[
+            int, int
+        ] = {}  # pid of a writer that is making a value → the reader that gets it
         self.now = 0
         self.timers: list[
             tuple[int, int, int]
@@ -262,7 +263,7 @@ class World:
             return -1, c.ended(side)
         if (
             c.made[side] and not c.live[side]
-        ):  # reading: a side whose last end is gone is gone for good; its new end could reach nobody
+        ):  # a side whose last end is gone is gone for good; its new end could reach nobody
             return -1, "PeerDied" if c.died[side] else "Retired"
         self.ends.append(End(chan, side))
         c.made[side] += 1
@@ -340,18 +341,16 @@ class World:
             return bool(c.ended(READ) or c.buf or self._offered(c, op.ext))
         if g.kind == "out":
             c = self.chans[g.on]
-            return bool(
-                c.ended(WRITE) or self._wanted(c, g) or c.room() or c.overflow != "block"
-            )
+            return bool(c.ended(WRITE) or self._wanted(c, g) or c.room() or c.overflow != "block")
         if g.kind == "barrier":  # 8.4: all other enrolled parties wait
             b = self.barriers[g.on]
             return len(b.line) + 1 >= b.enrolled
         return False
 
     def _offered(self, c: Chan, ext: bool) -> bool:
-        """Can a reader take what the first waiting writer holds? On a buffered channel a writer waits while the buffer is
-        empty if extended reads or values in the making occupy every slot; an extended read and a value from a function
-        need a slot.
+        """Can a reader take what the first waiting writer holds? On a buffered channel a writer waits while the
+        buffer is empty if extended reads or values in the making occupy every slot; an extended read and a value
+        from a function need a slot.
         """
         if not c.lines[WRITE] or c.capacity == 0:
             return bool(c.lines[WRITE])

@@ -86,7 +86,9 @@ class Names:
         elif kind == "barrier":
             made = barrier
         else:
-            made = m.skip() if kind == "skip" else {"timeout": m.after, "deadline": m.at}[kind](g["t"])
+            made = (
+                m.skip() if kind == "skip" else {"timeout": m.after, "deadline": m.at}[kind](g["t"])
+            )
         return made if g.get("pre", True) else made.when(False)
 
     def select(self, guards: list[Any], mode: str) -> Any:
@@ -170,7 +172,11 @@ class ApartDriver:
             status = self.close()
             print(
                 f"{self.name}: the network of seed {seed} "
-                + (f"did not end within {self.seconds} s" if line else f"ended its process: status {status}"),
+                + (
+                    f"did not end within {self.seconds} s"
+                    if line
+                    else f"ended its process: status {status}"
+                ),
                 file=sys.stderr,
             )
         history: list[Record] = answer["history"]

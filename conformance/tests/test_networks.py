@@ -1,4 +1,4 @@
-"""Networks on the real backends, compared with the model: random ones from printed seeds, and those that once disagreed.
+"""Networks on the real backends, compared with the model: random ones from printed seeds, and some that once disagreed.
 
 The seeds are here to be quick; `soak` runs thousands. One seed: python -m conformance.driver --on BACKEND --seed N
 """
@@ -72,7 +72,9 @@ FOUND = {
         proc(2, ["0w", "0w"], ["loop", 2, [select("fair", out(0), out(1))]]),
     ),
     "rule 5.7: guards after a skip of a priority select are never chosen": net(
-        1, proc(1, ["0w"], select("priority", {"g": "skip"}, {"g": "barrier", "b": 0})), barriers=[1]
+        1,
+        proc(1, ["0w"], select("priority", {"g": "skip"}, {"g": "barrier", "b": 0})),
+        barriers=[1],
     ),
     "rule 5.8: a function that raises, a reader at a buffer": net(
         [{"capacity": 1}],
@@ -102,6 +104,10 @@ FOUND = {
                 [proc(3, ["1w"], ["write", 0], ["sleep", 2]), proc(4, ["1r"], ["read", 0])],
             ],
         ),
+    ),
+    "rule 7.3: so does one whose process fails": net(
+        [{}, {"capacity": 1}],
+        proc(1, ["0w"], ["seq", [proc(2, ["1w"], ["write", 0], ["fail"]), proc(3, ["1r"])]]),
     ),
     "rule 7.4: the run's failure cancels what was spawned": net(
         2,

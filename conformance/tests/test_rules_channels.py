@@ -435,3 +435,28 @@ def test_outcomes_name_every_process():
     n = net(1, proc(1, ["0w"], ["write", 0]), proc(2, ["0r"], ["read", 0]))
     (only,) = outcomes(n)
     assert dict(only)["run"] == (("ok",),) and logs(n, 2) == {(("ok", "1.0"),)}
+
+
+def test_rule_1_5_an_extended_read_waits_for_a_slot():
+    t = Table({"capacity": 1})
+    t.write(1, "a")
+    t.read(2, ext=True)  # its value's slot stays occupied
+    t.write(3, "b")
+    t.read(4, ext=True)
+    assert t.waits(3) and t.waits(4)
+    t.release(2)
+    assert t.out(3) == ("ok", 0) and t.out(4) == ("ok", 0, "b")
+
+
+def test_rule_1_5_a_plain_reader_takes_straight_from_a_writer():
+    t = Table({"capacity": 1})
+    t.write(1, "a")
+    t.read(2, ext=True)
+    t.write(3, "b")
+    t.read(4)
+    assert t.out(3) == ("ok", 0) and t.out(4) == ("ok", 0, "b")
+
+
+def test_rule_4_1_poison_through_a_closed_end_is_bad_use():
+    n = net(1, proc(1, ["0w"], ["retire", 0], ["poison", 0, 1]), proc(2, ["0r"], ["read", 0]))
+    assert both(n, 1) == {(("ok",), ("BadUse",))}

@@ -311,3 +311,48 @@ def test_a_select_on_cores_commits_between_its_enrolments():
     t.write(2, "x", 0)
     assert op.state == "done" and op.out == ("ok", 0, "x")
     t.check_invariants()
+
+
+def test_rule_5_7_a_deadline_that_has_passed_never_beats_a_ready_guard():
+    for mode in ("fair", "priority", "random"):
+        t = Table({})
+        t.write(1, "x")
+        t.select(2, Guard("time", value=0), t.g_in(0), mode=mode)
+        assert t.out(2) == ("ok", 1, "x")
+
+
+def test_rule_5_7_a_timeout_of_zero_competes_in_its_place():
+    guards = sel("priority", {"g": "timeout", "t": 0}, gin(0))
+    n = net(1, proc(1, ["0w"], ["write", 0]), proc(2, ["0r"], ["yield"], guards))
+    for grain in ("atomic", "cores"):
+        assert {log[-1] for log in logs(n, 2, grain)} == {("ok", 0)}
+
+
+def test_rule_5_8_a_value_in_the_making_takes_its_place_when_it_is_made():
+    t = Table({"capacity": 1})
+    t.write(1, "full")
+    t.select(2, t.g_out(0, "made", made=True))
+    assert t.waits(2)
+    t.read(3)
+    assert t.out(3) == ("ok", 0, "full") and t.ops[2].state == "making"
+    t.read(4)
+    t.write(5, "first")  # every slot is taken: straight to the reader (1.5)
+    assert t.out(4) == ("ok", 0, "first")
+    t.make(2)
+    assert t.out(2) == ("ok", 0) and t.chans[0].buf == ["made"]
+
+
+def test_rule_5_8_a_function_that_raises_frees_its_slot():
+    t = Table({"capacity": 1})
+    t.write(1, "full")
+    t.select(2, t.g_out(0, "made", raises=True))
+    t.read(3)
+    t.write(4, "next")
+    assert t.waits(4)
+    t.make(2)
+    assert t.out(2) == ("Fail", 0) and t.out(4) == ("ok", 0) and t.chans[0].buf == ["next"]
+
+
+def test_rule_8_2_a_barrier_guard_with_nobody_enrolled_is_bad_use():
+    n = net(1, proc(1, ["0w"], ["resign", 0], sel("fair", {"g": "barrier", "b": 0})), barriers=[1])
+    assert both(n, 1) == {(("ok",), ("BadUse",))}

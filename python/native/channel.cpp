@@ -132,7 +132,8 @@ PyObject* make_end(PyObject* o, PyObject*) {
                    verb, c->name);
   if (!(S == Side::in ? c->core.first_reader() : c->core.first_writer())) {
     // What an operation there would raise (rule 2.5); if it would not, this very side is gone.
-    const Status s = c->core.how_ended<S>();
+    Status s = c->core.how_ended<S>();
+    if (!is_end(s)) s = c->core.how_ended < S == Side::in ? Side::out : Side::in > ();
     return raise_end(is_end(s) ? s : Status::retired, c, verb, -1, nullptr);
   }
   return new_end(S == Side::in ? &ReaderType : &WriterType, c);

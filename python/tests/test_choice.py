@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from parts import catch, receive, send
+from parts import catch, receive, send, take
 
 from weft.errors import BadUse, PeerDied, Poisoned, Retired
 
@@ -39,7 +39,7 @@ def test_index_and_value(b):  # rule 5.2
         return [await b.op(b.weft.select(r, b.weft.Output(w, "out"))) for _ in range(2)]
 
     assert sorted(
-        b.run(b.process(chooser)(+c, -d), b.process(send)(-c, "in"), b.process(receive)(+d))[0]
+        b.run(b.process(chooser)(+c, -d), b.process(send)(-c, "in"), b.process(take)(+d, 1))[0]
     ) == [(0, "in"), (1, None)]
 
 

@@ -39,7 +39,7 @@ class TimerHeap {
   }
   // Timers of those that were decided otherwise and have not come to take them away (a writer held by an extended read).
   void drop_dead() noexcept {
-    while (!heap_.empty() && heap_[0]->choice->word() != core::WAITING) pop();
+    while (!heap_.empty() && heap_[0]->choice->word() > core::LOCKED) pop();  // LOCKED may become WAITING again
   }
   TimerNode* pop() noexcept {
     TimerNode* t = heap_[0];
