@@ -14,8 +14,7 @@ namespace bench {
 /// Writes one and the same value for ever.
 template <class P>
 weft::Process writer(weft::Writer<int, P> out, int mark) {
-  for (;;)
-    co_await out.write(mark);
+  for (;;) co_await out.write(mark);
 }
 
 /// The two-line process of the ring.
@@ -27,4 +26,4 @@ weft::Process successor(weft::Reader<int, P> in, weft::Writer<int, P> out) {
   }
 }
 
-} // namespace bench
+}  // namespace bench

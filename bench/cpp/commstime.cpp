@@ -15,8 +15,7 @@ weft::Process prefix(weft::Reader<int, P> in, weft::Writer<int, P> out) {
 }
 
 template <class P>
-weft::Process delta(weft::Reader<int, P> in, weft::Writer<int, P> left,
-                    weft::Writer<int, P> right) {
+weft::Process delta(weft::Reader<int, P> in, weft::Writer<int, P> left, weft::Writer<int, P> right) {
   for (;;) {
     const int x = co_await in.read();
     co_await left.write(x);
@@ -31,10 +30,8 @@ weft::Process consumer(weft::Reader<int, P> in, long samples, long per) {
   for (long k = 0; k <= samples; ++k) {
     s.begin();
     for (long i = 0; i < per; ++i)
-      if (co_await in.read() != expected++)
-        bench::fail("commstime: read a wrong number");
-    if (k > 0)
-      s.end(4.0 * static_cast<double>(per)); // stretch 0 warms up
+      if (co_await in.read() != expected++) bench::fail("commstime: read a wrong number");
+    if (k > 0) s.end(4.0 * static_cast<double>(per));  // stretch 0 warms up
   }
   s.print();
 }
@@ -42,14 +39,13 @@ weft::Process consumer(weft::Reader<int, P> in, long samples, long per) {
 template <class P>
 void commstime(long samples, long per) {
   weft::Channel<int, P> a, b, c, d;
-  weft::run(weft::par(
-      prefix<P>(c.reader(), a.writer()), delta<P>(a.reader(), b.writer(), d.writer()),
-      bench::successor<P>(b.reader(), c.writer()), consumer<P>(d.reader(), samples, per)));
+  weft::run(weft::par(prefix<P>(c.reader(), a.writer()), delta<P>(a.reader(), b.writer(), d.writer()),
+                      bench::successor<P>(b.reader(), c.writer()), consumer<P>(d.reader(), samples, per)));
 }
 
-} // namespace
+}  // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const std::string_view policy = argc == 4 ? argv[1] : "";
   if (policy == "local")
     commstime<weft::Local>(bench::number(argv[2]), bench::number(argv[3]));

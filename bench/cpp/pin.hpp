@@ -13,26 +13,23 @@ namespace bench {
 /// The CPUs of this process when it was made. With one CPU, every thread stands on it; with two,
 /// each on its own.
 class Placement {
-public:
+ public:
   Placement() {
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-      fail("cannot read the CPUs of this process");
+    if (sched_getaffinity(0, sizeof set, &set) != 0) fail("cannot read the CPUs of this process");
     for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-      if (CPU_ISSET(cpu, &set))
-        cpus_.push_back(cpu);
+      if (CPU_ISSET(cpu, &set)) cpus_.push_back(cpu);
   }
   /// Pins the calling thread, the `index`-th of the program.
   void pin(std::size_t index) const {
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(cpus_[index % cpus_.size()], &set);
-    if (sched_setaffinity(0, sizeof set, &set) != 0)
-      fail("cannot pin a thread to its CPU");
+    if (sched_setaffinity(0, sizeof set, &set) != 0) fail("cannot pin a thread to its CPU");
   }
 
-private:
+ private:
   std::vector<int> cpus_;
 };
 
-} // namespace bench
+}  // namespace bench

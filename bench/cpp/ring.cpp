@@ -15,32 +15,29 @@ weft::Process token(Out out, In in, int n, long before, long samples, long per) 
     s.begin();
     for (long i = 0; i < laps; ++i) {
       co_await out.write(0);
-      if (co_await in.read() != n - 1)
-        bench::fail("ring: the token came back with a wrong number");
+      if (co_await in.read() != n - 1) bench::fail("ring: the token came back with a wrong number");
     }
     if (k > 0)
       s.end(static_cast<double>(per) * n);
-    else // the first lap: every process has run, the ring is complete
+    else  // the first lap: every process has run, the ring is complete
       std::printf("bytes %.1f\n", static_cast<double>(bench::resident() - before) / n);
   }
   s.print();
 }
 
-} // namespace
+}  // namespace
 
-int main(int argc, char **argv) {
-  if (argc != 4)
-    bench::fail("usage: ring N SAMPLES PER");
+int main(int argc, char** argv) {
+  if (argc != 4) bench::fail("usage: ring N SAMPLES PER");
   const int n = static_cast<int>(bench::number(argv[1]));
   const long samples = bench::number(argv[2]), per = bench::number(argv[3]);
-  if (n < 2)
-    bench::fail("a ring has at least 2 processes");
+  if (n < 2) bench::fail("a ring has at least 2 processes");
   const long before = bench::resident();
   std::vector<weft::Process> all;
   all.reserve(static_cast<std::size_t>(n));
   weft::Channel<int, weft::Local> first;
   In in = first.reader();
-  for (int i = 1; i < n; ++i) { // the token's process is the n-th
+  for (int i = 1; i < n; ++i) {  // the token's process is the n-th
     weft::Channel<int, weft::Local> next;
     all.push_back(bench::successor<weft::Local>(std::move(in), next.writer()));
     in = next.reader();

@@ -17,33 +17,31 @@ namespace bench {
 
 using Clock = std::chrono::steady_clock;
 
-[[noreturn]] inline void fail(const std::string &message) {
+[[noreturn]] inline void fail(const std::string& message) {
   std::fprintf(stderr, "%s\n", message.c_str());
   std::exit(1);
 }
 
 /// A whole number of at least 1 from the command line.
-inline long number(const char *text) {
-  char *end = nullptr;
+inline long number(const char* text) {
+  char* end = nullptr;
   const long n = std::strtol(text, &end, 10);
-  if (end == text || *end != '\0' || n < 1)
-    fail(std::string("'") + text + "' is not a number of at least 1");
+  if (end == text || *end != '\0' || n < 1) fail(std::string("'") + text + "' is not a number of at least 1");
   return n;
 }
 
 /// The resident set of this process, in bytes.
 inline long resident() {
-  std::FILE *f = std::fopen("/proc/self/statm", "r");
+  std::FILE* f = std::fopen("/proc/self/statm", "r");
   long size = 0, pages = 0;
-  if (!f || std::fscanf(f, "%ld %ld", &size, &pages) != 2)
-    fail("cannot read /proc/self/statm");
+  if (!f || std::fscanf(f, "%ld %ld", &size, &pages) != 2) fail("cannot read /proc/self/statm");
   std::fclose(f);
   return pages * sysconf(_SC_PAGESIZE);
 }
 
 /// Times stretches of `operations` operations; begin() and end() enclose one stretch.
 class Sampler {
-public:
+ public:
   explicit Sampler(long samples) { ns_.reserve(static_cast<std::size_t>(samples)); }
   void begin() { start_ = Clock::now(); }
   void end(double operations) {
@@ -52,14 +50,13 @@ public:
   }
   void print() const {
     std::printf("ns");
-    for (double v : ns_)
-      std::printf(" %.3f", v);
+    for (double v : ns_) std::printf(" %.3f", v);
     std::printf("\n");
   }
 
-private:
+ private:
   Clock::time_point start_{};
   std::vector<double> ns_;
 };
 
-} // namespace bench
+}  // namespace bench

@@ -24,16 +24,13 @@ weft::Process fair_reader(std::vector<In> in, long samples, long per) {
     s.begin();
     for (long i = 0; i < per; ++i) {
       const auto [index, value] = co_await alternative.select();
-      if (value != static_cast<int>(index))
-        bench::fail("select: a wrong value");
+      if (value != static_cast<int>(index)) bench::fail("select: a wrong value");
       ++taken[index];
     }
-    if (k > 0)
-      s.end(static_cast<double>(per)); // stretch 0 warms up
+    if (k > 0) s.end(static_cast<double>(per));  // stretch 0 warms up
   }
-  for (long n : taken) // all guards stay ready: each is chosen within N selects (rule 5.4)
-    if (n < per * (samples + 1) / static_cast<long>(2 * in.size()))
-      bench::fail("select: not fair");
+  for (long n : taken)  // all guards stay ready: each is chosen within N selects (rule 5.4)
+    if (n < per * (samples + 1) / static_cast<long>(2 * in.size())) bench::fail("select: not fair");
   s.print();
 }
 
@@ -41,15 +38,14 @@ weft::Process standing_reader(std::vector<In> in, long selects) {
   weft::StandingAlternative alternative(in);
   for (long i = 0; i < selects; ++i) {
     const auto [index, value] = co_await alternative.select();
-    if (value != static_cast<int>(index))
-      bench::fail("select: a wrong value");
+    if (value != static_cast<int>(index)) bench::fail("select: a wrong value");
   }
 }
 
 weft::Process random_writer(std::vector<Out> out, long samples, long per) {
-  std::uint32_t random = 2463534242u; // xorshift32
+  std::uint32_t random = 2463534242u;  // xorshift32
   bench::Sampler s(samples);
-  co_await weft::yield(); // the alternative blocks for the first time
+  co_await weft::yield();  // the alternative blocks for the first time
   for (long k = 0; k <= samples; ++k) {
     s.begin();
     for (long i = 0; i < per; ++i) {
@@ -60,8 +56,7 @@ weft::Process random_writer(std::vector<Out> out, long samples, long per) {
       co_await out[at].write(static_cast<int>(at));
       co_await weft::yield();
     }
-    if (k > 0)
-      s.end(static_cast<double>(per)); // stretch 0 warms up
+    if (k > 0) s.end(static_cast<double>(per));  // stretch 0 warms up
   }
   s.print();
 }
@@ -72,8 +67,7 @@ void ready(int n, long samples, long per) {
   for (int i = 0; i < n; ++i) {
     weft::Channel<int, weft::Local> c;
     in.push_back(c.reader());
-    for (int w = 0; w < 2; ++w)
-      all.push_back(bench::writer<weft::Local>(c.writer(), i));
+    for (int w = 0; w < 2; ++w) all.push_back(bench::writer<weft::Local>(c.writer(), i));
   }
   all.push_back(fair_reader(std::move(in), samples, per));
   weft::run(weft::par(std::move(all)));
@@ -87,16 +81,13 @@ void standing(int n, long samples, long per) {
     in.push_back(c.reader());
     out.push_back(c.writer());
   }
-  weft::run(weft::par(standing_reader(std::move(in), per * (samples + 1)),
-                      random_writer(std::move(out), samples, per)));
+  weft::run(weft::par(standing_reader(std::move(in), per * (samples + 1)), random_writer(std::move(out), samples, per)));
 }
 
-} // namespace
+}  // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const std::string_view kind = argc == 5 ? argv[1] : "";
-  if (kind != "ready" && kind != "standing")
-    bench::fail("usage: select ready|standing N SAMPLES PER");
-  (kind == "ready" ? ready : standing)(static_cast<int>(bench::number(argv[2])),
-                                       bench::number(argv[3]), bench::number(argv[4]));
+  if (kind != "ready" && kind != "standing") bench::fail("usage: select ready|standing N SAMPLES PER");
+  (kind == "ready" ? ready : standing)(static_cast<int>(bench::number(argv[2])), bench::number(argv[3]), bench::number(argv[4]));
 }

@@ -336,7 +336,9 @@ def select(*guards: Any, mode: str = "fair") -> Any:
             made.append(Guard("in", g.what.chan, g.what.number, pre=g.pre))
         elif g.kind == "out":
             value, raises, function = g.value, False, g.make
-            if function:  # the toy must know beforehand: it asks a copy, and calls the function itself after
+            if (
+                function
+            ):  # the toy must know beforehand: it asks a copy, and calls the function itself after
                 functions[k] = function
                 cells = dict(
                     zip(

@@ -42,66 +42,206 @@ class Text:
 
 
 TEXT = [
-    Text("a", "claim_both leaves the lower word locked", "waiter.hpp",
-         "      lo.unlock_as(WAITING);\n      return x_low", "      return x_low", "four parties, three channels"),
-    Text("b", "a withdrawal does not tell those for whom the channel has ended by it", "channel.hpp",
-         "      decided(me, fx);\n      settle(fx);\n    }\n    unlock(fx);\n    return was;",
-         "      decided(me, fx);\n    }\n    unlock(fx);\n    return was;", "foreign reader whose end is closed"),
-    Text("c", "standing: not looked at again after a held commit", "channel.hpp",
-         "if (t == Try::committed || t == Try::held) remark<S>(n);", "if (t == Try::committed) remark<S>(n);",
-         "the second writer is not forgotten"),
-    Text("d", "standing: not looked at again after a commit", "channel.hpp",
-         "if (t == Try::committed || t == Try::held) remark<S>(n);", "", "retire meets standing"),
-    Text("e", "extended read on a buffer: the freed slot is offered to writers only", "channel.hpp",
-         "    if (ring->held > 0) --ring->held;\n    rematch(fx);", "    if (ring->held > 0) --ring->held;\n    pull(fx);",
-         "two extended readers and a computed"),
-    Text("f", "extended read: a value handed over takes no slot", "channel.hpp",
-         " || (y->is(NodeFlags::extended) && !ring->room())) break;", ") break;", "two extended readers and a computed"),
-    Text("g", "buffer: a waiting writer is not met when no slot is free", "channel.hpp",
-         "if (ring->size == 0) return from_writer(n, me, fx);", "if (ring->size == 0) return Try::not_ready;",
-         "reader and writer meet while the only slot is held"),
-    Text("h", "foreign: take() tells its own caller again", "channel.hpp",
-         "    if (deciding_ != 0) return;\n", "", "foreign"),
-    Text("i", "foreign: writers wait for the decision too", "channel.hpp",
-         "if (S == Side::in && (special_", "if ((special_", "slow to decide"),
-    Text("j", "foreign: a standing output does not learn of it", "channel.hpp",
-         "      rematch(fx);  // a standing output must learn of us\n", "", "foreign reader meets a standing output"),
-    Text("k", "foreign: a standing output that waits does not invite it", "channel.hpp",
-         "      else\n        invite(fx);\n", "", "foreign reader meets a standing output"),
-    Text("l", "foreign: looking again at an output joins anew", "select.hpp",
-         "->template retry<S>(g.node)", "->template enrol<S>(g.node)", "foreign select told by two channels"),
-    Text("m", "foreign: a look takes a committed party out of a line", "channel.hpp",
-         "    if (!me.is(NodeFlags::queued)) {", "    if (false) {", "cancelled too late"),
-    Text("n", "barrier: a party that is gone leaves the others locked", "barrier.hpp",
-         "        gone = node(l);\n        release_until(l);", "        gone = node(l);", "the other stays winnable"),
-    Text("o", "barrier: resigning does not complete the phase", "barrier.hpp",
-         "if (fine && --enrolled_ > 0) complete_without_us(fx);", "if (fine) --enrolled_;", "resign meets select"),
-    Text("p", "barrier: the same barrier twice locks its own word", "barrier.hpp",
-         "    if (!same) t = arrive", "    t = arrive", "the same barrier twice"),
-    Text("q", "buffer: a slot that falls free is not filled by the waiting writer", "channel.hpp",
-         "    if (n.is(NodeFlags::extended)) ++ring->held;\n    pull(fx);", "    if (n.is(NodeFlags::extended)) ++ring->held;",
-         "the freed slot is filled"),
-    Text("r", "poison passes waiting writers over", "channel.hpp",
-         "        fail_all(wq_, Status::poisoned, fx);\n", "", "poison meets choice: it ends"),
-    Text("s", "foreign: a standing output that waits invites nobody", "standing.hpp",
-         "      if (contested_) [[unlikely]] invite_foreigners();\n", "", "foreign reader meets a standing output"),
-    Text("t", "a parked thread is not woken", "parker.hpp",
-         "    prim::unpark(word_);\n", "", "rendezvous 1x1"),
-    Text("u", "a wake-up and a nudge: the nudge wins", "parker.hpp",
-         "if (s & woken) {", "if ((s & woken) && !(s & nudged)) {", "cancel meets commit: a plain write"),
+    Text(
+        "a",
+        "claim_both leaves the lower word locked",
+        "waiter.hpp",
+        "      lo.unlock_as(WAITING);\n      return x_low",
+        "      return x_low",
+        "four parties, three channels",
+    ),
+    Text(
+        "b",
+        "a withdrawal does not tell those for whom the channel has ended by it",
+        "channel.hpp",
+        "      decided(me, fx);\n      settle(fx);\n    }\n    unlock(fx);\n    return was;",
+        "      decided(me, fx);\n    }\n    unlock(fx);\n    return was;",
+        "foreign reader whose end is closed",
+    ),
+    Text(
+        "c",
+        "standing: not looked at again after a held commit",
+        "channel.hpp",
+        "if (t == Try::committed || t == Try::held) remark<S>(n);",
+        "if (t == Try::committed) remark<S>(n);",
+        "the second writer is not forgotten",
+    ),
+    Text(
+        "d",
+        "standing: not looked at again after a commit",
+        "channel.hpp",
+        "if (t == Try::committed || t == Try::held) remark<S>(n);",
+        "",
+        "retire meets standing",
+    ),
+    Text(
+        "e",
+        "extended read on a buffer: the freed slot is offered to writers only",
+        "channel.hpp",
+        "    if (ring->held > 0) --ring->held;\n    rematch(fx);",
+        "    if (ring->held > 0) --ring->held;\n    pull(fx);",
+        "two extended readers and a computed",
+    ),
+    Text(
+        "f",
+        "extended read: a value handed over takes no slot",
+        "channel.hpp",
+        " || (y->is(NodeFlags::extended) && !ring->room())) break;",
+        ") break;",
+        "two extended readers and a computed",
+    ),
+    Text(
+        "g",
+        "buffer: a waiting writer is not met when no slot is free",
+        "channel.hpp",
+        "if (ring->size == 0) return from_writer(n, me, fx);",
+        "if (ring->size == 0) return Try::not_ready;",
+        "reader and writer meet while the only slot is held",
+    ),
+    Text(
+        "h",
+        "foreign: take() tells its own caller again",
+        "channel.hpp",
+        "    if (deciding_ != 0) return;\n",
+        "",
+        "foreign",
+    ),
+    Text(
+        "i",
+        "foreign: writers wait for the decision too",
+        "channel.hpp",
+        "if (S == Side::in && (special_",
+        "if ((special_",
+        "slow to decide",
+    ),
+    Text(
+        "j",
+        "foreign: a standing output does not learn of it",
+        "channel.hpp",
+        "      rematch(fx);  // a standing output must learn of us\n",
+        "",
+        "foreign reader meets a standing output",
+    ),
+    Text(
+        "k",
+        "foreign: a standing output that waits does not invite it",
+        "channel.hpp",
+        "      else\n        invite(fx);\n",
+        "",
+        "foreign reader meets a standing output",
+    ),
+    Text(
+        "l",
+        "foreign: looking again at an output joins anew",
+        "select.hpp",
+        "->template retry<S>(g.node)",
+        "->template enrol<S>(g.node)",
+        "foreign select told by two channels",
+    ),
+    Text(
+        "m",
+        "foreign: a look takes a committed party out of a line",
+        "channel.hpp",
+        "    if (!me.is(NodeFlags::queued)) {",
+        "    if (false) {",
+        "cancelled too late",
+    ),
+    Text(
+        "n",
+        "barrier: a party that is gone leaves the others locked",
+        "barrier.hpp",
+        "        gone = node(l);\n        release_until(l);",
+        "        gone = node(l);",
+        "the other stays winnable",
+    ),
+    Text(
+        "o",
+        "barrier: resigning does not complete the phase",
+        "barrier.hpp",
+        "if (fine && --enrolled_ > 0) complete_without_us(fx);",
+        "if (fine) --enrolled_;",
+        "resign meets select",
+    ),
+    Text(
+        "p",
+        "barrier: the same barrier twice locks its own word",
+        "barrier.hpp",
+        "    if (!same) t = arrive",
+        "    t = arrive",
+        "the same barrier twice",
+    ),
+    Text(
+        "q",
+        "buffer: a slot that falls free is not filled by the waiting writer",
+        "channel.hpp",
+        "    if (n.is(NodeFlags::extended)) ++ring->held;\n    pull(fx);",
+        "    if (n.is(NodeFlags::extended)) ++ring->held;",
+        "the freed slot is filled",
+    ),
+    Text(
+        "r",
+        "poison passes waiting writers over",
+        "channel.hpp",
+        "        fail_all(wq_, Status::poisoned, fx);\n",
+        "",
+        "poison meets choice: it ends",
+    ),
+    Text(
+        "s",
+        "foreign: a standing output that waits invites nobody",
+        "standing.hpp",
+        "      if (contested_) [[unlikely]] invite_foreigners();\n",
+        "",
+        "foreign reader meets a standing output",
+    ),
+    Text(
+        "t",
+        "a parked thread is not woken",
+        "parker.hpp",
+        "    prim::unpark(word_);\n",
+        "",
+        "rendezvous 1x1",
+    ),
+    Text(
+        "u",
+        "a wake-up and a nudge: the nudge wins",
+        "parker.hpp",
+        "if (s & woken) {",
+        "if ((s & woken) && !(s & nudged)) {",
+        "cancel meets commit: a plain write",
+    ),
 ]
 
 
 def build(out: pathlib.Path, include: pathlib.Path, engine: pathlib.Path, number: int) -> None:
     subprocess.run(
-        ["g++", "-std=c++20", "-O1", f"-I{include}", f"-I{CPP}/explorer", f"-I{CPP}/tests",
-         f'-DWEFT_PRIM_HEADER="{CPP}/explorer/prim.hpp"', f"-DWEFT_MUTANT={number}",
-         str(CPP / "tests/explore.cpp"), str(engine), "-o", str(out)],
-        check=True, stderr=subprocess.PIPE, text=True)
+        [
+            "g++",
+            "-std=c++20",
+            "-O1",
+            f"-I{include}",
+            f"-I{CPP}/explorer",
+            f"-I{CPP}/tests",
+            f'-DWEFT_PRIM_HEADER="{CPP}/explorer/prim.hpp"',
+            f"-DWEFT_MUTANT={number}",
+            str(CPP / "tests/explore.cpp"),
+            str(engine),
+            "-o",
+            str(out),
+        ],
+        check=True,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def killers(exe: pathlib.Path, *more: str) -> list[str]:
-    run = subprocess.run([str(exe), "--killers", "--executions", "150000", *more], capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [str(exe), "--killers", "--executions", "150000", *more],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     lines = [line for line in run.stdout.splitlines() if line]
     if run.returncode < 0 or (run.returncode and lines):
         lines.append(f"(the exploration itself crashed: signal {-run.returncode})")
@@ -115,7 +255,9 @@ def mutate(t: Text, work: pathlib.Path) -> pathlib.Path:
     path = include / "weft/core" / t.file
     text = path.read_text()
     if text.count(t.old) != 1:
-        raise SystemExit(f"mutants.py: mutant {t.name}: its text stands {text.count(t.old)} times in {t.file}, not once; bring it up to date")
+        raise SystemExit(
+            f"mutants.py: mutant {t.name}: its text stands {text.count(t.old)} times in {t.file}, not once; bring it up to date"
+        )
     path.write_text(text.replace(t.old, t.new))
     return include
 
@@ -128,13 +270,28 @@ def main() -> int:
     work.mkdir(parents=True, exist_ok=True)
     quick = "--quick" in sys.argv
     engine = work / "engine.o"
-    subprocess.run(["g++", "-std=c++20", "-O2", "-c", str(CPP / "explorer/engine.cpp"), "-o", str(engine)], check=True)
+    subprocess.run(
+        ["g++", "-std=c++20", "-O2", "-c", str(CPP / "explorer/engine.cpp"), "-o", str(engine)],
+        check=True,
+    )
 
     def one(m: int | Text) -> tuple[str, str, list[str]]:
         if isinstance(m, int):
-            exe, include, number, name, what = work / f"mutant_{m}", CPP / "include", m, str(m), NUMBERED[m]
+            exe, include, number, name, what = (
+                work / f"mutant_{m}",
+                CPP / "include",
+                m,
+                str(m),
+                NUMBERED[m],
+            )
         else:
-            exe, include, number, name, what = work / f"mutant_{m.name}", mutate(m, work), 0, m.name, m.what
+            exe, include, number, name, what = (
+                work / f"mutant_{m.name}",
+                mutate(m, work),
+                0,
+                m.name,
+                m.what,
+            )
         build(exe, include, engine, number)
         more = ["--only", m.killer, "--first"] if quick and isinstance(m, Text) else []
         return name, what, killers(exe, *more)

@@ -33,7 +33,10 @@ def test_two_selects_meet(b):  # rules 5.1, 5.3
 
 def test_index_and_value(b):  # rule 5.2
     c, d = b.weft.Channel(), b.weft.Channel()
-    _kept = (c.writer(), d.reader())  # a guard whose channel has ended would be chosen with its end (5.6)
+    _kept = (
+        c.writer(),
+        d.reader(),
+    )  # a guard whose channel has ended would be chosen with its end (5.6)
 
     async def chooser(b, r, w):
         return [await b.op(b.weft.select(r, b.weft.Output(w, "out"))) for _ in range(2)]

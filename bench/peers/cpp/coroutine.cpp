@@ -10,14 +10,14 @@
 namespace {
 
 struct Ready {
-  Ready *next = nullptr;
+  Ready* next = nullptr;
   std::coroutine_handle<> handle;
 };
 
-Ready *head = nullptr;
-Ready *tail = nullptr;
+Ready* head = nullptr;
+Ready* tail = nullptr;
 
-void push(Ready &r) {
+void push(Ready& r) {
   r.next = nullptr;
   (tail ? tail->next : head) = &r;
   tail = &r;
@@ -35,14 +35,12 @@ struct Turn {
     void return_void() {}
     void unhandled_exception() { std::terminate(); }
   };
-  Ready *ready;
+  Ready* ready;
 };
 
 struct Requeue {
   bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<Turn::promise_type> h) noexcept {
-    push(h.promise().ready);
-  }
+  void await_suspend(std::coroutine_handle<Turn::promise_type> h) noexcept { push(h.promise().ready); }
   void await_resume() const noexcept {}
 };
 
@@ -57,23 +55,20 @@ Turn spin() {
 
 void resume(long n) {
   for (long i = 0; i < n; ++i) {
-    Ready *r = head;
+    Ready* r = head;
     head = r->next;
-    if (!head)
-      tail = nullptr;
+    if (!head) tail = nullptr;
     r->handle.resume();
   }
 }
 
-} // namespace
+}  // namespace
 
-int main(int argc, char **argv) {
-  if (argc != 3)
-    bench::fail("usage: coroutine SAMPLES PER");
+int main(int argc, char** argv) {
+  if (argc != 3) bench::fail("usage: coroutine SAMPLES PER");
   const long samples = bench::number(argv[1]), per = bench::number(argv[2]);
   Turn all[4] = {spin(), spin(), spin(), spin()};
-  for (Turn &t : all)
-    push(*t.ready);
+  for (Turn& t : all) push(*t.ready);
   resume(per);
   bench::Sampler s(samples);
   for (long k = 0; k < samples; ++k) {
@@ -81,9 +76,7 @@ int main(int argc, char **argv) {
     resume(per);
     s.end(static_cast<double>(per));
   }
-  if (turns != per * (samples + 1))
-    bench::fail("coroutine: turns were lost");
+  if (turns != per * (samples + 1)) bench::fail("coroutine: turns were lost");
   s.print();
-  for (Turn &t : all)
-    t.ready->handle.destroy();
+  for (Turn& t : all) t.ready->handle.destroy();
 }

@@ -19,20 +19,18 @@ std::atomic<int> turn{0};
 
 void wait_for(int mine) {
   for (int seen; (seen = turn.load(std::memory_order_acquire)) != mine;)
-    syscall(SYS_futex, reinterpret_cast<int *>(&turn), FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr,
-            0);
+    syscall(SYS_futex, reinterpret_cast<int*>(&turn), FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
 }
 
 void hand_to(int other) {
   turn.store(other, std::memory_order_release);
-  syscall(SYS_futex, reinterpret_cast<int *>(&turn), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  syscall(SYS_futex, reinterpret_cast<int*>(&turn), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
-} // namespace
+}  // namespace
 
-int main(int argc, char **argv) {
-  if (argc != 3)
-    bench::fail("usage: futex SAMPLES PER");
+int main(int argc, char** argv) {
+  if (argc != 3) bench::fail("usage: futex SAMPLES PER");
   const long samples = bench::number(argv[1]), per = bench::number(argv[2]);
   const long rounds = per * (samples + 1);
   const bench::Placement place;
@@ -51,8 +49,7 @@ int main(int argc, char **argv) {
       hand_to(1);
       wait_for(0);
     }
-    if (k > 0)
-      s.end(2.0 * static_cast<double>(per)); // stretch 0 warms up
+    if (k > 0) s.end(2.0 * static_cast<double>(per));  // stretch 0 warms up
   }
   other.join();
   s.print();

@@ -31,7 +31,9 @@ enum class Side : std::uint8_t { in, out };
 // A policy with `plain = true` promises that none of its parties is standing, foreign, extended or computed: what only they need is left
 // out of the code.
 template <class P>
-inline constexpr bool plain_only = requires { requires P::plain; };
+inline constexpr bool plain_only = requires {
+  requires P::plain;
+};
 
 template <class P>
 class ChannelBase : public Place {
