@@ -147,6 +147,7 @@ int Choice::fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* v
     outputs = outputs || guards_[i].kind == core::Kind::output;
     if (guards_[i].kind == core::Kind::barrier) barriers.push_back(guards_[i].where);
   }
+  barriers_ = !barriers.empty();
   std::sort(barriers.begin(), barriers.end());
   if (std::adjacent_find(barriers.begin(), barriers.end()) != barriers.end()) {
     bad_use("%s with one barrier twice: a process is one party; give each barrier once", verb);
@@ -209,7 +210,7 @@ int Choice::check(const char* verb) {
     bad_use("%s: no guard's precondition holds, so it would wait for ever", verb);
     return -1;
   }
-  for (std::uint32_t i = 0; i < n_; ++i)
+  for (std::uint32_t i = 0; barriers_ && i < n_; ++i)
     if (guards_[i].kind == core::Kind::barrier && guards_[i].enabled && static_cast<BarrierCore*>(guards_[i].where)->enrolled() == 0) {
       bad_use("%s with a barrier that has nobody enrolled (guard %u): make it with parties, or enrol() first", verb, i);
       return -1;

@@ -98,6 +98,7 @@ class Choice {
   std::uint32_t enabled_ = 0;
   std::uint64_t checked_ = 0;  // the epoch of closed ends at which all were open
   bool timers_ = false;
+  bool barriers_ = false;  // some guard is one
   int chosen_ = -1;
 };
 
