@@ -235,7 +235,8 @@ class _Play:
     """One run of one network."""
 
     def __init__(self, each: list[Names], net: Net):
-        self.each, self.names, self.net, self.records = each, each[0], net, []  # type: ignore[var-annotated]
+        names = each[0]
+        self.each, self.names, self.net, self.records = each, names, net, []  # type: ignore[var-annotated]
         self.channels = [names.channel(c) for c in net["channels"]]
         self.barriers = [names.m.Barrier(n) for n in net.get("barriers", [])]
         self.factories: dict[int, Callable[..., Any]] = {}
