@@ -17,11 +17,11 @@ import os
 import sys
 import threading
 import weakref
-from types import FrameType
 from typing import Any, NoReturn
 
 from weft import threads as _weft
-from weft.compat.pycsp import _main
+from weft.compat import _main
+from weft.compat._alternatives import born
 from weft.compat.pycsp._errors import (
     ChannelConnectException,
     ChannelPoisonException,
@@ -36,11 +36,6 @@ READ, WRITE = 0, 1
 
 _counting = threading.Lock()
 _by_name: weakref.WeakValueDictionary[str, Channel] = weakref.WeakValueDictionary()
-
-
-def _born(frame: FrameType) -> str:
-    """The name of a channel without one, as Weft gives it (rule 1.7)."""
-    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
 class Channel:
@@ -70,7 +65,7 @@ class Channel:
         if connect is not None:
             return cls._connected(name, buffer, connect)
         self = super().__new__(cls)
-        self._native = _weft.Channel(name or _born(sys._getframe(1)), capacity=buffer)
+        self._native = _weft.Channel(name or born(sys._getframe(1)), capacity=buffer)
         self._ends = (self._native.reader(), self._native.writer())
         self._open = [0, 0]
         self._over = [False, False]

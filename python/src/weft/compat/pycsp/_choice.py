@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft import threads as _weft
-from weft.compat.pycsp import _main
+from weft.compat import _main
 from weft.compat.pycsp._channels import READ, WRITE, ChannelEnd
 from weft.compat.pycsp._errors import ChannelRetireException, InfoException
 from weft.errors import BadUse, Cancelled

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from weft.compat.pycsp import _main
+from weft.compat import _main
 from weft.compat.pycsp._channels import Channel, ChannelEnd, ChannelEndRead
 from weft.compat.pycsp._errors import ChannelPoisonException, ChannelRetireException, InfoException
 from weft.errors import Cancelled
