@@ -23,11 +23,12 @@ from weft.errors import Cancelled
 
 __all__ = ["BaseProcess", "Implementation"]
 
-# Processes that are spawned together beyond this are started a batch at a time, the others running in between: a
-# million at once that each read one value are then a few thousand at a time.
+# Of processes that are spawned together no more than this start at once: a million that each read one value are then
+# some thousands at a time.
 _BATCH = 1000
 
 _ids = itertools.count(1)
+_ended = [0]  # how many processes have, roughly; for _start_all alone
 
 
 class BaseProcess:
@@ -123,6 +124,7 @@ def _body(p: BaseProcess) -> Any:
             end.retire()
     finally:
         p._running = False
+        _ended[0] += 1
         _main.current.reset(token)
     return p.return_value
 
@@ -223,18 +225,24 @@ class Implementation:
             InfoException: one is no process.
         """
         processes = _flat(plist, "Spawn")
-        if _main.current.get() is None:
-            _main.enter(self._backend)
         if len(processes) <= _BATCH:
-            self._backend.Spawn(*self._natives(processes))
+            _main.spawn(self._backend, self._natives(processes))
         else:
-            self._backend.Spawn(self._starter(processes).named("Spawn"))
+            _main.spawn(self._backend, [self._starter(processes).named("Spawn")])
 
     def _start_all(self, processes: list[BaseProcess]) -> None:
-        for i in range(0, len(processes), _BATCH):
-            self._backend.Spawn(*self._natives(processes[i : i + _BATCH]))
-            processes[i : i + _BATCH] = [None] * len(processes[i : i + _BATCH])  # type: ignore[list-item]
-            self._backend.yield_()
+        """Starts a batch, and the next when nothing has ended for a while: then those that run need more of them."""
+        processes.reverse()
+        with self._backend.Group() as group:
+            while processes:
+                for p in processes[-_BATCH:]:
+                    group.start(p._begin())
+                del p
+                del processes[-_BATCH:]
+                ended = -1
+                while ended != _ended[0]:
+                    ended = _ended[0]
+                    self._backend.sleep(0.001)
 
     def shutdown(self) -> None:
         """Waits for what the main program has spawned. A program that does not call it waits at its end.

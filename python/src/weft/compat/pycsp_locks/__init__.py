@@ -222,10 +222,7 @@ class Process:
         Raises:
             BadUse: it was started before.
         """
-        native = self._native()
-        if _main.current.get() is None:
-            _main.enter(_weft)
-        _weft.Spawn(native)
+        _main.spawn(_weft, [self._native()])
 
     def join(self) -> None:
         """Waits until it has ended.
