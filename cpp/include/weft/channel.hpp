@@ -29,7 +29,9 @@ struct ChannelOptions {
   const char* name = nullptr;  // copied
   ChannelKind kind = ChannelKind::any2any;
 };
-inline ChannelOptions buffer(std::uint32_t capacity, Overflow overflow = Overflow::block) { return {capacity, overflow, 0, nullptr, ChannelKind::any2any}; }
+inline ChannelOptions buffer(std::uint32_t capacity, Overflow overflow = Overflow::block) {
+  return {capacity, overflow, 0, nullptr, ChannelKind::any2any};
+}
 inline ChannelOptions named(const char* name) { return {0, Overflow::block, 0, name, ChannelKind::any2any}; }
 
 template <class T, class P>
@@ -341,16 +343,18 @@ class Writer {
   // co_await: done when a reader has taken the value (or a buffer has it). An exception carries the value back: e.value<T>().
   template <class U = T>
   WriteOp<T, P> write(U&& value) const {
-    static_assert(writable<U>, "weft: this value cannot be written to this channel: it does not convert to the channel's type, or it can "
-                               "only be moved (then say write(std::move(value)))");
+    static_assert(writable<U>,
+                  "weft: this value cannot be written to this channel: it does not convert to the channel's type, or it can "
+                  "only be moved (then say write(std::move(value)))");
     return {checked("write"), T(std::forward<U>(value))};
   }
 
   // In a thread: write, blocking it.
   template <class U = T>
   void operator()(U&& v) const {
-    static_assert(writable<U>, "weft: this value cannot be written to this channel: it does not convert to the channel's type, or it can "
-                               "only be moved (then say w(std::move(value)))");
+    static_assert(writable<U>,
+                  "weft: this value cannot be written to this channel: it does not convert to the channel's type, or it can "
+                  "only be moved (then say w(std::move(value)))");
     static_assert(P::shared, "a channel that threads use must be weft::Shared");
     T value(std::forward<U>(v));
     Core* c = checked("write");

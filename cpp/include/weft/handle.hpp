@@ -25,8 +25,7 @@ class ChannelHandle {
       : channel_(sides_of_many(o), file, line) {}
   ChannelHandle(const Channel<T, P>& c) : channel_(c) {}
   ChannelHandle(const ChannelHandle& o) : channel_(o.channel_) { hold(); }
-  ChannelHandle(ChannelHandle&& o) noexcept
-      : channel_(o.channel_), reader_(std::move(o.reader_)), writer_(std::move(o.writer_)) {}
+  ChannelHandle(ChannelHandle&& o) noexcept : channel_(o.channel_), reader_(std::move(o.reader_)), writer_(std::move(o.writer_)) {}
   ChannelHandle& operator=(const ChannelHandle&) = delete;
   ~ChannelHandle() = default;
 

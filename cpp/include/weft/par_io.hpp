@@ -185,9 +185,7 @@ struct ReadingAll {
   std::conditional_t<N == 0, std::vector<Core*>, std::array<Core*, N>> cores;
   std::conditional_t<N == 0, std::unique_ptr<Slot<T>[]>, std::array<Slot<T>, N>> slots;
 
-  explicit ReadingAll(std::span<const Reader<T, P>> rs)
-    requires(N == 0)
-  : slots(new Slot<T>[rs.size()]) {
+  explicit ReadingAll(std::span<const Reader<T, P>> rs) requires(N == 0) : slots(new Slot<T>[rs.size()]) {
     for (const auto& r : rs) cores.push_back(r.checked("par_read"));
   }
   template <class... Rs>

@@ -50,9 +50,8 @@ template <class E>
 class Ends {
   struct One {
     template <class X>
-      requires std::is_convertible_v<X&&, E>
-    One(X&& x) : end(std::forward<X>(x)) {}
-    mutable E end;
+      requires std::is_convertible_v<X&&, E> One(X&& x) : end(std::forward<X>(x)) {}
+      mutable E end;
   };
 
  public:

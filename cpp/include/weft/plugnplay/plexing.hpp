@@ -110,13 +110,15 @@ Process delta(I&& in, Ends<Writer<detail::value_of<I>, detail::policy_of<I>>> ou
 // Each input to one output after the other.
 template <class T = void, class I>
 Process sequential_delta(I&& in, Ends<Writer<detail::value_of<I>, detail::policy_of<I>>> outs) {
-  return detail::copying_in_turn(detail::reader_of<T>(std::forward<I>(in)), detail::at_least_one(std::move(outs), "sequential_delta")).named("delta");
+  return detail::copying_in_turn(detail::reader_of<T>(std::forward<I>(in)), detail::at_least_one(std::move(outs), "sequential_delta"))
+      .named("delta");
 }
 // A delta whose outputs change: a writer end read from `config` is added, or taken out if its channel is among them already. News from
 // `config` go before input. Without outputs it swallows.
 template <class T = void, class I, class C>
 Process dynamic_delta(I&& in, C&& config, Ends<Writer<detail::value_of<I>, detail::policy_of<I>>> outs = {}) {
-  return detail::copying_to_some(detail::reader_of<T>(std::forward<I>(in)), detail::reader_of<void>(std::forward<C>(config)), outs.take()).named("dynamic_delta");
+  return detail::copying_to_some(detail::reader_of<T>(std::forward<I>(in)), detail::reader_of<void>(std::forward<C>(config)), outs.take())
+      .named("dynamic_delta");
 }
 // Any input to the output, fairly.
 template <class T = void, class O>
@@ -130,14 +132,17 @@ template <class T = void, class O, class V = typename detail::PacketOf<detail::v
 Process multiplex(Ends<Reader<V, detail::policy_of<O>>> ins, O&& out) {
   static_assert(std::is_void_v<T> || std::is_same_v<T, V>, "weft: the packets carry another type than the one named in <>");
   return detail::gathering(detail::at_least_one(std::move(ins), "multiplex"), detail::writer_of<void>(std::forward<O>(out)),
-                           [](std::size_t i, V&& v) { return Packet<V>{i, std::move(v)}; })
+                           [](std::size_t i, V&& v) {
+                             return Packet<V>{i, std::move(v)};
+                           })
       .named("multiplex");
 }
 // Each packet's data to the output of its index; an index beyond them is BadUse in the process.
 template <class T = void, class I, class V = typename detail::PacketOf<detail::value_of<I>>::type>
 Process demultiplex(I&& in, Ends<Writer<V, detail::policy_of<I>>> outs) {
   static_assert(std::is_void_v<T> || std::is_same_v<T, V>, "weft: the packets carry another type than the one named in <>");
-  return detail::scattering(detail::reader_of<void>(std::forward<I>(in)), detail::at_least_one(std::move(outs), "demultiplex")).named("demultiplex");
+  return detail::scattering(detail::reader_of<void>(std::forward<I>(in)), detail::at_least_one(std::move(outs), "demultiplex"))
+      .named("demultiplex");
 }
 // out[k] = the vector of all in[k], read in parallel.
 template <class T = void, class O, class V = typename detail::value_of<O>::value_type>
@@ -149,7 +154,8 @@ Process paraplex(Ends<Reader<V, detail::policy_of<O>>> ins, O&& out) {
 template <class T = void, class I, class V = typename detail::value_of<I>::value_type>
 Process deparaplex(I&& in, Ends<Writer<V, detail::policy_of<I>>> outs) {
   static_assert(std::is_void_v<T> || std::is_same_v<T, V>, "weft: the vectors carry another type than the one named in <>");
-  return detail::unzipping(detail::reader_of<void>(std::forward<I>(in)), detail::at_least_one(std::move(outs), "deparaplex")).named("deparaplex");
+  return detail::unzipping(detail::reader_of<void>(std::forward<I>(in)), detail::at_least_one(std::move(outs), "deparaplex"))
+      .named("deparaplex");
 }
 
 }  // namespace weft::plugnplay

@@ -47,12 +47,14 @@ Process bitwise(A&& in1, B&& in2, O&& out, F f) {
 // out[k] = in[k]
 template <class T = void, class I, class O>
 Process identity(I&& in, O&& out) {
-  return detail::mapping(detail::reader_of<T>(std::forward<I>(in)), detail::writer_of<T>(std::forward<O>(out)), std::identity()).named("identity");
+  return detail::mapping(detail::reader_of<T>(std::forward<I>(in)), detail::writer_of<T>(std::forward<O>(out)), std::identity())
+      .named("identity");
 }
 // out[k] = f(in[k]); the types may differ.
 template <class T = void, class U = void, class I, class O, class F>
 Process transform(I&& in, O&& out, F f) {
-  return detail::mapping(detail::reader_of<T>(std::forward<I>(in)), detail::writer_of<U>(std::forward<O>(out)), std::move(f)).named("transform");
+  return detail::mapping(detail::reader_of<T>(std::forward<I>(in)), detail::writer_of<U>(std::forward<O>(out)), std::move(f))
+      .named("transform");
 }
 // out[k] = in[k] + 1
 template <class T = void, class I, class O>
@@ -69,7 +71,8 @@ Process mult(std::type_identity_t<detail::value_of<I>> n, I&& in, O&& out) {
 // out[k] = value
 template <class T = void, class I, class O>
 Process substitute(I&& in, O&& out, std::type_identity_t<detail::value_of<O>> value) {
-  return transform<void, T>(std::forward<I>(in), std::forward<O>(out), [value = std::move(value)](const auto&) { return value; }).named("substitute");
+  return transform<void, T>(std::forward<I>(in), std::forward<O>(out), [value = std::move(value)](const auto&) { return value; })
+      .named("substitute");
 }
 // out[k] = text followed by in[k], as a std::string
 template <class T = void, class I, class O>
@@ -108,15 +111,15 @@ Process xor_(A&& in1, B&& in2, O&& out) {
 }
 template <class T = void, class A, class B, class O>
 Process nand(A&& in1, B&& in2, O&& out) {
-  return detail::bitwise<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out), [](auto x, auto y) {
-           return detail::complement<decltype(x)>(static_cast<decltype(x)>(x & y));
-         }).named("nand");
+  return detail::bitwise<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out),
+                            [](auto x, auto y) { return detail::complement<decltype(x)>(static_cast<decltype(x)>(x & y)); })
+      .named("nand");
 }
 template <class T = void, class A, class B, class O>
 Process nor(A&& in1, B&& in2, O&& out) {
-  return detail::bitwise<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out), [](auto x, auto y) {
-           return detail::complement<decltype(x)>(static_cast<decltype(x)>(x | y));
-         }).named("nor");
+  return detail::bitwise<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out),
+                            [](auto x, auto y) { return detail::complement<decltype(x)>(static_cast<decltype(x)>(x | y)); })
+      .named("nor");
 }
 
 }  // namespace weft::plugnplay

@@ -37,8 +37,7 @@ Process counting(Writer<T, P> out) {
 }
 template <class T, class P>
 Process swallowing(Reader<T, P> in) {
-  while (co_await in.next()) {
-  }
+  for (;;) co_await in.read();
 }
 template <class T, class P>
 Process printing(Reader<T, P> in, std::string prefix, std::string suffix, std::ostream* to) {
@@ -65,7 +64,8 @@ Process merging(std::vector<Reader<T, P>> ins, Writer<T, Q> out) {
 // value, then in
 template <class T = void, class I, class O>
 Process prefix(std::type_identity_t<detail::value_of<I>> value, I&& in, O&& out) {
-  return detail::prefixing(std::move(value), detail::reader_of<T>(std::forward<I>(in)), detail::writer_of<T>(std::forward<O>(out))).named("prefix");
+  return detail::prefixing(std::move(value), detail::reader_of<T>(std::forward<I>(in)), detail::writer_of<T>(std::forward<O>(out)))
+      .named("prefix");
 }
 // in without its first
 template <class T = void, class I, class O>

@@ -28,7 +28,8 @@ Process regulating(Reader<T, P> in, Reader<Span, P> reset, Writer<T, Q> out, Spa
   for (std::int64_t due = now() + interval.count();;) {
     bool send = false;
     try {
-      auto c = co_await weft::select(Mode::priority, weft::in(reset).when(resettable), at(due).when(value.has_value()), weft::in(in).when(!value));
+      auto c = co_await weft::select(Mode::priority, weft::in(reset).when(resettable), at(due).when(value.has_value()),
+                                     weft::in(in).when(!value));
       if (c.index == 0)
         interval = std::get<Span>(c.value);
       else if (c.index == 1)
@@ -51,7 +52,8 @@ Process regulating(Reader<T, P> in, Reader<Span, P> reset, Writer<T, Q> out, Spa
 // Each input, `delay` after it came.
 template <class T = void, class I, class O>
 Process fixed_delay(Span delay, I&& in, O&& out) {
-  return detail::delaying(delay, detail::reader_of<T>(std::forward<I>(in)), detail::writer_of<T>(std::forward<O>(out))).named("fixed_delay");
+  return detail::delaying(delay, detail::reader_of<T>(std::forward<I>(in)), detail::writer_of<T>(std::forward<O>(out)))
+      .named("fixed_delay");
 }
 // value, now and every interval, without drift: what a slow reader missed comes at once.
 template <class T = void, class O>
@@ -65,7 +67,9 @@ template <class T = void, class I, class C, class O>
 Process regulate(I&& in, C&& reset, O&& out, Span interval) {
   static_assert(!std::is_same_v<detail::value_of<I>, Span>, "weft: regulate cannot tell a stream of weft::Span from its resets");
   if (interval.count() < 0) weft::detail::bad_use("regulate: the interval must not be negative");
-  return detail::regulating(detail::reader_of<T>(std::forward<I>(in)), detail::reader_of<Span>(std::forward<C>(reset)), detail::writer_of<T>(std::forward<O>(out)), interval).named("regulate");
+  return detail::regulating(detail::reader_of<T>(std::forward<I>(in)), detail::reader_of<Span>(std::forward<C>(reset)),
+                            detail::writer_of<T>(std::forward<O>(out)), interval)
+      .named("regulate");
 }
 
 }  // namespace weft::plugnplay
