@@ -60,8 +60,11 @@ class Group {
     else
       children_ = p.sibling_next;
     if (p.sibling_next) p.sibling_next->sibling_prev = p.sibling_prev;
+    poisoned_ = std::max(poisoned_, p.dying);
     lock_.unlock();
   }
+  // The strongest poison that ended a process of this group; once all have ended.
+  std::uint8_t poisoned() const noexcept { return poisoned_; }
   void finished(std::uint32_t order, std::exception_ptr failure) noexcept {
     if (failure) fail(order, std::move(failure));
     core::Node* w = nullptr;
@@ -210,6 +213,7 @@ class Group {
 
   core::SpinLock lock_;
   bool cancelled_ = false;
+  std::uint8_t poisoned_ = 0;
   std::uint32_t live_ = 0;
   std::uint32_t started_ = 0;
   Group* heir_ = nullptr;  // of an abandoned group
