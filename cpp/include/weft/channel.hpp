@@ -19,14 +19,20 @@
 
 namespace weft {
 
+// How many ends each side may have open at a time (rule 1.8).
+enum class ChannelKind : std::uint8_t { any2any = 0, one2any = 1, any2one = 2, one2one = 3 };  // bit 0: one writer, bit 1: one reader
+
 struct ChannelOptions {
   std::uint32_t capacity = 0;  // values; 0: rendezvous
   Overflow overflow = Overflow::block;
   std::uint8_t immunity = 0;   // poison below this strength is ignored
   const char* name = nullptr;  // copied
+  ChannelKind kind = ChannelKind::any2any;
 };
-inline ChannelOptions buffer(std::uint32_t capacity, Overflow overflow = Overflow::block) { return {capacity, overflow, 0, nullptr}; }
-inline ChannelOptions named(const char* name) { return {0, Overflow::block, 0, name}; }
+inline ChannelOptions buffer(std::uint32_t capacity, Overflow overflow = Overflow::block) {
+  return {capacity, overflow, 0, nullptr, ChannelKind::any2any};
+}
+inline ChannelOptions named(const char* name) { return {0, Overflow::block, 0, name, ChannelKind::any2any}; }
 
 template <class T, class P>
 class Reader;
@@ -44,9 +50,22 @@ inline const char* intern(const char* name) {
 }
 
 template <class T, class P>
-struct PooledCore final : core::ChannelCore<T, P>, runtime::Pooled {};
+struct PooledCore final : core::ChannelCore<T, P>, runtime::Pooled {
+  ChannelKind kind = ChannelKind::any2any;
+};
 template <class T, class P>
 using CoreOf = core::ChannelCore<T, P>;
+
+template <class T, class P>
+unsigned kind_of(const CoreOf<T, P>& c) noexcept {
+  return static_cast<unsigned>(static_cast<const PooledCore<T, P>&>(c).kind);
+}
+[[noreturn, gnu::cold, gnu::noinline]] inline void one_too_many(const core::Place* c, const char* end) {
+  bad_use("channel " + runtime::name_of(*c) + " has a " + end + " end already and may have one only (rule 1.8): move that end, " +
+          "or make the channel with any2any");
+}
+template <class>
+inline constexpr bool never = false;  // for static_asserts in what must not be instantiated
 
 // What an end does when it goes: poison if an uncaught poison is on its way through the process (rule 4.3), else retire.
 inline std::uint8_t poison_under_way() noexcept {
@@ -200,8 +219,11 @@ class Reader {
   using Core = detail::CoreOf<T, P>;
 
   Reader() noexcept = default;
-  Reader(const Reader& o) noexcept : core_(o.core_) {
-    if (core_) core_->another_reader(), core_->references.up();
+  Reader(const Reader& o) : core_(o.core_) {
+    if (!core_) return;
+    if (detail::kind_of<T, P>(*core_) & 2) [[unlikely]]
+      detail::one_too_many(core_, "reader");
+    core_->another_reader(), core_->references.up();
   }
   Reader(Reader&& o) noexcept : core_(std::exchange(o.core_, nullptr)) {}
   Reader& operator=(Reader o) noexcept {
@@ -281,6 +303,11 @@ class Reader {
   Core* core() const noexcept { return core_; }
   explicit Reader(Core* c) noexcept : core_(c) {}  // takes over one count
 
+  template <class U = T>
+  void write(U&&) const {
+    static_assert(detail::never<U>, "weft: this is a reader end, it cannot write: take a writer end of the channel, c.writer()");
+  }
+
  private:
   void drop() noexcept {
     if (const std::uint8_t s = detail::poison_under_way()) core_->poison(s);
@@ -298,8 +325,11 @@ class Writer {
   using Core = detail::CoreOf<T, P>;
 
   Writer() noexcept = default;
-  Writer(const Writer& o) noexcept : core_(o.core_) {
-    if (core_) core_->another_writer(), core_->references.up();
+  Writer(const Writer& o) : core_(o.core_) {
+    if (!core_) return;
+    if (detail::kind_of<T, P>(*core_) & 1) [[unlikely]]
+      detail::one_too_many(core_, "writer");
+    core_->another_writer(), core_->references.up();
   }
   Writer(Writer&& o) noexcept : core_(std::exchange(o.core_, nullptr)) {}
   Writer& operator=(Writer o) noexcept {
@@ -311,11 +341,22 @@ class Writer {
   }
 
   // co_await: done when a reader has taken the value (or a buffer has it). An exception carries the value back: e.value<T>().
-  WriteOp<T, P> write(T value) const { return {checked("write"), std::move(value)}; }
+  template <class U = T>
+  WriteOp<T, P> write(U&& value) const {
+    static_assert(writable<U>,
+                  "weft: this value cannot be written to this channel: it does not convert to the channel's type, or it can "
+                  "only be moved (then say write(std::move(value)))");
+    return {checked("write"), T(std::forward<U>(value))};
+  }
 
   // In a thread: write, blocking it.
-  void operator()(T value) const {
+  template <class U = T>
+  void operator()(U&& v) const {
+    static_assert(writable<U>,
+                  "weft: this value cannot be written to this channel: it does not convert to the channel's type, or it can "
+                  "only be moved (then say w(std::move(value)))");
     static_assert(P::shared, "a channel that threads use must be weft::Shared");
+    T value(std::forward<U>(v));
     Core* c = checked("write");
     runtime::ThreadProcess& self = detail::blocking_caller("writer(value)");
     if (self.take_cancel()) {
@@ -353,7 +394,14 @@ class Writer {
   Core* core() const noexcept { return core_; }
   explicit Writer(Core* c) noexcept : core_(c) {}
 
+  template <class X = T>
+  void read() const {
+    static_assert(detail::never<X>, "weft: this is a writer end, it cannot read: take a reader end of the channel, c.reader()");
+  }
+
  private:
+  template <class U>
+  static constexpr bool writable = std::is_convertible_v<U&&, T>;
   void drop() noexcept {
     if (const std::uint8_t s = detail::poison_under_way()) core_->poison(s);
     retire();
@@ -365,6 +413,8 @@ class Writer {
 template <class T, class P = Shared>
 class Channel {
  public:
+  using value_type = T;
+  using policy = P;
   using Core = detail::CoreOf<T, P>;
 
   explicit Channel(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
@@ -384,6 +434,7 @@ class Channel {
       delete static_cast<detail::PooledCore<T, P>*>(core_);
       detail::bad_use("a channel that drops values needs a capacity of at least 1");
     }
+    static_cast<detail::PooledCore<T, P>*>(core_)->kind = o.kind;
   }
   Channel(const Channel& o) noexcept : core_(o.core_) { core_->references.up(); }
   Channel& operator=(const Channel& o) noexcept {
@@ -396,16 +447,27 @@ class Channel {
   // A new end. Throws how the channel has ended, if it has (rule 2.5).
   Reader<T, P> reader() const {
     if (!core_->first_reader()) no_more<core::Side::in>("a new reader end");
+    if ((detail::kind_of<T, P>(*core_) & 2) && core_->reader_ends() != 1) [[unlikely]] {
+      core_->drop_reader();
+      detail::one_too_many(core_, "reader");
+    }
     core_->references.up();
     return Reader<T, P>(core_);
   }
   Writer<T, P> writer() const {
     if (!core_->first_writer()) no_more<core::Side::out>("a new writer end");
+    if ((detail::kind_of<T, P>(*core_) & 1) && core_->writer_ends() != 1) [[unlikely]] {
+      core_->drop_writer();
+      detail::one_too_many(core_, "writer");
+    }
     core_->references.up();
     return Writer<T, P>(core_);
   }
   Reader<T, P> operator+() const { return reader(); }
   Writer<T, P> operator-() const { return writer(); }
+  // Where an end is wanted, a channel gives a new one: Reader<int> r = c;
+  operator Reader<T, P>() const { return reader(); }
+  operator Writer<T, P>() const { return writer(); }
 
   void poison(std::uint8_t strength = 1) const {
     if (strength < 1) detail::bad_use("poison: the strength must be at least 1");
@@ -427,5 +489,27 @@ class Channel {
   }
   Core* core_;
 };
+
+// Channels of which a side has one end at a time; a second one is BadUse (rule 1.8). `one2one<int>()`, `one2one<int, Local>(buffer(8))`.
+template <class T, class P = Shared>
+Channel<T, P> one2one(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
+  o.kind = ChannelKind::one2one;
+  return Channel<T, P>(o, file, line);
+}
+template <class T, class P = Shared>
+Channel<T, P> one2any(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
+  o.kind = ChannelKind::one2any;
+  return Channel<T, P>(o, file, line);
+}
+template <class T, class P = Shared>
+Channel<T, P> any2one(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
+  o.kind = ChannelKind::any2one;
+  return Channel<T, P>(o, file, line);
+}
+template <class T, class P = Shared>
+Channel<T, P> any2any(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
+  o.kind = ChannelKind::any2any;
+  return Channel<T, P>(o, file, line);
+}
 
 }  // namespace weft

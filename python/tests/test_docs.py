@@ -1,0 +1,36 @@
+"""The pages in python/docs: what a reader copies from them works, and no link leads nowhere."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "python/docs"
+PAGES = sorted(DOCS.glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_blocks_of_a_page_run_and_print_what_it_says(page: Path) -> None:
+    if not re.search(r"^```(python|sh) run", page.read_text(), re.MULTILINE):
+        pytest.skip("this page has no blocks to run")
+    run = subprocess.run(
+        [sys.executable, ROOT / "tools/doctest_md.py", page], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert re.search(r"^[1-9]\d* passed, 0 failed$", run.stdout, re.MULTILINE), run.stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (DOCS / "index.md").read_text()
+    missing = [page.name for page in PAGES if page.name != "index.md" and page.name not in index]
+    assert not missing, f"add to python/docs/index.md: {missing}"
