@@ -315,6 +315,7 @@ int init_group(PyObject* m);
 int init_report();
 int init_greenlet(PyObject* m);
 int init_io(PyObject* m);
+int init_alloc(PyObject* m);
 
 inline int add_type(PyObject* m, const char* name, PyTypeObject* t) {
   return PyModule_AddObjectRef(m, name, reinterpret_cast<PyObject*>(t));
