@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from weft._blocking import Parallel, Sequence, Spawn
 from weft._exports import *  # noqa: F403
 from weft._exports import names
-from weft._shared import process
 
 __all__ = [*names]
