@@ -17,7 +17,7 @@ else:  # the back-port
     import tomli as tomllib
 
 KINDS = ("cpp", "go", "py")
-MEASURES = ("ns", "bytes")
+MEASURES = ("ns", "bytes", "create")
 
 
 class DefinitionError(Exception):

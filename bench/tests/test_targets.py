@@ -34,6 +34,20 @@ FOUNDATION = {
     ],
     "py-ring": [("coroutines", None, "bytes", 900)],
 }
+PYTHON = {
+    "py-commstime": [
+        ("coroutines", "asyncio.Queue(1)", "ns", 0.045),
+        ("greenlets", "asyncio.Queue(1)", "ns", 0.1),
+        ("threads", "queue.Queue(1)", "ns", 0.6),
+    ],
+    "py-select": [
+        ("ready 1000", "ready 10", "ns", 1.3),
+        ("greenlets, ready 1000", "greenlets, ready 10", "ns", 1.3),
+        ("standing 1000", "standing 10", "ns", 2),
+        ("greenlets, standing 1000", "greenlets, standing 10", "ns", 2),
+    ],
+    "py-ring": [("coroutines", None, "bytes", 800), ("coroutines", None, "create", 3000)],
+}
 
 
 class Ours(unittest.TestCase):
@@ -47,11 +61,17 @@ class Ours(unittest.TestCase):
         self.assertEqual(list(self.targets.benches), list(FOUNDATION))
 
     def test_every_reach_of_the_foundation_is_there(self):
-        for name, wanted in FOUNDATION.items():
+        self.there("foundation", FOUNDATION)
+
+    def test_every_reach_of_python_is_there(self):
+        self.there("python", PYTHON)
+
+    def there(self, milestone, table):
+        for name, wanted in table.items():
             have = [
-                (t.top, t.bottom, t.of, t.reach["foundation"])
+                (t.top, t.bottom, t.of, t.reach[milestone])
                 for t in self.targets.benches[name].targets
-                if "foundation" in t.reach
+                if milestone in t.reach
             ]
             for line in wanted:
                 with self.subTest(name, line=line):
@@ -84,6 +104,7 @@ class Ours(unittest.TestCase):
             ("py-select", "ready 10"): 10,
             ("py-select", "ready 1000"): 1000,
             ("py-ring", "coroutines"): 1_000_000,
+            ("py-ring", "greenlets 262144"): 262_144,
         }.items():
             with self.subTest(key):
                 self.assertEqual(size[key], n)

@@ -310,7 +310,7 @@ int open_parallel(GroupObject* g, ProcessBase& p) {
     return -1;
   }
   if (claim_processes(g->list) < 0) return -1;
-  g->group = new runtime::Group(p.group->run, p.group->executor, &p);
+  g->group = new runtime::Group(p.group->run, p.executor(), &p);
   g->state = GroupState::open;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(g->list); ++i) start_process(*g->group, proc(PyList_GET_ITEM(g->list, i)));
   return 0;
@@ -406,7 +406,7 @@ void group_op_dealloc(PyObject* self) {
       PyErr_WriteUnraisable(Py_None);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o->group->list); ++i) {  // one warning is enough
       ProcessObject* p = proc(PyList_GET_ITEM(o->group->list, i));
-      if (p->started || p->kind != Kind::coroutine || !p->body) continue;
+      if (p->started || !p->body || !PyCoro_CheckExact(p->body)) continue;
       p->started = 1;
       PyObject* x = PyObject_CallMethod(p->body, "close", nullptr);
       if (!x) PyErr_Clear();
@@ -434,7 +434,7 @@ int check_made(GroupObject* g) {
 // In a process that a scheduler runs.
 void open_block(GroupObject* g, ProcessBase& p) {
   settle();
-  g->group = new runtime::Group(p.group->run, p.group->executor, &p);
+  g->group = new runtime::Group(p.group->run, p.executor(), &p);
   g->state = GroupState::open;
 }
 PyObject* group_aenter(PyObject* o, PyObject*) {
@@ -539,7 +539,7 @@ PyObject* group_start(PyObject* o, PyObject* p) {
   if (g->state != GroupState::open || (g->group->done() && g->block))
     return bad_use("start in a Group that is not open: start processes inside its with block");
   if (!Py_IS_TYPE(p, &ProcessType)) return bad_use("%R is no process: call a function that is decorated with @process", p);
-  if (g->run && proc(p)->kind != Kind::thread)
+  if (g->run && (proc(p)->kind == Kind::coroutine || proc(p)->kind == Kind::greenlet))
     return bad_use("a Group in ordinary code starts thread processes: for process %s, which is a %s, use run(...)", proc(p)->base.function,
                    proc(p)->kind == Kind::coroutine ? "coroutine" : "greenlet");
   PyObject* one = PyList_New(1);

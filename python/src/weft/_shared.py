@@ -55,7 +55,7 @@ def process_of(function: Any, plain: str) -> Any:
         raise BadUse(f"@process on {function!r}: a process does not yield; give it a writer end")
     name = getattr(function, "__name__", type(function).__name__)
     backend = "coroutines" if inspect.iscoroutinefunction(function) else plain
-    made = _native.ProcessFunction(function, name, _KINDS[backend])
+    made: Any = _native.ProcessFunction(function, name, _KINDS[backend])
     functools.update_wrapper(made, function)
     return made
 
