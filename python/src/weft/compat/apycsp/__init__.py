@@ -107,6 +107,15 @@ class ChannelWriteEnd(ChannelEnd):
         self._chan._poison()
 
 
+class _BufferedWriteEnd(ChannelWriteEnd):
+    """The write end of a buffered channel: counts."""
+
+    async def __call__(self, val: Any) -> int:
+        await self._write(val)
+        self._chan._sent += 1
+        return 0
+
+
 class Channel(AnyChannel):
     """A rendezvous between any number of readers and writers: `await ch.read()`, `await ch.write(value)`.
 
@@ -137,6 +146,10 @@ class BufferedChannel(Channel):
 
     _limit = {"capacity": 16, "overflow": "unbounded"}  # noqa: RUF012
 
+    def __init__(self, name: str = "", loop: Any = None) -> None:
+        super().__init__(name)
+        self.write = _BufferedWriteEnd(self)
+
 
 async def poison_channel(ch: Any) -> None:
     """Poisons a channel, or that of an end."""
@@ -152,9 +165,7 @@ class Alternative(AnyAlternative):
         Raises:
             PoisonException; BadUse: both ends of one channel.
         """
-        index, value = await _weft.select(*self._natives, mode="priority")
-        guard = self.guards[index]
-        return guard, 0 if isinstance(guard, PendingChanWriteGuard) else value
+        return self._outcome(*await _weft.select(*self._natives, mode="priority"))
 
     select = pri_select
 
