@@ -10,8 +10,8 @@ import asyncio
 import functools
 import inspect
 import sys
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any
 
 from weft import coroutines as _weft
 from weft._extension import native as _native
@@ -55,27 +55,30 @@ __all__ = [
 
 
 class ChannelReadEnd(ChannelEnd, Guard):
-    """The read end: `await ch.read()`; `async for` until the channel is poisoned; as it is, an input guard."""
+    """The read end: `await ch.read()`; `async for` until the channel is poisoned; as it is, an input guard.
+
+    `__call__` is a slot of the instance, which holds the native operation.
+
+    Raises:
+        PoisonException.
+    """
+
+    __slots__ = ("__call__",)
+
+    if TYPE_CHECKING:
+        __call__: Callable[[], Coroutine[Any, Any, Any]]
 
     def __init__(self, chan: Channel) -> None:
         super().__init__(chan)
         self._native = chan._reader
-        self._read = chan._reader.read
-
-    async def __call__(self) -> Any:
-        """The next value.
-
-        Raises:
-            PoisonException.
-        """
-        return await self._read()
+        self.__call__ = chan._reader.read
 
     def __aiter__(self) -> ChannelReadEnd:
         return self
 
     async def __anext__(self) -> Any:
         try:
-            return await self._read()
+            return await self()
         except PoisonException:
             raise StopAsyncIteration from None
 
@@ -90,7 +93,7 @@ class ChannelWriteEnd(ChannelEnd):
         super().__init__(chan)
         self._write = chan._writer.write
 
-    async def __call__(self, val: Any) -> int:
+    async def write(self, val: Any) -> int:
         """Done when a reader has the value.
 
         Raises:
@@ -98,6 +101,8 @@ class ChannelWriteEnd(ChannelEnd):
         """
         await self._write(val)
         return 0
+
+    __call__ = write  # so a process that is one write is called so in reports
 
     def alt_pending_write(self, obj: Any) -> PendingChanWriteGuard:
         """A guard that writes `obj` if it is chosen."""
@@ -110,10 +115,12 @@ class ChannelWriteEnd(ChannelEnd):
 class _BufferedWriteEnd(ChannelWriteEnd):
     """The write end of a buffered channel: counts."""
 
-    async def __call__(self, val: Any) -> int:
+    async def write(self, val: Any) -> int:
         await self._write(val)
         self._chan._sent += 1
         return 0
+
+    __call__ = write
 
 
 class Channel(AnyChannel):
@@ -179,6 +186,64 @@ class Alternative(AnyAlternative):
 # --- processes --------------------------------------------------------------------------------------------------------
 
 
+class _Process(Coroutine[Any, Any, Any]):
+    """What a @process function gives: a coroutine that poison ends quietly.
+
+    Awaited, or as a task, it sees to that itself. As a process of Weft it is what Weft does anyway (rule 4.3): there
+    `begin` gives the function's own coroutine.
+
+    States:   fresh ──begin(), or the first send──► running; fresh ──close()──► closed
+    """
+
+    __slots__ = ("_args", "_func", "_kwargs", "_running", "_verbose")
+
+    def __init__(self, func: Any, verbose: bool, args: Any, kwargs: Any) -> None:
+        self._func = func
+        self._verbose = verbose
+        self._args = args
+        self._kwargs = kwargs
+        self._running: Any = None
+
+    @property
+    def __name__(self) -> str:
+        return str(self._func.__name__)
+
+    async def _shielded(self) -> Any:
+        try:
+            return await self._func(*self._args, **self._kwargs)
+        except PoisonException:
+            if self._verbose:
+                print(f"Process poisoned: {self._func}(args={self._args}, kwargs={self._kwargs})")
+            return None
+
+    def begin(self) -> Any:
+        if self._running is not None:
+            raise RuntimeError(f"cannot reuse already awaited coroutine {self.__name__}")
+        self._running = self._shielded() if self._verbose else self._func(*self._args, **self._kwargs)
+        return self._running
+
+    def _coroutine(self) -> Any:
+        if self._running is None:
+            self._running = self._shielded()
+        return self._running
+
+    def __await__(self) -> Any:
+        return self._coroutine().__await__()
+
+    def send(self, value: Any) -> Any:
+        return self._coroutine().send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._coroutine().throw(*error)
+
+    def close(self) -> None:
+        self._coroutine().close()
+
+
+# asyncio.create_task(ch.read()): an operation has what a coroutine has.
+Coroutine.register(_native.Operation)
+
+
 def process(verbose_poison: Any = False) -> Any:
     """@process, or @process(verbose_poison=True): poison ends the function quietly, with None.
 
@@ -191,15 +256,10 @@ def process(verbose_poison: Any = False) -> Any:
             raise BadUse(f"@process on {func!r}: it takes an `async def` (plain functions: weft.compat.pycsp_locks)")
 
         @functools.wraps(func)
-        async def run(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return await func(*args, **kwargs)
-            except PoisonException:
-                if verbose:
-                    print(f"Process poisoned: {run}({args=}, {kwargs=})")
-                return None
+        def make(*args: Any, **kwargs: Any) -> _Process:
+            return _Process(func, verbose, args, kwargs)
 
-        return run
+        return make
 
     return decorate(verbose_poison, False) if callable(verbose_poison) else decorate
 
@@ -223,7 +283,6 @@ def _same(coroutine: Any) -> Any:
     return coroutine
 
 
-_process_code = process(_telling).__code__  # that of every @process
 _native_process = _native.ProcessFunction(_same, "process", True)
 
 
@@ -231,9 +290,8 @@ def _native_of(proc: Any) -> Any:
     if not inspect.isawaitable(proc):
         raise BadUse(f"Parallel of {proc!r}: it takes coroutines and what else can be awaited")
     name = getattr(proc, "__name__", type(proc).__name__)
-    if getattr(proc, "cr_code", None) is not _process_code:
-        proc = _telling(proc)
-    return _native_process(proc).named(name)
+    coroutine = proc.begin() if isinstance(proc, _Process) else _telling(proc)
+    return _native_process(coroutine).named(name)
 
 
 async def Parallel(*procs: Any) -> list[Any]:
@@ -273,7 +331,7 @@ def Spawn(proc: Any, track_ref: bool = True) -> asyncio.Task[Any]:
     Raises:
         RuntimeError: no loop is running.
     """
-    task = asyncio.get_running_loop().create_task(proc if inspect.iscoroutine(proc) else _awaited(proc))
+    task = asyncio.get_running_loop().create_task(proc if asyncio.iscoroutine(proc) else _awaited(proc))
     if track_ref:
         _spawned.add(task)
         task.add_done_callback(_spawned.discard)
