@@ -95,13 +95,15 @@ class AnyChannel:
         self._native = _weft.Channel(name or born(sys._getframe(1)), **self._limit)
         self._reader = self._native.reader()
         self._writer = self._native.writer()
+        self._sent = 0  # of a buffered channel: the writes that are done
         self.name = name
         self.poisoned = False
 
     def queue_len(self) -> int:
         """How many operations wait, and values in a buffered channel."""
         s = self._native.stats()
-        return int(s.waiting_readers + s.waiting_writers)
+        held = self._sent - s.transfers - s.dropped if self._limit else 0
+        return int(s.waiting_readers + s.waiting_writers + held)
 
     @property
     def queue(self) -> collections.deque[str]:
@@ -144,3 +146,11 @@ class AnyAlternative:
                 "Timer(seconds)"
             )
         return native
+
+    def _outcome(self, index: int, value: Any) -> tuple[Any, Any]:
+        """What a select gives: the guard, and what was read or what a write gives."""
+        guard = self.guards[index]
+        if not isinstance(guard, PendingChanWriteGuard):
+            return guard, value
+        guard.chan._sent += 1
+        return guard, 0

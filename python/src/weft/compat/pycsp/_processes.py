@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import traceback
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -79,12 +80,13 @@ class BaseProcess:
     def __repr__(self) -> str:
         return f"<Process {self.name}>"
 
-    def _begin(self) -> Any:
+    def _begin(self, spawned: bool = False) -> Any:
         """The native process, not started."""
         if self._running:
             raise InfoException(f"process {self.name} was started already and runs: make another")
         self._running = True
-        return self._implementation.native(self).named(self.name)
+        make = self._implementation.spawned if spawned else self._implementation.native
+        return make(self).named(self.name)
 
 
 def _own_ends(args: Any) -> Any:
@@ -129,6 +131,15 @@ def _body(p: BaseProcess) -> Any:
     return p.return_value
 
 
+def _spawned_body(p: BaseProcess) -> Any:
+    """As `_body`; a failure is told at once: whoever spawned it may never come to where it is raised."""
+    try:
+        return _body(p)
+    except Exception:
+        traceback.print_exc()
+        raise
+
+
 def _flat(plist: Iterable[Any], verb: str) -> list[BaseProcess]:
     flat: list[BaseProcess] = []
     for p in plist:
@@ -154,6 +165,7 @@ class Implementation:
         self.name = name
         self._backend = backend
         self.native = backend.process(_body)
+        self.spawned = backend.process(_spawned_body)
         self._starter = backend.process(self._start_all)
         self._io = io
         self.Process: type[BaseProcess] = type(
@@ -194,9 +206,6 @@ class Implementation:
 
     # --- running them ---------------------------------------------------------------------------------------------
 
-    def _natives(self, processes: list[BaseProcess]) -> list[Any]:
-        return [p._begin() for p in processes]
-
     def Parallel(self, *plist: Any, **_: Any) -> list[Any]:
         """Runs the processes, and those in lists, together; gives their results in order when all have ended.
 
@@ -205,7 +214,7 @@ class Implementation:
         """
         processes = _flat(plist, "Parallel")
         try:
-            return list(self._backend.Parallel(self._natives(processes)))
+            return list(self._backend.Parallel([p._begin() for p in processes]))
         except Cancelled as error:
             _main.left_by(error)
             raise
@@ -226,7 +235,7 @@ class Implementation:
         """
         processes = _flat(plist, "Spawn")
         if len(processes) <= _BATCH:
-            _main.spawn(self._backend, self._natives(processes))
+            _main.spawn(self._backend, [p._begin(spawned=True) for p in processes])
         else:
             _main.spawn(self._backend, [self._starter(processes).named("Spawn")])
 
@@ -236,7 +245,7 @@ class Implementation:
         with self._backend.Group() as group:
             while processes:
                 for p in processes[-_BATCH:]:
-                    group.start(p._begin())
+                    group.start(p._begin(spawned=True))
                 del p
                 del processes[-_BATCH:]
                 ended = -1

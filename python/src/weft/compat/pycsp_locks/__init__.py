@@ -107,6 +107,15 @@ class ChannelWriteEnd(ChannelEnd):
         self._chan.poison()
 
 
+class _BufferedWriteEnd(ChannelWriteEnd):
+    """The write end of a buffered channel: counts."""
+
+    def __call__(self, val: Any) -> int:
+        super().__call__(val)
+        self._chan._sent += 1
+        return 0
+
+
 class Channel(AnyChannel):
     """A rendezvous between any number of readers and writers: `ch.read()`, `ch.write(value)`."""
 
@@ -128,6 +137,10 @@ class BufferedChannel(Channel):
 
     _limit = {"capacity": 16, "overflow": "unbounded"}  # noqa: RUF012
 
+    def __init__(self, name: str = "") -> None:
+        super().__init__(name)
+        self.write = _BufferedWriteEnd(self)
+
 
 def poison_channel(ch: Any) -> None:
     """Poisons a channel, or that of an end."""
@@ -148,12 +161,10 @@ class Alternative(AnyAlternative):
             PoisonException; BadUse: both ends of one channel; Deadlock in the main program.
         """
         try:
-            index, value = _weft.select(*self._natives, mode="priority")
+            return self._outcome(*_weft.select(*self._natives, mode="priority"))
         except Cancelled as error:
             _main.left_by(error)
             raise
-        guard = self.guards[index]
-        return guard, 0 if isinstance(guard, PendingChanWriteGuard) else value
 
     def __enter__(self) -> tuple[Any, Any]:
         return self.select()

@@ -158,12 +158,17 @@ class _TracedEnd:
         self._trace("Retire")
         super().retire()  # type: ignore[misc]
 
-    def __call__(self: Any, *msg: Any) -> Any:
-        self._trace(f"BlockOn{self._word}")
-        result = super().__call__(*msg)  # type: ignore[misc]
-        self._trace(f"Done{self._word}")
-        self.count += 1
-        return result
+    def _native(self: Any) -> Any:
+        operation = super()._native()  # type: ignore[misc]
+
+        def traced(*msg: Any) -> Any:
+            self._trace(f"BlockOn{self._word}")
+            result = operation(*msg)
+            self._trace(f"Done{self._word}")
+            self.count += 1
+            return result
+
+        return traced
 
 
 class ChannelEndReadTrace(_TracedEnd, _channels.ChannelEndRead):
