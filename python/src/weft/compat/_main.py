@@ -56,7 +56,7 @@ def enter(backend: Any) -> None:
                 "Spawn in a second thread that is no process: spawn in the main program, or make this thread a process"
             )
     if backend is not threads and backend not in _session.arrivals:
-        arrivals = threads.Channel("spawned", capacity=16, overflow="unbounded")
+        arrivals: Any = threads.Channel("spawned", capacity=16, overflow="unbounded")
         _session.arrivals[backend] = arrivals.writer()
         _session.group.start(_host(backend, backend.process(_keep)(backend, arrivals.reader())))
 

@@ -66,7 +66,7 @@ class ChannelReadEnd(ChannelEnd, Guard):
     __slots__ = ("__call__",)
 
     if TYPE_CHECKING:
-        __call__: Callable[[], Coroutine[Any, Any, Any]]
+        __call__: Any
 
     def __init__(self, chan: Channel) -> None:
         super().__init__(chan)
@@ -91,7 +91,7 @@ class ChannelWriteEnd(ChannelEnd):
 
     def __init__(self, chan: Channel) -> None:
         super().__init__(chan)
-        self._write = chan._writer.write
+        self._write: Any = chan._writer.write
 
     async def write(self, val: Any) -> int:
         """Done when a reader has the value.
@@ -219,7 +219,9 @@ class _Process(Coroutine[Any, Any, Any]):
     def begin(self) -> Any:
         if self._running is not None:
             raise RuntimeError(f"cannot reuse already awaited coroutine {self.__name__}")
-        self._running = self._shielded() if self._verbose else self._func(*self._args, **self._kwargs)
+        self._running = (
+            self._shielded() if self._verbose else self._func(*self._args, **self._kwargs)
+        )
         return self._running
 
     def _coroutine(self) -> Any:
@@ -251,9 +253,13 @@ def process(verbose_poison: Any = False) -> Any:
         BadUse: it is on a function that is not `async def`.
     """
 
-    def decorate(func: Callable[..., Any], verbose: bool = bool(verbose_poison)) -> Callable[..., Any]:
+    def decorate(
+        func: Callable[..., Any], verbose: bool = bool(verbose_poison)
+    ) -> Callable[..., Any]:
         if not inspect.iscoroutinefunction(func):
-            raise BadUse(f"@process on {func!r}: it takes an `async def` (plain functions: weft.compat.pycsp_locks)")
+            raise BadUse(
+                f"@process on {func!r}: it takes an `async def` (plain functions: weft.compat.pycsp_locks)"
+            )
 
         @functools.wraps(func)
         def make(*args: Any, **kwargs: Any) -> _Process:
@@ -283,7 +289,7 @@ def _same(coroutine: Any) -> Any:
     return coroutine
 
 
-_native_process = _native.ProcessFunction(_same, "process", True)
+_native_process: Any = _native.ProcessFunction(_same, "process", True)
 
 
 def _native_of(proc: Any) -> Any:
@@ -306,7 +312,7 @@ async def Parallel(*procs: Any) -> list[Any]:
         raise left.poison from None
     except BaseExceptionGroup as several:
         if all(isinstance(e, _PoisonLeft) for e in several.exceptions):
-            raise several.exceptions[0].poison from None
+            raise next(e.poison for e in several.exceptions if isinstance(e, _PoisonLeft)) from None
         raise
     return results
 
@@ -331,7 +337,9 @@ def Spawn(proc: Any, track_ref: bool = True) -> asyncio.Task[Any]:
     Raises:
         RuntimeError: no loop is running.
     """
-    task = asyncio.get_running_loop().create_task(proc if asyncio.iscoroutine(proc) else _awaited(proc))
+    task = asyncio.get_running_loop().create_task(
+        proc if asyncio.iscoroutine(proc) else _awaited(proc)
+    )
     if track_ref:
         _spawned.add(task)
         task.add_done_callback(_spawned.discard)

@@ -223,7 +223,7 @@ class Process:
     def _native(self) -> Any:
         if self._ended is not None:
             raise BadUse(f"process {self.name} was started already: make another")
-        done = _weft.Channel(f"the end of {self.name}")
+        done: Any = _weft.Channel(f"the end of {self.name}")
         self._ended = done.reader()
         return _body(self, done.writer()).named(self.name)
 
@@ -309,9 +309,13 @@ def process(verbose_poison: Any = False) -> Any:
         BadUse: it is on a coroutine function.
     """
 
-    def decorate(func: Callable[..., Any], verbose: bool = bool(verbose_poison)) -> Callable[..., Process]:
+    def decorate(
+        func: Callable[..., Any], verbose: bool = bool(verbose_poison)
+    ) -> Callable[..., Process]:
         if inspect.iscoroutinefunction(func):
-            raise BadUse(f"@process on {func.__name__}, which is `async def`: use weft.compat.apycsp")
+            raise BadUse(
+                f"@process on {func.__name__}, which is `async def`: use weft.compat.apycsp"
+            )
 
         @functools.wraps(func)
         def make(*args: Any, **kwargs: Any) -> Process:
