@@ -269,6 +269,26 @@ Spawn(late(+c))
     assert (done.returncode, done.stdout) == (0, "got 7\n"), done.stderr
 
 
+@pytest.mark.parametrize("name", implementations())
+def test_a_program_that_fails_cancels_what_it_spawned(name: str) -> None:
+    program = f"""
+from weft.compat.pycsp.{name} import *
+@process
+def endless(cin): cin()
+c, go = Channel(), Channel(buffer=1)
+@process
+def begun(cout): cout(1)
+Spawn(endless(+c), begun(-go))
+(+go)()
+raise ValueError("main")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert done.stderr.endswith("ValueError: main\n")
+
+
 # ------------------------------------------------------------------------------------------------ channels
 
 

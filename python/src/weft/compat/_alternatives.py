@@ -9,8 +9,8 @@ Invariants
 from __future__ import annotations
 
 import collections
+import os
 import sys
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -92,7 +92,7 @@ def born(frame: FrameType | None) -> str:
         frame = frame.f_back
     if frame is None:
         return "channel"
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+    return f"{frame.f_code.co_filename.rpartition(os.sep)[2]}:{frame.f_lineno}"
 
 
 class AnyChannel:
