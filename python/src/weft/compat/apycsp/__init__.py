@@ -190,15 +190,16 @@ class _Process(Coroutine[Any, Any, Any]):
     """What a @process function gives: a coroutine that poison ends quietly.
 
     Awaited, or as a task, it sees to that itself. As a process of Weft it is what Weft does anyway (rule 4.3): there
-    `begin` gives the function's own coroutine.
+    `begin` gives one of the function itself.
 
     States:   fresh ──begin(), or the first send──► running; fresh ──close()──► closed
     """
 
-    __slots__ = ("_args", "_func", "_kwargs", "_running", "_verbose")
+    __slots__ = ("_args", "_func", "_kwargs", "_native", "_running", "_verbose")
 
-    def __init__(self, func: Any, verbose: bool, args: Any, kwargs: Any) -> None:
+    def __init__(self, func: Any, native: Any, verbose: bool, args: Any, kwargs: Any) -> None:
         self._func = func
+        self._native = native
         self._verbose = verbose
         self._args = args
         self._kwargs = kwargs
@@ -220,7 +221,9 @@ class _Process(Coroutine[Any, Any, Any]):
         if self._running is not None:
             raise RuntimeError(f"cannot reuse already awaited coroutine {self.__name__}")
         self._running = (
-            self._shielded() if self._verbose else self._func(*self._args, **self._kwargs)
+            _telling(self._shielded()).named(self.__name__)
+            if self._verbose
+            else self._native(*self._args, **self._kwargs)
         )
         return self._running
 
@@ -261,9 +264,11 @@ def process(verbose_poison: Any = False) -> Any:
                 f"@process on {func!r}: it takes an `async def` (plain functions: weft.compat.pycsp_locks)"
             )
 
+        native = _weft.process(func)
+
         @functools.wraps(func)
         def make(*args: Any, **kwargs: Any) -> _Process:
-            return _Process(func, verbose, args, kwargs)
+            return _Process(func, native, verbose, args, kwargs)
 
         return make
 
@@ -278,6 +283,7 @@ class _PoisonLeft(Exception):
         self.poison = poison
 
 
+@_weft.process
 async def _telling(awaitable: Awaitable[Any]) -> Any:
     try:
         return await awaitable
@@ -285,19 +291,12 @@ async def _telling(awaitable: Awaitable[Any]) -> Any:
         raise _PoisonLeft(poison) from None
 
 
-def _same(coroutine: Any) -> Any:
-    return coroutine
-
-
-_native_process: Any = _native.ProcessFunction(_same, "process", True)
-
-
 def _native_of(proc: Any) -> Any:
     if not inspect.isawaitable(proc):
         raise BadUse(f"Parallel of {proc!r}: it takes coroutines and what else can be awaited")
-    name = getattr(proc, "__name__", type(proc).__name__)
-    coroutine = proc.begin() if isinstance(proc, _Process) else _telling(proc)
-    return _native_process(coroutine).named(name)
+    if isinstance(proc, _Process):
+        return proc.begin()
+    return _telling(proc).named(getattr(proc, "__name__", type(proc).__name__))
 
 
 async def Parallel(*procs: Any) -> list[Any]:
