@@ -1,6 +1,6 @@
 //! CommsTime over Rust's channels: prefix, sequential delta, successor and consumer in a loop.
 //!
-//!     peers kanal|crossbeam SAMPLES PER
+//!     rust kanal|crossbeam SAMPLES PER
 //!
 //! kanal: four tasks on tokio's current_thread runtime over bounded_async(0), a rendezvous.
 //! crossbeam: four threads over bounded(0).
@@ -140,12 +140,12 @@ fn number(text: &str) -> i64 {
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [kind, samples, per] = words.as_slice() else { fail("usage: peers kanal|crossbeam SAMPLES PER") };
+    let [kind, samples, per] = words.as_slice() else { fail("usage: rust kanal|crossbeam SAMPLES PER") };
     let (samples, per) = (number(samples), number(per));
     let line = match kind.as_str() {
         "kanal" => with_kanal(samples, per),
         "crossbeam" => with_crossbeam(samples, per),
-        _ => fail("usage: peers kanal|crossbeam SAMPLES PER"),
+        _ => fail("usage: rust kanal|crossbeam SAMPLES PER"),
     };
     println!("{line}");
 }
