@@ -24,7 +24,7 @@ double quarter_circle(std::uint64_t seed, long n) {
   long inside = 0;
   for (long i = 0; i < n; ++i) {
     const double a = coordinate(), b = coordinate();
-    if (a * a + b * b <= 1) ++inside;
+    inside += a * a + b * b <= 1 ? 1 : 0;
   }
   return 4.0 * static_cast<double>(inside) / static_cast<double>(n);
 }
