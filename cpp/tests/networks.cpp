@@ -60,6 +60,11 @@ using SomeInputs = decltype(weft::Alternative(std::vector<weft::Reader<Value, P>
 template <class P>
 using StandingInputs = decltype(weft::StandingAlternative(std::vector<weft::Reader<Value, P>>{}));
 
+template <class P>
+const weft::Writer<Value, P>& next_output(const Ends<P>& e, std::size_t& turn) {
+  return e.out[turn++ % e.out.size()];
+}
+
 weft::Mode mode_of(Take t) { return t == Take::priority ? weft::Mode::priority : t == Take::random ? weft::Mode::random : weft::Mode::fair; }
 
 template <class P>
@@ -73,7 +78,7 @@ weft::Process source(Ends<P> e, Books& books, std::uint64_t seed, long n) {
     if (e.choose_output && e.out.size() > 1)
       co_await weft::select(weft::out(e.out[0], v), weft::out(e.out[1], v));
     else
-      co_await e.out[turn++ % e.out.size()].write(v);
+      co_await next_output(e, turn).write(v);
   }
   books.sent.add(static_cast<std::uint64_t>(n), sum);
 }
@@ -100,7 +105,7 @@ weft::Process choosing(Ends<P> e, Books& books, Inputs& inputs) {
     } else if (e.choose_output && e.out.size() > 1) {
       co_await weft::select(weft::out(e.out[0], v), weft::out(e.out[1], v));
     } else {
-      co_await e.out[turn++ % e.out.size()].write(v);
+      co_await next_output(e, turn).write(v);
     }
   }
   books.received.add(count, sum);
@@ -124,7 +129,7 @@ weft::Process worker(Ends<P> e, Books& books) {
         } else if (e.choose_output && e.out.size() > 1) {
           co_await weft::select(weft::out(e.out[0], *v), weft::out(e.out[1], *v));
         } else {
-          co_await e.out[turn++ % e.out.size()].write(*v);
+          co_await next_output(e, turn).write(*v);
         }
       }
     }
@@ -149,7 +154,7 @@ struct ThreadWorker {
         } else if (e.choose_output && e.out.size() > 1) {
           weft::select(weft::out(e.out[0], v), weft::out(e.out[1], v))();
         } else {
-          e.out[turn++ % e.out.size()](v);
+          next_output(e, turn)(v);
         }
       } catch (const weft::Retired& r) {
         if (--left > 0) inputs.enable(static_cast<std::uint32_t>(r.guard), false);
