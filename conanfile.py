@@ -6,8 +6,8 @@
 The version is read from cpp/include/weft/version.hpp, where alone it stands.
 """
 
-import os
 import re
+from pathlib import Path
 
 from conan import ConanFile
 from conan.tools.build import check_min_cppstd
@@ -29,8 +29,10 @@ class Weft(ConanFile):
     test_package_folder = "packaging/conan/test_package"
 
     def set_version(self):
-        text = load(self, os.path.join(self.recipe_folder, "cpp/include/weft/version.hpp"))
-        self.version = ".".join(re.findall(r"#define WEFT_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", text))
+        text = load(self, str(Path(self.recipe_folder) / "cpp/include/weft/version.hpp"))
+        self.version = ".".join(
+            re.findall(r"#define WEFT_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", text)
+        )
 
     def layout(self):
         cmake_layout(self)
@@ -40,7 +42,9 @@ class Weft(ConanFile):
 
     def build(self):
         cmake = CMake(self)
-        cmake.configure(variables={"WEFT_BUILD_TESTS": "OFF", "WEFT_BUILD_PYTHON": "OFF", "WEFT_INSTALL": "ON"})
+        cmake.configure(
+            variables={"WEFT_BUILD_TESTS": "OFF", "WEFT_BUILD_PYTHON": "OFF", "WEFT_INSTALL": "ON"}
+        )
 
     def package(self):
         CMake(self).install()

@@ -53,7 +53,7 @@ def experiments(full: bool, quick: bool) -> list[Experiment]:
     iterations = 2**30 if full else 2**20 if quick else 2**24
     dimensions = sizes([2**k for k in range(8, 14 if full else 12)])
     alternative = [str(2000 if quick else 150_000)]
-    found = [
+    return [
         Experiment(
             "stressedalt", "StressedAlt: a fair select over N channels", "channels", "ns a select",
             "cpp/stressedalt.cpp", 1, sizes([64, 128, 256, 512, 1024, 2048, 4096, 16384, 65536]),
@@ -79,7 +79,6 @@ def experiments(full: bool, quick: bool) -> list[Experiment]:
             {by: [by, "{x}", "3", "50"] for by in ("copy", "move", "mobile", "memcpy")},
         ),
     ]  # fmt: skip
-    return found
 
 
 def measure(e: Experiment, builder: Builder, rounds: int) -> dict[str, dict[int, float]]:
@@ -94,7 +93,12 @@ def measure(e: Experiment, builder: Builder, rounds: int) -> dict[str, dict[int,
         for x in e.points:
             for curve, words in e.curves.items():
                 done += 1
-                print(f"\r\033[K{e.name} {done}/{total}: {curve} {x}", end="", file=sys.stderr, flush=True)
+                print(
+                    f"\r\033[K{e.name} {done}/{total}: {curve} {x}",
+                    end="",
+                    file=sys.stderr,
+                    flush=True,
+                )
                 argv = [*built.argv, *(word.format(x=x) for word in words)]
                 values = runner.run_once(Program(argv, built.env), cpus, 900.0)["ns"]
                 best = min(values) * e.scale
@@ -117,7 +121,9 @@ def plot(e: Experiment, found: Mapping[str, Mapping[int, float]]) -> str:
 
     def at(x: float, y: float) -> tuple[float, float]:
         across = (math.log2(x) - x0) / ((x1 - x0) or 1) * (width - left - right) + left
-        return across, height - bottom - (math.log10(y) - y0) / ((y1 - y0) or 1) * (height - top - bottom)
+        return across, height - bottom - (math.log10(y) - y0) / ((y1 - y0) or 1) * (
+            height - top - bottom
+        )
 
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
@@ -132,7 +138,9 @@ def plot(e: Experiment, found: Mapping[str, Mapping[int, float]]) -> str:
         out.append(f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{value:,g}</text>')
     for point in e.points:
         x, _ = at(point, rows[0])
-        out.append(f'<text x="{x:.1f}" y="{height - bottom + 16}" text-anchor="middle">{short(point)}</text>')
+        out.append(
+            f'<text x="{x:.1f}" y="{height - bottom + 16}" text-anchor="middle">{short(point)}</text>'
+        )
     ends = []
     for colour, (curve, data) in zip(COLOURS, found.items(), strict=False):
         places = [at(x, y) for x, y in sorted(data.items())]
@@ -143,7 +151,9 @@ def plot(e: Experiment, found: Mapping[str, Mapping[int, float]]) -> str:
     previous = 0.0
     for y, colour, curve in sorted(ends):  # names beside the last points, not on top of one another
         previous = max(float(y), previous + 14)
-        out.append(f'<text x="{width - right + 10}" y="{previous + 4:.1f}" fill="{colour}">{escape(str(curve))}</text>')
+        out.append(
+            f'<text x="{width - right + 10}" y="{previous + 4:.1f}" fill="{colour}">{escape(str(curve))}</text>'
+        )
     return "\n".join([*out, "</svg>", ""])
 
 
@@ -155,13 +165,25 @@ def short(n: int) -> str:
 
 
 def table(e: Experiment, found: Mapping[str, Mapping[int, float]]) -> str:
-    lines = [f"### {e.title} ({e.y})", "", f"| {e.x} | " + " | ".join(found) + " |", "|---:|" + "---:|" * len(found)]
-    lines += [f"| {x:,} | " + " | ".join(f"{data[x]:,.4g}" for data in found.values()) + " |" for x in e.points]
+    lines = [
+        f"### {e.title} ({e.y})",
+        "",
+        f"| {e.x} | " + " | ".join(found) + " |",
+        "|---:|" + "---:|" * len(found),
+    ]
+    lines += [
+        f"| {x:,} | " + " | ".join(f"{data[x]:,.4g}" for data in found.values()) + " |"
+        for x in e.points
+    ]
     return "\n".join([*lines, ""])
 
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="./run cppcsp", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="./run cppcsp",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", metavar="WORD", default="")
@@ -171,7 +193,9 @@ def main(argv: Sequence[str]) -> int:
         parser.error(f"no experiment's name contains {options.only!r}")
     out = BENCH.parent / "out/cppcsp"
     out.mkdir(parents=True, exist_ok=True)
-    builder = Builder(BENCH, BENCH.parent / ".build/bench", lambda text: print(text, file=sys.stderr, flush=True))
+    builder = Builder(
+        BENCH, BENCH.parent / ".build/bench", lambda text: print(text, file=sys.stderr, flush=True)
+    )
     tables = []
     for e in chosen:
         found = measure(e, builder, 1 if options.quick else 3)

@@ -37,7 +37,8 @@ unsigned char& first(Flat<N>& f) {
 
 // Copies are dropped where they arrive; what was moved returns.
 template <class Message>
-weft::Process send(weft::Writer<Message, Local> out, weft::Reader<Message, Local> back, Message message, bool copy, long samples, long per) {
+weft::Process send(weft::Writer<Message, Local> out, weft::Reader<Message, Local> back, Message message, bool copy, long samples,
+                   long per) {
   bench::Sampler s(samples);
   unsigned char mark = 0;
   for (long k = 0; k <= samples; ++k) {
@@ -113,8 +114,8 @@ int main(int argc, char** argv) {
   else if (by == "memcpy")
     yardstick(size, samples, per);
   else if (by == "flat") {
-    if (!flat<8>(size, samples, per) && !flat<64>(size, samples, per) && !flat<512>(size, samples, per) && !flat<4096>(size, samples, per) &&
-        !flat<32768>(size, samples, per))
+    if (!flat<8>(size, samples, per) && !flat<64>(size, samples, per) && !flat<512>(size, samples, per) &&
+        !flat<4096>(size, samples, per) && !flat<32768>(size, samples, per))
       bench::fail("messages: a flat message has 8, 64, 512, 4096 or 32768 bytes");
   } else {
     bench::fail(usage);

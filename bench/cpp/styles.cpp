@@ -65,8 +65,7 @@ struct Ends {
 template <class P>
 void functions(bool parallel, long samples, long per) {
   Ends<P> n;
-  weft::run(weft::par(prefix<P>(n.c.reader(), n.a.writer()),
-                      (parallel ? par_delta<P> : delta<P>)(n.a.reader(), n.b.writer(), n.d.writer()),
+  weft::run(weft::par(prefix<P>(n.c.reader(), n.a.writer()), (parallel ? par_delta<P> : delta<P>)(n.a.reader(), n.b.writer(), n.d.writer()),
                       bench::successor<P>(n.b.reader(), n.c.writer()), consumer<P>(n.d.reader(), n.a, samples, per)));
 }
 
@@ -164,9 +163,10 @@ struct Successor {
 template <class P>
 void objects(bool parallel, long samples, long per) {
   Ends<P> n;
-  weft::run(weft::par(Prefix<P>{0, n.c.reader(), n.a.writer()}(),
-                      parallel ? ParDelta<P>{n.a.reader(), n.b.writer(), n.d.writer()}() : Delta<P>{n.a.reader(), n.b.writer(), n.d.writer()}(),
-                      Successor<P>{n.b.reader(), n.c.writer()}(), consumer<P>(n.d.reader(), n.a, samples, per)));
+  weft::run(
+      weft::par(Prefix<P>{0, n.c.reader(), n.a.writer()}(),
+                parallel ? ParDelta<P>{n.a.reader(), n.b.writer(), n.d.writer()}() : Delta<P>{n.a.reader(), n.b.writer(), n.d.writer()}(),
+                Successor<P>{n.b.reader(), n.c.writer()}(), consumer<P>(n.d.reader(), n.a, samples, per)));
 }
 
 // --- threads -------------------------------------------------------------------------------------------------------------------------
@@ -265,7 +265,8 @@ int main(int argc, char** argv) {
   if (argc != 6) bench::fail(usage);
   const std::string_view kind = argv[1], style = argv[2], delta = argv[3];
   const long samples = bench::number(argv[4]), per = bench::number(argv[5]);
-  if ((style != "functions" && style != "lambdas" && style != "objects") || (delta != "sequential" && delta != "parallel")) bench::fail(usage);
+  if ((style != "functions" && style != "lambdas" && style != "objects") || (delta != "sequential" && delta != "parallel"))
+    bench::fail(usage);
   if (kind == "local")
     coroutines<weft::Local>(style, delta == "parallel", samples, per);
   else if (kind == "shared")

@@ -90,7 +90,9 @@ class Builder:
             if importlib.util.find_spec(name) is None:
                 raise Missing(f"the Python module {name} is not installed (pip install {name})")
         elif kind == "header":
-            if not any((Path(root) / name).exists() for root in ("/usr/include", "/usr/local/include")):
+            if not any(
+                (Path(root) / name).exists() for root in ("/usr/include", "/usr/local/include")
+            ):
                 raise Missing(f"{name} is not here (apt-get install {HEADERS.get(name, name)})")
         elif shutil.which(name) is None:
             raise Missing(f"{name} is not installed (apt-get install {PACKAGES.get(name, name)})")

@@ -5,8 +5,8 @@
 // A network: sources, layers of workers, sinks; between two layers some channels, each with writers before and readers behind it, some of
 // them buffered. A worker reads from its inputs (plainly, or by choice in one of the modes, or by a standing alternative) and writes to its
 // outputs (in turn, or by a choice of outputs). One network is of one kind: local coroutines, shared coroutines, or shared with threads
-// among the workers. The sum of a hash of all values sent must be that of all received (it does not depend on order), and so must the count.
-// A message counts once for every channel it goes through. The seed of a network that fails is printed, and repeats its shape.
+// among the workers. The sum of a hash of all values sent must be that of all received (it does not depend on order), and so must the
+// count. A message counts once for every channel it goes through. The seed of a network that fails is printed, and repeats its shape.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -65,7 +65,9 @@ const weft::Writer<Value, P>& next_output(const Ends<P>& e, std::size_t& turn) {
   return e.out[turn++ % e.out.size()];
 }
 
-weft::Mode mode_of(Take t) { return t == Take::priority ? weft::Mode::priority : t == Take::random ? weft::Mode::random : weft::Mode::fair; }
+weft::Mode mode_of(Take t) {
+  return t == Take::priority ? weft::Mode::priority : t == Take::random ? weft::Mode::random : weft::Mode::fair;
+}
 
 template <class P>
 weft::Process source(Ends<P> e, Books& books, std::uint64_t seed, long n) {
@@ -265,9 +267,15 @@ int main(int argc, char** argv) {
     const char* kind = "local";
     try {
       switch (networks % 8) {
-        case 7: kind = "threads"; messages += network<weft::Shared>(mine, true, base / 20, books); break;
+        case 7:
+          kind = "threads";
+          messages += network<weft::Shared>(mine, true, base / 20, books);
+          break;
         case 2:
-        case 5: kind = "shared"; messages += network<weft::Shared>(mine, false, base, books); break;
+        case 5:
+          kind = "shared";
+          messages += network<weft::Shared>(mine, false, base, books);
+          break;
         default: messages += network<weft::Local>(mine, false, base, books);
       }
     } catch (const std::exception& e) {

@@ -16,13 +16,51 @@ CPP = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [CPP / "README.md", *sorted((CPP / "docs").glob("*.md"))]
 # Headers whose names other pages of their own describe, by pattern; machinery that every program sees only through co_await or a call.
 NOT_HERE = {"prim.hpp"}
-OPERATIONS = re.compile(r".*Op$|Operation|Startable|Awaiter|Wait|Sync|Iterator|State|promise_type|result_type|value_type|policy|Core|Handle|Base|Set")
-MEMBERS = {"begin", "end", "core", "checked", "startable", "start", "bind", "carry", "bool", "await_ready", "await_suspend", "await_resume"}
+OPERATIONS = re.compile(
+    r".*Op$|Operation|Startable|Awaiter|Wait|Sync|Iterator|State"
+    r"|promise_type|result_type|value_type|policy|Core|Handle|Base|Set"
+)
+MEMBERS = {
+    "begin",
+    "end",
+    "core",
+    "checked",
+    "startable",
+    "start",
+    "bind",
+    "carry",
+    "bool",
+    "await_ready",
+    "await_suspend",
+    "await_resume",
+}
 
-TYPE = re.compile(r"^(?:template <.*> ?)?(?:class|struct|enum class|concept)(?: \[\[.*?\]\])? (\w+)")
+TYPE = re.compile(
+    r"^(?:template <.*> ?)?(?:class|struct|enum class|concept)(?: \[\[.*?\]\])? (\w+)"
+)
 ALIAS = re.compile(r"^using (\w+) =")
-FUNCTION = re.compile(r"^(?:\[\[.*?\]\] ?)?(?:inline |constexpr |explicit |static |virtual )*[\w:<>,&*. ]+? ?[&*]?(\b\w+)\((?!\*)")
-WORDS = {"if", "for", "while", "return", "switch", "requires", "static_assert", "template", "namespace", "throw", "else", "operator", "catch", "decltype", "do"}
+FUNCTION = re.compile(
+    r"^(?:\[\[.*?\]\] ?)?(?:inline |constexpr |explicit |static |virtual )*[\w:<>,&*. ]+? ?[&*]?(\b\w+)\((?!\*)"
+)
+WORDS = {
+    "converted",  # clang-format 14 lays a private member of blocks.hpp out like a function
+    "reserve",
+    "if",
+    "for",
+    "while",
+    "return",
+    "switch",
+    "requires",
+    "static_assert",
+    "template",
+    "namespace",
+    "throw",
+    "else",
+    "operator",
+    "catch",
+    "decltype",
+    "do",
+}
 
 
 def public_names(text: str) -> set[str]:
@@ -31,25 +69,37 @@ def public_names(text: str) -> set[str]:
     section: str | None = None  # of the class we are in: public or not; None outside
     owner = ""
     for line in text.splitlines():
-        if m := re.match(r"^namespace ([\w:]+) \{", line):
-            inside.append(m[1])
-        elif line.startswith("}  // namespace"):
-            inside.pop()
+        if re.match(r"^namespace [\w:]+ \{.*\}", line):
+            continue  # on one line
+        if m := re.match(r"^(?:inline )?namespace ?([\w:]*) ?(?:\{|$)", line):
+            inside = [m[1]] if m[1].split("::")[0] == "weft" else [*inside, m[1]]
+        elif (m := re.match(r"^\}  // namespace ?(.*)", line)) and m[1] != "weft":
+            inside = inside[:-1]  # (clang-format 14 writes "namespace weft" after some classes)
         elif inside != ["weft"]:
             continue
         elif m := TYPE.match(line):
             owner = m[1]
             names.add(owner)
             if line.rstrip().endswith("{"):
-                section = "private" if re.search(r"\bclass\b", line) and "enum" not in line else "public"
+                section = (
+                    "private" if re.search(r"\bclass\b", line) and "enum" not in line else "public"
+                )
         elif line.startswith("};"):
             section = None
         elif section is None:
-            if (m := ALIAS.match(line)) or ((m := FUNCTION.match(line)) and m[1] not in WORDS and "::" not in line.split("(")[0].split()[-1]):
+            if (m := ALIAS.match(line)) or (
+                (m := FUNCTION.match(line))
+                and m[1] not in WORDS
+                and "::" not in line.split("(")[0].split()[-1]
+            ):
                 names.add(m[1])
         elif re.match(r"^ (public|private|protected):", line):
             section = line.strip(" :")
-        elif section == "public" and re.match(r"^  \w|^  \[\[", line) and not OPERATIONS.fullmatch(owner):
+        elif (
+            section == "public"
+            and re.match(r"^  \w|^  \[\[", line)
+            and not OPERATIONS.fullmatch(owner)
+        ):
             member = line[2:]
             if (m := FUNCTION.match(member)) and m[1] not in WORDS | MEMBERS | {owner}:
                 names.add(m[1])

@@ -28,7 +28,9 @@ def conan_command() -> str | None:
     return str(beside) if beside.exists() else shutil.which("conan")
 
 
-@pytest.mark.skipif(conan_command() is None, reason="conan is not installed (./run setup packaging)")
+@pytest.mark.skipif(
+    conan_command() is None, reason="conan is not installed (./run setup packaging)"
+)
 def test_conan_creates_the_package_and_a_consumer_runs(tmp_path: Path) -> None:
     conan = conan_command()
     assert conan is not None

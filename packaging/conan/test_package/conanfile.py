@@ -1,6 +1,6 @@
 """A consumer of the Conan package: builds and runs the program of tools/tests/consumers."""
 
-import os
+from pathlib import Path
 
 from conan import ConanFile
 from conan.tools.build import can_run
@@ -24,4 +24,4 @@ class Consumer(ConanFile):
 
     def test(self):
         if can_run(self):
-            self.run(os.path.join(self.cpp.build.bindir, "consumer"), env="conanrun")
+            self.run(str(Path(self.cpp.build.bindir) / "consumer"), env="conanrun")
