@@ -6,6 +6,7 @@
 //
 // A group lives until all its processes have ended (rule 7.6); the objects here outlive their groups.
 #include "native.hpp"
+#include "observe.hpp"
 #include "weft/compose.hpp"
 
 namespace weft::py {
@@ -386,8 +387,21 @@ PySendResult group_op_send(PyObject* self, PyObject*, PyObject** r) {
   return PYGEN_NEXT;
 }
 
-PyObject* group_op_next(PyObject* self) { return iternext_by(group_op_send, self); }
-PyObject* group_op_pysend(PyObject* self, PyObject*) { return iternext_by(group_op_send, self); }
+// Takes the place of group_op_send while somebody observes.
+PySendResult group_op_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
+  GroupOpObject* o = gop(self);
+  if (o->done) return group_op_send(self, arg, r);
+  PyObject* list = Py_NewRef(o->group->list);
+  if (!o->waiting) observe("begin", "wait for", list, nullptr);
+  const PySendResult s = group_op_send(self, arg, r);
+  observe_sent(s, "wait for", list, *r);
+  Py_DECREF(list);
+  return s;
+}
+
+PyAsyncMethods group_op_async{};
+PyObject* group_op_next(PyObject* self) { return iternext_by(group_op_async.am_send, self); }
+PyObject* group_op_pysend(PyObject* self, PyObject*) { return iternext_by(group_op_async.am_send, self); }
 PyObject* group_op_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   gop(self)->done = true;
   return raise_thrown(args, n);
@@ -421,7 +435,6 @@ PyMethodDef group_op_methods[] = {{"send", group_op_pysend, METH_O, nullptr},
                                   {"throw", method(group_op_throw), METH_FASTCALL, nullptr},
                                   {"close", group_op_close, METH_NOARGS, nullptr},
                                   {}};
-PyAsyncMethods group_op_async{};
 
 // --- Group as a context manager (rule 7.5) ----------------------------------------------------------------------------------------------
 
@@ -593,7 +606,8 @@ PyObject* f_parallel(PyObject*, PyObject* const* args, Py_ssize_t n) {
   PyObject* list = process_list(args, n);
   if (!list) return nullptr;
   if (current_coroutine()) return new_group_op(new_group(list), true);
-  PyObject* r = current_greenlet() ? parallel_here(list) : execute(list, runtime::Clock::steady);
+  PyObject* r = observed("wait for", list, nullptr,
+                         [&] { return current_greenlet() ? parallel_here(list) : execute(list, runtime::Clock::steady); });
   Py_DECREF(list);
   return r;
 }
@@ -669,6 +683,8 @@ PyMethodDef functions[] = {{"parallel", method(f_parallel), METH_FASTCALL, nullp
                            {}};
 
 }  // namespace
+
+void observe_groups(bool on) noexcept { group_op_async.am_send = on ? &group_op_send_observed : &group_op_send; }
 
 constexpr runtime::OpKind make_wait_op() { return {"wait for", &withdraw_wait, nullptr}; }
 const runtime::OpKind wait_op = make_wait_op();
