@@ -36,6 +36,11 @@ bool withdraw_wait(ProcessBase& p) noexcept {
 
 ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObject*>(o); }
 
+// Whoever was to start them was cancelled first (rule 6.1): that they never start is no mistake of the program's.
+void give_up_all(PyObject* list) noexcept {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) proc(PyList_GET_ITEM(list, i))->given_up = 1;
+}
+
 // The results of processes that have all ended without failure, in order.
 PyObject* results_of(PyObject* list) {
   const Py_ssize_t n = PyList_GET_SIZE(list);
@@ -228,7 +233,10 @@ PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, PyRun* out
 PyObject* execute(PyObject* list, runtime::Clock clock) {
   if (claim_processes(list) < 0) return nullptr;
   if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run) {
-    if (t->cancel.load()) return raise_cancelled(*t, nullptr);
+    if (t->cancel.load()) {
+      give_up_all(list);
+      return raise_cancelled(*t, nullptr);
+    }
     return execute_in(*t->run, *t, nullptr, list);
   }
   auto run = std::make_unique<PyRun>(clock);
@@ -307,6 +315,7 @@ PyObject* new_group_op(GroupObject* owned, bool parallel) {
 // The processes of a Parallel, started. -1: not.
 int open_parallel(GroupObject* g, ProcessBase& p) {
   if (p.cancel.load()) {
+    give_up_all(g->list);
     raise_cancelled(p, nullptr);
     return -1;
   }

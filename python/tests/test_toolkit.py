@@ -311,7 +311,8 @@ def test_channel_arrays() -> None:
     cs = Channel("c", capacity=2, overflow="drop_newest") * 3
     assert [c.name for c in cs] == ["c[0]", "c[1]", "c[2]"]
     writers = -cs
-    assert len(cs.readers()) == len(writers) == 3
+    readers = cs.readers()
+    assert len(readers) == len(writers) == 3
 
     @process
     async def fills(w: Any) -> None:
@@ -320,6 +321,7 @@ def test_channel_arrays() -> None:
 
     run(fills(w) for w in writers)
     assert [c.stats().dropped for c in cs] == [3, 3, 3]
+    assert not any(r.closed for r in readers)
     (unnamed,) = 1 * Channel()
     assert unnamed.name.startswith("test_toolkit.py:") and unnamed.name.endswith("[0]")
     cs.poison()

@@ -241,7 +241,7 @@ class Debug:
                 sent.digest = digest if digest is not None else sent.digest
 
     def _compare(self, key: int, when: str) -> None:
-        alone = threading.active_count() == _native._helpers() + 1
+        alone = len(sys._current_frames()) == _native._helpers() + 1  # thread processes too
         for sent in self._kept.get(key, ()):
             if sent.under_way or alone:
                 self._check(sent, f"by the sender, {when}" if alone else f"while it was under way, noticed {when} of the sender")

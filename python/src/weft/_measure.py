@@ -97,7 +97,7 @@ class Measurement:
         from rich.table import Table
 
         table = Table(title="channels")
-        table.add_column("channel")
+        table.add_column("channel", overflow="fold")
         for heading in ("passed", "dropped", "readers waited", "writers waited", "longest lines", "buffered"):
             table.add_column(heading, justify="right")
         for row in self.rows():
@@ -110,7 +110,8 @@ class Measurement:
                 f"{row.max_waiting_readers} / {row.max_waiting_writers}",
                 str(row.max_buffered),
             )
-        Console(file=file, highlight=False, soft_wrap=True).print(table)
+        out = sys.stdout if file is None else file
+        Console(file=out, highlight=False, width=None if out.isatty() else 160).print(table)
 
     # --- observing ----------------------------------------------------------------------------------
 
