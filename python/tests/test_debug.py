@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,9 +47,8 @@ def test_a_buffer_used_again_and_again(b: Any, changes: list[Changed]) -> None:
     b.run(b.process(reuses)(c.writer()))
     assert changes and changes[0].sender == "main/reuses"
     assert (changes[0].kind, changes[0].channel) == ("list", "c")
-    assert os.path.basename(changes[0].file) == os.path.basename(__file__)
-    with open(__file__) as source:
-        assert "w.write(data)" in source.readlines()[changes[0].line - 1]
+    assert Path(changes[0].file).name == Path(__file__).name
+    assert "w.write(data)" in Path(__file__).read_text().splitlines()[changes[0].line - 1]
     assert "send a copy" in str(changes[0])
 
 
@@ -348,7 +348,9 @@ def test_a_fingerprint_is_one_of_the_value(value: Any) -> None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from("cd"), values), max_size=6), st.booleans(), st.integers(0, 2))
+@given(
+    st.lists(st.tuples(st.sampled_from("cd"), values), max_size=6), st.booleans(), st.integers(0, 2)
+)
 def test_programs_that_keep_the_rule_are_never_accused(
     sent: list[tuple[str, Any]], change: bool, capacity: int
 ) -> None:
@@ -379,5 +381,3 @@ def test_programs_that_keep_the_rule_are_never_accused(
     finally:
         debug(False)
     assert found == []
-
-

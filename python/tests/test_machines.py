@@ -189,7 +189,9 @@ class ChannelMachine(RuleBasedStateMachine):
 
     def begin(self, guards: list[Guard]) -> None:
         for g in guards:
-            open_ = self.lines[g.channel].writer_open if g.writes else self.lines[g.channel].reader_open
+            open_ = (
+                self.lines[g.channel].writer_open if g.writes else self.lines[g.channel].reader_open
+            )
             if not open_:
                 return  # bad use: tested elsewhere
         party = Party(guards)

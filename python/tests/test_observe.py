@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import warnings
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from weft.coroutines import Channel, Parallel, process, run, select, sleep, yiel
 from weft.errors import BadUse, Deadlock, WeftWarning
 from weft.observe import deadlocks, measure, measuring, tracing, watchdog, watching_deadlocks
 
-HERE = os.path.basename(__file__)
+HERE = Path(__file__).name
 BOUND = 60.0  # s: no test waits longer for what it waits for
 
 
@@ -57,7 +58,7 @@ def test_the_watchdog_names_a_hog_by_path_file_and_line() -> None:
     with watchdog(0.01, hogs.append):
         run(hog(), other())
     assert [h.path for h in hogs] == ["main/hog"]
-    assert os.path.basename(hogs[0].file) == HERE
+    assert Path(hogs[0].file).name == HERE
     assert "while not hogs" in hogs[0].stack.splitlines()[-1] or "in spin" in hogs[0].stack
     assert "in hog" in hogs[0].stack and "pytest" not in hogs[0].stack
     assert hogs[0].seconds > 0.01
@@ -105,7 +106,9 @@ def test_a_process_that_parks_is_no_hog() -> None:
     @process
     async def looks(w: Any) -> None:
         await yield_()
-        dog.look(_native._steady_ns() + 10**12)  # waits has waited so long; this process, too, has run so long
+        dog.look(
+            _native._steady_ns() + 10**12
+        )  # waits has waited so long; this process, too, has run so long
         await w.write(1)
 
     _native._watch_steps(True)
@@ -268,7 +271,9 @@ def test_the_holder_is_stuck_too() -> None:
     """Rule 14.3: as before, but the gate's writer is with the one that waits."""
     c, gate = Channel("c"), Channel("gate")
     report = look_while(
-        reads(c.reader(), gate.writer()), holds(gate.reader(), c.writer()), finish=lambda: c.poison()
+        reads(c.reader(), gate.writer()),
+        holds(gate.reader(), c.writer()),
+        finish=lambda: c.poison(),
     )
     assert [p.path for p in report.processes] == ["main/holds", "main/reads"]
 
@@ -392,7 +397,9 @@ def worlds(draw: Any) -> Any:
     for i in ids:
         state = draw(st.sampled_from(["able", "places", "places", "places", "children"]))
         at = draw(
-            st.lists(st.tuples(st.sampled_from(sorted(places)), st.booleans()), min_size=1, max_size=2)
+            st.lists(
+                st.tuples(st.sampled_from(sorted(places)), st.booleans()), min_size=1, max_size=2
+            )
         )
         parent = draw(st.integers(0, i - 1))
         waiters[i] = _deadlocks.Waiter(
@@ -542,7 +549,7 @@ def test_a_trace_says_what_happened(b: Any, tmp_path: Path) -> None:
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert lines[0]["weft_trace"] == 1 and lines[0]["unit"] == "ns"
     events = [e for e in lines[1:] if e["p"].startswith("main/")]
-    assert all(x["t"] <= y["t"] for x, y in zip(events, events[1:], strict=False))
+    assert all(x["t"] <= y["t"] for x, y in pairwise(events))
     sender = [(e["e"], e.get("op"), e.get("c")) for e in events if e["p"] == "main/send"]
     assert sender == [
         ("start", None, None),
@@ -612,7 +619,10 @@ def test_a_summary_and_a_picture(tmp_path: Path) -> None:
     (channel,) = summary.channels
     assert (channel.name, channel.operations, channel.ended) == ("c", 10, 1)
     assert channel.waited == pytest.approx(channel.waited_reading + channel.waited_writing)
-    assert {p.name: p.operations for p in summary.processes} == {"main/writes": 5, "main/reads_all": 5}
+    assert {p.name: p.operations for p in summary.processes} == {
+        "main/writes": 5,
+        "main/reads_all": 5,
+    }
     assert summary.unfinished == [] and summary.events == len(events)
     picture = _trace.chrome(events)
     names = [e["name"] for e in picture["traceEvents"]]

@@ -6,7 +6,8 @@ import importlib
 import io
 import operator
 from collections.abc import Callable
-from itertools import accumulate
+from itertools import accumulate, pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,9 +16,17 @@ from hypothesis import strategies as st
 from parts import receive
 
 import weft
+import weft.coroutines
+import weft.greenlets
+import weft.threads
 from weft import plugnplay
 from weft.plugnplay import coroutines as co
 from weft.plugnplay._make import NAMES
+
+BACKENDS = [
+    SimpleNamespace(name=m.__name__.rpartition(".")[2], weft=m, run=m.run)
+    for m in (weft.coroutines, weft.threads, weft.greenlets)
+]
 
 numbers = st.lists(st.integers(-100, 100), max_size=8)
 booleans = st.lists(st.booleans(), max_size=8)
@@ -27,7 +36,9 @@ def plug(b: Any) -> Any:
     return importlib.import_module(f"weft.plugnplay.{b.name}")
 
 
-def stream(b: Any, make: Callable[..., Any], *inputs: list[Any], outs: int = 1, grouped: bool = False) -> Any:
+def stream(
+    b: Any, make: Callable[..., Any], *inputs: list[Any], outs: int = 1, grouped: bool = False
+) -> Any:
     """What `make(readers…, writers…)` writes to its outputs."""
     p = plug(b)
     sources = [b.weft.Channel() for _ in inputs]
@@ -35,7 +46,10 @@ def stream(b: Any, make: Callable[..., Any], *inputs: list[Any], outs: int = 1, 
     readers = [c.reader() for c in sources]
     feeds = [p.from_iterable(c.writer(), values) for c, values in zip(sources, inputs, strict=True)]
     results = b.run(
-        make(readers if grouped else readers[0] if len(readers) == 1 else readers, [c.writer() for c in sinks]),
+        make(
+            readers if grouped else readers[0] if len(readers) == 1 else readers,
+            [c.writer() for c in sinks],
+        ),
         *(p.collect(c.reader()) for c in sinks),
         *feeds,
     )
@@ -51,7 +65,7 @@ ONE = {
     "sign": (("n=",), lambda s: [f"n={v}" for v in s]),
     "substitute": (("x",), lambda s: ["x"] * len(s)),
     "not_": ((), lambda s: [~v for v in s]),
-    "pairs": ((), lambda s: [x + y for x, y in zip(s, s[1:], strict=False)]),
+    "pairs": ((), lambda s: [x + y for x, y in pairwise(s)]),
     "integrate": ((), lambda s: list(accumulate(s))),
     "select_if": ((lambda v: v > 0,), lambda s: [v for v in s if v > 0]),
     "take": ((3,), lambda s: s[:3]),
@@ -107,7 +121,7 @@ def test_deltas(values: list[int], n: int) -> None:
     for b in BACKENDS:
         p = plug(b)
         for name in ("delta", "parallel_delta"):
-            got = stream(b, lambda r, w, f=getattr(p, name): f(r, w), values, outs=n)
+            got = stream(b, getattr(p, name), values, outs=n)
             assert got == (values if n == 1 else [values] * n), (b, name)
 
 
@@ -195,7 +209,10 @@ def test_regular_and_regulate_by_virtual_time() -> None:
 
     d, e = Channel(), Channel()
     got = run(
-        bursts(d.writer()), co.regulate(d.reader(), e.writer(), 1.0), co.collect(e.reader()), clock="virtual"
+        bursts(d.writer()),
+        co.regulate(d.reader(), e.writer(), 1.0),
+        co.collect(e.reader()),
+        clock="virtual",
     )
     assert got[2] == [0, 9, 9]
 
@@ -217,7 +234,9 @@ def test_poison_goes_through(b: Any) -> None:
             return "told"
 
     got = b.run(
-        b.process(poisons)(c.writer()), p.identity(c.reader(), d.writer()), b.process(told)(d.reader())
+        b.process(poisons)(c.writer()),
+        p.identity(c.reader(), d.writer()),
+        b.process(told)(d.reader()),
     )
     assert got[2] == "told"
 
@@ -242,8 +261,3 @@ def test_the_chosen_backend() -> None:
     finally:
         weft.use("coroutines")
     assert plugnplay.identity is co.identity
-
-
-from conftest import Backend  # noqa: E402
-
-BACKENDS = [Backend("coroutines"), Backend("threads")]

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,18 @@ from conftest import Backend
 from parts import receive, send
 
 from weft import _observers, coroutines
-from weft.coroutines import BadUse, Channel, Output, Parallel, after, process, run, select, sleep, yield_
+from weft.coroutines import (
+    BadUse,
+    Channel,
+    Output,
+    Parallel,
+    after,
+    process,
+    run,
+    select,
+    sleep,
+    yield_,
+)
 
 BOUND = 60
 
@@ -179,7 +191,7 @@ def test_a_handler_that_raises_while_somebody_observes() -> None:
     _observers.add(observer)
     c = Channel()
     try:
-        with pytest.raises(BaseException) as caught:  # noqa: PT011
+        with pytest.raises(BaseException) as caught:
             run(forever(c.reader(), c.writer()))
     finally:
         _observers.remove(observer)
@@ -195,7 +207,11 @@ async def forever(r: Any, w: Any) -> None:
 # --- shutdown ------------------------------------------------------------------------------------------------
 
 SHUTDOWNS = {
-    "sys.exit in a process": ("async def p(r, w): await yield_(); sys.exit(3)", "run(p(+c, -c), w(+c, -c))", 3),
+    "sys.exit in a process": (
+        "async def p(r, w): await yield_(); sys.exit(3)",
+        "run(p(+c, -c), w(+c, -c))",
+        3,
+    ),
     "a thread process lives on": (
         "async def p(r, w): pass",
         "g = Group(); g.__enter__(); g.start(t(+c, -c)); sys.exit(4)",
@@ -251,8 +267,7 @@ def t(r, w): r.read()
 
 
 def rss() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 def networks() -> None:
@@ -372,7 +387,7 @@ def test_what_was_sent_is_released(b: Backend) -> None:
         async def first(b: Any) -> None:
             raise ValueError
 
-        with pytest.raises(ValueError):  # noqa: PT011
+        with pytest.raises(ValueError):
             b.run(b.process(send)(c.writer(), thing), b.process(first)())
         r.retire()
 
@@ -431,7 +446,9 @@ def test_a_fork_is_refused_by_name(b: Backend) -> None:
                 use()
                 said.append("nothing")
             except BadUse as error:
-                said.append("fork" if "fork" in str(error) and "before" in str(error) else str(error))
+                said.append(
+                    "fork" if "fork" in str(error) and "before" in str(error) else str(error)
+                )
         d = b.weft.Channel(capacity=1)  # a new one works
         d.reader()
         os.write(write, " ".join(said).encode())

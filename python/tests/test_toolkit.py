@@ -130,7 +130,10 @@ def test_a_command_that_reads_no_more() -> None:
         except Retired:
             return "told"
 
-    assert run(toolkit.command(python("pass"), stdin=i.reader()), endless(i.writer())) == [0, "told"]
+    assert run(toolkit.command(python("pass"), stdin=i.reader()), endless(i.writer())) == [
+        0,
+        "told",
+    ]
 
 
 def test_a_command_whose_input_never_comes() -> None:
@@ -239,9 +242,9 @@ def test_no_file_descriptor_is_left() -> None:
         )
 
     some()
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     some()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 # --- several of the same ------------------------------------------------------------------------------

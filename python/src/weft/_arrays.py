@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -60,7 +61,9 @@ def clones(process: Any, function: Any, body: Any, n: int) -> list[Any]:
         _, arguments, keywords = body
         keywords = keywords or {}
     else:
-        arguments, keywords = _arguments(process.name, inspect.unwrap(function, stop=_own_code(body)), body)
+        arguments, keywords = _arguments(
+            process.name, inspect.unwrap(function, stop=_own_code(body)), body
+        )
     made = [process] if n else []
     for _ in range(n - 1):
         made.append(function(*arguments, **keywords).named(process.name))
@@ -73,8 +76,8 @@ def _own_code(coroutine: Any) -> Any:
 
 def _arguments(name: str, function: Any, coroutine: Any) -> tuple[list[Any], dict[str, Any]]:
     """What a coroutine function was called with: its parameters are the variables of a frame that has not begun."""
-    code = coroutine.cr_code
-    if getattr(function, "__code__", None) is not code:
+    code: types.CodeType = coroutine.cr_code
+    if getattr(function, "__code__", None) != code:
         raise BadUse(
             f"process {name} * n: it is not a plain async function, so its arguments are not known: "
             "write [f(…) for _ in range(n)]"

@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from weft._extension import native as _native
 from weft.errors import BadUse, BlockedProcess, Deadlock, WeftWarning
@@ -76,10 +76,14 @@ class PartialDeadlock:
         n = len(self.processes)
         if n == 0:
             return "no process is stuck"
-        lines = [f"{n} process{' is' if n == 1 else 'es are'} stuck: nothing that can run holds an end there"]
+        lines = [
+            f"{n} process{' is' if n == 1 else 'es are'} stuck: nothing that can run holds an end there"
+        ]
         for p in self.processes:
             who = " and ".join(p.waits_for) if p.waits_for else "nobody"
-            lines.append(f"  {p.path}: {p.operation} {', '.join(p.places)} at {p.at}; held by {who}")
+            lines.append(
+                f"  {p.path}: {p.operation} {', '.join(p.places)} at {p.at}; held by {who}"
+            )
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -196,5 +200,3 @@ def watching_deadlocks(action: Action = "warn") -> Iterator[None]:
     finally:
         _checks.remove(check)
         _native._set_idle(_checks[-1] if _checks else None)
-
-

@@ -38,7 +38,19 @@ from weft.errors import WeftWarning
 
 _KEPT = 16
 
-_ATOMS = (int, float, complex, bool, str, bytes, type(None), range, type, types.FunctionType, types.ModuleType)
+_ATOMS = (
+    int,
+    float,
+    complex,
+    bool,
+    str,
+    bytes,
+    type(None),
+    range,
+    type,
+    types.FunctionType,
+    types.ModuleType,
+)
 _BY_IDENTITY = (
     _native.Channel,
     _native.Reader,
@@ -132,8 +144,7 @@ class _Sent:
 def _caller() -> tuple[str, int]:
     """Where the program is: the innermost frame that is not of this package."""
     frame = sys._getframe(1)
-    here = os.path.dirname(os.path.abspath(__file__))
-    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == here:
+    while frame.f_back is not None and _observers.is_ours(frame):
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
 
@@ -148,7 +159,9 @@ class Debug:
     def __init__(self, report: Callable[[Changed], object] | None) -> None:
         self.unwatched: set[str] = set()
         self._report = report
-        self._writing: dict[int, list[_Sent]] = {}  # by process: of the operation that has begun
+        self._writing: dict[
+            int, list[_Sent | None]
+        ] = {}  # by process: of the operation that has begun
         self._under_way: dict[tuple[int, int], deque[_Sent]] = {}  # by channel and object
         self._kept: dict[int, deque[_Sent]] = {}  # by process: what it sent
         self._lock = threading.RLock()
@@ -184,7 +197,7 @@ class Debug:
                 (end.channel, value) if kind == "output" and on else (None, None)
                 for kind, end, value, on in target
             ]
-        made = []
+        made: list[_Sent | None] = []
         for channel, value in writes:
             digest = None if channel is None or is_atom(value) else fingerprint(value)
             if digest is None and channel is not None and not is_atom(value):
@@ -197,7 +210,7 @@ class Debug:
             self._under_way.setdefault((id(channel), id(value)), deque()).append(sent)
             made.append(sent)
         if operation == "select":
-            self._writing[key] = made  # type: ignore[assignment]
+            self._writing[key] = made
         elif made and made[0] is not None:
             self._writing[key] = [made[0]]
 
@@ -221,7 +234,7 @@ class Debug:
             for i, sent in enumerate(written):
                 if i != guard:
                     self._not_sent(sent)
-            written = [written[guard]] if guard < len(written) and written[guard] else []
+            written = written[guard : guard + 1]
             if kind == "input":
                 self._taken(end.channel, received)
         elif operation in ("read", "extended read"):
@@ -230,7 +243,8 @@ class Debug:
         if kept and operation != "write" and not is_atom(received):
             kept.clear()
         for sent in written:
-            self._kept.setdefault(key, deque(maxlen=_KEPT)).append(sent)
+            if sent is not None:
+                self._kept.setdefault(key, deque(maxlen=_KEPT)).append(sent)
         self._refresh(key)
 
     def _refresh(self, key: int) -> None:
@@ -244,7 +258,12 @@ class Debug:
         alone = len(sys._current_frames()) == _native._helpers() + 1  # thread processes too
         for sent in self._kept.get(key, ()):
             if sent.under_way or alone:
-                self._check(sent, f"by the sender, {when}" if alone else f"while it was under way, noticed {when} of the sender")
+                self._check(
+                    sent,
+                    f"by the sender, {when}"
+                    if alone
+                    else f"while it was under way, noticed {when} of the sender",
+                )
 
     # --- the receiver -------------------------------------------------------------------------------
 

@@ -77,7 +77,9 @@ class Measurement:
         rows = {name: ChannelMeasure(**asdict(row)) for name, row in self._rows.items()}
         for live in self._live.values():
             live.fold(rows[live.row.name])
-        return sorted(rows.values(), key=lambda r: (-(r.blocked_readers + r.blocked_writers), r.name))
+        return sorted(
+            rows.values(), key=lambda r: (-(r.blocked_readers + r.blocked_writers), r.name)
+        )
 
     def __getitem__(self, channel: Any) -> ChannelMeasure:
         """The row of a channel, or of a name. Raises KeyError if nothing happened there."""
@@ -98,7 +100,14 @@ class Measurement:
 
         table = Table(title="channels")
         table.add_column("channel", overflow="fold")
-        for heading in ("passed", "dropped", "readers waited", "writers waited", "longest lines", "buffered"):
+        for heading in (
+            "passed",
+            "dropped",
+            "readers waited",
+            "writers waited",
+            "longest lines",
+            "buffered",
+        ):
             table.add_column(heading, justify="right")
         for row in self.rows():
             table.add_row(
@@ -148,13 +157,19 @@ class Measurement:
             self._targets[key] = target
             self._places(operation, target)  # from here on its transfers count
         elif what == "park":
-            places = self._places(operation, target if target is not None else self._targets.get(key))
+            places = self._places(
+                operation, target if target is not None else self._targets.get(key)
+            )
             for live, side in places:
                 live.waiting[side] += 1
                 if side:
-                    live.row.max_waiting_writers = max(live.row.max_waiting_writers, live.waiting[1])
+                    live.row.max_waiting_writers = max(
+                        live.row.max_waiting_writers, live.waiting[1]
+                    )
                 else:
-                    live.row.max_waiting_readers = max(live.row.max_waiting_readers, live.waiting[0])
+                    live.row.max_waiting_readers = max(
+                        live.row.max_waiting_readers, live.waiting[0]
+                    )
             self._parked[key] = _Operation(_native._steady_ns(), places)
         elif what in ("commit", "raise"):
             self._settled(key, what, operation, target, detail)

@@ -12,9 +12,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from weft._extension import native as _native
+
+_HERE = Path(__file__).resolve().parent
 
 Observer = Callable[[str, Any, "str | None", Any, Any], None]
 
@@ -77,3 +81,8 @@ def channel_of(end: Any) -> Any:
 
 def is_reader(end: Any) -> bool:
     return type(end) is _native.Reader
+
+
+def is_ours(frame: FrameType) -> bool:
+    """Does it run code of this package itself? (Not of the plug-and-play processes and their like.)"""
+    return Path(frame.f_code.co_filename).parent == _HERE

@@ -16,6 +16,7 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from weft import _observers
@@ -195,7 +196,7 @@ def read(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], bool]:
     events: list[dict[str, Any]] = []
     cut_off = False
     try:
-        with open(path, encoding="utf-8", errors="replace") as lines:
+        with Path(path).open(encoding="utf-8", errors="replace") as lines:
             for number, line in enumerate(lines, 1):
                 try:
                     event = json.loads(line)
@@ -318,7 +319,5 @@ def chrome(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
     for key, since in started.items():
         complete(key, paths[key], since, last, how="had not ended")
     for key, path in paths.items():
-        out.append(
-            {"name": "thread_name", "ph": "M", "pid": 1, "tid": key, "args": {"name": path}}
-        )
+        out.append({"name": "thread_name", "ph": "M", "pid": 1, "tid": key, "args": {"name": path}})
     return {"traceEvents": out, "displayTimeUnit": "ns"}

@@ -7,18 +7,18 @@ is reported once for that step.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import traceback
+import types
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from weft import _observers
 from weft._extension import native as _native
 from weft.errors import BadUse, WeftWarning
 
-_HERE = os.path.dirname(os.path.abspath(__file__))
 _active = 0  # watchdogs
 _lock = threading.Lock()
 
@@ -98,9 +98,9 @@ class Watchdog:
 
 def _hog(process: Any, seconds: float, thread: int) -> Hog:
     frame = sys._current_frames().get(thread)
-    frames = []
+    frames: list[tuple[types.FrameType, int]] = []
     while frame is not None:
-        if os.path.dirname(frame.f_code.co_filename) == _HERE:
+        if _observers.is_ours(frame):
             if frames:
                 break  # below is the code that runs the network
         else:

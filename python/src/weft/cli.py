@@ -22,7 +22,6 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
-
 from typing import TYPE_CHECKING
 
 import click
@@ -258,7 +257,9 @@ def weft_command(ctx: click.Context, version: bool) -> None:
     metavar="BACKEND",
     help="coroutines, threads or greenlets (default: $WEFT_BACKEND, or else coroutines).",
 )
-@click.option("--trace", metavar="OUT", help="Write what happens to the file OUT (see: weft trace).")
+@click.option(
+    "--trace", metavar="OUT", help="Write what happens to the file OUT (see: weft trace)."
+)
 @click.argument("file")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def run_command(backend: str | None, trace: str | None, file: str, args: tuple[str, ...]) -> int:

@@ -22,6 +22,7 @@ import os
 import select as system_select
 import subprocess
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from weft.errors import BadUse, Cancelled, Poisoned, Retired
@@ -37,7 +38,11 @@ Mode = Literal["text", "bytes"]
 
 @process
 def read_file(
-    path: str | os.PathLike[str], out: Writer[str], *, encoding: str = "utf-8", newlines: bool = False
+    path: str | os.PathLike[str],
+    out: Writer[str],
+    *,
+    encoding: str = "utf-8",
+    newlines: bool = False,
 ) -> int:
     """Writes a file line by line to a channel, then retires; its result is the number of lines.
 
@@ -47,7 +52,7 @@ def read_file(
         OSError, UnicodeError: the file cannot be read.
     """
     n = 0
-    with open(path, encoding=encoding) as file:
+    with Path(path).open(encoding=encoding) as file:
         for line in file:
             out.write(line if newlines else line.removesuffix("\n"))
             n += 1
@@ -74,7 +79,7 @@ def write_file(
         OSError, UnicodeError: the file cannot be written.
     """
     n = 0
-    with open(path, "a" if append else "w", encoding=encoding) as file:
+    with Path(path).open("a" if append else "w", encoding=encoding) as file:
         for value in source:
             file.write(f"{value}\n" if newlines else str(value))
             n += 1

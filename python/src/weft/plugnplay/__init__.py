@@ -1,7 +1,7 @@
 """Plug-and-play processes: identity, delta, merge and their like (docs/toolkit.md).
 
-`from weft.plugnplay.coroutines import identity` gives the coroutine processes, `weft.plugnplay.threads` the thread
-processes of the same names; `weft.plugnplay` itself those of the chosen backend, as `weft` does.
+`from weft.plugnplay.coroutines import identity` gives the coroutine processes, `weft.plugnplay.threads` and
+`weft.plugnplay.greenlets` have others of the same names; `weft.plugnplay` itself those of the chosen backend, as `weft` does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from weft.plugnplay._make import NAMES
 if TYPE_CHECKING:
     from weft.plugnplay._source import *  # noqa: F403
 
-__all__ = list(NAMES)  # noqa: PLE0605
+__all__ = list(NAMES)
 
 
 def __getattr__(name: str) -> Any:
