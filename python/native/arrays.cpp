@@ -51,8 +51,8 @@ PyObject* channel_times(PyObject* a, PyObject* b) {
   const char* overflow = overflows[c.ring ? static_cast<int>(c.ring->overflow) : 0];
   PyObject* name = PyObject_GetAttrString(o, "name");
   if (!name) return nullptr;
-  return PyObject_CallFunction(make_channels, "Nnnsi", name, n,
-                               c.ring ? static_cast<Py_ssize_t>(c.ring->capacity) : Py_ssize_t{0}, overflow, int{reinterpret_cast<ChannelObject*>(o)->immunity});
+  return PyObject_CallFunction(make_channels, "Nnnsi", name, n, c.ring ? static_cast<Py_ssize_t>(c.ring->capacity) : Py_ssize_t{0},
+                               overflow, int{reinterpret_cast<ChannelObject*>(o)->immunity});
 }
 
 int init_arrays(PyObject* m) { return PyModule_AddFunctions(m, functions); }

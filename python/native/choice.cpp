@@ -165,7 +165,8 @@ int Choice::check_both_ends(const char* verb) {
     if (guards_[i].kind == core::Kind::input && guards_[i].enabled) in.push_back(guards_[i].where);
   std::sort(in.begin(), in.end());
   for (std::uint32_t i = 0; i < n_; ++i) {
-    if (guards_[i].kind != core::Kind::output || !guards_[i].enabled || !std::binary_search(in.begin(), in.end(), guards_[i].where)) continue;
+    if (guards_[i].kind != core::Kind::output || !guards_[i].enabled || !std::binary_search(in.begin(), in.end(), guards_[i].where))
+      continue;
     Spec s;
     spec_of(owners_[i], s);
     PyObject* name = to_str(channel_name(end_of(s.target)->channel));

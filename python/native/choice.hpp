@@ -64,9 +64,9 @@ class Choice {
   int settle_guard(int i, ProcessBase& p, PyObject** r);
   PyObject* finish_held(ProcessBase& p);
   int chosen() const noexcept { return chosen_; }
-  PyObject* describe() const;      // for observers: a tuple of (kind, end │ Barrier │ Timer │ None, value sent │ None, enabled)
+  PyObject* describe() const;       // for observers: a tuple of (kind, end │ Barrier │ Timer │ None, value sent │ None, enabled)
   bool undecided() const noexcept;  // while parked: nobody has committed or withdrawn it yet
-  std::int64_t ticks = 0;  // periods counted by a Timer guard that was chosen
+  std::int64_t ticks = 0;           // periods counted by a Timer guard that was chosen
 
   template <class Visit>
   int traverse(Visit&& visit) const {

@@ -615,8 +615,8 @@ PyObject* f_parallel(PyObject*, PyObject* const* args, Py_ssize_t n) {
   PyObject* list = process_list(args, n);
   if (!list) return nullptr;
   if (current_coroutine()) return new_group_op(new_group(list), true);
-  PyObject* r = observed("wait for", list, nullptr,
-                         [&] { return current_greenlet() ? parallel_here(list) : execute(list, runtime::Clock::steady); });
+  PyObject* r =
+      observed("wait for", list, nullptr, [&] { return current_greenlet() ? parallel_here(list) : execute(list, runtime::Clock::steady); });
   Py_DECREF(list);
   return r;
 }

@@ -288,7 +288,7 @@ int claim_processes(PyObject* list);  // -1: one was started before (a process c
 void start_process(runtime::Group& g, ProcessObject* p);  // claimed; a failure to start is its own failure
 // Flatten processes and iterables of them, one level, to a list.
 PyObject* process_list(PyObject* const* args, Py_ssize_t n);
-PyObject* call_body(ProcessObject* p);                              // of a thread or a greenlet: what the function returns
+PyObject* call_body(ProcessObject* p);                                 // of a thread or a greenlet: what the function returns
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result);  // it has ended with `result` (owned) or the current exception
 
 // --- greenlets ------------------------------------------------------------------------------------------------------------------------

@@ -29,7 +29,8 @@ void call(const char* what, PyObject* process, const char* op, PyObject* target,
   if (!observer || inside) return;
   inside = true;
   PyObject* f = Py_NewRef(observer);
-  PyObject* r = PyObject_CallFunction(f, "sOzOO", what, process ? process : Py_None, op, target ? target : Py_None, detail ? detail : Py_None);
+  PyObject* r =
+      PyObject_CallFunction(f, "sOzOO", what, process ? process : Py_None, op, target ? target : Py_None, detail ? detail : Py_None);
   if (!r) {
     if (PyErr_ExceptionMatches(PyExc_Exception))
       PyErr_WriteUnraisable(f);

@@ -290,7 +290,8 @@ PySendResult op_send(PyObject* self, PyObject*, PyObject** r) {
 PySendResult op_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
   OpObject* o = op_of(self);
   if (o->type == OpType_::ready || o->state == OpState::done) return op_send(self, arg, r);
-  PyObject* target = o->type == OpType_::extended ? reinterpret_cast<PyObject*>(reinterpret_cast<ExtendedObject*>(o->target)->end) : o->target;
+  PyObject* target =
+      o->type == OpType_::extended ? reinterpret_cast<PyObject*>(reinterpret_cast<ExtendedObject*>(o->target)->end) : o->target;
   if (o->state == OpState::fresh) observe("begin", verb_of(o->type), target, o->value.o);
   const PySendResult s = op_send(self, arg, r);
   observe_sent(s, verb_of(o->type), target, *r);
@@ -315,7 +316,8 @@ PyMethodDef op_methods[] = {{"send", op_pysend, METH_O, nullptr},
                             {"close", op_close, METH_NOARGS, nullptr},
                             {}};
 
-// --- in a thread or a greenlet ------------------------------------------------------------------------------------------------------------------
+// --- in a thread or a greenlet
+// ------------------------------------------------------------------------------------------------------------------
 
 PyObject* failed_here(Caller& self, Status s, EndObject* e, const char* verb, bool next, PyObject* value) {
   if (s == Status::cancelled) return self.withdrawn(value);

@@ -43,8 +43,8 @@ PyObject* ids(const std::set<std::uint32_t>& s) {
 }
 PyObject* key_of(const core::Place* p) { return PyLong_FromVoidPtr(const_cast<void*>(static_cast<const void*>(p))); }
 
-// ([(id, path, verb, at, parent, state, [(place, writing)])], {place: (name, is a channel, readers, writers, unknown readers, unknown writers)})
-// state: "able", "places", "children".
+// ([(id, path, verb, at, parent, state, [(place, writing)])], {place: (name, is a channel, readers, writers, unknown readers, unknown
+// writers)}) state: "able", "places", "children".
 PyObject* facts_of(PyRun& run) {
   std::vector<ProcessBase*> all;
   run.run.each_process([&](ProcessBase& p) { all.push_back(&p); });  // they stay: to end they need the GIL
@@ -89,7 +89,9 @@ PyObject* facts_of(PyRun& run) {
     unsigned long unknown_readers = 0, unknown_writers = 0;
     if (is_channel) {
       const auto& core = static_cast<const Core&>(*place);
-      const auto beyond = [](std::uint32_t open, std::size_t known) { return open > known ? static_cast<unsigned long>(open - known) : 0ul; };
+      const auto beyond = [](std::uint32_t open, std::size_t known) {
+        return open > known ? static_cast<unsigned long>(open - known) : 0ul;
+      };
       unknown_readers = beyond(core.reader_ends(), h.reader_ends.size());
       unknown_writers = beyond(core.writer_ends(), h.writer_ends.size());
     }
