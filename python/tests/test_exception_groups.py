@@ -32,26 +32,25 @@ print(len(matched.exceptions), len(rest.exceptions))
 
 # What an interpreter without them does: the name is not built in, and `sys.version_info` says so.
 WITHOUT = """
-import builtins, exceptiongroup._exceptions
-real = exceptiongroup.BaseExceptionGroup
+import builtins
 sys.version_info = (3, 10, 9, "final", 0)
 import types
 class Base(BaseException):
     # The back-port's class, which the package itself does not make where there is a built-in one.
     def __new__(cls, message, exceptions):
         if cls is Base and all(isinstance(e, Exception) for e in exceptions):
-            cls = Group
+            cls = Several
         self = BaseException.__new__(cls, message, exceptions)
         self.exceptions = tuple(exceptions)
         return self
     def split(self, kind):
         got = [[e for e in self.exceptions if isinstance(e, kind) is want] for want in (True, False)]
         return Base("split", got[0]), Base("split", got[1])
-class Group(Base, Exception):
+class Several(Base, Exception):
     pass
-Base.__name__, Group.__name__, Base.__module__, Group.__module__ = "BaseExceptionGroup", "ExceptionGroup", "exceptiongroup", "exceptiongroup"
+Base.__name__, Several.__name__, Base.__module__, Several.__module__ = "BaseExceptionGroup", "ExceptionGroup", "exceptiongroup", "exceptiongroup"
 stand_in = types.ModuleType("exceptiongroup")
-stand_in.BaseExceptionGroup, stand_in.ExceptionGroup = Base, Group
+stand_in.BaseExceptionGroup, stand_in.ExceptionGroup = Base, Several
 sys.modules["exceptiongroup"] = stand_in
 del builtins.BaseExceptionGroup, builtins.ExceptionGroup
 """
