@@ -290,5 +290,5 @@ class ChannelMachine(RuleBasedStateMachine):
             assert c.stats().buffered == len(line.buffer)
 
 
-ChannelMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+ChannelMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
 TestChannels = ChannelMachine.TestCase

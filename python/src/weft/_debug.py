@@ -21,9 +21,8 @@ Invariants
 
 from __future__ import annotations
 
-import hashlib
+import functools
 import os
-import pickle
 import sys
 import threading
 import types
@@ -83,29 +82,35 @@ class Changed(NamedTuple):
         )
 
 
-class _Hasher:
-    def __init__(self) -> None:
-        self.hash = hashlib.blake2b(digest_size=16)
+@functools.cache
+def _hasher() -> Callable[[Any], bytes]:
+    """The function that hashes a value's pickle. Made when it is needed: who does not debug imports nothing for it."""
+    import hashlib
+    import pickle
 
-    def write(self, data: Any) -> int:
-        self.hash.update(data)
-        return len(data)
+    class Hasher:
+        def __init__(self) -> None:
+            self.hash = hashlib.blake2b(digest_size=16)
 
+        def write(self, data: Any) -> int:
+            self.hash.update(data)
+            return len(data)
 
-class _Pickler(pickle.Pickler):
-    def persistent_id(self, o: Any) -> Any:
-        return id(o) if isinstance(o, _BY_IDENTITY) else None
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, o: Any) -> Any:
+            return id(o) if isinstance(o, _BY_IDENTITY) else None
 
+    def pickle_hash(value: Any) -> bytes:
+        out = Hasher()
 
-def _pickle_hash(value: Any) -> bytes:
-    out = _Hasher()
+        def buffer(b: pickle.PickleBuffer) -> None:
+            with b.raw() as raw:
+                out.hash.update(raw)
 
-    def buffer(b: pickle.PickleBuffer) -> None:
-        with b.raw() as raw:
-            out.hash.update(raw)
+        Pickler(out, protocol=5, buffer_callback=buffer).dump(value)
+        return out.hash.digest()
 
-    _Pickler(out, protocol=5, buffer_callback=buffer).dump(value)
-    return out.hash.digest()
+    return pickle_hash
 
 
 def is_atom(value: Any) -> bool:
@@ -121,9 +126,10 @@ def is_atom(value: Any) -> bool:
 
 def fingerprint(value: Any) -> bytes | None:
     """A hash that changes when the object does; None: it cannot be watched."""
+    pickle_hash = _hasher()
     try:
-        first = _pickle_hash(value)
-        return first if first == _pickle_hash(value) else None
+        first = pickle_hash(value)
+        return first if first == pickle_hash(value) else None
     except Exception:  # whatever a program's __reduce__ raises
         return None
 

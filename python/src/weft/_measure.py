@@ -9,7 +9,6 @@ Invariants
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -91,6 +90,8 @@ class Measurement:
 
     def json(self) -> str:
         """The rows as a JSON array; times in seconds."""
+        import json
+
         return json.dumps([asdict(row) for row in self.rows()])
 
     def table(self, file: Any = None) -> None:

@@ -12,13 +12,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from weft._extension import native as _native
 
-_HERE = Path(__file__).resolve().parent
+_HERE = __file__.rpartition(os.sep)[0]
 
 Observer = Callable[[str, Any, "str | None", Any, Any], None]
 
@@ -85,4 +84,4 @@ def is_reader(end: Any) -> bool:
 
 def is_ours(frame: FrameType) -> bool:
     """Does it run code of this package itself? (Not of the plug-and-play processes and their like.)"""
-    return Path(frame.f_code.co_filename).parent == _HERE
+    return frame.f_code.co_filename.rpartition(os.sep)[0] == _HERE

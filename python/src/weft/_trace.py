@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import os
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from weft import _observers
@@ -37,6 +35,9 @@ class Trace:
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         except OSError as error:
             raise BadUse(f"trace: cannot write {os.fspath(path)}: {error.strerror}") from None
+        from json import JSONEncoder  # here: who does not trace imports nothing for it
+
+        self._encode = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
         self._lines: list[str] = []
         self._lock = threading.Lock()
         self._begun: dict[int, int] = {}  # of operations that wait: since when
@@ -61,7 +62,7 @@ class Trace:
             self._file = -1
 
     def _put(self, fields: dict[str, Any]) -> None:
-        self._lines.append(json.dumps(fields, ensure_ascii=False, separators=(",", ":")) + "\n")
+        self._lines.append(self._encode(fields) + "\n")
         if len(self._lines) >= _BLOCK:
             self._flush()
 
@@ -192,6 +193,9 @@ def read(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], bool]:
     Raises:
         BadUse: it cannot be read or is no trace.
     """
+    import json
+    from pathlib import Path
+
     name = os.fspath(path)
     events: list[dict[str, Any]] = []
     cut_off = False

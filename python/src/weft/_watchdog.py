@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import traceback
 import types
 import warnings
 from collections.abc import Callable
@@ -97,6 +96,8 @@ class Watchdog:
 
 
 def _hog(process: Any, seconds: float, thread: int) -> Hog:
+    import traceback
+
     frame = sys._current_frames().get(thread)
     frames: list[tuple[types.FrameType, int]] = []
     while frame is not None:
