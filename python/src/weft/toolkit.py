@@ -142,6 +142,12 @@ def _values(source: Reader[Any], gone: Reader[Any]) -> Iterator[Any]:
             return
 
 
+def _read_no_more(source: Reader[Any], wake: _Wake) -> None:
+    """The child reads no more, so neither do we; unless a poison ended it, which is to spread to those who write."""
+    if wake.poison is None:
+        source.retire()
+
+
 @process
 def _feed(source: Reader[Any], gone: Reader[Any], pipe: Any, mode: Mode, wake: _Wake) -> None:
     fd = pipe.fileno()
@@ -154,9 +160,9 @@ def _feed(source: Reader[Any], gone: Reader[Any], pipe: Any, mode: Mode, wake: _
                     return
                 with contextlib.suppress(BlockingIOError):
                     data = data[os.write(fd, data) :]
-        source.retire()
+        _read_no_more(source, wake)
     except BrokenPipeError:
-        source.retire()  # the child reads no more: so do we
+        _read_no_more(source, wake)
     except Poisoned as poison:
         wake.poison = poison
         wake.all()
