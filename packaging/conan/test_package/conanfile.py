@@ -24,4 +24,4 @@ class Consumer(ConanFile):
 
     def test(self):
         if can_run(self):
-            self.run(str(Path(self.cpp.build.bindir) / "consumer"), env="conanrun")
+            self.run(str(Path(self.cpp.build.bindir).absolute() / "consumer"), env="conanrun")
