@@ -77,7 +77,7 @@ class Ours(unittest.TestCase):
         self.assertEqual(self.targets.milestone, "foundation")
 
     def test_every_bench_of_the_foundation_is_there(self):
-        self.assertEqual(sorted(self.targets.benches), sorted([*FOUNDATION, *CPP]))
+        self.assertLessEqual({*FOUNDATION, *CPP, *PYTHON}, set(self.targets.benches))
 
     def test_every_reach_of_the_foundation_is_there(self):
         self.there("foundation", FOUNDATION)
