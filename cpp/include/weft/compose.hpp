@@ -29,7 +29,7 @@ class ThreadRunner final : public runtime::ThreadProcess {
   void launch(std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>>* result) {
     run->activated();
     try {
-      run->keep(std::thread([this, result] { body(result); }));
+      run->on_thread([this, result] { body(result); });
     } catch (...) {
       run->deactivated();
       throw;

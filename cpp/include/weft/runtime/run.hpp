@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "crew.hpp"
 #include "parking.hpp"
 #include "process.hpp"
 #include "timer.hpp"
@@ -80,23 +81,21 @@ class Run final : public Activity {
   template <class F>
   void each_process(F&& f);
 
-  // --- threads of thread processes, joined before the run ends --------------------------------------------------------------------
-  void keep(std::thread t) {
-    const std::lock_guard g(mutex_);
-    threads_.push_back(std::move(t));
-  }
-  void join_threads() noexcept {
-    for (;;) {
-      std::thread t;
-      {
-        const std::lock_guard g(mutex_);
-        if (threads_.empty()) return;
-        t = std::move(threads_.back());
-        threads_.pop_back();
-      }
-      t.join();
+  // --- threads of thread processes, waited for before the run ends ----------------------------------------------------------------
+  // Throws std::system_error if there is no thread to be had; then the job is not run.
+  void on_thread(std::function<void()> job) {
+    threads_->up();
+    try {
+      Crew::all().run([latch = threads_, job = std::move(job)] {
+        job();
+        latch->down();
+      });
+    } catch (...) {
+      threads_->down();
+      throw;
     }
   }
+  void join_threads() noexcept { threads_->wait(); }
 
   // --- deadlock -----------------------------------------------------------------------------------------------------------------
   bool deadlocked() const noexcept { return deadlocked_.load(std::memory_order_acquire); }
@@ -154,7 +153,7 @@ class Run final : public Activity {
   TimerHeap timers_;
   std::string report_;
   std::vector<std::string> knot_;
-  std::vector<std::thread> threads_;
+  std::shared_ptr<Latch> threads_ = std::make_shared<Latch>();
 
   std::mutex groups_mutex_;
   Group* groups_ = nullptr;
