@@ -52,12 +52,13 @@ Program program(Random& r, int depth, bool threads) {
     }
     case 4: {
       Program p = program(r, depth - 1, threads);
-      const auto tamed = [](int x) { return x / 2; };
+      const Program half{Stage(sk::each([](int x) { return x / 2; })), nullptr, true};
       const auto again = [](int x) { return x > 100; };
-      const auto once = [p, tamed](int x) { return tamed(p.meaning(x)); };
-      return {sk::feedback(static_cast<unsigned>(1 + r.below(3)), sk::pipeline(p.stage, sk::each(tamed)), again),
-              [once, again](int x) {
-                do x = once(x);
+      const Stage body = crew(static_cast<unsigned>(1 + r.below(3)), half, r.below(2) ? sk::Order::any : sk::Order::kept);
+      return {sk::pipeline(p.stage, Stage(sk::feedback(static_cast<unsigned>(1 + r.below(3)), body, again))),
+              [p, again](int x) {
+                x = p.meaning(x);
+                do x /= 2;
                 while (again(x));
                 return x;
               },

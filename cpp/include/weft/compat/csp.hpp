@@ -2,7 +2,8 @@
 // its csp.h, in namespace csp. Processes are threads. Put cpp/include/weft/compat/csp on the include path and "csp/csp.h" is this.
 //
 // What differs
-//  - an operation on a poisoned channel throws poison_exception in the writer too; a process that it leaves has ended, quietly
+//  - an operation on a poisoned channel throws poison_exception in the writer too; a process that it leaves has ended; it spreads by being
+//    passed on by hand, and out of a par inside a process
 //  - end_read ends the extended read; end_read without start_read throws std::logic_error
 //  - alt takes the value when it selects, and the next read() of that end gives it: the writer goes on at the select
 //  - alt() is fair by rotation, pri_select exact, preconditions may be any list of bool; none true is weft::BadUse
@@ -10,7 +11,7 @@
 //  - channels do not retire: like C++CSP's they live as long as anything refers to them
 //  - overwriting_buffer is not there (its overflow has no counterpart); the other buffers are
 #pragma once
-#include <cassert>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <tuple>
@@ -428,23 +429,32 @@ class par : public process {
   template <class I>
   par(I first, I last) : procs_(first, last) {}
 
-  // Throws what a process threw (poison_exception ends it quietly), and weft::Deadlock.
+  // Throws what a process threw, and weft::Deadlock. A poison_exception ends its process; when all have ended, a par inside a process
+  // passes it on (the strongest), so that a par_write or par_for of a poisoned channel ends whoever called it.
   void run() override {
     struct Quiet {
       proc* f;
+      std::atomic<unsigned int>* poison;
       void operator()() const {
         try {
           (*f)();
-        } catch (const poison_exception&) {
+        } catch (const poison_exception& e) {
+          for (unsigned int was = *poison; was < e.get_strength() && !poison->compare_exchange_weak(was, e.get_strength());) {
+          }
         }
       }
     };
+    const weft::runtime::ThreadProcess* const outer = weft::runtime::ThreadProcess::current_or_null();
+    const bool inside = outer && outer->run;
+    std::atomic<unsigned int> poison{0};
     if (procs_.empty()) return;
     std::vector<proc> mine(procs_);
-    std::vector<decltype(weft::thread(Quiet{}))> ps;
+    using Thread = decltype(weft::thread(Quiet{}));
+    std::vector<Thread> ps;
     ps.reserve(mine.size());
-    for (proc& p : mine) ps.push_back(weft::thread(Quiet{&p}));
-    weft::run(weft::detail::ParVector<decltype(weft::thread(Quiet{}))>(std::move(ps)));
+    for (proc& p : mine) ps.push_back(weft::thread(Quiet{&p, &poison}));
+    weft::run(weft::detail::ParVector<Thread>(std::move(ps)));
+    if (inside && poison > 0) throw poison_exception(poison);
   }
 
  private:
