@@ -119,6 +119,10 @@ class Latch {
     const std::lock_guard g(mutex_);
     if (--n_ == 0) zero_.notify_all();
   }
+  std::size_t count() {
+    const std::lock_guard g(mutex_);
+    return n_;
+  }
   void wait() {
     std::unique_lock g(mutex_);
     zero_.wait(g, [&] { return n_ == 0; });
@@ -127,7 +131,7 @@ class Latch {
  private:
   std::mutex mutex_;
   std::condition_variable zero_;
-  std::uint64_t n_ = 0;
+  std::size_t n_ = 0;
 };
 
 }  // namespace weft::runtime

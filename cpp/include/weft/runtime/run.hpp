@@ -95,6 +95,7 @@ class Run final : public Activity {
       throw;
     }
   }
+  std::size_t threads_kept() noexcept { return threads_->count(); }
   void join_threads() noexcept { threads_->wait(); }
 
   // --- deadlock -----------------------------------------------------------------------------------------------------------------
