@@ -22,7 +22,8 @@ TEST_CASE("rules 7.1, 7.3: blocks of processes, functions, closures, vectors and
   weft::Channel<int> a, b, c, d;
   std::vector<int> got;
   std::vector<std::string> order;
-  weft::par{send_all<weft::Shared>(a.writer(), {1, 2, 3}), weft::proc(forward<weft::Shared>, a, b, 10), weft::proc(times_on_thread, 2, b, c),
+  weft::par{send_all<weft::Shared>(a.writer(), {1, 2, 3}), weft::proc(forward<weft::Shared>, a, b, 10),
+            weft::proc(times_on_thread, 2, b, c),
             [in = c.reader(), out = d.writer()]() -> Process {
               while (auto v = co_await in.next()) co_await out.write(*v + 1);
             },
@@ -161,7 +162,9 @@ TEST_CASE("rules 6.2, 6.4: a cancelled par_read or par_write takes and gives not
 
 TEST_CASE("rule 10.2: a blocked par_read is in the report, with its channels") {
   weft::Channel<int> a{weft::named("a")}, b{weft::named("b")};
-  auto reads = [](weft::Reader<int> x, weft::Reader<int> y, weft::Writer<int>, weft::Writer<int>) -> Process { co_await weft::par_read(x, y); };
+  auto reads = [](weft::Reader<int> x, weft::Reader<int> y, weft::Writer<int>, weft::Writer<int>) -> Process {
+    co_await weft::par_read(x, y);
+  };
   CHECK_THROWS_WITH_AS(weft::run(reads(a, b, a, b).named("reader")), doctest::Contains("main/reader: read 'a', 'b'"), weft::Deadlock);
 }
 
@@ -293,8 +296,8 @@ TEST_CASE("rule 7.2: a process that throws while others wait, in every way of wa
   };
   weft::Channel<int> d;
   const auto keep = d.writer();
-  CHECK_THROWS_WITH_AS((weft::par{reads(r), weft::thread(reads(d)), meets(bar), sleeps(), selects(d, weft::Barrier(2)),
-                                  [&r] { r(); }, [&bar] { bar.sync()(); }, fails()}()),
+  CHECK_THROWS_WITH_AS((weft::par{reads(r), weft::thread(reads(d)), meets(bar), sleeps(), selects(d, weft::Barrier(2)), [&r] { r(); },
+                                  [&bar] { bar.sync()(); }, fails()}()),
                        "one of many", std::runtime_error);
 }
 

@@ -43,26 +43,32 @@ auto forwarding(F f, C... c) {
 
 TEST_CASE("csp, Listings 8, 16: call operators; make_proc") {
   auto prefix = [](int value, chan_in<int, true> in, chan_out<int, true> out) {
-    forwarding([=] {
-      out(value);
-      while (true) out(in());
-    }, in, out)();
+    forwarding(
+        [=] {
+          out(value);
+          while (true) out(in());
+        },
+        in, out)();
   };
   auto successor = [](chan_in<int, true> in, chan_out<int, true> out) {
-    forwarding([=] {
-      while (true) {
-        auto val = in();
-        out(++val);
-      }
-    }, in, out)();
+    forwarding(
+        [=] {
+          while (true) {
+            auto val = in();
+            out(++val);
+          }
+        },
+        in, out)();
   };
   auto delta = [](chan_in<int, true> in, vector<chan_out<int, true>> out) {
-    forwarding([=] {
-      while (true) {
-        auto value = in();
-        par_for(out.begin(), out.end(), [&](chan_out<int, true> c) { c(value); });  // Listing 9
-      }
-    }, in, out[0], out[1])();
+    forwarding(
+        [=] {
+          while (true) {
+            auto value = in();
+            par_for(out.begin(), out.end(), [&](chan_out<int, true> c) { c(value); });  // Listing 9
+          }
+        },
+        in, out[0], out[1])();
   };
   chan<int> a, b, c, d;
   vector<int> got;
@@ -160,22 +166,28 @@ TEST_CASE("csp, Listing 15: a barrier; it can be used by several pars") {
 TEST_CASE("csp, Listings 17, 21: CommsTime of lambdas that capture channels by copy") {
   chan<int> a, b, c, d;
   vector<int> got;
-  par{forwarding(SEQ {
-                   a(0);
-                   while (true) a(c());
-                 }, a.out(), c.in()),
-      forwarding(SEQ {
-                   while (true) {
-                     auto value = a();
-                     par_write({b, d}, {value, value});
-                   }
-                 }, a.in(), b.out(), d.out()),
-      forwarding(SEQ {
-                   while (true) {
-                     auto value = b();
-                     c(++value);
-                   }
-                 }, b.in(), c.out()),
+  par{forwarding(
+          SEQ {
+            a(0);
+            while (true) a(c());
+          },
+          a.out(), c.in()),
+      forwarding(
+          SEQ {
+            while (true) {
+              auto value = a();
+              par_write({b, d}, {value, value});
+            }
+          },
+          a.in(), b.out(), d.out()),
+      forwarding(
+          SEQ {
+            while (true) {
+              auto value = b();
+              c(++value);
+            }
+          },
+          b.in(), c.out()),
       [=, &got] { first(d, 10, &got); }}();
   CHECK(got == naturals);
 }
@@ -305,13 +317,14 @@ TEST_CASE("csp, Listings 22 to 25: the dining philosophers, each eating three ti
 TEST_CASE("csp: choice, as the demo's philosophers use it") {
   one2one_chan<int> a, b;
   int from_a = 0, from_b = 0;
-  par{[=] { a(1), a(2); }, [=] { b(3), b(4); }, [&] {
-        for (int i = 0; i < 4; ++i)
-          choice{{a.in(), [&] { from_a += a(); }}, {b.in(), [&] { from_b += b(); }}}();
+  par{[=] { a(1), a(2); }, [=] { b(3), b(4); },
+      [&] {
+        for (int i = 0; i < 4; ++i) choice{{a.in(), [&] { from_a += a(); }}, {b.in(), [&] { from_b += b(); }}}();
       }}();
   CHECK(from_a == 3);
   CHECK(from_b == 7);
-  par{[=] { a(1); }, [=] { b(3); }, [&] {
+  par{[=] { a(1); }, [=] { b(3); },
+      [&] {
         choice{{a.in(), false, [&] { CHECK(false); }}, {b.in(), true, [&] { CHECK(b() == 3); }}}();
         a();
       }}();
@@ -425,7 +438,8 @@ TEST_CASE("csp: buffers, alting barriers, ends over channels, an empty par, an e
   }}();
   auto bars = alting_barrier::create(2);
   int met = 0;
-  par{[&] { bars[0].sync(); }, [&] {
+  par{[&] { bars[0].sync(); },
+      [&] {
         one2one_chan<int> never;
         alt a{never.in(), bars[1]};
         met = a();
@@ -451,12 +465,13 @@ TEST_CASE("csp: the plug-and-play classes") {
   std::ostringstream text;
   vector<int> got;
   // Two streams added, doubled, without the first, printed; the network waits for ever in the end, and says so.
-  const par network{[=] { a(1), a(2), a(3); }, [=] { b(10), b(20), b(30); }, csp::plugnplay::plus<int>(a, b, c), mult<int>(2, c, d), tail<int>(d, e),
-                    printer<int>(e, "<", ">", text)};
+  const par network{[=] { a(1), a(2), a(3); }, [=] { b(10), b(20), b(30); },   csp::plugnplay::plus<int>(a, b, c), mult<int>(2, c, d),
+                    tail<int>(d, e),           printer<int>(e, "<", ">", text)};
   CHECK_THROWS_AS(par(network).run(), weft::Deadlock);
   CHECK(text.str() == "<44>\n<66>\n");
   one2one_chan<int> p, q, r, s;
-  const par packets{[=] { p(1); }, [=] { q(2); }, multiplex<int>({p, q}, m), demultiplex<int>(m, {r, s}), [&] { got.push_back(r()), got.push_back(s()); }};
+  const par packets{[=] { p(1); }, [=] { q(2); }, multiplex<int>({p, q}, m), demultiplex<int>(m, {r, s}),
+                    [&] { got.push_back(r()), got.push_back(s()); }};
   CHECK_THROWS_AS(par(packets).run(), weft::Deadlock);
   CHECK(got == vector<int>{1, 2});
   const par dynamic{[=] { config(g), f(5); }, dynamic_delta<int>(f, config), [&] { got.push_back(g()); }};

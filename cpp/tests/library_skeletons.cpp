@@ -1,5 +1,5 @@
-// Skeletons: the sequential meaning, by random programs; failure, cancellation, poison, early termination, progress; on the scheduler and on
-// threads. The seed of each case is printed when it fails.
+// Skeletons: the sequential meaning, by random programs; failure, cancellation, poison, early termination, progress; on the scheduler and
+// on threads. The seed of each case is printed when it fails.
 #include "hosted.hpp"
 
 #include <numeric>
@@ -133,11 +133,12 @@ TEST_CASE_TEMPLATE("skeletons: divide and conquer sorts", Start, STARTS) {
       return v;
     };
     std::size_t done = 0, of = 0;
-    auto sort = sk::divide_and_conquer(crew<Start>(3).told([&](std::size_t d, std::size_t t) {
-      CHECK(d == ++done);
-      of = t;
-    }), items,
-                                       [](const Ints& v) { return v.size() <= 1; }, [](Ints v) { return v; }, halves, merge);
+    auto sort = sk::divide_and_conquer(
+        crew<Start>(3).told([&](std::size_t d, std::size_t t) {
+          CHECK(d == ++done);
+          of = t;
+        }),
+        items, [](const Ints& v) { return v.size() <= 1; }, [](Ints v) { return v; }, halves, merge);
     CHECK(weft::run(std::move(sort)) == expected);
     CHECK(done == of);
     CHECK((items.size() < 2 || of > 1));
@@ -266,7 +267,8 @@ TEST_CASE("skeletons: values that only move; no workers; nothing to do") {
   CHECK_THROWS_WITH_AS(sk::workers(0), doctest::Contains("at least one"), weft::BadUse);
   CHECK(weft::run(sk::map(sk::workers(2), Ints(), [](int x) { return x; })).empty());
   CHECK(weft::run(sk::reduce(sk::workers(2), Ints(), 7, std::plus())) == 7);
-  CHECK_THROWS_AS(weft::run(sk::divide_and_conquer(
-                      sk::workers(1), 8, [](int) { return false; }, [](int x) { return x; }, [](int) { return Ints(); }, [](Ints) { return 0; })),
-                  weft::BadUse);
+  CHECK_THROWS_AS(
+      weft::run(sk::divide_and_conquer(
+          sk::workers(1), 8, [](int) { return false; }, [](int x) { return x; }, [](int) { return Ints(); }, [](Ints) { return 0; })),
+      weft::BadUse);
 }

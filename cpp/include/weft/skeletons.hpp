@@ -225,7 +225,8 @@ template <class I = void, class F>
 auto each(F f) {
   using A = typename std::conditional_t<std::is_void_v<I>, detail::Argument<F>, std::type_identity<I>>::type;
   using O = std::decay_t<std::invoke_result_t<F&, A>>;
-  return detail::stage<A, O>([f = std::move(f)](Reader<A> r, Writer<O> w) { return detail::applying<A, O, F>(std::move(r), std::move(w), f); });
+  return detail::stage<A, O>(
+      [f = std::move(f)](Reader<A> r, Writer<O> w) { return detail::applying<A, O, F>(std::move(r), std::move(w), f); });
 }
 // One after another.
 template <class S>
@@ -235,9 +236,10 @@ S pipeline(S s) {
 template <class S, class T, class... More>
 auto pipeline(S s, T t, More... more) {
   static_assert(std::is_same_v<detail::Out<S>, detail::In<T>>, "weft: pipeline: a stage must take what the stage before it gives");
-  auto both = detail::stage<detail::In<S>, detail::Out<T>>([s = std::move(s), t = std::move(t)](Reader<detail::In<S>> r, Writer<detail::Out<T>> w) {
-    return detail::in_a_row<S, T>(s, t, std::move(r), std::move(w));
-  });
+  auto both =
+      detail::stage<detail::In<S>, detail::Out<T>>([s = std::move(s), t = std::move(t)](Reader<detail::In<S>> r, Writer<detail::Out<T>> w) {
+        return detail::in_a_row<S, T>(s, t, std::move(r), std::move(w));
+      });
   return pipeline(std::move(both), std::move(more)...);
 }
 // The stage, started so.
@@ -254,10 +256,11 @@ enum class Order { kept, any };
 // values, if each value gives one result and the stage keeps order itself; with Order::any as they are ready.
 template <class Start, class S>
 auto farm(Workers<Start> ws, S s, Order order = Order::kept) {
-  return detail::stage<detail::In<S>, detail::Out<S>>([ws = std::move(ws), s = std::move(s), order](Reader<detail::In<S>> r, Writer<detail::Out<S>> w) {
-    return order == Order::kept ? detail::ordered_farm<Start, S>(ws, s, std::move(r), std::move(w))
-                                : detail::unordered_farm<Start, S>(ws, s, std::move(r), std::move(w));
-  });
+  return detail::stage<detail::In<S>, detail::Out<S>>(
+      [ws = std::move(ws), s = std::move(s), order](Reader<detail::In<S>> r, Writer<detail::Out<S>> w) {
+        return order == Order::kept ? detail::ordered_farm<Start, S>(ws, s, std::move(r), std::move(w))
+                                    : detail::unordered_farm<Start, S>(ws, s, std::move(r), std::move(w));
+      });
 }
 // Through the stage, again and again as long as again(result); at most `width` values are in it at a time. The order is that of being done.
 // The stage gives one result for each value.
@@ -305,8 +308,10 @@ ProcessOf<std::vector<std::optional<O>>> placing(Reader<Numbered<O>> in, std::si
   for (std::size_t done = 0; done < total;) {
     Numbered<O> v = co_await in.read();
     r[v.index].emplace(std::move(v.data));
-    if (progress) progress(++done, total);
-    else ++done;
+    if (progress)
+      progress(++done, total);
+    else
+      ++done;
     if (enough(*r[v.index])) break;
   }
   co_return r;

@@ -208,7 +208,8 @@ struct regular : detail::OfCoroutine {
 template <class T>
 struct regulate : detail::OfCoroutine {
   regulate(alting_chan_in<T> in, alting_chan_in<timer::duration> reset, chan_out<T> out, timer::duration interval)
-      : OfCoroutine([=] { return detail::pnp::regulate(detail::in<T>(in), detail::in<timer::duration>(reset), detail::out(out), interval); }) {}
+      : OfCoroutine(
+            [=] { return detail::pnp::regulate(detail::in<T>(in), detail::in<timer::duration>(reset), detail::out(out), interval); }) {}
 };
 // Its outputs come as chan_out, so it is written with these.
 template <class T, bool SEQUENTIAL = false>

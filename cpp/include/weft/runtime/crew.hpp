@@ -62,7 +62,7 @@ class Crew {
   struct Worker {
     std::mutex mutex;
     std::condition_variable told;
-    Job job;            // mutex, once the thread runs
+    Job job;  // mutex, once the thread runs
     std::thread thread;
   };
 
