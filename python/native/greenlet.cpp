@@ -88,8 +88,7 @@ void greenlet_start(core::Waker* w) {
   }
   Py_INCREF(reinterpret_cast<PyObject*>(g));
   p->strand = new Strand{g, hub, g, {}};
-  std::atomic_ref(p->base.ops)
-      .store(&runtime::Scheduler::current()->homed(running_ops), std::memory_order_relaxed);
+  std::atomic_ref(p->base.ops).store(&runtime::Scheduler::current()->homed(running_ops), std::memory_order_relaxed);
   runtime::this_context->running = &p->base;
   enter(p);
 }

@@ -78,7 +78,7 @@ struct CoroutineProcess final : ProcessBase {
 
 // Where a process runs: `apart` is a coroutine on a scheduler and a thread of its own.
 enum class Kind : std::uint8_t { coroutine, thread, greenlet, apart };
-struct Strand;                                                   // a greenlet process's greenlet (greenlet.cpp)
+struct Strand;  // a greenlet process's greenlet (greenlet.cpp)
 
 struct OpObject;
 
@@ -90,10 +90,10 @@ struct ProcessObject {
   PyObject* outcome;               // the result, or the exception if `failed`
   runtime::ThreadProcess* thread;  // of a thread process that runs
   union {
-    Strand* strand;               // of a greenlet process that runs
-    runtime::Scheduler* own;     // of one that runs apart
+    Strand* strand;           // of a greenlet process that runs
+    runtime::Scheduler* own;  // of one that runs apart
   };
-  SelectMemory* memory;            // where its ad-hoc selects begin (rule 5.4); null: none yet
+  SelectMemory* memory;  // where its ad-hoc selects begin (rule 5.4); null: none yet
   Kind kind;
   std::uint8_t started;
   std::uint8_t given_up;  // by the Sequence that stopped before it: not started, and nobody need be told
@@ -173,7 +173,7 @@ class ForeignThread {  // for a time a worker is one
   ForeignThread& operator=(const ForeignThread&) = delete;
   ~ForeignThread() { own_thread(PyThreadState_Get(), nullptr); }
 };
-void look_again() noexcept;                       // let every run look whether anything outside is left
+void look_again() noexcept;                      // let every run look whether anything outside is left
 void watch_outside(runtime::Run& run) noexcept;  // threads that are no processes may hold ends (rule 10.3)
 extern thread_local PyRun* root_run;             // the outermost run that this thread runs
 
@@ -287,7 +287,7 @@ int claim_processes(PyObject* list);  // -1: one was started before (a process c
 void start_process(runtime::Group& g, ProcessObject* p);  // claimed; a failure to start is its own failure
 // Flatten processes and iterables of them, one level, to a list.
 PyObject* process_list(PyObject* const* args, Py_ssize_t n);
-PyObject* call_body(ProcessObject* p);                              // of a thread or a greenlet: what the function returns
+PyObject* call_body(ProcessObject* p);                                 // of a thread or a greenlet: what the function returns
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result);  // it has ended with `result` (owned) or the current exception
 
 // --- greenlets ------------------------------------------------------------------------------------------------------------------------

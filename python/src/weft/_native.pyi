@@ -47,6 +47,7 @@ Barrier: Any
 Channel: Any
 Group: Any
 Input: Any
+Operation: Any
 Output: Any
 Reader: Any
 Timer: Any

@@ -10,7 +10,16 @@ from typing import Any, NamedTuple
 from weft._extension import native as _native
 from weft.errors import BadUse
 
-__all__ = ["ChannelStats", "check_clock", "poison", "process", "process_of", "retire", "run", "statistics"]
+__all__ = [
+    "ChannelStats",
+    "check_clock",
+    "poison",
+    "process",
+    "process_of",
+    "retire",
+    "run",
+    "statistics",
+]
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_native._after_fork_in_child)
