@@ -54,6 +54,10 @@ FOUNDATION = {
     "py-ring": [("coroutines", None, "bytes", 900)],
 }
 PYTHON = {
+    "py-commstime-compat": [
+        ("compat.pycsp.greenlets", "pycsp.greenlets", "ns", 0.3),
+        ("compat.apycsp", "aPyCSP", "ns", 0.1),
+    ],
     "py-commstime": [
         ("coroutines", "asyncio.Queue(1)", "ns", 0.045),
         ("greenlets", "asyncio.Queue(1)", "ns", 0.1),
@@ -77,7 +81,7 @@ class Ours(unittest.TestCase):
         self.assertEqual(self.targets.milestone, "foundation")
 
     def test_every_bench_of_the_foundation_is_there(self):
-        self.assertEqual(sorted(self.targets.benches), sorted([*FOUNDATION, *CPP]))
+        self.assertEqual(sorted(self.targets.benches), sorted({**FOUNDATION, **CPP, **PYTHON}))
 
     def test_every_reach_of_the_foundation_is_there(self):
         self.there("foundation", FOUNDATION)
