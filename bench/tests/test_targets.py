@@ -54,6 +54,10 @@ FOUNDATION = {
     "py-ring": [("coroutines", None, "bytes", 900)],
 }
 PYTHON = {
+    "py-commstime-compat": [
+        ("compat.pycsp.greenlets", "pycsp.greenlets", "ns", 0.3),
+        ("compat.apycsp", "aPyCSP", "ns", 0.1),
+    ],
     "py-commstime": [
         ("coroutines", "asyncio.Queue(1)", "ns", 0.045),
         ("greenlets", "asyncio.Queue(1)", "ns", 0.1),
