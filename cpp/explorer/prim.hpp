@@ -100,6 +100,10 @@ class atomic {
 };
 
 inline void pause(unsigned) noexcept { explorer::engine().pause(); }
+inline void yield() noexcept {}  // whoever yields may be the next to run as well
+inline bool asymmetric() noexcept { return true; }  // executions are sequentially consistent anyway
+inline void light_fence() noexcept {}
+inline void heavy_fence() noexcept {}
 inline std::int64_t now() noexcept { return explorer::engine().now(); }
 [[noreturn]] inline void fatal(const char* message) noexcept { explorer::engine().fail(message); }
 

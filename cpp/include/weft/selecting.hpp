@@ -229,7 +229,7 @@ class SelectAwaiter : Selecting<Set, Engine> {
   auto await_resume() { return this->result(); }
 
  private:
-  static void wake(core::Waker* w) noexcept { process(w)->executor()->post(w); }
+  static void wake(core::Waker* w) noexcept { runtime::executor_of(*process(w)).post(w); }
   static void run(core::Waker* w) {
     runtime::ProcessBase* p = process(w);
     auto* self = static_cast<SelectAwaiter*>(static_cast<Base*>(p->place));
@@ -241,7 +241,7 @@ class SelectAwaiter : Selecting<Set, Engine> {
   // Another thread that cancels asks the ops for our executor meanwhile.
   void set_ops(const core::WakerOps* o) noexcept { std::atomic_ref(this->p->ops).store(o, std::memory_order_relaxed); }
   static runtime::ProcessBase* process(core::Waker* w) noexcept { return static_cast<runtime::ProcessBase*>(w); }
-  static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept { return p.group->executor; }
+  static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept { return &runtime::executor_of(p); }
   static const runtime::ProcessOps ops;
 
   const core::WakerOps* usual_ = nullptr;
