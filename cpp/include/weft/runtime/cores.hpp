@@ -31,7 +31,7 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
     for (unsigned i = from; i < size(); ++i) {
       run_.activated();
       try {
-        threads_.emplace_back([this, i] { helper(i); });
+        threads_.emplace_back([this, i] { help(i); });
       } catch (...) {
         run_.deactivated();
         throw;
@@ -58,6 +58,21 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
   }
   bool nobody_ready() noexcept override { return !look_everywhere(*this_worker); }
 
+  // Worker i, on the calling thread, which the run has counted as active, until stop().
+  void help(unsigned i) noexcept {
+    {
+      const Pinned pinned(cpus_.empty() ? -1 : cpus_[i % cpus_.size()]);
+      const Seat seat(*this, i);
+      work(worker(i), [this] { return stopping_.load(std::memory_order_acquire) != 0; });
+    }
+    run_.deactivated();
+  }
+  void stop() noexcept {
+    stopping_.store(1, std::memory_order_release);
+    for (unsigned i = 0; i < size(); ++i) call(i);
+    for (std::thread& t : threads_) t.join();
+    threads_.clear();
+  }
   // Worker 0, on the calling thread, until release().
   void loop() {
     const Pinned pinned(cpus_.empty() ? -1 : cpus_[0]);
@@ -74,6 +89,8 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
     call(0);
   }
 
+  static inline constinit thread_local Crew<Cores>::Worker* this_worker = nullptr;
+
  private:
   // What this thread is, while it works here.
   struct Seat {
@@ -82,6 +99,7 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
           outer_worker(std::exchange(this_worker, &c.worker(i))),
           outer_queue(std::exchange(core::current_run_queue, nullptr)) {
       context.executor = &c;
+      context.moves = true;
     }
     Seat(const Seat&) = delete;
     Seat& operator=(const Seat&) = delete;
@@ -99,20 +117,6 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
   void post_remote(core::Waker* w) noexcept {
     const Posting::Now now(posting_);
     ready_from_elsewhere(w);
-  }
-  void helper(unsigned i) {
-    {
-      const Pinned pinned(cpus_.empty() ? -1 : cpus_[i % cpus_.size()]);
-      const Seat seat(*this, i);
-      work(worker(i), [this] { return stopping_.load(std::memory_order_acquire) != 0; });
-    }
-    run_.deactivated();
-  }
-  void stop() noexcept {
-    stopping_.store(1, std::memory_order_release);
-    for (unsigned i = 0; i < size(); ++i) call(i);
-    for (std::thread& t : threads_) t.join();
-    threads_.clear();
   }
 
   // --- what the crew asks for -----------------------------------------------------------------------------------------------------
@@ -147,8 +151,6 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
     this_worker = nullptr;
   }
   void awake(Worker& w) noexcept { this_worker = &w; }
-
-  static inline constinit thread_local Worker* this_worker = nullptr;
 
   Run& run_;
   const std::vector<int> cpus_;

@@ -63,12 +63,14 @@ class Crew {
   };
 
   // `run`: told when workers stop and start to have something to do.
-  Crew(unsigned workers, Activity* run) : n_(workers), run_(run), workers_(new Worker[workers]) {
+  // `coarse`: what is assumed of the workers' steps before they have been measured.
+  Crew(unsigned workers, Activity* run, bool coarse = true) : n_(workers), run_(run), workers_(new Worker[workers]) {
     for (unsigned i = 0; i < n_; ++i) {
       Worker& w = workers_[i];
       w.index = i;
       w.crew = this;
       w.parking_.activity = &w;
+      w.coarse_.store(coarse, std::memory_order_relaxed);
       w.seen_.reset(new std::uint32_t[n_]());
     }
   }
@@ -92,8 +94,10 @@ class Crew {
     w.since_ = host().clock();
     w.since_steps_ = w.steps_.load(std::memory_order_relaxed);
     for (unsigned round = 0; !done();) {
-      if (w.parking_.signalled()) [[unlikely]]
+      if (w.parking_.signalled()) [[unlikely]] {
         signals(w.parking_.take());
+        continue;  // it may have been a call to ask again
+      }
       if (pending_.load(std::memory_order_relaxed) != 0) [[unlikely]]
         serve(w);
       if (ProcessBase* p = w.queue.take(mark(w))) [[likely]] {
@@ -270,11 +274,11 @@ class Crew {
 
   // More is ready here than runs, and somebody is idle.
   void surplus(Worker& w, std::uint32_t waiting) noexcept {
-    if (waiting < kMany && !w.coarse_.load(std::memory_order_relaxed)) return;
+    if (waiting < kMany && !w.coarse_.load(std::memory_order_relaxed)) return appoint(w);
     if (on_the_way_.load(std::memory_order_relaxed) != 0 || on_the_way_.exchange(1, std::memory_order_acq_rel) != 0) return;
     if (!signal_one(Parking::woken)) on_the_way_.store(0, std::memory_order_release);
   }
-  // Before a step: somebody must look after timers and after those who wait, or a long step holds them up.
+  // Before a step, and when it leaves others waiting: somebody must look after timers and after those who wait, or a long step holds them up.
   void appoint(Worker& w) noexcept {
     if (keeper_.load(std::memory_order_relaxed) & kWatching) return;
     if (w.queue.size() == 0 && !host().timers_armed()) return;

@@ -91,6 +91,7 @@ class ProcessBase : public core::Waiter {
 struct Context {
   ProcessBase* running = nullptr;
   Executor* executor = nullptr;          // which runs it; null: a thread process
+  bool moves = false;                    // what runs here may go on on another thread
   std::uint8_t dying = 0;                // its frame is being destroyed after an uncaught poison of this strength
   std::uint8_t thrown = 0;               // a Poisoned of this strength was made since it was resumed
   std::weak_ptr<const void> poisoned{};  // lives as long as that exception does: a poison that was caught spreads no more
