@@ -176,7 +176,9 @@ void Engine::schedule() {
         options[n++] = static_cast<std::uint8_t>(i);
     }
     early = n;
-    if (n == 0 || !expiry_costs || mode_ != Mode::exhaust || preemptions_ < bound_)
+    bool may_expire = n == 0 || !expiry_costs || mode_ == Mode::replay;
+    if (!may_expire) may_expire = mode_ == Mode::exhaust ? preemptions_ < bound_ : random() % 8 == 0;
+    if (may_expire)
       for (unsigned i = 0; i < m; ++i) options[n++] = late[i];
   }
   if (n == 0) {

@@ -86,6 +86,7 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
     for (Job* j : jobs)
       if (j->cancel.load() != 0)
         withdraw(*j, [&](runtime::ProcessBase&) {
+          static_cast<void>(j->word.load());  // time for somebody to begin
           if (j->inside) engine().fail("a process is withdrawn while it runs (rule 6.1)");
           wake(*j, 3, [&](Job& x) { go(w, x); });
         });
@@ -248,6 +249,30 @@ SCENARIO("crew: a cancelled process is withdrawn wherever it has got to (rule 6.
   c.worker(0).queue.push(&p);
   spawn("A", [&] { c.help(0); });
   spawn("B", [&] { c.help(1); });
+  spawn("X", [&] {
+    p.cancel.store(1);
+    c.nudge();
+    c.deactivated();
+  });
+  run();
+  REQUIRE_THAT(p.ended);
+}
+
+SCENARIO("crew: the only worker goes to sleep as somebody is cancelled (rule 6.1)", 2) {
+  crew::Crew c(1, 1, true);
+  crew::Job p;
+  p.step = [&](crew::Job& me) {
+    if (me.cancel.load() != 0 || me.steps == 2) {
+      me.ended = true;
+      c.finish();
+      return;
+    }
+    me.word.store(1);
+  };
+  c.jobs = {&p};
+  c.ready_jobs = 1;
+  c.worker(0).queue.push(&p);
+  spawn("A", [&] { c.help(0); });
   spawn("X", [&] {
     p.cancel.store(1);
     c.nudge();

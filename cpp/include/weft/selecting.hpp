@@ -20,23 +20,8 @@ class Turns {
     for (std::uint32_t i = 0; i < n; ++i) h = (h ^ reinterpret_cast<std::uintptr_t>(g[i].where)) * 0x100000001B3ull;
     return (h ^ h >> 29) | 1;
   }
-  static std::uint32_t first(std::uint64_t key, std::uint32_t n) noexcept {
-    if (!moves()) [[likely]]
-      return mine().begin(key, n);
-    Common& c = common(key);
-    c.lock.lock();
-    const std::uint32_t r = c.turns.begin(key, n);
-    c.lock.unlock();
-    return r;
-  }
-  static void next(std::uint64_t key, std::uint32_t at) {
-    if (!moves()) [[likely]]
-      return mine().end(key, at);
-    Common& c = common(key);
-    c.lock.lock();
-    c.turns.end(key, at);
-    c.lock.unlock();
-  }
+  static std::uint32_t first(std::uint64_t key, std::uint32_t n) noexcept;
+  static void next(std::uint64_t key, std::uint32_t at);
 
   std::uint32_t begin(std::uint64_t key, std::uint32_t n) noexcept {
     for (std::size_t i = 0; i < kNeighbours; ++i)
@@ -101,6 +86,23 @@ struct Turns::Common {
 inline Turns::Common& Turns::common(std::uint64_t key) noexcept {
   static std::array<Common, 16> all;
   return all[key >> 60];
+}
+inline std::uint32_t Turns::first(std::uint64_t key, std::uint32_t n) noexcept {
+  if (!moves()) [[likely]]
+    return mine().begin(key, n);
+  Common& c = common(key);
+  c.lock.lock();
+  const std::uint32_t r = c.turns.begin(key, n);
+  c.lock.unlock();
+  return r;
+}
+inline void Turns::next(std::uint64_t key, std::uint32_t at) {
+  if (!moves()) [[likely]]
+    return mine().end(key, at);
+  Common& c = common(key);
+  c.lock.lock();
+  c.turns.end(key, at);
+  c.lock.unlock();
 }
 
 // One select in progress: the same for one-shot and standing, coroutine and thread. Engine: core::Select or core::Standing.
