@@ -364,6 +364,7 @@ auto Placed<R>::bind(runtime::ProcessBase* p) && {
 }
 
 namespace detail {
+using runtime::Stop;
 inline runtime::Stop stopper(runtime::Scheduler& s) noexcept { return runtime::Stop(s); }
 inline runtime::Release stopper(runtime::Cores& c) noexcept { return runtime::Release(c); }
 
