@@ -40,7 +40,7 @@ template <class P>
 void commstime(long samples, long per, const weft::RunOptions& on = {}) {
   weft::Channel<int, P> a, b, c, d;
   weft::run(on, weft::par(prefix<P>(c.reader(), a.writer()), delta<P>(a.reader(), b.writer(), d.writer()),
-                      bench::successor<P>(b.reader(), c.writer()), consumer<P>(d.reader(), samples, per)));
+                          bench::successor<P>(b.reader(), c.writer()), consumer<P>(d.reader(), samples, per)));
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ class atomic {
 };
 
 inline void pause(unsigned) noexcept { explorer::engine().pause(); }
-inline void yield() noexcept {}  // whoever yields may be the next to run as well
+inline void yield() noexcept {}                     // whoever yields may be the next to run as well
 inline bool asymmetric() noexcept { return true; }  // executions are sequentially consistent anyway
 inline void light_fence() noexcept {}
 inline void heavy_fence() noexcept {}

@@ -31,8 +31,7 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
   Job* at_alarm = nullptr;
   std::vector<Job*> jobs;
 
-  Crew(unsigned workers, unsigned others, bool coarse)
-      : Base(workers, this, coarse), active(static_cast<std::int32_t>(workers + others)) {
+  Crew(unsigned workers, unsigned others, bool coarse) : Base(workers, this, coarse), active(static_cast<std::int32_t>(workers + others)) {
     engine().expiry_costs = true;
   }
 

@@ -1,5 +1,5 @@
-// Where processes run (rules 15.5 to 15.9): multi-core executors, single-core ones beside them, CPUs, blocking calls. The rules of the other
-// sections hold there as well; the conformance twin checks them at random (twin --cores 2).
+// Where processes run (rules 15.5 to 15.9): multi-core executors, single-core ones beside them, CPUs, blocking calls. The rules of the
+// other sections hold there as well; the conformance twin checks them at random (twin --cores 2).
 #include <atomic>
 #include <mutex>
 #include <numeric>

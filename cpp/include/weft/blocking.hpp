@@ -68,7 +68,8 @@ class BlockingOp {
   Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(std::move(f_), p); }
   // In a thread, also outside any process.
   R operator()() {
-    if (runtime::this_context && runtime::this_context->executor && runtime::this_context->running) detail::blocking_caller("blocking(…)()");
+    if (runtime::this_context && runtime::this_context->executor && runtime::this_context->running)
+      detail::blocking_caller("blocking(…)()");
     return f_();
   }
 

@@ -275,7 +275,8 @@ class ParVector {
   struct Awaiter : GroupAwaiter {
     ParVector& par;
     runtime::Group group;
-    Awaiter(ParVector& q, runtime::ProcessBase* me) : GroupAwaiter{me, nullptr}, par(q), group(me->group->run, &runtime::executor_of(*me), me) {
+    Awaiter(ParVector& q, runtime::ProcessBase* me)
+        : GroupAwaiter{me, nullptr}, par(q), group(me->group->run, &runtime::executor_of(*me), me) {
       this->g = &group;
     }
     bool await_ready() {
@@ -515,7 +516,7 @@ void spawn(P p) {
   runtime::Run* r = detail::current_run();
   if (!r || !r->spawned) detail::bad_use("weft::spawn outside any run: there is nobody to wait for the process");
   auto* const nowhere = static_cast<detail::Room<typename P::result_type>*>(nullptr);
-  if constexpr (requires(runtime::Executor& e) { p.start(*r->spawned, nowhere, runtime::At::group, e); }) {
+  if constexpr (requires(runtime::Executor & e) { p.start(*r->spawned, nowhere, runtime::At::group, e); }) {
     // Where the one that starts it runs, if that is an executor of the run's own (rule 15.5).
     if (const runtime::ProcessBase* me = runtime::this_process(); me && me->group) {
       runtime::Executor& e = runtime::executor_of(*me);

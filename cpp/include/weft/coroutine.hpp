@@ -164,7 +164,8 @@ namespace detail {
 
 [[noreturn]] inline void local_on_cores(const runtime::ProcessBase& p) {
   bad_use(std::string("start of '") + (p.function ? p.function : "process") +
-          "' on a multi-core executor: it is given an end of a weft::Local channel, which works on one core only; make the channel weft::Shared, or "
+          "' on a multi-core executor: it is given an end of a weft::Local channel, which works on one core only; make the channel "
+          "weft::Shared, or "
           "run the process on a weft::Core");
 }
 
@@ -252,9 +253,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
     }
   }
   static PromiseBase* self(core::Waker* w) noexcept { return static_cast<PromiseBase*>(static_cast<runtime::ProcessBase*>(w)); }
-  static void wake(core::Waker* w) noexcept {
-    runtime::executor_of(*self(w)).post(w);
-  }
+  static void wake(core::Waker* w) noexcept { runtime::executor_of(*self(w)).post(w); }
   static void run(core::Waker* w) {
     PromiseBase* p = self(w);
     runtime::this_context->running = p;

@@ -7,8 +7,9 @@
 namespace weft::detail {
 
 // Where the next ad hoc select over the same guards by the same process begins, so that it is fair (rule 5.4). One table per thread, and
-// a few with a lock for the processes of multi-core executors, whose threads change; in which a key is looked for in a few neighbouring places. When they are taken the table doubles; from kLargest on the oldest of them is
-// given up, and that select begins anywhere (an Alternative remembers for itself).
+// a few with a lock for the processes of multi-core executors, whose threads change; in which a key is looked for in a few neighbouring
+// places. When they are taken the table doubles; from kLargest on the oldest of them is given up, and that select begins anywhere (an
+// Alternative remembers for itself).
 class Turns {
  public:
   static Turns& mine() {

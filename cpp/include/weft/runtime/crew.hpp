@@ -53,12 +53,12 @@ class Crew {
     prim::atomic<std::uint32_t> steps_{0};  // that it has run; written by itself, a hint for the keeper
     prim::atomic<bool> coarse_{true};       // its steps take long, as far as it knows
     // Its own:
-    bool searching_ = false;       // stole, and does not know yet whether it was worth it
+    bool searching_ = false;  // stole, and does not know yet whether it was worth it
     unsigned turn_ = 0;
     std::uint32_t stolen_at_ = 0;  // steps_ when it stole last
     std::int64_t since_ = 0;       // when it began to measure
     std::uint32_t since_steps_ = 0;
-    std::int64_t busy_ = 0;  // ns
+    std::int64_t busy_ = 0;                  // ns
     std::unique_ptr<std::uint32_t[]> seen_;  // steps_ of the others when it last looked
   };
 
@@ -174,13 +174,13 @@ class Crew {
   void call(unsigned worker) noexcept { workers_[worker].parking_.signal(Parking::woken); }
 
  private:
-  static constexpr unsigned kLook = 64;                 // steps between two looks at the inbox and the clock
-  static constexpr std::uint32_t kMany = 4;             // that many waiting are worth waking another core for
-  static constexpr std::int64_t kCoarse = 3'000;        // ns a step
-  static constexpr std::int64_t kSoonest = 200'000;     // ns between two looks of the keeper
-  static constexpr std::int64_t kLatest = 6'400'000;    // ns
-  static constexpr std::uint32_t kWorthwhile = 256;     // steps after a theft, if it was worth it
-  static constexpr std::uint32_t kWatching = 0x100;     // of keeper_
+  static constexpr unsigned kLook = 64;               // steps between two looks at the inbox and the clock
+  static constexpr std::uint32_t kMany = 4;           // that many waiting are worth waking another core for
+  static constexpr std::int64_t kCoarse = 3'000;      // ns a step
+  static constexpr std::int64_t kSoonest = 200'000;   // ns between two looks of the keeper
+  static constexpr std::int64_t kLatest = 6'400'000;  // ns
+  static constexpr std::uint32_t kWorthwhile = 256;   // steps after a theft, if it was worth it
+  static constexpr std::uint32_t kWatching = 0x100;   // of keeper_
 
   Host& host() noexcept { return static_cast<Host&>(*this); }
   static std::uint8_t mark(const Worker& w) noexcept { return static_cast<std::uint8_t>(w.index + 1); }
@@ -278,7 +278,8 @@ class Crew {
     if (on_the_way_.load(std::memory_order_relaxed) != 0 || on_the_way_.exchange(1, std::memory_order_acq_rel) != 0) return;
     if (!signal_one(Parking::woken)) on_the_way_.store(0, std::memory_order_release);
   }
-  // Before a step, and when it leaves others waiting: somebody must look after timers and after those who wait, or a long step holds them up.
+  // Before a step, and when it leaves others waiting: somebody must look after timers and after those who wait, or a long step holds them
+  // up.
   void appoint(Worker& w) noexcept {
     if (keeper_.load(std::memory_order_relaxed) & kWatching) return;
     if (w.queue.size() == 0 && !host().timers_armed()) return;
@@ -365,11 +366,11 @@ class Crew {
   const std::unique_ptr<Worker[]> workers_;
   alignas(64) prim::atomic<std::uint64_t> idle_{0};  // a bit for each worker that is
   core::SpinLock time_lock_;
-  prim::atomic<std::uint32_t> keeper_{0};            // 1 + its index, and kWatching; written under time_lock_, elsewhere a hint
-  std::int64_t keeper_until_ = prim::forever;        // when it wakes; forever: it has not gone to sleep yet   (time_lock_)
-  prim::atomic<std::uint8_t> pending_{0};            // cancellations to be served
+  prim::atomic<std::uint32_t> keeper_{0};      // 1 + its index, and kWatching; written under time_lock_, elsewhere a hint
+  std::int64_t keeper_until_ = prim::forever;  // when it wakes; forever: it has not gone to sleep yet   (time_lock_)
+  prim::atomic<std::uint8_t> pending_{0};      // cancellations to be served
   prim::atomic<std::uint8_t> serving_{0};
-  prim::atomic<std::uint8_t> on_the_way_{0};         // somebody was woken to search and has not finished
+  prim::atomic<std::uint8_t> on_the_way_{0};  // somebody was woken to search and has not finished
   prim::atomic<std::int64_t> period_{kSoonest};
   alignas(64) prim::atomic<core::Waker*> inbox_{nullptr};
 };
