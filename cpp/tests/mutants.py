@@ -291,14 +291,6 @@ TEXT = [
         "crew: three workers, the keeper has left",
     ),
     Text(
-        "K",
-        "crew: processes start to run while cancellations are served",
-        "runtime/crew.hpp",
-        "    for (unsigned i = 0; i < n_; ++i)\n      if (i != me.index) workers_[i].queue.lock().await_owner();\n",
-        "",
-        "crew: a cancellation meets a wake-up",
-    ),
-    Text(
         "L",
         "crew: cancellations that come while others are served are forgotten",
         "runtime/crew.hpp",
