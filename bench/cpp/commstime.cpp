@@ -37,10 +37,10 @@ weft::Process consumer(weft::Reader<int, P> in, long samples, long per) {
 }
 
 template <class P>
-void commstime(long samples, long per) {
+void commstime(long samples, long per, const weft::RunOptions& on = {}) {
   weft::Channel<int, P> a, b, c, d;
-  weft::run(weft::par(prefix<P>(c.reader(), a.writer()), delta<P>(a.reader(), b.writer(), d.writer()),
-                      bench::successor<P>(b.reader(), c.writer()), consumer<P>(d.reader(), samples, per)));
+  weft::run(on, weft::par(prefix<P>(c.reader(), a.writer()), delta<P>(a.reader(), b.writer(), d.writer()),
+                          bench::successor<P>(b.reader(), c.writer()), consumer<P>(d.reader(), samples, per)));
 }
 
 }  // namespace
@@ -51,6 +51,8 @@ int main(int argc, char** argv) {
     commstime<weft::Local>(bench::number(argv[2]), bench::number(argv[3]));
   else if (policy == "shared")
     commstime<weft::Shared>(bench::number(argv[2]), bench::number(argv[3]));
+  else if (policy == "cores")
+    commstime<weft::Shared>(bench::number(argv[2]), bench::number(argv[3]), {.cores = 2});
   else
-    bench::fail("usage: commstime local|shared SAMPLES PER");
+    bench::fail("usage: commstime local|shared|cores SAMPLES PER");
 }

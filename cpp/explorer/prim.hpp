@@ -12,6 +12,7 @@
 #pragma once
 #include <atomic>  // memory_order
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "engine.hpp"
@@ -55,6 +56,12 @@ class atomic {
     after(was, was);
     return false;
   }
+  bool compare_exchange_weak(T& expected, T to, std::memory_order o = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) noexcept {
+    return compare_exchange_strong(expected, to, o, file, line);
+  }
+  bool compare_exchange_strong(T& expected, T to, std::memory_order o, std::memory_order, WEFT_EXPLORER_SITE) noexcept {
+    return compare_exchange_strong(expected, to, o, file, line);
+  }
   T fetch_add(T n, std::memory_order = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) noexcept {
     before(Op::rmw, file, line);
     const T was = v_;
@@ -90,8 +97,14 @@ class atomic {
     e.point(op, this, file, line);
     if (alive_ != kAlive) e.fail("an atomic is used outside its lifetime");
   }
+  static std::uint64_t bits(T v) noexcept {
+    if constexpr (std::is_pointer_v<T>)
+      return v ? 1 : 0;  // an address would differ between executions
+    else
+      return static_cast<std::uint64_t>(v);
+  }
   T after(T was, T is) const noexcept {
-    explorer::engine().did(static_cast<std::uint64_t>(was), static_cast<std::uint64_t>(is));
+    explorer::engine().did(bits(was), bits(is));
     return was;
   }
 
@@ -100,6 +113,10 @@ class atomic {
 };
 
 inline void pause(unsigned) noexcept { explorer::engine().pause(); }
+inline void yield() noexcept {}                     // whoever yields may be the next to run as well
+inline bool asymmetric() noexcept { return true; }  // executions are sequentially consistent anyway
+inline void light_fence() noexcept {}
+inline void heavy_fence() noexcept {}
 inline std::int64_t now() noexcept { return explorer::engine().now(); }
 [[noreturn]] inline void fatal(const char* message) noexcept { explorer::engine().fail(message); }
 

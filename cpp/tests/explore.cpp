@@ -25,6 +25,7 @@ struct Balance {
 #include "explore_barrier.hpp"
 #include "explore_buffer.hpp"
 #include "explore_choice.hpp"
+#include "explore_crew.hpp"
 #include "explore_foreign.hpp"
 #include "explore_rendezvous.hpp"
 #include "explore_standing.hpp"

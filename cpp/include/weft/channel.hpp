@@ -185,8 +185,7 @@ inline constexpr runtime::OpKind write_op{"write", &withdraw_plain<C, core::Side
 
 // The blocking forms are for threads. A coroutine that called one would stop its whole scheduler.
 inline runtime::ThreadProcess& blocking_caller(const char* what) {
-  if (runtime::this_context && runtime::Scheduler::current() && runtime::this_context->running &&
-      runtime::this_context != &runtime::ThreadProcess::self().context)
+  if (runtime::this_context && runtime::this_context->executor && runtime::this_context->running)
     bad_use(std::string(what) + " blocks the thread: in a coroutine process use co_await");
   return runtime::ThreadProcess::self();
 }

@@ -28,6 +28,21 @@ struct IsWriter : std::false_type {};
 template <class T, class P>
 struct IsWriter<Writer<T, P>> : std::true_type {};
 
+// Is it an end of a local channel, or a range of them?
+template <class A>
+struct IsLocalEnd : std::false_type {};
+template <class T>
+struct IsLocalEnd<Reader<T, Local>> : std::true_type {};
+template <class T>
+struct IsLocalEnd<Writer<T, Local>> : std::true_type {};
+template <class A>
+constexpr bool holds_local() {
+  if constexpr (std::ranges::range<const A>)
+    return IsLocalEnd<std::remove_cvref_t<std::ranges::range_reference_t<const A>>>::value;
+  else
+    return IsLocalEnd<A>::value;
+}
+
 // The ends among a process's arguments, for the records of who holds what.
 template <class A>
 void note_holder(const A& a, std::uint32_t id) {
@@ -139,10 +154,20 @@ concept Operation = requires(A a, runtime::ProcessBase* p) {
   std::move(a).bind(p);
 };
 
+class Executor;
+template <class R>
+class Placed;
 template <class R>
 class [[nodiscard("a process does nothing until it is started: give it to run, par, seq, spawn or co_await it")]] BasicProcess;
 
 namespace detail {
+
+[[noreturn]] inline void local_on_cores(const runtime::ProcessBase& p) {
+  bad_use(std::string("start of '") + (p.function ? p.function : "process") +
+          "' on a multi-core executor: it is given an end of a weft::Local channel, which works on one core only; make the channel "
+          "weft::Shared, or "
+          "run the process on a weft::Core");
+}
 
 class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
  public:
@@ -224,19 +249,17 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
     if constexpr (IsReader<A>::value || IsWriter<A>::value || std::ranges::range<const A>) {
       if (id == 0) id = runtime::next_process_id();
       note_holder(a, id);
+      if constexpr (holds_local<A>()) at = runtime::At::holds_local;
     }
   }
   static PromiseBase* self(core::Waker* w) noexcept { return static_cast<PromiseBase*>(static_cast<runtime::ProcessBase*>(w)); }
-  static void wake(core::Waker* w) noexcept {
-    runtime::Executor* e = self(w)->group->executor;
-    static_cast<runtime::Scheduler*>(e)->post(w);
-  }
+  static void wake(core::Waker* w) noexcept { runtime::executor_of(*self(w)).post(w); }
   static void run(core::Waker* w) {
     PromiseBase* p = self(w);
     runtime::this_context->running = p;
     p->handle().resume();
   }
-  static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept { return p.group->executor; }
+  static runtime::Executor* home(runtime::ProcessBase& p) noexcept { return &runtime::executor_of(p); }
 
   // After the last operation the node's slot is free: the failure waits there (null: none) until the frame is gone.
   static_assert(sizeof(std::exception_ptr) == sizeof(void*) && alignof(std::exception_ptr) == alignof(void*));
@@ -248,7 +271,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   }
 };
 
-inline const runtime::ProcessOps PromiseBase::kOps{{&PromiseBase::wake, &PromiseBase::run, nullptr, 0}, &PromiseBase::executor_of};
+inline const runtime::ProcessOps PromiseBase::kOps{{&PromiseBase::wake, &PromiseBase::run, nullptr, 0}, &PromiseBase::home};
 
 // The ops of a promise: where its frame begins is known once its type is complete.
 template <class Promise>
@@ -314,16 +337,31 @@ class BasicProcess {
     return std::move(*this);
   }
 
+  // Run it, and what it starts, on that executor; on a single core, that CPU (executors.hpp).
+  Placed<R> on(const Executor& e) &&;
+  Placed<R> pinned(int cpu) &&;
+
   // Start it in a group; its result goes to *result, which must live until the group is done.
   template <class Slot>
   void start(runtime::Group& g, Slot* result) {
-    if (!h_) detail::started_twice();
+    start(g, result, runtime::At::group, *g.executor);
+  }
+  // The same, on an executor of the run, where it is at `at`.
+  template <class Slot>
+  void start(runtime::Group& g, Slot* result, runtime::At at, runtime::Executor& home) {
+    check(home);
     promise_type& p = std::exchange(h_, nullptr).promise();
     if constexpr (!std::is_void_v<R>) p.result = result;
-    auto* home = static_cast<runtime::Scheduler*>(g.executor);
-    p.ops = &home->homed(p.ops_with_frame());
+    p.at = at;
+    p.ops = &home.homed(p.ops_with_frame());
     g.add(p);
-    home->post(&p);
+    home.post(&p);
+  }
+  // Could it be started there? Throws BadUse if not.
+  void check(runtime::Group& g) const { check(*g.executor); }
+  void check(const runtime::Executor& home) const {
+    if (!h_) detail::started_twice();
+    if (h_.promise().at == runtime::At::holds_local && home.multi()) detail::local_on_cores(h_.promise());
   }
   bool startable() const noexcept { return h_ != nullptr; }
 

@@ -13,6 +13,8 @@
 //   unpark(word)                 wake the thread that parks on word
 //   now()                        steady time in ns
 //   fatal(message)               print and abort
+//   asymmetric()                 heavy_fence() orders what the other threads of this program do (light_fence() on their side), so that
+//                                those who pass often need no fence of their own
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -31,6 +33,7 @@ inline constexpr std::int64_t forever = INT64_MAX;
 #include <thread>
 #if defined(__linux__) && !defined(WEFT_NO_FUTEX)
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #else
@@ -60,6 +63,7 @@ inline void pause(unsigned round) noexcept {
 }
 
 inline void yield() noexcept { std::this_thread::yield(); }
+inline void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
 inline std::int64_t now() noexcept {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -83,7 +87,17 @@ inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64
   syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, limit, nullptr, FUTEX_BITSET_MATCH_ANY);
 }
 inline void unpark(atomic<std::uint32_t>& word) noexcept { syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0); }
+
+inline bool asymmetric() noexcept {
+  static const bool works = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+  return works;
+}
+inline void heavy_fence() noexcept {
+  if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) fatal("the system took membarrier() back");
+}
 #else
+inline bool asymmetric() noexcept { return false; }
+inline void heavy_fence() noexcept {}
 // The stand-in, of the standard library alone: condition variables that words share by their address, since std::atomic::wait knows no time
 // limit. Who shares one may wake early. Never destroyed: threads may park while the program ends.
 struct ParkingPlace {
