@@ -23,6 +23,7 @@ struct Balance {
 }  // namespace weft::test
 
 #include "explore_barrier.hpp"
+#include "explore_biased.hpp"
 #include "explore_buffer.hpp"
 #include "explore_choice.hpp"
 #include "explore_foreign.hpp"
