@@ -2,6 +2,7 @@
 //
 //   execute()   blocks this thread as the scheduler of the coroutine processes among the children     (run, Parallel in a thread)
 //   GroupOp     waits in a coroutine process; its children run on the same scheduler                   (await Parallel, async with Group)
+//   wait_for()  the same in a greenlet process, which parks
 //
 // A group lives until all its processes have ended (rule 7.6); the objects here outlive their groups.
 #include "native.hpp"
@@ -302,32 +303,55 @@ PyObject* new_group_op(GroupObject* owned, bool parallel) {
   return reinterpret_cast<PyObject*>(o);
 }
 
+// The processes of a Parallel, started. -1: not.
+int open_parallel(GroupObject* g, ProcessBase& p) {
+  if (p.cancel.load()) {
+    raise_cancelled(p, nullptr);
+    return -1;
+  }
+  if (claim_processes(g->list) < 0) return -1;
+  g->group = new runtime::Group(p.group->run, p.group->executor, &p);
+  g->state = GroupState::open;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(g->list); ++i) start_process(*g->group, proc(PyList_GET_ITEM(g->list, i)));
+  return 0;
+}
+
+Status begin_to_wait(GroupObject* g, ProcessBase& p) {
+  if (p.cancel.load()) g->group->cancel();
+  p.place = g->group;
+  return g->group->begin_wait(p);
+}
+
 // All have ended: the outcome of the parallel, or of the block.
-PySendResult conclude_group(GroupOpObject* o, ProcessBase& p, PyObject** r) {
-  GroupObject* g = o->group;
-  o->done = true;
-  o->waiting = false;
+PyObject* conclude(GroupObject* g, ProcessBase& p, bool parallel) {
   std::vector<std::exception_ptr> failures = g->group->take_failures();
   delete std::exchange(g->group, nullptr);
   g->state = GroupState::ended;
-  if (!failures.empty()) {
-    raise_failures(std::move(failures), g->block);
-    return PYGEN_ERROR;
-  }
-  if (o->parallel) {
-    if (p.cancel.load()) {
-      raise_cancelled(p, nullptr);
-      return PYGEN_ERROR;
-    }
-    *r = results_of(g->list);
-    return *r ? PYGEN_RETURN : PYGEN_ERROR;
-  }
-  if (!g->block && p.cancel.load()) {
-    raise_cancelled(p, nullptr);
-    return PYGEN_ERROR;
-  }
-  *r = Py_NewRef(Py_False);  // the block's exception goes on
-  return PYGEN_RETURN;
+  if (!failures.empty()) return raise_failures(std::move(failures), g->block);
+  if ((parallel || !g->block) && p.cancel.load()) return raise_cancelled(p, nullptr);
+  return parallel ? results_of(g->list) : Py_NewRef(Py_False);  // the block's exception goes on
+}
+
+PySendResult conclude_op(GroupOpObject* o, ProcessBase& p, PyObject** r) {
+  o->done = true;
+  o->waiting = false;
+  *r = conclude(o->group, p, o->parallel);
+  return *r ? PYGEN_RETURN : PYGEN_ERROR;
+}
+
+// In a greenlet process, which waits.
+PyObject* wait_for(Caller& self, GroupObject* g, bool parallel) {
+  ProcessBase& p = self.process();
+  self.wait(begin_to_wait(g, p), wait_op);
+  return self.give(conclude(g, p, parallel));
+}
+PyObject* parallel_here(PyObject* list) {
+  Caller self("Parallel");
+  if (!self) return nullptr;
+  GroupObject* g = new_group(Py_NewRef(list));
+  PyObject* r = g && open_parallel(g, self.process()) == 0 ? wait_for(self, g, true) : nullptr;
+  Py_XDECREF(reinterpret_cast<PyObject*>(g));
+  return r;
 }
 
 PySendResult group_op_send(PyObject* self, PyObject*, PyObject** r) {
@@ -347,24 +371,15 @@ PySendResult group_op_send(PyObject* self, PyObject*, PyObject** r) {
   ProcessBase& p = me->base;
   if (o->waiting) {
     p.op = nullptr;
-    return conclude_group(o, p, r);
+    return conclude_op(o, p, r);
   }
   settle();
   if (o->parallel) {
     o->done = true;
-    if (p.cancel.load()) {
-      raise_cancelled(p, nullptr);
-      return PYGEN_ERROR;
-    }
-    if (claim_processes(g->list) < 0) return PYGEN_ERROR;
+    if (open_parallel(g, p) < 0) return PYGEN_ERROR;
     o->done = false;
-    g->group = new runtime::Group(p.group->run, p.group->executor, &p);
-    g->state = GroupState::open;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(g->list); ++i) start_process(*g->group, proc(PyList_GET_ITEM(g->list, i)));
   }
-  if (p.cancel.load()) g->group->cancel();
-  if (g->group->begin_wait(p) == Status::ok) return conclude_group(o, p, r);
-  p.place = g->group;
+  if (begin_to_wait(g, p) == Status::ok) return conclude_op(o, p, r);
   p.op = &wait_op;
   o->waiting = true;
   *r = Py_NewRef(Py_None);
@@ -391,7 +406,7 @@ void group_op_dealloc(PyObject* self) {
       PyErr_WriteUnraisable(Py_None);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o->group->list); ++i) {  // one warning is enough
       ProcessObject* p = proc(PyList_GET_ITEM(o->group->list, i));
-      if (p->started || p->threaded || !p->body) continue;
+      if (p->started || p->kind != Kind::coroutine || !p->body) continue;
       p->started = 1;
       PyObject* x = PyObject_CallMethod(p->body, "close", nullptr);
       if (!x) PyErr_Clear();
@@ -416,13 +431,17 @@ int check_made(GroupObject* g) {
   return -1;
 }
 
+// In a process that a scheduler runs.
+void open_block(GroupObject* g, ProcessBase& p) {
+  settle();
+  g->group = new runtime::Group(p.group->run, p.group->executor, &p);
+  g->state = GroupState::open;
+}
 PyObject* group_aenter(PyObject* o, PyObject*) {
   ProcessObject* me = current_coroutine();
   if (!me) return bad_use("async with Group() is for coroutine processes: from ordinary code use run(...), in a thread `with Group()`");
   if (check_made(grp(o)) < 0) return nullptr;
-  settle();
-  grp(o)->group = new runtime::Group(me->base.group->run, me->base.group->executor, &me->base);
-  grp(o)->state = GroupState::open;
+  open_block(grp(o), me->base);
   return operation_ready(Py_NewRef(o));
 }
 void leave_with(GroupObject* g, PyObject* e) {
@@ -440,6 +459,10 @@ PyObject* group_enter(PyObject* o, PyObject*) {
   GroupObject* g = grp(o);
   if (current_coroutine()) return bad_use("with Group() blocks: in a coroutine process use `async with`");
   if (check_made(g) < 0) return nullptr;
+  if (ProcessObject* me = current_greenlet()) {
+    open_block(g, me->base);
+    return Py_NewRef(o);
+  }
   settle();
   runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
   if (!t || !t->run) {  // ordinary code: the block is an outermost run
@@ -471,6 +494,10 @@ PyObject* group_exit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
   if (n != 3) return PyErr_Format(PyExc_TypeError, "__exit__ takes three arguments");
   if (g->state != GroupState::open) return bad_use("this Group is not open");
   leave_with(g, args[1]);
+  if (!g->scheduler) {
+    Caller self("leaving a group");
+    return self ? wait_for(self, g, false) : nullptr;
+  }
   runtime::ThreadProcess& self = *static_cast<runtime::ThreadProcess*>(static_cast<ThreadProcess*>(g->group->parent));
   runtime::Executor* const outer_host = self.hosting.exchange(g->scheduler, std::memory_order_acq_rel);
   if (self.cancel.load()) g->group->cancel();
@@ -512,9 +539,9 @@ PyObject* group_start(PyObject* o, PyObject* p) {
   if (g->state != GroupState::open || (g->group->done() && g->block))
     return bad_use("start in a Group that is not open: start processes inside its with block");
   if (!Py_IS_TYPE(p, &ProcessType)) return bad_use("%R is no process: call a function that is decorated with @process", p);
-  if (g->run && !proc(p)->threaded)
-    return bad_use("a Group in ordinary code starts thread processes: for process %s, which is a coroutine, use run(...)",
-                   proc(p)->base.function);
+  if (g->run && proc(p)->kind != Kind::thread)
+    return bad_use("a Group in ordinary code starts thread processes: for process %s, which is a %s, use run(...)", proc(p)->base.function,
+                   proc(p)->kind == Kind::coroutine ? "coroutine" : "greenlet");
   PyObject* one = PyList_New(1);
   if (!one) return nullptr;
   PyList_SET_ITEM(one, 0, Py_NewRef(p));
@@ -566,7 +593,7 @@ PyObject* f_parallel(PyObject*, PyObject* const* args, Py_ssize_t n) {
   PyObject* list = process_list(args, n);
   if (!list) return nullptr;
   if (current_coroutine()) return new_group_op(new_group(list), true);
-  PyObject* r = execute(list, runtime::Clock::steady);
+  PyObject* r = current_greenlet() ? parallel_here(list) : execute(list, runtime::Clock::steady);
   Py_DECREF(list);
   return r;
 }
@@ -583,7 +610,8 @@ PyObject* f_run(PyObject*, PyObject* args) {
     return bad_use("run(clock='virtual') inside a run on the steady clock: the clock belongs to the outermost run");
   PyObject* list = process_list(&PyTuple_GET_ITEM(processes, 0), PyTuple_GET_SIZE(processes));
   if (!list) return nullptr;
-  PyObject* r = execute(list, virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady);
+  PyObject* r =
+      current_greenlet() ? parallel_here(list) : execute(list, virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady);
   Py_DECREF(list);
   return r;
 }
@@ -608,15 +636,16 @@ PyObject* f_current_process(PyObject*, PyObject*) {
   ProcessObject* p = process_object(this_process());
   return Py_NewRef(p ? reinterpret_cast<PyObject*>(p) : Py_None);
 }
-// 0: ordinary code, 1: a coroutine process, 2: a thread process (or a thread that runs a network).
+// 0: ordinary code, 1: a coroutine process, 2: a thread process (or a thread that runs a network), 3: a greenlet process.
 PyObject* f_where(PyObject*, PyObject*) {
   if (current_coroutine()) return PyLong_FromLong(1);
+  if (current_greenlet()) return PyLong_FromLong(3);
   runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
   return PyLong_FromLong(t && t->run ? 2 : 0);
 }
 PyObject* f_flatten(PyObject*, PyObject* const* args, Py_ssize_t n) { return process_list(args, n); }
 PyObject* f_must_block(PyObject*, PyObject* verb) {
-  if (current_coroutine()) return bad_use("%U of weft.threads blocks: in a coroutine process await that of weft.coroutines", verb);
+  if (current_coroutine()) return bad_use("this %U blocks: in a coroutine process await that of weft.coroutines", verb);
   Py_RETURN_NONE;
 }
 PyObject* f_yield(PyObject*, PyObject*) { return operation_yield(); }

@@ -1,13 +1,15 @@
 // What the files of the extension share: the objects Python sees, and how they stand on the core.
 //
 // Every channel is core::ChannelCore<Value, Shared>, whoever meets on it: coroutine processes on a scheduler, thread processes, plain
-// threads. What an operation does follows from who calls it: in a coroutine process it makes an awaitable, elsewhere it blocks.
+// threads. What an operation does follows from who calls it: in a coroutine process it makes an awaitable, elsewhere it blocks: a thread,
+// or in a greenlet process that greenlet alone (caller.cpp).
 //
 // Invariants
 //  1 Cores over Value are touched only with the GIL held; it is given up only in a real sleep (runtime::around_sleep), never under a lock.
 //  2 Under a lock of the core no Python code runs: a Value that is destroyed there is queued (pending.hpp) and let go at a safe point,
 //    and so is the retirement of an end that is collected (rules 12.1, 12.2).
-//  3 A process has one outstanding operation; its node is in the process, its slot in the operation.
+//  3 A process has one outstanding operation; its node is in the process, its slot in the operation. Nothing that another may touch while
+//    a greenlet is parked is on the greenlet's stack: another's lies there then.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -69,22 +71,26 @@ struct EndObject {
 
 struct SelectMemory;
 
-// A coroutine process's part of the runtime.
+// The runtime's part of a process that a scheduler runs: a coroutine or a greenlet.
 struct CoroutineProcess final : ProcessBase {
   CoroutineProcess() = default;
 };
+
+enum class Kind : std::uint8_t { coroutine, thread, greenlet };  // where a process runs
+struct Strand;                                                   // a greenlet process's greenlet (greenlet.cpp)
 
 struct OpObject;
 
 struct ProcessObject {
   PyObject_VAR_HEAD  // ob_size: ends held
       CoroutineProcess base;
-  PyObject* body;                  // the coroutine; of a thread process (function, arguments, keywords); null when it has ended
+  PyObject* body;                  // the coroutine; of others (function, arguments, keywords); null when it has ended
   PyObject* context;               // contextvars; null: empty
   PyObject* outcome;               // the result, or the exception if `failed`
   runtime::ThreadProcess* thread;  // of a thread process that runs
+  Strand* strand;                  // of a greenlet process that runs
   SelectMemory* memory;            // where its ad-hoc selects begin (rule 5.4); null: none yet
-  std::uint8_t threaded;
+  Kind kind;
   std::uint8_t started;
   std::uint8_t given_up;  // by the Sequence that stopped before it: not started, and nobody need be told
   std::uint8_t done;
@@ -120,6 +126,13 @@ inline ProcessObject* coroutine_of(ProcessBase* p) noexcept {
 }
 // The coroutine process that is running on this thread, or null.
 inline ProcessObject* current_coroutine() noexcept { return coroutine_of(this_process()); }
+
+void greenlet_run(core::Waker* w);    // the same for a greenlet process
+void greenlet_start(core::Waker* w);  // before it first ran
+inline ProcessObject* greenlet_of(ProcessBase* p) noexcept {
+  return p && (p->ops->run == &greenlet_run || p->ops->run == &greenlet_start) ? object_of(static_cast<CoroutineProcess*>(p)) : nullptr;
+}
+inline ProcessObject* current_greenlet() noexcept { return greenlet_of(this_process()); }
 // Any process that has an object; null for the outermost run's own thread.
 ProcessObject* process_object(ProcessBase* p) noexcept;
 
@@ -212,10 +225,41 @@ PySendResult return_none(PyObject** r) noexcept;
 PyObject* iternext_by(sendfunc send, PyObject* self);
 PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n);
 
-// The thread that blocks: a thread process or a guest. Null (BadUse set): it cannot block here.
-runtime::ThreadProcess* blocking_caller(const char* verb);
-// After ThreadProcess::block(): a signal's exception takes the place of Cancelled.
-PyObject* raise_withdrawn(ProcessBase& p, PyObject* value);
+// Who calls an operation that blocks, and how it waits: a thread sleeps, a greenlet lets others run.
+class Caller {
+ public:
+  explicit Caller(const char* verb) noexcept;  // false afterwards: it cannot block here, BadUse is set
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
+  ~Caller() { Py_XDECREF(thrown_); }
+  explicit operator bool() const noexcept { return process_ != nullptr; }
+
+  ProcessBase& process() const noexcept { return *process_; }
+  runtime::Run* run() const noexcept { return greenlet_ ? &process_->group->run : thread_->run; }
+  ProcessObject* greenlet() const noexcept { return greenlet_; }
+  bool cancelled() const noexcept { return process_->cancel.load(std::memory_order_relaxed) != 0; }
+  Value& slot() noexcept { return *slot_; }
+
+  // Until the operation that has begun with `s` is decided: how. Serves cancellations and timers meanwhile.
+  Status wait(Status s, const runtime::OpKind& kind) noexcept;
+  void yield() noexcept;
+  // The operation was withdrawn: Cancelled, unless a signal's exception takes its place.
+  PyObject* withdrawn(PyObject* value);
+  // What the operation returns, unless something was thrown into the greenlet.
+  PyObject* give(PyObject* owned) noexcept;
+
+ private:
+  void park_until_run() noexcept;
+
+  ProcessBase* process_ = nullptr;
+  runtime::ThreadProcess* thread_ = nullptr;
+  ProcessObject* greenlet_ = nullptr;
+  PyObject* thrown_ = nullptr;
+  Value own_;
+  Value* slot_ = &own_;
+};
+extern thread_local PyObject* guest_interrupt;  // what a signal's handler raised in a plain thread that waits
+bool settling_now() noexcept;                   // a finaliser runs (pending.cpp)
 
 extern const runtime::OpKind wait_op;
 
@@ -225,6 +269,18 @@ int claim_processes(PyObject* list);  // -1: one was started before (a process c
 void start_process(runtime::Group& g, ProcessObject* p);  // claimed; a failure to start is its own failure
 // Flatten processes and iterables of them, one level, to a list.
 PyObject* process_list(PyObject* const* args, Py_ssize_t n);
+PyObject* call_body(ProcessObject* p);                              // of a thread or a greenlet: what the function returns
+void end_process(ProcessObject* p, ProcessBase& b, PyObject* result);  // it has ended with `result` (owned) or the current exception
+
+// --- greenlets ------------------------------------------------------------------------------------------------------------------------
+
+bool greenlet_park(ProcessObject* p) noexcept;    // until it is run again; false: by a throw, the exception is set
+Value& greenlet_slot(ProcessObject* p) noexcept;  // of its operation
+PyObject* greenlet_frame(ProcessObject* p);       // where it is parked, or null without an exception
+void drop_strand(ProcessObject* p) noexcept;
+const runtime::ProcessOps& greenlet_ops_on(runtime::Scheduler& s);
+runtime::Executor* executor_of_group(ProcessBase& p) noexcept;
+void post_to_group(core::Waker* w) noexcept;
 
 runtime::Run* current_run() noexcept;
 std::int64_t now_ns() noexcept;
@@ -238,6 +294,7 @@ int init_choice(PyObject* m);
 int init_time(PyObject* m);
 int init_group(PyObject* m);
 int init_report();
+int init_greenlet(PyObject* m);
 
 inline int add_type(PyObject* m, const char* name, PyTypeObject* t) {
   return PyModule_AddObjectRef(m, name, reinterpret_cast<PyObject*>(t));

@@ -1,4 +1,4 @@
-// Read, write, sync and their like: in a coroutine process a small awaitable from a free list, elsewhere a call that blocks.
+// Read, write, sync and their like: in a coroutine process a small awaitable from a free list, elsewhere a call that blocks (caller.cpp).
 //
 //   fresh ──awaited: begin()──► done (value returned or exception raised)
 //     │                └──────► waiting ──resumed by the scheduler──► done
@@ -6,9 +6,6 @@
 //     └──collected: RuntimeWarning, it was never awaited
 //
 // The node is the process's; the slot is the operation's `value`.
-#include <pthread.h>
-#include <sched.h>
-
 #include "native.hpp"
 
 namespace weft::py {
@@ -306,56 +303,51 @@ PyMethodDef op_methods[] = {{"send", op_pysend, METH_O, nullptr},
                             {}};
 PyAsyncMethods op_async{};
 
-// --- in a thread ------------------------------------------------------------------------------------------------------------------
+// --- in a thread or a greenlet ------------------------------------------------------------------------------------------------------------------
 
-// Blocks if need be; the outcome. `self` has its slot.
-Status wait_here(runtime::ThreadProcess& self, Status s, const runtime::OpKind& kind) noexcept {
-  if (s != Status::pending) return s;
-  self.block(kind);
-  return self.status;
-}
-
-PyObject* failed_here(runtime::ThreadProcess& self, Status s, EndObject* e, const char* verb, bool next, PyObject* value) {
-  if (s == Status::cancelled) return raise_withdrawn(self, value);
+PyObject* failed_here(Caller& self, Status s, EndObject* e, const char* verb, bool next, PyObject* value) {
+  if (s == Status::cancelled) return self.withdrawn(value);
   if (s == Status::retired && next) return nullptr;  // the end of an iteration
   return raise_end(s, e->channel, verb, -1, value);
 }
 
 PyObject* blocking_read(PyObject* end, bool next) {
-  runtime::ThreadProcess* self = blocking_caller("read");
+  Caller self("read");
   if (!self) return nullptr;
-  if (self->cancel.load(std::memory_order_relaxed)) return raise_withdrawn(*self, nullptr);
-  Value slot;
-  self->slot = &slot;
+  if (self.cancelled()) return self.withdrawn(nullptr);
+  ProcessBase& p = self.process();
+  p.slot = &self.slot();
   Core& c = core_of(end);
   Py_INCREF(end);
-  const Status s = wait_here(*self, c.begin<Side::in>(*self), read_op);
+  const Status s = self.wait(c.begin<Side::in>(p), read_op);
   PyObject* r;
   if (s == Status::ok) {
-    c.last_reader = self->id;
-    r = slot.take();
+    c.last_reader = p.id;
+    r = self.slot().take();
   } else {
-    r = failed_here(*self, s, end_of(end), "read", next, nullptr);
+    r = failed_here(self, s, end_of(end), "read", next, nullptr);
   }
   Py_DECREF(end);
-  return r;
+  return self.give(r);
 }
 
 PyObject* blocking_write(PyObject* end, PyObject* v) {
-  runtime::ThreadProcess* self = blocking_caller("write");
+  Caller self("write");
   if (!self) return nullptr;
-  if (self->cancel.load(std::memory_order_relaxed)) return raise_withdrawn(*self, v);
+  if (self.cancelled()) return self.withdrawn(v);
   Transit t;
   PyObject* send;
   if (Transit::prepare(v, t, send) < 0) return nullptr;
-  Value slot(send);
-  self->slot = &slot;
+  ProcessBase& p = self.process();
+  Value& slot = self.slot();
+  slot.o = send;
+  p.slot = &slot;
   Core& c = core_of(end);
   Py_INCREF(end);
-  const Status s = wait_here(*self, c.begin<Side::out>(*self), write_op);
+  const Status s = self.wait(c.begin<Side::out>(p), write_op);
   PyObject* r = nullptr;
   if (s == Status::ok) {
-    c.last_writer = self->id;
+    c.last_writer = p.id;
     t.commit();
     Py_XDECREF(slot.take());
     r = Py_NewRef(Py_None);
@@ -364,10 +356,10 @@ PyObject* blocking_write(PyObject* end, PyObject* v) {
       t.abandon(slot.take());
     else
       Py_XDECREF(slot.take());
-    failed_here(*self, s, end_of(end), "write", false, v);
+    failed_here(self, s, end_of(end), "write", false, v);
   }
   Py_DECREF(end);
-  return r;
+  return self.give(r);
 }
 
 // --- extended reads (rule 1.6) ----------------------------------------------------------------------------------------------------------
@@ -398,20 +390,22 @@ PyObject* extended_enter(PyObject* o, PyObject*) {
   if (current_coroutine()) return bad_use("with over an extended read blocks: in a coroutine process use `async with`");
   settle();
   if (check_end(ext(o)->end, "extended read") < 0) return nullptr;
-  runtime::ThreadProcess* self = blocking_caller("extended read");
+  Caller self("extended read");
   if (!self) return nullptr;
-  if (self->cancel.load(std::memory_order_relaxed)) return raise_withdrawn(*self, nullptr);
-  Value slot;
-  self->slot = &slot;
+  if (self.cancelled()) return self.withdrawn(nullptr);
+  ProcessBase& p = self.process();
+  p.slot = &self.slot();
   Core& c = ext(o)->end->channel->core;
-  self->set(core::NodeFlags::extended);
-  const Status s = wait_here(*self, c.begin<Side::in>(*self), extended_op);
-  self->clear(core::NodeFlags::extended);
-  if (s != Status::ok) return failed_here(*self, s, ext(o)->end, "extended read", false, nullptr);
-  c.last_reader = self->id;
-  ext(o)->partner = self->partner();
+  p.set(core::NodeFlags::extended);
+  const Status s = self.wait(c.begin<Side::in>(p), extended_op);
+  p.clear(core::NodeFlags::extended);
+  if (s != Status::ok) return failed_here(self, s, ext(o)->end, "extended read", false, nullptr);
+  c.last_reader = p.id;
+  ext(o)->partner = p.partner();
   ext(o)->inside = true;
-  return slot.take();
+  PyObject* r = self.give(self.slot().take());
+  if (!r) leave_block(ext(o));
+  return r;
 }
 PyObject* extended_exit(PyObject* o, PyObject*) {
   leave_block(ext(o));
@@ -502,15 +496,15 @@ PyObject* operation_write(PyObject* end, PyObject* v) {
 PyObject* operation_sync(BarrierObject* b) {
   settle();
   if (current_coroutine()) return reinterpret_cast<PyObject*>(new_op(OpType_::sync, reinterpret_cast<PyObject*>(b)));
-  runtime::ThreadProcess* self = blocking_caller("sync");
+  Caller self("sync");
   if (!self) return nullptr;
   if (b->core.enrolled() == 0) return bad_use("sync on a barrier with nobody enrolled: make it with parties, or enrol() first");
-  if (self->cancel.load(std::memory_order_relaxed)) return raise_withdrawn(*self, nullptr);
+  if (self.cancelled()) return self.withdrawn(nullptr);
   Py_INCREF(reinterpret_cast<PyObject*>(b));
-  const Status s = wait_here(*self, b->core.begin_sync(*self), sync_op);
+  const Status s = self.wait(b->core.begin_sync(self.process()), sync_op);
   Py_DECREF(reinterpret_cast<PyObject*>(b));
-  if (s == Status::cancelled) return raise_withdrawn(*self, nullptr);
-  Py_RETURN_NONE;
+  if (s == Status::cancelled) return self.withdrawn(nullptr);
+  return self.give(Py_NewRef(Py_None));
 }
 
 PyObject* operation_ready(PyObject* owned) {
@@ -526,13 +520,11 @@ PyObject* operation_ready(PyObject* owned) {
 PyObject* operation_yield() {
   settle();
   if (current_coroutine()) return reinterpret_cast<PyObject*>(new_op(OpType_::yield, nullptr));
-  runtime::ThreadProcess* self = blocking_caller("yield_");
+  Caller self("yield_");
   if (!self) return nullptr;
-  if (self->cancel.load(std::memory_order_relaxed)) return raise_withdrawn(*self, nullptr);
-  PyThreadState* state = PyEval_SaveThread();
-  sched_yield();
-  PyEval_RestoreThread(state);
-  Py_RETURN_NONE;
+  if (self.cancelled()) return self.withdrawn(nullptr);
+  self.yield();
+  return self.give(Py_NewRef(Py_None));
 }
 
 PyObject* extended_new(PyObject* end) {

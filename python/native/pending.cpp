@@ -29,6 +29,8 @@ void defer_retirement(ChannelObject* owned, bool writer) noexcept {
   something_pending = true;
 }
 
+bool settling_now() noexcept { return settling; }
+
 void settle_pending() noexcept {
   if (settling) return;  // a finaliser that runs below does an operation: the loop goes on with what it leaves
   settling = true;

@@ -1,4 +1,5 @@
-// Process objects and how they run: a coroutine is stepped by the scheduler, a function runs on its own thread.
+// Process objects and how they run: a coroutine is stepped by the scheduler, a function runs on its own thread or in a greenlet
+// (greenlet.cpp).
 //
 //   made (holds its ends) ──start_process()──► running ──► ended: lets go of its ends, then its group is told (rule 7.7)
 //     └──collected: its ends are let go, RuntimeWarning
@@ -20,7 +21,7 @@ struct FunctionObject {
   PyObject* weakrefs;
   PyObject* name;
   vectorcallfunc call;
-  bool coroutine;
+  Kind kind;
 };
 FunctionObject* func(PyObject* o) noexcept { return reinterpret_cast<FunctionObject*>(o); }
 
@@ -86,14 +87,16 @@ void let_go(ProcessObject* p) noexcept {
 
 // --- making -------------------------------------------------------------------------------------------------------------------------
 
-ProcessObject* make(const Ends& ends) {
+ProcessObject* make(Kind kind, const Ends& ends) {
   ProcessObject* p = PyObject_GC_NewVar(ProcessObject, &ProcessType, static_cast<Py_ssize_t>(ends.size()));
   if (!p) return nullptr;
   new (&p->base) CoroutineProcess;
   p->body = p->context = p->outcome = nullptr;
   p->thread = nullptr;
+  p->strand = nullptr;
   p->memory = nullptr;
-  p->threaded = p->started = p->given_up = p->done = p->failed = p->yielded = 0;
+  p->kind = kind;
+  p->started = p->given_up = p->done = p->failed = p->yielded = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     p->held[i] = ends[i];
     Py_INCREF(reinterpret_cast<PyObject*>(ends[i]));
@@ -116,13 +119,12 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
     seen.clear();
     if (collect(args[i], ends, seen) < 0) return nullptr;
   }
-  ProcessObject* p = make(ends);
+  ProcessObject* p = make(f->kind, ends);
   spare_ends = std::move(ends);
   spare_seen = std::move(seen);
   if (!p) return nullptr;
   p->base.function = PyUnicode_AsUTF8(f->name);
-  p->threaded = f->coroutine ? 0 : 1;
-  if (f->coroutine) {
+  if (f->kind == Kind::coroutine) {
     p->body = PyObject_Vectorcall(f->function, args, nf, kwnames);
     if (p->body && !PyCoro_CheckExact(p->body)) {
       PyErr_Format(PyExc_TypeError, "process %U: the function returned %.100s in place of a coroutine", f->name, Py_TYPE(p->body)->tp_name);
@@ -167,6 +169,8 @@ PyObject* judge(ProcessObject* p) {
   return nullptr;
 }
 
+}  // namespace
+
 // The process has ended with `result` (owned) or, if null, with the current exception. `b`: what the group knows it by.
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   PyObject* failure = result ? nullptr : judge(p);
@@ -190,11 +194,22 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   g->finished(id, std::move(ptr));
 }
 
+PyObject* call_body(ProcessObject* p) {
+  PyObject* keywords = PyTuple_GET_ITEM(p->body, 2);
+  PyObject* r = PyObject_Call(PyTuple_GET_ITEM(p->body, 0), PyTuple_GET_ITEM(p->body, 1), keywords == Py_None ? nullptr : keywords);
+  if (!r || !PyCoro_CheckExact(r)) return r;
+  Py_DECREF(r);
+  return PyErr_Format(PyExc_TypeError, "process %s returned a coroutine: declare it `async def`", p->base.function);
+}
+
+runtime::Executor* executor_of_group(ProcessBase& p) noexcept { return p.group->executor; }
+void post_to_group(core::Waker* w) noexcept { static_cast<runtime::Scheduler*>(static_cast<ProcessBase*>(w)->group->executor)->post(w); }
+
+namespace {
+
 // --- coroutines ---------------------------------------------------------------------------------------------------------------------
 
 CoroutineProcess* self_of(core::Waker* w) noexcept { return static_cast<CoroutineProcess*>(static_cast<ProcessBase*>(w)); }
-
-void coroutine_wake(core::Waker* w) noexcept { static_cast<runtime::Scheduler*>(self_of(w)->group->executor)->post(w); }
 
 // The variables of the process take the place of the scheduler's while it runs; an empty context is made only when something is set.
 class Variables {
@@ -268,9 +283,7 @@ void coroutine_run(core::Waker* w) {
 
 namespace {
 
-runtime::Executor* coroutine_executor(ProcessBase& p) noexcept { return p.group->executor; }
-
-const runtime::ProcessOps coroutine_ops{{&coroutine_wake, &coroutine_run, nullptr, 0}, &coroutine_executor};
+const runtime::ProcessOps coroutine_ops{{&post_to_group, &coroutine_run, nullptr, 0}, &executor_of_group};
 
 // --- threads ------------------------------------------------------------------------------------------------------------------------
 
@@ -284,13 +297,7 @@ void thread_body(void* arg) {
     PyObject* r;
     {
       const Variables v(&p->context);
-      PyObject* keywords = PyTuple_GET_ITEM(p->body, 2);
-      r = PyObject_Call(PyTuple_GET_ITEM(p->body, 0), PyTuple_GET_ITEM(p->body, 1), keywords == Py_None ? nullptr : keywords);
-    }
-    if (r && PyCoro_CheckExact(r)) {
-      Py_DECREF(r);
-      r = nullptr;
-      PyErr_Format(PyExc_TypeError, "process %s returned a coroutine: declare it `async def`", t->function);
+      r = call_body(p);
     }
     end_process(p, *t, r);
   }
@@ -345,7 +352,7 @@ void process_dealloc(PyObject* o) {
                                          "process %s was made and never started: give it to run, Parallel, Sequence, Spawn or a Group",
                                          p->base.function ? p->base.function : "?") < 0)
       PyErr_WriteUnraisable(Py_None);
-    if (p->body && !p->threaded) {
+    if (p->body && p->kind == Kind::coroutine) {
       PyObject* r = PyObject_CallMethod(p->body, "close", nullptr);
       if (!r) PyErr_WriteUnraisable(p->body);
       Py_XDECREF(r);
@@ -427,12 +434,12 @@ PyGetSetDef process_getset[] = {{"result", process_result, nullptr,
 
 int function_init(PyObject* o, PyObject* args, PyObject* kw) {
   PyObject *f, *name;
-  int coroutine;
-  if (kw || !PyArg_ParseTuple(args, "OUp", &f, &name, &coroutine)) return -1;
+  int kind;
+  if (kw || !PyArg_ParseTuple(args, "OUi", &f, &name, &kind)) return -1;
   if (!intern(name)) return -1;
   Py_XSETREF(func(o)->function, Py_NewRef(f));
   Py_XSETREF(func(o)->name, Py_NewRef(PyDict_GetItem(names, name)));
-  func(o)->coroutine = coroutine != 0;
+  func(o)->kind = static_cast<Kind>(kind);
   func(o)->call = function_call;
   return 0;
 }
@@ -468,6 +475,7 @@ PyTypeObject ProcessFunctionType{PyVarObject_HEAD_INIT(nullptr, 0)};
 ProcessObject* process_object(ProcessBase* p) noexcept {
   if (!p) return nullptr;
   if (ProcessObject* c = coroutine_of(p)) return c;
+  if (ProcessObject* g = greenlet_of(p)) return g;
   return static_cast<ThreadProcess*>(p)->object;
 }
 
@@ -490,14 +498,15 @@ int claim_processes(PyObject* list) {
 
 void start_process(runtime::Group& g, ProcessObject* p) {
   p->context = inherited_context();
-  if (p->threaded) return start_thread(g, p);
+  if (p->kind == Kind::thread) return start_thread(g, p);
   Py_INCREF(p);
   g.add(p->base);
   for (Py_ssize_t i = 0; i < Py_SIZE(p); ++i) {
     Core& c = p->held[i]->channel->core;
     (is_reader(reinterpret_cast<PyObject*>(p->held[i])) ? c.last_reader : c.last_writer) = p->base.id;
   }
-  p->base.ops = &static_cast<runtime::Scheduler*>(g.executor)->homed(coroutine_ops);  // a coroutine stays where it was started
+  auto& here = *static_cast<runtime::Scheduler*>(g.executor);  // it stays where it was started
+  p->base.ops = p->kind == Kind::greenlet ? &greenlet_ops_on(here) : &here.homed(coroutine_ops);
   g.executor->post(&p->base);
 }
 

@@ -8,6 +8,8 @@
 
 namespace weft::py {
 
+thread_local PyObject* guest_interrupt = nullptr;
+
 namespace {
 
 // --- sleeping -------------------------------------------------------------------------------------------------------------------------
@@ -18,9 +20,6 @@ void end_sleep(void* state) {
   while (shut_down) pause();  // for ever
   PyEval_RestoreThread(static_cast<PyThreadState*>(state));
 }
-
-// An exception that a signal's handler raised in a plain thread that waits.
-thread_local PyObject* guest_interrupt = nullptr;
 
 // What a signal's handler raised, to whoever waits on this thread.
 void keep_interrupt() {
@@ -47,8 +46,6 @@ bool disturbed(void* state) {
   PyEval_SaveThread();
   return true;  // a handler may have made something runnable here
 }
-bool guest_interrupted(runtime::ThreadProcess&) { return guest_interrupt != nullptr; }
-
 // --- where processes are ----------------------------------------------------------------------------------------------------------------
 
 void at_frame(ProcessBase& p, PyFrameObject* f) {
@@ -72,6 +69,11 @@ void locate_coroutine(ProcessBase& p, PyObject* coroutine) {
   }
   Py_XDECREF(o);
   PyErr_Clear();
+}
+void locate_greenlet(ProcessBase& p, ProcessObject* o) {
+  PyObject* f = greenlet_frame(o);
+  at_frame(p, reinterpret_cast<PyFrameObject*>(f));
+  Py_XDECREF(f);
 }
 void locate_thread(ThreadProcess& t) {
   if (!t.state) return;
@@ -111,6 +113,8 @@ void begin_report(runtime::Run& run) {
     note_ends(o, p.id);
     if (o->thread)
       locate_thread(*static_cast<ThreadProcess*>(o->thread));
+    else if (o->kind == Kind::greenlet)
+      locate_greenlet(p, o);
     else if (o->body)
       locate_coroutine(p, o->body);
   });
@@ -176,47 +180,6 @@ PyMethodDef shutdown_def{"_shutdown", f_shutdown, METH_NOARGS, nullptr};
 }  // namespace
 
 void watch_outside(runtime::Run& run) noexcept { run.anything_outside = &anything_outside; }
-
-runtime::ThreadProcess* blocking_caller(const char* verb) {
-  if (current_coroutine()) {
-    bad_use("%s blocks the thread: in a coroutine process it is awaited", verb);
-    return nullptr;
-  }
-  runtime::ThreadProcess& t = runtime::ThreadProcess::self();
-  if (!runtime::ThreadProcess::current_or_null()) {  // a guest
-    t.interrupted = &guest_interrupted;
-    PyObject* loop = nullptr;
-    static PyObject* get = nullptr;
-    if (!get) {
-      PyObject* m = PyImport_GetModule(PyUnicode_InternFromString("_asyncio"));
-      if (m) get = PyObject_GetAttrString(m, "_get_running_loop");
-      Py_XDECREF(m);
-      PyErr_Clear();
-    }
-    if (get) loop = PyObject_CallNoArgs(get);
-    const bool running = loop && loop != Py_None;
-    Py_XDECREF(loop);
-    PyErr_Clear();
-    if (running) {
-      bad_use("%s would block the running asyncio loop: start the network by weft.coroutines.run(...) outside of asyncio", verb);
-      return nullptr;
-    }
-  }
-  if (t.op) {
-    bad_use("%s while this thread is in another operation (a finaliser ran there): do it elsewhere", verb);
-    return nullptr;
-  }
-  return &t;
-}
-
-PyObject* raise_withdrawn(ProcessBase& p, PyObject* value) {
-  if (guest_interrupt) {
-    p.take_cancel();
-    restore_exception(std::exchange(guest_interrupt, nullptr));
-    return nullptr;
-  }
-  return raise_cancelled(p, value);
-}
 
 int init_report() {
   runtime::around_sleep.begin = &begin_sleep;

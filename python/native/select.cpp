@@ -217,28 +217,29 @@ PyMethodDef select_methods[] = {{"send", select_pysend, METH_O, nullptr},
                                 {}};
 PyAsyncMethods select_async{};
 
-// --- in a thread ------------------------------------------------------------------------------------------------------------------------
+// --- in a thread or a greenlet -----------------------------------------------------------------------------------------------------------
 
 PyObject* blocking_select(Choice& c, Purpose purpose, bool remember) {
-  runtime::ThreadProcess* self = blocking_caller(verb_of(purpose));
+  Caller self(verb_of(purpose));
   if (!self) return nullptr;
-  if (self->cancel.load(std::memory_order_relaxed)) return raise_withdrawn(*self, nullptr);
+  if (self.cancelled()) return self.withdrawn(nullptr);
   if (c.check(verb_of(purpose)) < 0) return nullptr;
-  int i = c.begin(*self, self->run, remember ? memory_of(process_object(this_process())) : nullptr);
+  ProcessBase& p = self.process();
+  int i = c.begin(p, self.run(), remember ? memory_of(process_object(this_process())) : nullptr);
   if (i == Choice::parked) {
-    self->block(*kind_of(purpose));
+    self.wait(Status::pending, *kind_of(purpose));
     i = c.woken();
-    if (i < 0) return raise_withdrawn(*self, nullptr);
+    if (i < 0) return self.withdrawn(nullptr);
   }
   PyObject* value;
-  const int s = c.settle_guard(i, *self, &value);
-  if (s < 0) return nullptr;
+  const int s = c.settle_guard(i, p, &value);
+  if (s < 0) return self.give(nullptr);
   if (s == 0) {
-    self->place = &c;
-    self->block(held_op);
-    value = c.finish_held(*self);
+    p.place = &c;
+    self.wait(Status::pending, held_op);
+    value = c.finish_held(p);
   }
-  return outcome(c, purpose, i, value);
+  return self.give(outcome(c, purpose, i, value));
 }
 
 PyObject* either(Choice* owned, Purpose purpose) {

@@ -22,14 +22,20 @@
 
 namespace weft {
 
+// How many ends each side may have open at a time (rule 1.8).
+enum class ChannelKind : std::uint8_t { any2any = 0, one2any = 1, any2one = 2, one2one = 3 };  // bit 0: one writer, bit 1: one reader
+
 struct ChannelOptions {
   std::uint32_t capacity = 0;  // values; 0: rendezvous
   Overflow overflow = Overflow::block;
   std::uint8_t immunity = 0;   // poison below this strength is ignored
   const char* name = nullptr;  // copied
+  ChannelKind kind = ChannelKind::any2any;
 };
-inline ChannelOptions buffer(std::uint32_t capacity, Overflow overflow = Overflow::block) { return {capacity, overflow, 0, nullptr}; }
-inline ChannelOptions named(const char* name) { return {0, Overflow::block, 0, name}; }
+inline ChannelOptions buffer(std::uint32_t capacity, Overflow overflow = Overflow::block) {
+  return {capacity, overflow, 0, nullptr, ChannelKind::any2any};
+}
+inline ChannelOptions named(const char* name) { return {0, Overflow::block, 0, name, ChannelKind::any2any}; }
 
 template <class T, class P>
 class Reader;
@@ -51,6 +57,13 @@ using CoreOf = std::conditional_t<core::one_to_one<P>, core::OneToOneCore<T, P>,
 struct Unpooled {};  // what is aligned to cache lines is not
 template <class T, class P>
 struct PooledCore final : CoreOf<T, P>, std::conditional_t<core::one_to_one<P>, Unpooled, runtime::Pooled> {};
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void one_too_many(const core::Place* c, const char* end) {
+  bad_use("channel " + runtime::name_of(*c) + " has a " + end + " end already and may have one only (rule 1.8): move that end, " +
+          "or make the channel with any2any");
+}
+template <class>
+inline constexpr bool never = false;  // for static_asserts in what must not be instantiated
 
 // What an end does when it goes: poison if an uncaught poison is on its way through the process (rule 4.3), else retire.
 inline std::uint8_t poison_under_way() noexcept {
@@ -135,6 +148,7 @@ CoreOf<T, P>* make_core(const ChannelOptions& o) {
       throw;
     }
     c->set_storage(data, o.capacity);
+    c->restricted = static_cast<std::uint8_t>(ChannelKind::one2one);
     c->discard = [](CoreOf<T, P>& x) noexcept {
       const NobodysValues undelivered;
       x.clear();
@@ -238,8 +252,13 @@ class Reader {
   using Core = detail::CoreOf<T, P>;
 
   Reader() noexcept = default;
-  Reader(const Reader& o) noexcept requires(!core::one_to_one<P>) : core_(o.core_) {
-    if (core_) core_->another_reader(), core_->references.up();
+  Reader(const Reader& o)
+    requires(!core::one_to_one<P>)
+      : core_(o.core_) {
+    if (!core_) return;
+    if (core_->restricted & 2) [[unlikely]]
+      detail::one_too_many(core_, "reader");
+    core_->another_reader(), core_->references.up();
   }
   Reader(Reader&& o) noexcept : core_(std::exchange(o.core_, nullptr)) {}
   Reader& operator=(Reader o) noexcept {
@@ -319,6 +338,11 @@ class Reader {
   Core* core() const noexcept { return core_; }
   explicit Reader(Core* c) noexcept : core_(c) {}  // takes over one count
 
+  template <class U = T>
+  void write(U&&) const {
+    static_assert(detail::never<U>, "weft: this is a reader end, it cannot write: take a writer end of the channel, c.writer()");
+  }
+
  private:
   void drop() noexcept {
     if (const std::uint8_t s = detail::poison_under_way()) core_->poison(s);
@@ -336,8 +360,13 @@ class Writer {
   using Core = detail::CoreOf<T, P>;
 
   Writer() noexcept = default;
-  Writer(const Writer& o) noexcept requires(!core::one_to_one<P>) : core_(o.core_) {
-    if (core_) core_->another_writer(), core_->references.up();
+  Writer(const Writer& o)
+    requires(!core::one_to_one<P>)
+      : core_(o.core_) {
+    if (!core_) return;
+    if (core_->restricted & 1) [[unlikely]]
+      detail::one_too_many(core_, "writer");
+    core_->another_writer(), core_->references.up();
   }
   Writer(Writer&& o) noexcept : core_(std::exchange(o.core_, nullptr)) {}
   Writer& operator=(Writer o) noexcept {
@@ -349,11 +378,22 @@ class Writer {
   }
 
   // co_await: done when a reader has taken the value (or a buffer has it). An exception carries the value back: e.value<T>().
-  WriteOp<T, P> write(T value) const { return {checked("write"), std::move(value)}; }
+  template <class U = T>
+  WriteOp<T, P> write(U&& value) const {
+    static_assert(writable<U>,
+                  "weft: this value cannot be written to this channel: it does not convert to the channel's type, or it can "
+                  "only be moved (then say write(std::move(value)))");
+    return {checked("write"), T(std::forward<U>(value))};
+  }
 
   // In a thread: write, blocking it.
-  void operator()(T value) const {
+  template <class U = T>
+  void operator()(U&& v) const {
+    static_assert(writable<U>,
+                  "weft: this value cannot be written to this channel: it does not convert to the channel's type, or it can "
+                  "only be moved (then say w(std::move(value)))");
     static_assert(P::shared, "a channel that threads use must be weft::Shared");
+    T value(std::forward<U>(v));
     Core* c = checked("write");
     runtime::ThreadProcess& self = detail::blocking_caller("writer(value)");
     if (self.take_cancel()) {
@@ -391,7 +431,14 @@ class Writer {
   Core* core() const noexcept { return core_; }
   explicit Writer(Core* c) noexcept : core_(c) {}
 
+  template <class X = T>
+  void read() const {
+    static_assert(detail::never<X>, "weft: this is a writer end, it cannot read: take a reader end of the channel, c.reader()");
+  }
+
  private:
+  template <class U>
+  static constexpr bool writable = std::is_convertible_v<U&&, T>;
   void drop() noexcept {
     if (const std::uint8_t s = detail::poison_under_way()) core_->poison(s);
     retire();
@@ -403,6 +450,8 @@ class Writer {
 template <class T, class P = Shared>
 class Channel {
  public:
+  using value_type = T;
+  using policy = P;
   using Core = detail::CoreOf<T, P>;
 
   explicit Channel(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
@@ -411,6 +460,7 @@ class Channel {
     core_->name = o.name ? detail::intern(o.name) : file;
     core_->line = o.name ? 0 : line;
     core_->set_immunity(o.immunity);
+    if (!core::one_to_one<P>) core_->restricted = static_cast<std::uint8_t>(o.kind);
   }
   Channel(const Channel& o) noexcept : core_(o.core_) { core_->references.up(); }
   Channel& operator=(const Channel& o) noexcept {
@@ -423,24 +473,33 @@ class Channel {
   // A new end. Throws how the channel has ended, if it has (rule 2.5).
   Reader<T, P> reader() const {
     if (!core_->first_reader()) {
-      if (core::one_to_one<P> && core_->reader_ends() > 0)
-        detail::bad_use("a second reader end of a one-to-one channel: move the one there is");
+      if (core::one_to_one<P> && core_->reader_ends() > 0) detail::one_too_many(core_, "reader");
       no_more<core::Side::in>("a new reader end");
+    }
+    if ((core_->restricted & 2) && core_->reader_ends() != 1) [[unlikely]] {
+      core_->drop_reader();
+      detail::one_too_many(core_, "reader");
     }
     core_->references.up();
     return Reader<T, P>(core_);
   }
   Writer<T, P> writer() const {
     if (!core_->first_writer()) {
-      if (core::one_to_one<P> && core_->writer_ends() > 0)
-        detail::bad_use("a second writer end of a one-to-one channel: move the one there is");
+      if (core::one_to_one<P> && core_->writer_ends() > 0) detail::one_too_many(core_, "writer");
       no_more<core::Side::out>("a new writer end");
+    }
+    if ((core_->restricted & 1) && core_->writer_ends() != 1) [[unlikely]] {
+      core_->drop_writer();
+      detail::one_too_many(core_, "writer");
     }
     core_->references.up();
     return Writer<T, P>(core_);
   }
   Reader<T, P> operator+() const { return reader(); }
   Writer<T, P> operator-() const { return writer(); }
+  // Where an end is wanted, a channel gives a new one: Reader<int> r = c;
+  operator Reader<T, P>() const { return reader(); }
+  operator Writer<T, P>() const { return writer(); }
 
   void poison(std::uint8_t strength = 1) const {
     if (strength < 1) detail::bad_use("poison: the strength must be at least 1");
@@ -462,5 +521,27 @@ class Channel {
   }
   Core* core_;
 };
+
+// Channels of which a side has one end at a time; a second one is BadUse (rule 1.8). `one2one<int>()`, `one2one<int, Local>(buffer(8))`.
+template <class T, class P = Shared>
+Channel<T, P> one2one(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
+  o.kind = ChannelKind::one2one;
+  return Channel<T, P>(o, file, line);
+}
+template <class T, class P = Shared>
+Channel<T, P> one2any(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
+  o.kind = ChannelKind::one2any;
+  return Channel<T, P>(o, file, line);
+}
+template <class T, class P = Shared>
+Channel<T, P> any2one(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
+  o.kind = ChannelKind::any2one;
+  return Channel<T, P>(o, file, line);
+}
+template <class T, class P = Shared>
+Channel<T, P> any2any(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
+  o.kind = ChannelKind::any2any;
+  return Channel<T, P>(o, file, line);
+}
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Composition (rule 7): par, seq, spawn, groups, and run, which starts the outermost network.
+// Composition (rule 7): threads as processes, spawn, groups, and run, which starts the outermost network. par and seq are in blocks.hpp.
 //
 //   weft::run(weft::par(producer(c.writer()), consumer(c.reader())));       or shorter   weft::run(producer(…), consumer(…));
 //   co_await weft::par(a(), b());      auto [x, y] = co_await weft::par(f(), g());      co_await weft::seq(a(), b());
@@ -53,7 +53,7 @@ class ThreadRunner final : public runtime::ThreadProcess {
           else if (result)
             result->emplace((*f)());
         } catch (const Poisoned& e) {
-          context.dying = e.strength;
+          context.dying = dying = e.strength;
           f.reset();
           context.dying = 0;
         }
@@ -279,26 +279,6 @@ class ParVector {
 
 }  // namespace detail
 
-// In parallel; with co_await, or given to run.
-template <Startable... Ps>
-[[nodiscard]] auto par(Ps... ps) {
-  return detail::Par<Ps...>(std::move(ps)...);
-}
-template <Startable P>
-[[nodiscard]] auto par(std::vector<P> ps) {
-  return detail::ParVector<P>(std::move(ps));
-}
-
-// One after another. Without results nothing, else a tuple of them, as par's.
-template <Startable... Ps>
-  requires(std::is_void_v<typename Ps::result_type>&&...)
-Process seq(Ps... ps) { (co_await detail::Par<Ps>(std::move(ps)), ...); }
-template <Startable... Ps>
-  requires(!(std::is_void_v<typename Ps::result_type> && ...))
-ProcessOf<detail::ParResult<typename Ps::result_type...>> seq(Ps... ps) {
-  co_return detail::ParResult<typename Ps::result_type...>{co_await detail::Step<Ps>(std::move(ps))...};
-}
-
 // A group whose processes are started as its owner goes on: g.start(p) …, then co_await g.wait(); in a thread process g.wait()().
 // Left without having waited (by an exception), it cancels its processes, and the owner's own group waits for them (rule 7.5): they must
 // not refer to the owner's frame then.
@@ -454,13 +434,13 @@ auto run(detail::ParVector<P> p) {
 }
 template <Startable... Ps>
   requires(sizeof...(Ps) > 1)
-auto run(Ps... ps) { return run(RunOptions{}, par(std::move(ps)...)); }
+auto run(Ps... ps) { return run(RunOptions{}, detail::Par<Ps...>(std::move(ps)...)); }
 template <Startable P>
 auto run(RunOptions o, P p) {
   if constexpr (std::is_void_v<typename P::result_type>)
-    run(o, par(std::move(p)));
+    run(o, detail::Par<P>(std::move(p)));
   else
-    return std::get<0>(run(o, par(std::move(p))));
+    return std::get<0>(run(o, detail::Par<P>(std::move(p))));
 }
 template <Startable P>
 auto run(P p) {

@@ -3,6 +3,8 @@
 // This is the only header that touches the machine. A checker takes its place by -DWEFT_PRIM_HEADER='"…"': a header that defines the
 // same names, so that the production code itself runs under schedule exploration (as tokio's code does under loom).
 //
+// -DWEFT_NO_FUTEX takes the standard library's condition variables where Linux has its futex, as on every other system.
+//
 // Names to supply, in weft::prim:
 //   atomic<T>                    as std::atomic<T>: load, store, exchange, compare_exchange_strong, fetch_add, fetch_sub
 //   pause(round)                 one round of waiting for another thread's few instructions; rounds count from 0
@@ -44,11 +46,14 @@ inline constexpr std::int64_t forever = INT64_MAX;
 #include <cstdlib>
 #include <ctime>
 #include <thread>
-#if defined(__linux__)
+#if defined(__linux__) && !defined(WEFT_NO_FUTEX)
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#else
+#include <condition_variable>
+#include <mutex>
 #endif
 
 namespace weft::prim {
@@ -83,7 +88,7 @@ inline std::int64_t now() noexcept {
   std::abort();
 }
 
-#if defined(__linux__)
+#if defined(__linux__) && !defined(WEFT_NO_FUTEX)
 inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
   timespec t{};
   timespec* limit = nullptr;
@@ -97,15 +102,32 @@ inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64
 }
 inline void unpark(atomic<std::uint32_t>& word) noexcept { syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0); }
 #else
-// The stand-in: std::atomic::wait has no time limit, so a limited park polls.
-inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
-  if (until == forever) {
-    word.wait(expected, std::memory_order_acquire);
-    return;
+// The stand-in, of the standard library alone: condition variables that words share by their address, since std::atomic::wait knows no time
+// limit. Who shares one may wake early. Never destroyed: threads may park while the program ends.
+struct ParkingPlace {
+  std::mutex mutex;
+  std::condition_variable changed;
+  static ParkingPlace& of(const void* word) {
+    constexpr std::size_t kPlaces = 64;
+    static ParkingPlace* const places = new ParkingPlace[kPlaces];
+    return places[(reinterpret_cast<std::uintptr_t>(word) * 0x9E3779B97F4A7C15ull >> 32) % kPlaces];
   }
-  if (word.load(std::memory_order_acquire) == expected && now() < until) std::this_thread::sleep_for(std::chrono::microseconds(200));
+};
+inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
+  ParkingPlace& place = ParkingPlace::of(&word);
+  std::unique_lock lock(place.mutex);
+  if (word.load(std::memory_order_seq_cst) != expected) return;  // from here on unpark() waits for the lock, so no wake-up is missed
+  if (until == forever)
+    place.changed.wait(lock);
+  else
+    place.changed.wait_until(lock, std::chrono::steady_clock::time_point(
+                                       std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::nanoseconds(until))));
 }
-inline void unpark(atomic<std::uint32_t>& word) noexcept { word.notify_one(); }
+inline void unpark(atomic<std::uint32_t>& word) noexcept {
+  ParkingPlace& place = ParkingPlace::of(&word);
+  { const std::lock_guard lock(place.mutex); }
+  place.changed.notify_all();
+}
 #endif
 
 #if defined(__linux__) && !defined(WEFT_NO_BIAS) && !WEFT_TSAN

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from weft._extension import native as _native
 from weft.errors import BadUse
 
-__all__ = ["ChannelStats", "check_clock", "poison", "process", "retire", "run", "statistics"]
+__all__ = ["ChannelStats", "check_clock", "poison", "process", "process_of", "retire", "run", "statistics"]
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_native._after_fork_in_child)
@@ -42,6 +42,24 @@ def statistics(channel: Any) -> ChannelStats:
     return stats
 
 
+_KINDS = {"coroutines": 0, "threads": 1, "greenlets": 2}  # as in native.hpp
+
+
+def process_of(function: Any, plain: str) -> Any:
+    """A function as a process; `plain`: the backend of one that is no `async def`."""
+    if isinstance(function, _native.ProcessFunction):
+        raise BadUse(f"@process twice on {function!r}: once is enough")
+    if isinstance(function, type) or not callable(function):
+        raise BadUse(f"@process on {function!r}: decorate a function")
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise BadUse(f"@process on {function!r}: a process does not yield; give it a writer end")
+    name = getattr(function, "__name__", type(function).__name__)
+    backend = "coroutines" if inspect.iscoroutinefunction(function) else plain
+    made = _native.ProcessFunction(function, name, _KINDS[backend])
+    functools.update_wrapper(made, function)
+    return made
+
+
 def process(function: Any) -> Any:
     """Make a function a process: called, it returns a Process that holds the ends in its arguments, not started.
 
@@ -50,16 +68,7 @@ def process(function: Any) -> Any:
     Raises:
         BadUse: it is no function, a generator, or a process already.
     """
-    if isinstance(function, _native.ProcessFunction):
-        raise BadUse(f"@process twice on {function!r}: once is enough")
-    if isinstance(function, type) or not callable(function):
-        raise BadUse(f"@process on {function!r}: decorate a function")
-    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
-        raise BadUse(f"@process on {function!r}: a process does not yield; give it a writer end")
-    name = getattr(function, "__name__", type(function).__name__)
-    made = _native.ProcessFunction(function, name, inspect.iscoroutinefunction(function))
-    functools.update_wrapper(made, function)
-    return made
+    return process_of(function, "threads")
 
 
 def check_clock(clock: str) -> bool:

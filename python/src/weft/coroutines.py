@@ -4,88 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft._exports import *  # noqa: F403
+from weft._exports import BadUse, names
 from weft._extension import native as _native
-from weft._native import (
-    Alternative,
-    Barrier,
-    Channel,
-    Group,
-    Guard,
-    Input,
-    Output,
-    Process,
-    Reader,
-    Timer,
-    Writer,
-    after,
-    at,
-    current_process,
-    now,
-    select,
-    skip,
-    sleep,
-    yield_,
-)
-from weft._shared import (
-    ChannelStats,
-    give_up,
-    poison,
-    process,
-    retire,
-    run,
-    statistics,
-)
-from weft.errors import (
-    BadUse,
-    BlockedProcess,
-    Cancelled,
-    ChannelEnd,
-    Deadlock,
-    PeerDied,
-    Poisoned,
-    Retired,
-    WeftError,
-)
+from weft._shared import give_up, process
 
-__all__ = [
-    "Alternative",
-    "BadUse",
-    "Barrier",
-    "BlockedProcess",
-    "Cancelled",
-    "Channel",
-    "ChannelEnd",
-    "ChannelStats",
-    "Deadlock",
-    "Group",
-    "Guard",
-    "Input",
-    "Output",
-    "Parallel",
-    "PeerDied",
-    "Poisoned",
-    "Process",
-    "Reader",
-    "Retired",
-    "Sequence",
-    "Spawn",
-    "Timer",
-    "WeftError",
-    "Writer",
-    "after",
-    "at",
-    "current_process",
-    "now",
-    "poison",
-    "process",
-    "retire",
-    "run",
-    "select",
-    "skip",
-    "sleep",
-    "statistics",
-    "yield_",
-]
+__all__ = [*names]
 
 
 def Parallel(*processes: Any) -> Any:

@@ -39,7 +39,7 @@ class ChannelEnd(WeftError):
 
     def __init__(
         self,
-        message: str,
+        message: str = "the channel has ended",
         channel: Any = None,
         guard: int | None = None,
         value: Any = None,
@@ -64,7 +64,7 @@ class Poisoned(ChannelEnd):
 
     def __init__(
         self,
-        message: str,
+        message: str = "the channel was poisoned",
         channel: Any = None,
         guard: int | None = None,
         value: Any = None,

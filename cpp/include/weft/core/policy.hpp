@@ -64,6 +64,7 @@ class Count {
 class RunQueue {
  public:
   bool empty() const noexcept { return head_ == nullptr; }
+  Waker* front() const noexcept { return head_; }
   void push(Waker* w) noexcept {
     w->next = nullptr;
     if (head_)

@@ -60,8 +60,11 @@ class Group {
     else
       children_ = p.sibling_next;
     if (p.sibling_next) p.sibling_next->sibling_prev = p.sibling_prev;
+    poisoned_ = std::max(poisoned_, p.dying);
     lock_.unlock();
   }
+  // The strongest poison that ended a process of this group; once all have ended.
+  std::uint8_t poisoned() const noexcept { return poisoned_; }
   void finished(std::uint32_t order, std::exception_ptr failure) noexcept {
     if (failure) fail(order, std::move(failure));
     core::Node* w = nullptr;
@@ -141,19 +144,26 @@ class Group {
     return r;
   }
 
-  // Ask every child to end (rule 6). Those started later are asked as well.
+  // Ask every child to end (rule 6). Those started later are asked as well. A child that waits for a group of its own passes it on: that
+  // group is put in a line, not called from within, since groups nest deeper than a stack. Its owner is of this thread, so it stays alive.
   void cancel() noexcept {
-    lock_.lock();
-    cancelled_ = true;
-    for (ProcessBase* p = children_; p; p = p->sibling_next) {
-      p->cancel.store(1, std::memory_order_release);
-      Executor* e = p->executor();
-      if (e->here())
-        withdraw(*p);
-      else
-        e->nudge();
+    struct Line {
+      Group* first = nullptr;
+      bool at_work = false;
+    };
+    static constinit thread_local Line line;
+    if (line.at_work) {
+      if (!std::exchange(in_line_, true)) next_in_line_ = std::exchange(line.first, this);
+      return;
     }
-    lock_.unlock();
+    line.at_work = true;
+    cancel_children();
+    while (Group* g = line.first) {
+      line.first = g->next_in_line_;
+      g->in_line_ = false;
+      g->cancel_children();
+    }
+    line.at_work = false;
   }
   void cancel(ProcessBase& p) noexcept {
     p.cancel.store(1, std::memory_order_release);
@@ -190,6 +200,19 @@ class Group {
  private:
   friend class Run;
 
+  void cancel_children() noexcept {
+    lock_.lock();
+    cancelled_ = true;
+    for (ProcessBase* p = children_; p; p = p->sibling_next) {
+      p->cancel.store(1, std::memory_order_release);
+      Executor* e = p->executor();
+      if (e->here())
+        withdraw(*p);
+      else
+        e->nudge();
+    }
+    lock_.unlock();
+  }
   // On p's own thread. Withdrawn before the commit: it goes on with `cancelled`.
   static void withdraw(ProcessBase& p) noexcept {
     if (p.op && p.op->withdraw(p)) p.ops->wake(&p);
@@ -210,6 +233,7 @@ class Group {
 
   core::SpinLock lock_;
   bool cancelled_ = false;
+  std::uint8_t poisoned_ = 0;
   std::uint32_t live_ = 0;
   std::uint32_t started_ = 0;
   Group* heir_ = nullptr;  // of an abandoned group
@@ -219,6 +243,8 @@ class Group {
   const char* last_name_ = nullptr;
   std::uint32_t* last_count_ = nullptr;
   std::vector<std::pair<std::uint32_t, std::exception_ptr>> failures_;
+  Group* next_in_line_ = nullptr;  // of those to be cancelled
+  bool in_line_ = false;
   Group* next_ = nullptr;  // in the run's list
   Group* prev_ = nullptr;
 };

@@ -15,12 +15,18 @@
 
 namespace weft::runtime {
 
-inline std::string path_of(const ProcessBase& p) {
+// Rule 7.8. Of a process that is nested deeper than kPathLevels, the nearest of them: "…/inner/innermost".
+inline std::string path_of(const ProcessBase& process) {
+  constexpr int kPathLevels = 64;
   std::string r;
-  if (p.group && p.group->parent) r = path_of(*p.group->parent) + "/";
-  if (p.group && p.group->name) r += std::string(p.group->name) + "/";
-  r += p.function ? p.function : "process";
-  if (p.group && p.group->started(p.function) > 1) r += "[" + std::to_string(p.index) + "]";
+  int level = 0;
+  for (const ProcessBase* p = &process; p; p = p->group ? p->group->parent : nullptr) {
+    if (++level > kPathLevels) return "…/" + r;
+    std::string step = p->group && p->group->name ? std::string(p->group->name) + "/" : std::string();
+    step += p->function ? p->function : "process";
+    if (p->group && p->group->started(p->function) > 1) step += "[" + std::to_string(p->index) + "]";
+    r = level == 1 ? std::move(step) : step + "/" + r;
+  }
   return r;
 }
 

@@ -58,6 +58,7 @@ class Scheduler final : public Executor {
     Scheduler* const outer = std::exchange(this_scheduler, this);
     core::RunQueue* const outer_queue = std::exchange(core::current_run_queue, &queue_);
     stop_ = false;
+    looping_ = true;
     unsigned turn = 0;
     while (!stop_) {
       if (!queue_.empty()) [[likely]] {
@@ -81,11 +82,20 @@ class Scheduler final : public Executor {
       if (s & Parking::nudged) serve();
       if (run.timers_due()) run.fire_due();
     }
+    looping_ = false;
     this_scheduler = outer;
     this_context = outer_context;
     core::current_run_queue = outer_queue;
   }
   void stop() noexcept { stop_ = true; }
+
+  // For a process that has a stack of its own and hands control on as it parks: the next waker, taken, if it is run by `kind`. Null: back
+  // to the loop.
+  core::Waker* take(void (*kind)(core::Waker*)) noexcept {
+    if (!looping_) return nullptr;  // the steps of a turn are counted
+    if (++handed_on_ % kLook == 0) look_around();
+    return queue_.empty() || queue_.front()->ops->run != kind ? nullptr : queue_.pop();
+  }
 
   // Everything in small steps, for a host that has its own loop: at most `steps` of the run queue. True: more is ready.
   bool turn(unsigned steps) {
@@ -156,6 +166,8 @@ class Scheduler final : public Executor {
   core::RunQueue queue_;
   std::vector<std::unique_ptr<ProcessOps>> homed_;
   bool stop_ = false;
+  bool looping_ = false;
+  unsigned handed_on_ = 0;
   Parking parking_;
   prim::atomic<core::Waker*> inbox_{nullptr};
 };

@@ -1,0 +1,298 @@
+// Blocks of processes, reading like occam's:
+//
+//   weft::par{ prefix<int>(0, c, a), delta<int>(a, {b, d}), successor<int>(b, c), weft::seq{ first(x), second(y) } }();
+//
+// What may stand in a block
+//   a process                                    Process, thread(…), another par or seq
+//   a std::vector of them
+//   a function object that returns a process     its captures live as long as that process does
+//   any other function object                    it runs on a thread; weft::proc(f, args…) binds arguments
+//
+// A block is a process itself. () runs it from main or inside a thread process; co_await runs it inside a coroutine. It runs once.
+#pragma once
+#include <functional>
+
+#include "compose.hpp"
+
+namespace weft {
+
+template <class... Ps>
+class par;
+template <class R>
+class seq;
+
+namespace detail {
+
+template <class P>
+struct IsBlock : std::false_type {};
+template <class... Ps>
+struct IsBlock<par<Ps...>> : std::true_type {};
+template <class X>
+struct IsVector : std::false_type {};
+template <class T>
+struct IsVector<std::vector<T>> : std::true_type {};
+template <class X>
+struct IsProcess : std::false_type {};
+template <class R>
+struct IsProcess<BasicProcess<R>> : std::true_type {};
+template <class R>
+struct IsProcess<seq<R>> : std::true_type {};
+
+// The process that a coroutine-returning closure makes, and the closure. A poison that ends the one is the other's end (rule 4.3).
+template <class F, class R = typename std::invoke_result_t<F&>::result_type>
+BasicProcess<R> keeping(F f) {
+  struct Inner : Step<BasicProcess<R>> {
+    using Step<BasicProcess<R>>::Step;
+    struct Awaiter : Par<BasicProcess<R>>::Awaiter {
+      using Par<BasicProcess<R>>::Awaiter::Awaiter;
+      R await_resume() {
+        GroupAwaiter::await_resume();
+        if (const std::uint8_t s = this->group.poisoned()) throw Poisoned("a process was poisoned", -1, s);
+        if constexpr (!std::is_void_v<R>) return this->par.first();
+      }
+    };
+    Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(*this, p); }
+  };
+  if constexpr (std::is_void_v<R>)
+    co_await Inner(f());
+  else
+    co_return co_await Inner(f());
+}
+
+// A block inside another is a process of its own.
+template <class B>
+BasicProcess<typename B::Result> nested(B b) {
+  if constexpr (std::is_void_v<typename B::Result>)
+    co_await std::move(b);
+  else
+    co_return co_await std::move(b);
+}
+
+template <class X>
+auto to_process(X&& x) {
+  using D = std::remove_cvref_t<X>;
+  if constexpr (IsBlock<D>::value) {
+    static_assert(!std::is_lvalue_reference_v<X>, "weft: a block runs once: move it into the block around it, std::move(p)");
+    return nested(std::move(x)).named("par");
+  } else if constexpr (Startable<D>) {
+    static_assert(!std::is_lvalue_reference_v<X>, "weft: a process is started once: move it into the block, std::move(p)");
+    return D(std::forward<X>(x));
+  } else if constexpr (IsVector<D>::value) {
+    static_assert(!std::is_lvalue_reference_v<X> || std::is_copy_constructible_v<typename D::value_type>,
+                  "weft: processes are started once: move the vector into the block, std::move(v)");
+    return nested(par(std::forward<X>(x))).named("par");
+  } else {
+    static_assert(std::is_invocable_v<std::decay_t<X>&>,
+                  "weft: only processes, vectors of processes, blocks and functions without parameters can stand in par and seq; "
+                  "bind arguments with weft::proc(f, args...)");
+    using F = std::decay_t<X>;
+    using R = std::remove_cvref_t<std::invoke_result_t<F&>>;
+    if constexpr (IsProcess<R>::value) {
+      if constexpr (std::is_empty_v<F> || std::is_pointer_v<F>)
+        return x();
+      else
+        return keeping<F>(std::forward<X>(x));
+    } else {
+      return thread(F(std::forward<X>(x)));
+    }
+  }
+}
+template <class X>
+using AsProcess = decltype(to_process(std::declval<X>()));
+
+// What a block adds to the group that it is.
+template <class Derived>
+class Runs {
+ public:
+  // From main, or inside a thread process. Throws as weft::run does.
+  auto operator()(RunOptions o = {}) { return run(o, std::move(static_cast<Derived&>(*this))); }
+};
+
+}  // namespace detail
+
+// In parallel: starts in order, ends when all have ended, has their results (rules 7.1, 7.2).
+template <class... Ps>
+class [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]] par
+    : public detail::Par<Ps...>,
+      public detail::Runs<par<Ps...>>{
+        public : template <class... Xs>
+        requires(sizeof...(Xs) == sizeof...(Ps)) explicit par(Xs && ... xs) :
+            detail::Par<Ps...>(detail::to_process(std::forward<Xs>(xs))...){}
+      };
+template <class... Xs>
+par(Xs&&...) -> par<detail::AsProcess<Xs>...>;
+
+// Of a vector; the results are optionals.
+template <class P>
+class [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]] par<std::vector<P>>
+    : public detail::ParVector<P>, public detail::Runs<par<std::vector<P>>>{
+      public : explicit par(std::vector<P> ps) : detail::ParVector<P>(std::move(ps)){} template <class F>
+      requires(!std::is_same_v<F, P>) explicit par(std::vector<F> fs) : detail::ParVector<P>(converted(std::move(fs))){}
+
+      private : template <class F>
+      static std::vector<P>
+          converted(std::vector<F> fs){std::vector<P> r;
+r.reserve(fs.size());
+for (F& f : fs) r.push_back(detail::to_process(std::move(f)));
+return r;
+}  // namespace weft
+}
+;
+template <class X>
+par(std::vector<X>) -> par<std::vector<detail::AsProcess<X>>>;
+
+template <class... Ps>
+auto run(RunOptions o, par<Ps...> p) {
+  return run(o, static_cast<detail::Par<Ps...>&&>(p));
+}
+template <class P>
+auto run(RunOptions o, par<std::vector<P>> p) {
+  return run(o, static_cast<detail::ParVector<P>&&>(p));
+}
+template <class... Ps>
+auto run(par<Ps...> p) {
+  return run(RunOptions{}, std::move(p));
+}
+
+namespace detail {
+template <class... Ps>
+  requires(std::is_void_v<typename Ps::result_type>&&...)
+Process one_by_one(Ps... ps) { (co_await Par<Ps>(std::move(ps)), ...); }
+template <class... Ps>
+  requires(!(std::is_void_v<typename Ps::result_type> && ...))
+ProcessOf<ParResult<typename Ps::result_type...>> one_by_one(Ps... ps) {
+  co_return ParResult<typename Ps::result_type...>{co_await Step<Ps>(std::move(ps))...};
+}
+template <class P>
+Process one_by_one_of(std::vector<P> ps) {
+  for (P& p : ps) co_await Par<P>(std::move(p));
+}
+}  // namespace detail
+
+// One after another; stops at the first failure (rule 7.3). Without results nothing, else a tuple of them, as par's.
+template <class R>
+class [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]] seq
+    : public BasicProcess<R>,
+      public detail::Runs<seq<R>>{
+        public : template <class... Xs>
+        requires(!(sizeof...(Xs) == 1 && (detail::IsVector<std::remove_cvref_t<Xs>>::value && ...))) explicit seq(Xs && ... xs) :
+            BasicProcess<R>(detail::one_by_one(detail::to_process(std::forward<Xs>(xs))...).named("seq")){} template <class X>
+            explicit seq(std::vector<X> xs) : BasicProcess<R>(detail::one_by_one_of(converted(std::move(xs))).named("seq")){}
+
+        private : template <class X>
+        static auto converted(std::vector<X> xs){std::vector<detail::AsProcess<X>> r;
+r.reserve(xs.size());
+for (X& x : xs) r.push_back(detail::to_process(std::move(x)));
+return r;
+}
+}
+;
+template <class... Xs>
+seq(Xs&&...) -> seq<detail::ParResult<typename detail::AsProcess<Xs>::result_type...>>;
+template <class X>
+seq(std::vector<X>) -> seq<void>;
+
+// --- processes of functions -------------------------------------------------------------------------------------------------------------
+
+namespace detail {
+template <class F>
+struct Parameters;  // of a function that is not overloaded
+template <class R, class... A>
+struct Parameters<R (*)(A...)> {
+  using Bound = std::tuple<std::decay_t<A>...>;
+};
+template <class R, class... A>
+struct Parameters<R (*)(A...) noexcept> : Parameters<R (*)(A...)> {};
+template <class R, class C, class... A>
+struct Parameters<R (C::*)(A...)> : Parameters<R (*)(A...)> {};
+template <class R, class C, class... A>
+struct Parameters<R (C::*)(A...) const> : Parameters<R (*)(A...)> {};
+template <class R, class C, class... A>
+struct Parameters<R (C::*)(A...) noexcept> : Parameters<R (*)(A...)> {};
+template <class R, class C, class... A>
+struct Parameters<R (C::*)(A...) const noexcept> : Parameters<R (*)(A...)> {};
+
+// The arguments as the function takes them: a channel that stands for an end becomes that end now, when the process is made (rule 2.3).
+template <class F, class... A>
+struct BoundFor {
+  using type = std::tuple<std::decay_t<A>...>;
+};
+template <class F, class... A>
+  requires std::is_pointer_v<F>
+struct BoundFor<F, A...> : std::type_identity<typename Parameters<F>::Bound> {
+};
+template <class F, class... A>
+  requires requires { &F::operator(); }
+struct BoundFor<F, A...> : std::type_identity<typename Parameters<decltype(&F::operator())>::Bound> {};
+}  // namespace detail
+
+// A process of f(args…). If f returns a process this is the call; else f runs on a thread, with the arguments bound.
+template <class F, class... A>
+auto proc(F f, A&&... args) {
+  static_assert(std::is_invocable_v<F&, A&&...>, "weft: proc(f, args...): f cannot be called with these arguments");
+  if constexpr (detail::IsProcess<std::remove_cvref_t<std::invoke_result_t<F&, A&&...>>>::value) {
+    if constexpr (std::is_empty_v<F> || std::is_pointer_v<F>) {
+      return f(std::forward<A>(args)...);
+    } else {
+      return detail::keeping([f = std::move(f), t = typename detail::BoundFor<F, A...>::type(std::forward<A>(args)...)]() mutable {
+        return std::apply(f, std::move(t));
+      });
+    }
+  } else {
+    return thread([f = std::move(f), t = typename detail::BoundFor<F, A...>::type(std::forward<A>(args)...)]() mutable {
+      return std::apply([&f](auto&... a) { return f(std::move(a)...); }, t);
+    });
+  }
+}
+
+// A coroutine process on an OS thread of its own.
+template <class R>
+auto thread(BasicProcess<R> p, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
+  auto f = [p = std::move(p)]() mutable { return run(std::move(p)); };
+  return detail::ThreadTask<decltype(f)>(std::move(f), "thread", file, line);
+}
+
+// --- replicated -------------------------------------------------------------------------------------------------------------------------
+
+namespace detail {
+template <class A>
+concept Awaitable = Operation<A> || requires(A a, PromiseBase& p) {
+  p.await_transform(std::move(a));
+};
+template <class A>
+Process performing(A a) {
+  co_await std::move(a);
+}
+template <class F, class X>
+auto replica(F& f, X&& x) {
+  using R = std::remove_cvref_t<std::invoke_result_t<F&, X>>;
+  if constexpr (Startable<R>)
+    return f(std::forward<X>(x));
+  else if constexpr (Awaitable<R>)
+    return performing<R>(f(std::forward<X>(x)));
+  else
+    return thread([&f, x = std::decay_t<X>(std::forward<X>(x))]() mutable { return f(x); });
+}
+}  // namespace detail
+
+// The block of f(x) for each x of [first, last), which are iterators or whole numbers. f returns a process, or an operation
+// (`[&](auto& w) { return w.write(v); }`: no process is written for it); any other f runs on a thread for each x. f and what it refers to
+// must live until the block has ended.
+template <class I, class F>
+[[nodiscard]] auto par_for(I first, std::type_identity_t<I> last, F&& f) {
+  auto at = [](I i) -> decltype(auto) {
+    if constexpr (std::is_integral_v<I>)
+      return i;
+    else
+      return *i;
+  };
+  std::vector<decltype(detail::replica(f, at(first)))> ps;
+  for (; first != last; ++first) ps.push_back(detail::replica(f, at(first)));
+  return par(std::move(ps));
+}
+template <std::ranges::range C, class F>
+[[nodiscard]] auto par_for(C&& c, F&& f) {
+  return par_for(std::begin(c), std::end(c), std::forward<F>(f));
+}
+
+}  // namespace weft

@@ -1,0 +1,91 @@
+// ChannelHandle<T>: a channel that closures capture by copy, each process taking its ends when it first uses them.
+//
+//   weft::ChannelHandle<int> a, b;
+//   weft::par{ [=] { for (int i = 0; i < 3; ++i) a(i); }, [=] { for (;;) b(2 * a()); }, [=] { for (int v : b.reader()) print(v); } }();
+//
+//   made ──copied──► a copy: undecided, holds a reader end and a writer end
+//                      ├──first read──► holds the reader end alone      ├──first write──► holds the writer end alone
+//                      └──destroyed, with its closure──► holds nothing
+//
+// So the ends are counted as if each process had been given its own (rule 2.3), and a network of such closures closes down by itself. The
+// handle that was made (not copied) holds nothing until it is used. A copy belongs to one process; copies made of a copy are undecided
+// again. An undecided copy that is never used keeps both sides open until it is destroyed.
+#pragma once
+#include "blocks.hpp"
+
+namespace weft {
+
+template <class T, class P = Shared>
+class ChannelHandle {
+ public:
+  using value_type = T;
+  using policy = P;
+
+  explicit ChannelHandle(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
+      : channel_(sides_of_many(o), file, line) {}
+  ChannelHandle(const Channel<T, P>& c) : channel_(c) {}
+  ChannelHandle(const ChannelHandle& o) : channel_(o.channel_) { hold(); }
+  ChannelHandle(ChannelHandle&& o) noexcept : channel_(o.channel_), reader_(std::move(o.reader_)), writer_(std::move(o.writer_)) {}
+  ChannelHandle& operator=(const ChannelHandle&) = delete;
+  ~ChannelHandle() = default;
+
+  // In a thread: read, write.
+  T operator()() const { return reading()(); }
+  template <class U = T>
+  void operator()(U&& value) const {
+    writing()(std::forward<U>(value));
+  }
+  // In a coroutine.
+  ReadOp<T, P> read() const { return reading().read(); }
+  NextOp<T, P> next() const { return reading().next(); }
+  template <class U = T>
+  WriteOp<T, P> write(U&& value) const {
+    return writing().write(std::forward<U>(value));
+  }
+  // The end that this process has from here on; as a guard, in a range-for.
+  const Reader<T, P>& reader() const { return reading(); }
+  const Writer<T, P>& writer() const { return writing(); }
+  operator Reader<T, P>() const { return channel_.reader(); }
+  operator Writer<T, P>() const { return channel_.writer(); }
+
+  void poison(std::uint8_t strength = 1) const { channel_.poison(strength); }
+  const Channel<T, P>& channel() const noexcept { return channel_; }
+
+ private:
+  static ChannelOptions sides_of_many(ChannelOptions o) {
+    if (o.kind != ChannelKind::any2any) detail::bad_use("a ChannelHandle has several ends on each side: its channel is any2any");
+    return o;
+  }
+  // A copy made when a side has ended has only the other; using the missing one raises how it ended.
+  void hold() {
+    try {
+      reader_ = channel_.reader();
+      writer_ = channel_.writer();
+    } catch (const ChannelEnd&) {
+    }
+  }
+  const Reader<T, P>& reading() const {
+    if (!reader_) reader_ = channel_.reader();
+    if (!reading_) {
+      reading_ = true;
+      if (!writing_) writer_.retire();
+    }
+    return reader_;
+  }
+  const Writer<T, P>& writing() const {
+    if (!writer_) writer_ = channel_.writer();
+    if (!writing_) {
+      writing_ = true;
+      if (!reading_) reader_.retire();
+    }
+    return writer_;
+  }
+
+  Channel<T, P> channel_;
+  mutable Reader<T, P> reader_;
+  mutable Writer<T, P> writer_;
+  mutable bool reading_ = false;  // it has been used for reading: the ends it holds are those it uses
+  mutable bool writing_ = false;
+};
+
+}  // namespace weft

@@ -1,0 +1,44 @@
+// Mobile<T>: a value that has one owner at a time (occam-pi's MOBILE). It moves into a channel and out at the other end, is never copied,
+// and is gone where it came from: touching it there is BadUse, not a null pointer.
+#pragma once
+#include <memory>
+
+#include "errors.hpp"
+
+namespace weft {
+
+template <class T>
+class Mobile {
+ public:
+  using element_type = T;
+
+  Mobile() noexcept = default;  // holds nothing
+  explicit Mobile(std::unique_ptr<T> p) noexcept : p_(std::move(p)) {}
+  Mobile(Mobile&&) noexcept = default;
+  Mobile& operator=(Mobile&&) noexcept = default;
+  Mobile(const Mobile&) = delete;  // std::move(m), or m.clone()
+  Mobile& operator=(const Mobile&) = delete;
+  ~Mobile() = default;
+
+  // Throws BadUse if it was moved away.
+  T& operator*() const { return *checked(); }
+  T* operator->() const { return checked(); }
+  // A second one with a copy of the value.
+  Mobile clone() const { return Mobile(std::make_unique<T>(*checked())); }
+  explicit operator bool() const noexcept { return p_ != nullptr; }
+
+ private:
+  T* checked() const {
+    if (!p_) [[unlikely]]
+      detail::bad_use("this Mobile holds nothing: it was sent or moved away (a second one is made by clone() before that)");
+    return p_.get();
+  }
+  std::unique_ptr<T> p_;
+};
+
+template <class T, class... A>
+Mobile<T> make_mobile(A&&... args) {
+  return Mobile<T>(std::make_unique<T>(std::forward<A>(args)...));
+}
+
+}  // namespace weft

@@ -1,0 +1,75 @@
+// Processes that know the time of their run, which may be virtual (rule 8.6).
+#pragma once
+#include "ends.hpp"
+
+namespace weft::plugnplay {
+
+namespace detail {
+
+template <class T, class P, class Q>
+Process delaying(Span delay, Reader<T, P> in, Writer<T, Q> out) {
+  while (auto v = co_await in.next()) {
+    co_await weft::sleep(delay);
+    co_await out.write(std::move(*v));
+  }
+}
+template <class T, class P>
+Process ticking(Writer<T, P> out, T value, Span interval) {
+  for (std::int64_t next = now();;) {
+    co_await out.write(value);
+    next += interval.count();
+    co_await weft::sleep_until(next);
+  }
+}
+template <class T, class P, class Q>
+Process regulating(Reader<T, P> in, Reader<Span, P> reset, Writer<T, Q> out, Span interval) {
+  bool resettable = true;
+  std::optional<T> value;
+  for (std::int64_t due = now() + interval.count();;) {
+    bool send = false;
+    try {
+      auto c = co_await weft::select(Mode::priority, weft::in(reset).when(resettable), at(due).when(value.has_value()),
+                                     weft::in(in).when(!value));
+      if (c.index == 0)
+        interval = std::get<Span>(c.value);
+      else if (c.index == 1)
+        send = true;
+      else
+        value.emplace(std::get<T>(std::move(c.value)));
+    } catch (const Retired& e) {
+      if (e.guard != 0) throw;
+      resettable = false;
+    }
+    if (!send) continue;
+    co_await out.write(std::move(*value));
+    value.reset();
+    due = now() + interval.count();
+  }
+}
+
+}  // namespace detail
+
+// Each input, `delay` after it came.
+template <class T = void, class I, class O>
+Process fixed_delay(Span delay, I&& in, O&& out) {
+  return detail::delaying(delay, detail::reader_of<T>(std::forward<I>(in)), detail::writer_of<T>(std::forward<O>(out)))
+      .named("fixed_delay");
+}
+// value, now and every interval, without drift: what a slow reader missed comes at once.
+template <class T = void, class O>
+Process regular(O&& out, std::type_identity_t<detail::value_of<O>> value, Span interval) {
+  if (interval.count() <= 0) weft::detail::bad_use("regular: the interval must be positive");
+  return detail::ticking(detail::writer_of<T>(std::forward<O>(out)), std::move(value), interval).named("regular");
+}
+// Each input, but none sooner than an interval after the output before it (the first: after the start). An interval read from `reset`
+// holds from the next output on. A stream of Span itself cannot be regulated.
+template <class T = void, class I, class C, class O>
+Process regulate(I&& in, C&& reset, O&& out, Span interval) {
+  static_assert(!std::is_same_v<detail::value_of<I>, Span>, "weft: regulate cannot tell a stream of weft::Span from its resets");
+  if (interval.count() < 0) weft::detail::bad_use("regulate: the interval must not be negative");
+  return detail::regulating(detail::reader_of<T>(std::forward<I>(in)), detail::reader_of<Span>(std::forward<C>(reset)),
+                            detail::writer_of<T>(std::forward<O>(out)), interval)
+      .named("regulate");
+}
+
+}  // namespace weft::plugnplay

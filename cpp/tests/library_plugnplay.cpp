@@ -1,0 +1,379 @@
+// The plug-and-play processes by their stream equations: over random streams and channels, as coroutines on local and shared channels and
+// on threads, to their end by retirement and by poison. The seed of each case is printed when it fails.
+#include "hosted.hpp"
+
+#include <map>
+#include <random>
+#include <sstream>
+
+#include <weft/plugnplay.hpp>
+
+using namespace test;
+namespace pnp = weft::plugnplay;
+
+namespace {
+
+using Ints = std::vector<int>;
+
+// How the process under test runs.
+struct OnLocal {
+  using P = weft::Local;
+  static Process as(Process p) { return p; }
+};
+struct OnShared {
+  using P = weft::Shared;
+  static Process as(Process p) { return p; }
+};
+struct OnThread {
+  using P = weft::Shared;
+  static auto as(Process p) { return weft::thread(std::move(p)); }
+};
+#define FORMS OnLocal, OnShared, OnThread
+
+class Random {
+ public:
+  explicit Random(unsigned seed) : gen_(seed) {}
+  int below(int n) { return static_cast<int>(gen_() % static_cast<unsigned>(n)); }
+  Ints stream(int longest = 20, int values = 200) {
+    Ints r(static_cast<std::size_t>(below(longest + 1)));
+    for (int& x : r) x = below(values) - values / 2;
+    return r;
+  }
+  weft::ChannelOptions options() { return below(2) ? weft::buffer(static_cast<unsigned>(1 + below(3))) : weft::ChannelOptions{}; }
+
+ private:
+  std::mt19937 gen_;
+};
+
+template <class T, class P>
+Process feed(weft::Writer<T, P> w, std::vector<T> values) {
+  for (auto& v : values) co_await w.write(std::move(v));
+}
+template <class T, class P>
+Process gather(weft::Reader<T, P> r, std::vector<T>* into, int most = -1) {
+  while (most-- != 0) {
+    auto v = co_await r.next();
+    if (!v) break;
+    into->push_back(std::move(*v));
+  }
+}
+
+// What a process of one input makes of a stream.
+template <class Form, class U = int, class Make>
+std::vector<U> through(Random& random, const Ints& input, Make make) {
+  using P = typename Form::P;
+  weft::Channel<int, P> a{random.options()};
+  weft::Channel<U, P> b{random.options()};
+  std::vector<U> output;
+  weft::par{feed(a.writer(), input), Form::as(make(a, b)), gather(b.reader(), &output)}();
+  return output;
+}
+template <class Form, class Make>
+Ints through2(Random& random, const Ints& x, const Ints& y, Make make) {
+  using P = typename Form::P;
+  weft::Channel<int, P> a{random.options()}, b{random.options()}, c{random.options()};
+  Ints output;
+  weft::par{feed(a.writer(), x), feed(b.writer(), y), Form::as(make(a, b, c)), gather(c.reader(), &output)}();
+  return output;
+}
+template <class F>
+Ints mapped(const Ints& in, F f) {
+  Ints r;
+  for (int x : in) r.push_back(f(x));
+  return r;
+}
+template <class F>
+Ints zipped(const Ints& x, const Ints& y, F f) {
+  Ints r;
+  for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i) r.push_back(f(x[i], y[i]));
+  return r;
+}
+template <class F>
+void cases(int n, F f) {
+  for (unsigned seed = 1; seed <= static_cast<unsigned>(n); ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    f(random);
+  }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("plug and play: each output of one input", Form, FORMS) {
+  cases(6, [](Random& r) {
+    const Ints in = r.stream();
+    CHECK(through<Form>(r, in, [](auto a, auto b) { return pnp::identity<int>(a, b); }) == in);
+    CHECK(through<Form>(r, in, [](auto a, auto b) { return pnp::successor<int>(a, b); }) == mapped(in, [](int x) { return x + 1; }));
+    const int n = r.below(9) - 4;
+    CHECK(through<Form>(r, in, [n](auto a, auto b) { return pnp::mult<int>(n, a, b); }) == mapped(in, [n](int x) { return n * x; }));
+    CHECK(through<Form>(r, in, [n](auto a, auto b) { return pnp::substitute<int>(a, b, n); }) == mapped(in, [n](int) { return n; }));
+    CHECK(through<Form>(r, in, [](auto a, auto b) { return pnp::transform(a, b, [](int x) { return x * x; }); }) ==
+          mapped(in, [](int x) { return x * x; }));
+    const auto signs = through<Form, std::string>(r, in, [](auto a, auto b) { return pnp::sign(a, b, "= "); });
+    REQUIRE(signs.size() == in.size());
+    for (std::size_t i = 0; i < in.size(); ++i) CHECK(signs[i] == "= " + std::to_string(in[i]));
+  });
+}
+
+TEST_CASE_TEMPLATE("plug and play: shifted streams", Form, FORMS) {
+  cases(6, [](Random& r) {
+    const Ints in = r.stream();
+    Ints prefixed{7};
+    prefixed.insert(prefixed.end(), in.begin(), in.end());
+    CHECK(through<Form>(r, in, [](auto a, auto b) { return pnp::prefix<int>(7, a, b); }) == prefixed);
+    CHECK(through<Form>(r, in, [](auto a, auto b) { return pnp::tail<int>(a, b); }) ==
+          (in.empty() ? Ints() : Ints(in.begin() + 1, in.end())));
+    Ints sums;
+    for (std::size_t i = 1; i < in.size(); ++i) sums.push_back(in[i - 1] + in[i]);
+    CHECK(through<Form>(r, in, [](auto a, auto b) { return pnp::pairs<int>(a, b); }) == sums);
+  });
+}
+
+TEST_CASE_TEMPLATE("plug and play: each output of two inputs; it ends with the shorter", Form, FORMS) {
+  cases(5, [](Random& r) {
+    const Ints x = r.stream(), y = r.stream();
+    const auto check = [&](auto make, auto f) { CHECK(through2<Form>(r, x, y, make) == zipped(x, y, f)); };
+    check([](auto a, auto b, auto c) { return pnp::plus<int>(a, b, c); }, [](int p, int q) { return p + q; });
+    check([](auto a, auto b, auto c) { return pnp::times<int>(a, b, c); }, [](int p, int q) { return p * q; });
+    check([](auto a, auto b, auto c) { return pnp::and_<int>(a, b, c); }, [](int p, int q) { return p & q; });
+    check([](auto a, auto b, auto c) { return pnp::or_<int>(a, b, c); }, [](int p, int q) { return p | q; });
+    check([](auto a, auto b, auto c) { return pnp::xor_<int>(a, b, c); }, [](int p, int q) { return p ^ q; });
+    check([](auto a, auto b, auto c) { return pnp::nand<int>(a, b, c); }, [](int p, int q) { return ~(p & q); });
+    check([](auto a, auto b, auto c) { return pnp::nor<int>(a, b, c); }, [](int p, int q) { return ~(p | q); });
+  });
+}
+
+TEST_CASE("plug and play: the gates of bool") {
+  for (int i = 0; i < 4; ++i) {
+    const bool x = i & 1, y = i & 2;
+    weft::Channel<bool> a, b, c, d;
+    std::vector<bool> nands, nors;
+    auto one = [](weft::Writer<bool> w, bool v) -> Process { co_await w.write(v); };
+    auto get = [](weft::Reader<bool> in, std::vector<bool>* into) -> Process { into->push_back(co_await in.read()); };
+    weft::run(one(a, x), one(b, y), pnp::nand<bool>(a, b, c), get(c, &nands));
+    weft::Channel<bool> e, f;
+    weft::run(one(e, x), one(f, y), pnp::nor<bool>(e, f, d), get(d, &nors));
+    CHECK(nands.at(0) == !(x && y));
+    CHECK(nors.at(0) == !(x || y));
+  }
+}
+
+TEST_CASE_TEMPLATE("plug and play: sources, and their end when the reader has gone", Form, FORMS) {
+  using P = typename Form::P;
+  weft::Channel<int, P> a, b;
+  Ints counted, same;
+  weft::par{Form::as(pnp::numbers<int>(a)), gather(a.reader(), &counted, 5), Form::as(pnp::generate<int>(b, 9)),
+            gather(b.reader(), &same, 3)}();
+  CHECK(counted == Ints{0, 1, 2, 3, 4});
+  CHECK(same == Ints{9, 9, 9});
+  weft::Channel<int, P> c;
+  weft::par{feed(c.writer(), counted), Form::as(pnp::black_hole<int>(c))}();
+  CHECK(c.transfers() == 5);
+}
+
+TEST_CASE("plug and play: printer") {
+  weft::Channel<int> c;
+  std::ostringstream text;
+  weft::run(feed(c.writer(), Ints{1, 2}), pnp::printer<int>(c, "<", ">", text));
+  CHECK(text.str() == "<1><2>");
+}
+
+TEST_CASE_TEMPLATE("plug and play: merge is the union of ascending streams", Form, FORMS) {
+  using P = typename Form::P;
+  cases(8, [](Random& r) {
+    std::vector<weft::Channel<int, P>> ins;
+    std::vector<Process> feeders;
+    std::map<int, int> all;
+    const int n = 1 + r.below(4);
+    for (int i = 0; i < n; ++i) {
+      std::map<int, int> ascending;
+      for (int x : r.stream(15, 40)) ascending[x] = 1;
+      Ints values;
+      for (auto [x, one] : ascending) values.push_back(x), all[x] = 1;
+      ins.emplace_back(r.options());
+      feeders.push_back(feed(ins.back().writer(), values));
+    }
+    Ints expected, output;
+    for (auto [x, one] : all) expected.push_back(x);
+    weft::Channel<int, P> out{r.options()};
+    weft::par{weft::par{std::move(feeders)}, Form::as(pnp::merge<int>(ins, out)), gather(out.reader(), &output)}();
+    CHECK(output == expected);
+  });
+}
+
+TEST_CASE_TEMPLATE("plug and play: delta copies to all; an output that has gone ends it", Form, FORMS) {
+  using P = typename Form::P;
+  cases(6, [](Random& r) {
+    const Ints in = r.stream();
+    weft::Channel<int, P> a{r.options()}, b{r.options()}, c{r.options()}, d{r.options()}, e{r.options()};
+    Ints p, q, s, t;
+    weft::par{feed(a.writer(), in),   Form::as(pnp::delta<int>(a, {b, c})),
+              gather(b.reader(), &p), Form::as(pnp::sequential_delta<int>(c, {d, e})),
+              gather(d.reader(), &q), gather(e.reader(), &s)}();
+    CHECK(p == in);
+    CHECK(q == in);
+    CHECK(s == in);
+    weft::Channel<int, P> f, g, h;
+    weft::par{feed(f.writer(), Ints{1, 2, 3, 4}), Form::as(pnp::delta<int>(f, {g, h})), gather(g.reader(), &t, 2),
+              Form::as(pnp::black_hole<int>(h))}();
+    CHECK(t == Ints{1, 2});
+  });
+}
+
+TEST_CASE("plug and play: dynamic_delta adds and takes out outputs; news go before input") {
+  weft::Channel<int> in, b;
+  weft::Channel<weft::Writer<int>> config;
+  Ints got_b, got_c;
+  auto driver = [](weft::Writer<int> w, weft::Writer<weft::Writer<int>> conf, weft::Channel<int> to) -> Process {
+    weft::Channel<int> gone = to;
+    co_await w.write(1);  // to b alone
+    co_await conf.write(gone.writer());
+    co_await w.write(2);
+    co_await conf.write(gone.writer());  // known: taken out; c retires here
+    conf.retire();
+    co_await w.write(3);
+  };
+  weft::Channel<int> c;
+  weft::run(driver(in.writer(), config.writer(), c), pnp::dynamic_delta<int>(in, config, {b}), gather(b.reader(), &got_b),
+            gather(c.reader(), &got_c));
+  CHECK(got_b == Ints{1, 2, 3});
+  CHECK(got_c == Ints{2});
+}
+
+TEST_CASE_TEMPLATE("plug and play: multiplex and demultiplex, plex: nothing lost, each input in order", Form, FORMS) {
+  using P = typename Form::P;
+  cases(5, [](Random& r) {
+    const Ints x = r.stream(), y = r.stream(), z = r.stream();
+    weft::Channel<int, P> a{r.options()}, b{r.options()}, c{r.options()}, d, e, f;
+    weft::Channel<pnp::Packet<int>, P> m{r.options()};
+    Ints p, q, s;
+    weft::par{feed(a.writer(), x),
+              feed(b.writer(), y),
+              feed(c.writer(), z),
+              Form::as(pnp::multiplex<int>({a, b, c}, m)),
+              Form::as(pnp::demultiplex<int>(m, {d, e, f})),
+              gather(d.reader(), &p),
+              gather(e.reader(), &q),
+              gather(f.reader(), &s)}();
+    CHECK(p == x);
+    CHECK(q == y);
+    CHECK(s == z);
+    weft::Channel<int, P> g, h, o;
+    Ints mixed;
+    weft::par{feed(g.writer(), x), feed(h.writer(), y), Form::as(pnp::plex<int>({g, h}, o)), gather(o.reader(), &mixed)}();
+    Ints all = x;
+    all.insert(all.end(), y.begin(), y.end());
+    std::sort(all.begin(), all.end());
+    std::sort(mixed.begin(), mixed.end());
+    CHECK(mixed == all);
+  });
+}
+
+TEST_CASE("plug and play: a packet without an output, a vector of another length, an empty list") {
+  weft::Channel<pnp::Packet<int>> m;
+  weft::Channel<int> d;
+  auto send = [](weft::Writer<pnp::Packet<int>> w) -> Process { co_await w.write({3, 1}); };
+  CHECK_THROWS_WITH_AS(weft::run(send(m), pnp::demultiplex(m, {d})), doctest::Contains("output 3 of 1"), weft::BadUse);
+  weft::Channel<std::vector<int>> v;
+  weft::Channel<int> e, f;
+  auto send_three = [](weft::Writer<std::vector<int>> w) -> Process { 
+    std::vector<int> three{1, 2, 3};  // g++ 12 takes no braced list of values inside a co_await
+    co_await w.write(std::move(three));
+  };
+  CHECK_THROWS_WITH_AS(weft::run(send_three(v), pnp::deparaplex(v, {e, f})), doctest::Contains("2 writers and 3 values"), weft::BadUse);
+  weft::Channel<int> o;
+  CHECK_THROWS_WITH_AS(static_cast<void>(pnp::plex(std::vector<weft::Reader<int>>(), o)), doctest::Contains("at least one"), weft::BadUse);
+}
+
+TEST_CASE_TEMPLATE("plug and play: paraplex and deparaplex", Form, FORMS) {
+  using P = typename Form::P;
+  cases(5, [](Random& r) {
+    const Ints x = r.stream(), y = r.stream();
+    weft::Channel<int, P> a{r.options()}, b{r.options()}, c, d;
+    weft::Channel<std::vector<int>, P> v{r.options()};
+    Ints p, q;
+    weft::par{
+        feed(a.writer(), x),    feed(b.writer(), y),   Form::as(pnp::paraplex<int>({a, b}, v)), Form::as(pnp::deparaplex<int>(v, {c, d})),
+        gather(c.reader(), &p), gather(d.reader(), &q)}();
+    const std::size_t n = std::min(x.size(), y.size());
+    CHECK(p == Ints(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(n)));
+    CHECK(q == Ints(y.begin(), y.begin() + static_cast<std::ptrdiff_t>(n)));
+  });
+}
+
+TEST_CASE_TEMPLATE("plug and play in virtual time: fixed_delay, regular, regulate", P, POLICIES) {
+  auto stamps = [](weft::Reader<int, P> r, Ints* at, int most) -> Process {
+    while (most-- != 0) {
+      co_await r.read();
+      at->push_back(static_cast<int>(weft::now() / 1'000'000));
+    }
+  };
+  auto at_times = [](weft::Writer<int, P> w, Ints when) -> Process {
+    for (int t : when) {
+      co_await weft::sleep_until(t * 1'000'000LL);
+      co_await w.write(t);
+    }
+  };
+  auto reset_at = [](weft::Writer<weft::Span, P> w, int when, weft::Span to) -> Process {
+    co_await weft::sleep_until(when * 1'000'000LL);
+    co_await w.write(to);
+  };
+  Ints delayed, regular, regulated;
+  weft::Channel<int, P> a, b, c, d, e;
+  weft::Channel<weft::Span, P> reset;
+  weft::run(virtually, weft::par{at_times(a.writer(), {1, 2, 30}), pnp::fixed_delay<int>(10ms, a, b), stamps(b, &delayed, -1)});
+  weft::run(virtually, weft::par{pnp::regular<int>(c, 1, 7ms), stamps(c, &regular, 4)});
+  CHECK(delayed == Ints{11, 21, 40});
+  CHECK(regular == Ints{0, 7, 14, 21});
+  weft::run(virtually, weft::par{at_times(d.writer(), {1, 2, 3, 100, 101, 102}), reset_at(reset.writer(), 50, 5ms),
+                                 pnp::regulate<int>(d, reset, e, 10ms), stamps(e, &regulated, -1)});
+  CHECK(regulated == Ints{10, 20, 30, 100, 105, 110});
+  weft::Channel<int, P> none;
+  CHECK_THROWS_AS(static_cast<void>(pnp::regular<int>(none, 1, 0ms)), weft::BadUse);
+}
+
+// Poison at one end comes out at the other, through every process (rule 4.3).
+TEST_CASE_TEMPLATE("plug and play: poison goes through, both ways", Form, FORMS) {
+  using P = typename Form::P;
+  using Chan = weft::Channel<int, P>;
+  const std::vector<std::function<Process(Chan, Chan)>> all{
+      [](Chan a, Chan b) { return pnp::identity<int>(a, b); }, [](Chan a, Chan b) { return pnp::prefix<int>(1, a, b); },
+      [](Chan a, Chan b) { return pnp::tail<int>(a, b); },     [](Chan a, Chan b) { return pnp::pairs<int>(a, b); },
+      [](Chan a, Chan b) { return pnp::delta<int>(a, {b}); },  [](Chan a, Chan b) { return pnp::plex<int>({a}, b); },
+      [](Chan a, Chan b) { return pnp::merge<int>({a}, b); },  [](Chan a, Chan b) { return pnp::fixed_delay<int>(weft::Span(0), a, b); },
+  };
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    CAPTURE(k);
+    std::string seen;
+    auto expect = [](auto end, auto op, std::string* s) -> Process {
+      try {
+        for (;;) co_await op(end);
+      } catch (const weft::Poisoned& e) {
+        *s += std::to_string(e.strength);
+      }
+    };
+    auto poison = [](auto end) -> Process {
+      co_await weft::yield();
+      end.poison(3);
+    };
+    const auto read = [](auto& r) { return r.read(); };
+    const auto write = [](auto& w) { return w.write(1); };
+    {
+      Chan a, b;
+      weft::par{poison(a.writer()), Form::as(all[k](a, b)), expect(b.reader(), read, &seen)}();
+    }
+    {
+      Chan a, b;
+      weft::par{expect(a.writer(), write, &seen), Form::as(all[k](a, b)), poison(b.reader())}();
+    }
+    CHECK(seen == "33");
+  }
+}
+
+TEST_CASE("plug and play: CommsTime, as the paper's Listing 18") {
+  weft::Channel<int> a, b, c, d;
+  Ints got;
+  weft::par{pnp::prefix<int>(0, c, a), pnp::delta<int>(a, {b, d}), pnp::successor<int>(b, c), gather(d.reader(), &got, 100)}();
+  REQUIRE(got.size() == 100);
+  for (int i = 0; i < 100; ++i) CHECK(got[static_cast<std::size_t>(i)] == i);
+}

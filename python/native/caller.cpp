@@ -1,0 +1,113 @@
+// Who calls an operation that blocks, and how it waits. One path for threads and greenlets: they differ here alone.
+//
+//   Caller ──wait()──► a thread: ThreadProcess::block()
+//                 └──► a greenlet: parked (op says on what) ──woken──► run again
+//                                     └──thrown into──► withdrawn, or parked on until what was committed arrives
+#include <sched.h>
+
+#include "native.hpp"
+#include "weft/runtime/scheduler.hpp"
+
+namespace weft::py {
+
+namespace {
+
+bool guest_interrupted(runtime::ThreadProcess&) { return guest_interrupt != nullptr; }
+
+// A thread that is no process must not stop an event loop.
+bool asyncio_runs_here() {
+  static PyObject* get = nullptr;
+  if (!get) {
+    PyObject* m = PyImport_GetModule(PyUnicode_InternFromString("_asyncio"));
+    if (m) get = PyObject_GetAttrString(m, "_get_running_loop");
+    Py_XDECREF(m);
+    PyErr_Clear();
+  }
+  PyObject* loop = get ? PyObject_CallNoArgs(get) : nullptr;
+  const bool running = loop && loop != Py_None;
+  Py_XDECREF(loop);
+  PyErr_Clear();
+  return running;
+}
+
+}  // namespace
+
+Caller::Caller(const char* verb) noexcept {
+  ProcessBase* const p = this_process();
+  if (ProcessObject* g = greenlet_of(p)) [[likely]] {
+    if (p->op || settling_now() || !p->group) {
+      bad_use("%s in a finaliser that ran in a greenlet process: do it elsewhere", verb);
+      return;
+    }
+    process_ = p;
+    greenlet_ = g;
+    slot_ = &greenlet_slot(g);
+    return;
+  }
+  if (coroutine_of(p)) {
+    bad_use("%s blocks: in a coroutine process it is awaited", verb);
+    return;
+  }
+  runtime::ThreadProcess& t = runtime::ThreadProcess::self();
+  if (!runtime::ThreadProcess::current_or_null()) {  // a guest
+    t.interrupted = &guest_interrupted;
+    if (asyncio_runs_here()) {
+      bad_use("%s would block the running asyncio loop: start the network by weft.coroutines.run(...) outside of asyncio", verb);
+      return;
+    }
+  }
+  if (t.op) {
+    bad_use("%s while this thread is in another operation (a finaliser ran there): do it elsewhere", verb);
+    return;
+  }
+  process_ = thread_ = &t;
+}
+
+Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
+  if (s != Status::pending) return s;
+  if (thread_) {
+    thread_->block(kind);
+    return thread_->status;
+  }
+  process_->op = &kind;
+  while (!greenlet_park(greenlet_)) {
+    PyObject* e = take_exception();
+    Py_XSETREF(thrown_, e);
+    if (kind.withdraw(*process_)) break;  // else it has been committed, and the wake-up is on its way
+  }
+  process_->op = nullptr;
+  return process_->status;
+}
+
+void Caller::yield() noexcept {
+  if (greenlet_) {
+    runtime::Scheduler::current()->push(process_);
+    while (!greenlet_park(greenlet_)) {
+      PyObject* e = take_exception();
+      Py_XSETREF(thrown_, e);
+    }
+    return;
+  }
+  PyThreadState* state = PyEval_SaveThread();
+  sched_yield();
+  PyEval_RestoreThread(state);
+}
+
+PyObject* Caller::withdrawn(PyObject* value) {
+  PyObject*& instead = thread_ && guest_interrupt ? guest_interrupt : thrown_;
+  if (!instead) return raise_cancelled(*process_, value);
+  if (thread_) process_->take_cancel();
+  restore_exception(std::exchange(instead, nullptr));
+  return nullptr;
+}
+
+PyObject* Caller::give(PyObject* owned) noexcept {
+  if (!thrown_) [[likely]]
+    return owned;
+  Py_XDECREF(owned);
+  PyErr_Clear();
+  restore_exception(std::exchange(thrown_, nullptr));
+  return nullptr;
+}
+
+}  // namespace weft::py

@@ -1,0 +1,151 @@
+// Greenlet processes: each has a stack of its own and shares the run queue of its scheduler with the coroutines there.
+//
+//   greenlet_start(): made and entered ──► runs ──greenlet_park()──► parked ──greenlet_run() or another that parks──► runs
+//                                            └──returns: body() ends the process──► back in the hub
+//
+// Invariants
+//  1 The hub is the greenlet in which the scheduler's loop runs, whichever called run. Greenlets are started there alone: one that is
+//    started from within another lies deeper on the stack with each start.
+//  2 A greenlet that parks enters the next one itself if that has started (Scheduler::take), else the hub.
+//  3 What lies on the stack of a greenlet is in place only while it runs. What others may write meanwhile is in its Strand.
+//  4 greenlet itself keeps the exception state, the context variables, the frames and the depth of recursion of each.
+#include <greenlet/greenlet.h>
+
+#include "native.hpp"
+#include "weft/runtime/scheduler.hpp"
+
+namespace weft::py {
+
+struct Strand {
+  PyGreenlet* greenlet;  // owned
+  PyGreenlet* hub;       // its parent, which it keeps
+  PyGreenlet* at;        // owned; where it is parked: in `greenlet`, or in one that its own code made
+  Value slot;            // of its operation
+};
+
+namespace {
+
+thread_local ProcessObject* ended = nullptr;  // on its way back to the hub, which lets go of it
+
+CoroutineProcess* self_of(core::Waker* w) noexcept { return static_cast<CoroutineProcess*>(static_cast<ProcessBase*>(w)); }
+
+const runtime::ProcessOps fresh_ops{{&post_to_group, &greenlet_start, nullptr, 0}, &executor_of_group};
+const runtime::ProcessOps running_ops{{&post_to_group, &greenlet_run, nullptr, 0}, &executor_of_group};
+
+PyObject* body(PyObject* self, PyObject*) {
+  auto* p = reinterpret_cast<ProcessObject*>(self);
+  PyThreadState* state = PyThreadState_Get();
+  Py_XSETREF(state->context, std::exchange(p->context, nullptr));
+  ++state->context_ver;
+  end_process(p, p->base, call_body(p));
+  ended = p;
+  Py_RETURN_NONE;
+}
+PyMethodDef body_def{"process", body, METH_NOARGS, nullptr};
+
+// From the hub. It comes back when one parks and no other that has started is next, or when one ends.
+void enter(ProcessObject* p) {
+  PyObject* r = PyGreenlet_Switch(p->strand->at, nullptr, nullptr);
+  runtime::this_context->running = nullptr;
+  if (r)
+    Py_DECREF(r);
+  else if (!p->done && !PyGreenlet_ACTIVE(p->strand->greenlet)) {  // it could not be started
+    end_process(p, p->base, nullptr);
+    ended = p;
+  } else {
+    PyErr_WriteUnraisable(nullptr);
+  }
+  if (ProcessObject* e = std::exchange(ended, nullptr)) {
+    drop_strand(e);
+    Py_DECREF(e);
+  }
+  settle();
+}
+
+}  // namespace
+
+void drop_strand(ProcessObject* p) noexcept {
+  Strand* s = std::exchange(p->strand, nullptr);
+  if (!s) return;
+  Py_XDECREF(reinterpret_cast<PyObject*>(s->at));
+  Py_XDECREF(reinterpret_cast<PyObject*>(s->greenlet));
+  delete s;
+}
+
+const runtime::ProcessOps& greenlet_ops_on(runtime::Scheduler& s) { return s.homed(fresh_ops); }
+
+void greenlet_start(core::Waker* w) {
+  ProcessObject* p = object_of(self_of(w));
+  PyGreenlet* hub = PyGreenlet_GetCurrent();
+  PyObject* run = PyCFunction_New(&body_def, reinterpret_cast<PyObject*>(p));
+  PyGreenlet* g = run && hub ? PyGreenlet_New(run, hub) : nullptr;
+  Py_XDECREF(run);
+  Py_XDECREF(reinterpret_cast<PyObject*>(hub));
+  if (!g) {
+    end_process(p, p->base, nullptr);
+    Py_DECREF(p);
+    return;
+  }
+  Py_INCREF(reinterpret_cast<PyObject*>(g));
+  p->strand = new Strand{g, hub, g, {}};
+  std::atomic_ref(p->base.ops)
+      .store(&runtime::Scheduler::current()->homed(running_ops), std::memory_order_relaxed);
+  runtime::this_context->running = &p->base;
+  enter(p);
+}
+
+void greenlet_run(core::Waker* w) {
+  ProcessObject* p = object_of(self_of(w));
+  runtime::this_context->running = &p->base;
+  enter(p);
+}
+
+bool greenlet_park(ProcessObject* p) noexcept {
+  core::Waker* w = runtime::Scheduler::current()->take(&greenlet_run);
+  if (w == &p->base) return true;
+  Strand& s = *p->strand;
+  PyGreenlet* const here = PyGreenlet_GetCurrent();
+  if (here == s.at) [[likely]]
+    Py_DECREF(reinterpret_cast<PyObject*>(here));
+  else
+    Py_XSETREF(s.at, here);
+  PyGreenlet* to = s.hub;
+  if (w) {
+    runtime::this_context->running = self_of(w);
+    to = object_of(self_of(w))->strand->at;
+  }
+  PyObject* r = PyGreenlet_Switch(to, nullptr, nullptr);
+  runtime::this_context->running = &p->base;
+  Py_XDECREF(r);
+  return r != nullptr;
+}
+
+Value& greenlet_slot(ProcessObject* p) noexcept { return p->strand->slot; }
+
+PyObject* greenlet_frame(ProcessObject* p) {
+  if (!p->strand) return nullptr;
+  PyObject* f = PyObject_GetAttrString(reinterpret_cast<PyObject*>(p->strand->at), "gr_frame");
+  if (f && f != Py_None) return f;
+  Py_XDECREF(f);
+  PyErr_Clear();
+  return nullptr;
+}
+
+namespace {
+
+// Not at the import of weft: who has no greenlet processes needs no greenlet.
+PyObject* f_need_greenlets(PyObject*, PyObject*) {
+  if (!_PyGreenlet_API) PyGreenlet_Import();
+  if (_PyGreenlet_API) Py_RETURN_NONE;
+  PyObject* why = take_exception();
+  PyErr_Format(PyExc_ImportError, "greenlet processes need the package greenlet (%S); install it: pip install 'weft[greenlets]'", why);
+  Py_XDECREF(why);
+  return nullptr;
+}
+PyMethodDef functions[] = {{"need_greenlets", f_need_greenlets, METH_NOARGS, nullptr}, {}};
+
+}  // namespace
+
+int init_greenlet(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+
+}  // namespace weft::py

@@ -1,0 +1,146 @@
+"""What the layers for aPyCSP and for PyCSP-locksharing share: both have one read end and one write end to a channel,
+poison without strength, and alternatives that take the first ready guard.
+
+Invariants
+- A channel keeps its two native ends for as long as it lives: nothing but poison ends it.
+- The guard that a select returns is the object that the alternative was given.
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+import sys
+from types import FrameType
+from typing import Any
+
+from weft import threads as _weft
+from weft.errors import BadUse, Poisoned
+
+__all__ = ["AnyAlternative", "AnyChannel", "ChannelEnd", "Guard", "PendingChanWriteGuard", "PoisonException", "Skip", "Timer"]
+
+PoisonException = Poisoned
+
+
+class Guard:
+    """The base of what an alternative takes: a read end, a pending write, Skip, Timer.
+
+    Guards of a program's own, with enable and disable, are not supported: a channel serves as well.
+    """
+
+    _native: Any = None
+
+
+class Skip(Guard):
+    """Always ready."""
+
+    def __init__(self) -> None:
+        self._native = _weft.skip()
+
+
+class Timer(Guard):
+    """Ready when `seconds` have passed since the select began; may be used again."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._native = _weft.after(seconds)
+
+    def __repr__(self) -> str:
+        return f"<Timer ({self.seconds} S)>"
+
+
+class PendingChanWriteGuard(Guard):
+    """A write that happens if its guard is chosen."""
+
+    def __init__(self, chan: AnyChannel, obj: Any) -> None:
+        self.chan = chan
+        self.obj = obj
+        self._native = _weft.Output(chan._writer, obj)
+
+    def __repr__(self) -> str:
+        return f"<PendingChanWriteGuard for {self.chan.name}>"
+
+
+class ChannelEnd:
+    """The base of both ends."""
+
+    _chan: Any
+
+    def __init__(self, chan: Any) -> None:
+        self._chan = chan
+
+    def channel(self) -> Any:
+        """The channel of this end."""
+        return self._chan
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} wrapping {self._chan}>"
+
+
+def born(frame: FrameType | None) -> str:
+    """The name of a channel without one, as Weft gives it (rule 1.7): where the program made it."""
+    while frame and frame.f_globals.get("__name__", "").startswith("weft.compat"):
+        frame = frame.f_back
+    if frame is None:
+        return "channel"
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+class AnyChannel:
+    """What the channels of both layers are; `name` is a label."""
+
+    _limit: dict[str, Any] = {}  # noqa: RUF012 - never changed; of the native channel
+
+    def __init__(self, name: str = "") -> None:
+        self._native = _weft.Channel(name or born(sys._getframe(1)), **self._limit)
+        self._reader = self._native.reader()
+        self._writer = self._native.writer()
+        self.name = name
+        self.poisoned = False
+
+    def queue_len(self) -> int:
+        """How many operations wait, and values in a buffered channel."""
+        s = self._native.stats()
+        return int(s.waiting_readers + s.waiting_writers)
+
+    @property
+    def queue(self) -> collections.deque[str]:
+        """A picture of what waits: an "r" or a "w" for each operation."""
+        s = self._native.stats()
+        return collections.deque("r" * s.waiting_readers + "w" * s.waiting_writers)
+
+    def verify(self) -> bool:
+        """True: a channel never has readers and writers waiting, and a poisoned one nobody."""
+        s = self._native.stats()
+        assert not (s.waiting_readers and s.waiting_writers)
+        assert not (self.poisoned and (s.waiting_readers or s.waiting_writers))
+        return True
+
+    def _poison(self) -> None:
+        self.poisoned = True
+        self._native.poison()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name} ql={self.queue_len()} p={self.poisoned}>"
+
+
+class AnyAlternative:
+    """A choice between guards, the first ready one first.
+
+    Raises:
+        BadUse: no guard, or an object that is none.
+    """
+
+    def __init__(self, *guards: Any) -> None:
+        self.guards = guards
+        self._natives = [self._native_of(g) for g in guards]
+
+    @staticmethod
+    def _native_of(guard: Any) -> Any:
+        native = getattr(guard, "_native", None)
+        if not isinstance(guard, Guard) or native is None:
+            raise BadUse(
+                f"Alternative with {guard!r}: it takes a channel's read end, write.alt_pending_write(value), Skip() and "
+                "Timer(seconds)"
+            )
+        return native

@@ -1,0 +1,29 @@
+"""What the `utils` of both newer implementations offer to benchmark programs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["argparser", "avg", "handle_common_args"]
+
+argparser = argparse.ArgumentParser()
+argparser.add_argument("-v", action="store_true", help="nothing: pytest's, passed over")
+argparser.add_argument("-u", "--uvloop", action="store_true", help="nothing here: Weft's own scheduler runs the processes")
+
+
+def handle_common_args(argspecs: Any = None) -> argparse.Namespace:
+    """The program's arguments; `argspecs` is a list of (args, kwargs) for `ArgumentParser.add_argument`.
+
+    Raises:
+        SystemExit: they cannot be understood.
+    """
+    for args, kwargs in argspecs or ():
+        argparser.add_argument(*args, **kwargs)
+    return argparser.parse_args()
+
+
+def avg(vals: Sequence[float]) -> float:
+    """The mean."""
+    return sum(vals) / len(vals)

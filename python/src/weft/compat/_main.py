@@ -1,0 +1,110 @@
+"""The main program as a process.
+
+In PyCSP the main program spawns, reads and writes as if it were a process. Here it becomes one at its first Spawn:
+the block of an outermost group (rule 7.5), which `leave` or the end of the program ends.
+
+    ordinary code ──enter()──► block ──leave(), left_by(), end of the program──► ordinary code
+
+Invariants
+- There is one session at a time. `group` is entered by the thread that called `enter`, and left by it.
+- Thread processes run beside the main program's thread. Processes that need a scheduler cannot run on that thread,
+  which is busy with the program: a thread process, the host, runs theirs, and `arrivals` carries them to it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextvars
+import threading
+from typing import Any
+
+from weft import threads
+from weft.errors import BadUse, Cancelled
+
+__all__ = ["current", "enter", "leave", "left_by", "spawn"]
+
+# The process of a compatibility layer that runs; None in ordinary code.
+current: contextvars.ContextVar[Any] = contextvars.ContextVar("current", default=None)
+
+
+class _Session:
+    def __init__(self, group: Any) -> None:
+        self.group = group
+        self.owner = threading.get_ident()
+        self.arrivals: dict[Any, Any] = {}  # the writer end, by backend
+
+
+_session: _Session | None = None
+_opening = threading.Lock()
+
+
+def enter(backend: Any) -> None:
+    """Makes ordinary code the block of a group, with a host if `backend` needs one; again: nothing.
+
+    Raises:
+        BadUse: another thread that is no process is in a session.
+    """
+    global _session
+    with _opening:
+        if _session is None:
+            group = threads.Group()
+            group.__enter__()
+            _session = _Session(group)
+            atexit.register(leave)
+        elif _session.owner != threading.get_ident():
+            raise BadUse(
+                "Spawn in a second thread that is no process: spawn in the main program, or make this thread a process"
+            )
+    if backend is not threads and backend not in _session.arrivals:
+        arrivals = threads.Channel("spawned", capacity=16, overflow="unbounded")
+        _session.arrivals[backend] = arrivals.writer()
+        _session.group.start(_host(backend, backend.process(_keep)(backend, arrivals.reader())))
+
+
+@threads.process
+def _host(backend: Any, keeper: Any) -> None:
+    backend.Parallel(keeper)
+
+
+def _keep(backend: Any, arrivals: Any) -> None:
+    with backend.Group() as group:
+        for process in arrivals:
+            group.start(process)
+
+
+def spawn(backend: Any, natives: list[Any]) -> None:
+    """Starts native processes that outlive the caller: with the session if there is one, else with the outermost run."""
+    if current.get() is None:
+        enter(backend)
+    session = _session
+    arrivals = session.arrivals.get(backend) if session else None
+    if arrivals is None:
+        backend.Spawn(natives)
+    else:
+        for process in natives:
+            arrivals.write(process)
+
+
+def leave(error: BaseException | None = None) -> None:
+    """Waits for what was spawned; `error` is what ends the block, if it is no quiet end.
+
+    Raises:
+        what failed in a spawned process; Deadlock.
+    """
+    global _session
+    session = _session
+    if session is None or session.owner != threading.get_ident():
+        return
+    atexit.unregister(leave)
+    for writer in session.arrivals.values():
+        writer.retire()
+    _session = None
+    session.group.__exit__(
+        type(error) if error else None, error, error.__traceback__ if error else None
+    )
+
+
+def left_by(error: Cancelled) -> None:
+    """A cancellation reached an operation. In the main program it stands for a failure or a deadlock: that is raised."""
+    if current.get() is None:
+        leave(error)

@@ -1,0 +1,271 @@
+"""pycsp's channels and their ends over Weft's.
+
+Invariants
+- A channel keeps one native end of each side for as long as it lives, and all its pycsp ends of that side work
+  through it. In pycsp an end is given up by retire and by nothing else (not by a process that returns, not by the
+  collector), so Weft's own counting of ends (rule 2.2) must not see pycsp's.
+- `_open[side]` counts the pycsp ends that were made and not retired, under `_counting`. When it falls to 0 the side
+  is `_over` for good (rule 2.5) and its native end retires, outside the lock: that may run finalisers.
+
+States of a side:   fresh ──_join()──► open ──_leave() by its last end──► retired
+                                         └──poison()──► poisoned     (a buffered channel's writer: `_draining` first)
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import weakref
+from typing import Any, NoReturn
+
+from weft import threads as _weft
+from weft.compat import _main
+from weft.compat._alternatives import born
+from weft.compat.pycsp._errors import (
+    ChannelConnectException,
+    ChannelPoisonException,
+    ChannelRetireException,
+    InfoException,
+)
+from weft.errors import BadUse, Cancelled
+
+__all__ = ["Channel", "ChannelEnd", "ChannelEndRead", "ChannelEndWrite", "poison", "retire"]
+
+READ, WRITE = 0, 1
+
+_counting = threading.Lock()
+_by_name: weakref.WeakValueDictionary[str, Channel] = weakref.WeakValueDictionary()
+
+
+class Channel:
+    """An any-to-any channel.
+
+    Args:
+        name: a label. Two channels of one name are two channels.
+        buffer: how many values it holds; 0 is the rendezvous.
+        connect: the `address` of a channel of this name that lives in this interpreter: this becomes another handle
+            of that channel.
+    Raises:
+        InfoException: `connect` without a name or with a buffer.
+        ChannelConnectException: there is no such channel.
+        BadUse: a negative buffer.
+    """
+
+    __slots__ = ("__weakref__", "_draining", "_ends", "_native", "_open", "_over", "buffer", "name")
+
+    _native: Any
+    _ends: tuple[Any, Any]
+    name: str
+    buffer: int
+
+    def __new__(cls, name: Any = None, buffer: int = 0, connect: Any = None) -> Channel:
+        if isinstance(name, bytes):
+            name = name.decode()
+        if connect is not None:
+            return cls._connected(name, buffer, connect)
+        self = super().__new__(cls)
+        self._native = _weft.Channel(name or born(sys._getframe(1)), capacity=buffer)
+        self._ends = (self._native.reader(), self._native.writer())
+        self._open = [0, 0]
+        self._over = [False, False]
+        self._draining = False
+        self.name = self._native.name
+        self.buffer = buffer
+        if name:
+            _by_name[name] = self
+        return self
+
+    @staticmethod
+    def _connected(name: str | None, buffer: int, connect: Any) -> Channel:
+        if not name:
+            raise InfoException("connect needs the name of the channel to connect to")
+        if buffer:
+            raise InfoException("no buffer with connect: the channel has one or not where it was made")
+        channel = _by_name.get(name)
+        if channel is None or tuple(connect) != channel.address:
+            raise ChannelConnectException(
+                connect,
+                f"no channel {name!r} in this interpreter (channels to other processes and hosts are not part of this "
+                "layer); wanted at",
+            )
+        return channel
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where the channel lives: the name of this machine's loopback and the id of this interpreter's process."""
+        return ("localhost", os.getpid())
+
+    def reader(self) -> ChannelEndRead:
+        """A new end for reading."""
+        return ChannelEndRead(self)
+
+    def writer(self) -> ChannelEndWrite:
+        """A new end for writing."""
+        return ChannelEndWrite(self)
+
+    __pos__ = reader
+    __neg__ = writer
+
+    def __mul__(self, n: int) -> list[Channel]:
+        """This channel and n - 1 more like it."""
+        return [self, *[type(self)(f"{self.name}[{i}]", buffer=self.buffer) for i in range(1, int(n))]]
+
+    __rmul__ = __mul__
+
+    def disconnect(self) -> None:
+        """Nothing: there is no connection to give up."""
+
+    def _join(self, side: int) -> bool:
+        with _counting:
+            if self._over[side]:
+                return False
+            self._open[side] += 1
+            return True
+
+    def _leave(self, side: int) -> None:
+        with _counting:
+            self._open[side] -= 1
+            last = self._open[side] == 0
+            self._over[side] = self._over[side] or last
+        if last:
+            self._ends[side].retire()
+
+    def _poison(self, side: int) -> None:
+        # Written before the poison is read before it, as in pycsp: its pill goes through the buffer.
+        if side == WRITE and self.buffer and not self._draining:
+            self._draining = True
+            self._ends[WRITE].retire()
+        else:
+            self._native.poison()
+
+    def _ended(self) -> Exception:
+        """What an operation on an ended side raises."""
+        if self._draining:
+            return ChannelPoisonException(f"channel {self.name!r}: it was poisoned", self._native)
+        return ChannelRetireException(f"channel {self.name!r}: this end has retired", self._native)
+
+    def __repr__(self) -> str:
+        return f"<Channel named {self.name}>"
+
+
+class ChannelEnd:
+    """What both kinds of end have: poison, retire, disconnect, isReader, isWriter."""
+
+    __slots__ = ("_call", "_closed", "channel")
+
+    _op: int
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self._closed = not channel._join(self._op)
+        self._call: Any = self._refuse if self._closed else self._native_call()
+
+    def _native_call(self) -> Any:
+        raise NotImplementedError
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise self.channel._ended()
+
+    def _failed(self, error: BaseException) -> NoReturn:
+        """Raises what pycsp raises where Weft raised `error`."""
+        if isinstance(error, Cancelled):
+            _main.left_by(error)
+        elif self.channel._draining:
+            raise self.channel._ended() from None
+        raise error
+
+    def poison(self) -> None:
+        """Poison the channel: every operation on it raises ChannelPoisonException."""
+        self.channel._poison(self._op)
+
+    def retire(self) -> None:
+        """Give this end up; with the last one of its side the channel retires. Again: nothing."""
+        if not self._closed:
+            self._closed = True
+            self._call = self._refuse
+            self.channel._leave(self._op)
+
+    def disconnect(self) -> None:
+        """Nothing: there is no connection to give up."""
+
+    def isReader(self) -> bool:
+        return self._op == READ
+
+    def isWriter(self) -> bool:
+        return self._op == WRITE
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} on channel named {self.channel.name}>"
+
+
+class ChannelEndRead(ChannelEnd):
+    """The end that is read by calling it."""
+
+    __slots__ = ()
+    _op = READ
+
+    def _native_call(self) -> Any:
+        return self.channel._ends[READ].read
+
+    def __call__(self) -> Any:
+        """The next value.
+
+        Raises:
+            ChannelPoisonException, ChannelRetireException; Deadlock in the main program.
+        """
+        try:
+            return self._call()
+        except (ChannelRetireException, Cancelled) as error:
+            self._failed(error)
+
+
+class ChannelEndWrite(ChannelEnd):
+    """The end that is written by calling it with a value."""
+
+    __slots__ = ()
+    _op = WRITE
+
+    def _native_call(self) -> Any:
+        return self.channel._ends[WRITE].write
+
+    def __call__(self, msg: Any) -> None:
+        """Write `msg`; returns when a reader, or the buffer, has it.
+
+        Raises:
+            ChannelPoisonException, ChannelRetireException; Deadlock in the main program.
+        """
+        try:
+            self._call(msg)
+        except (BadUse, Cancelled) as error:
+            self._failed(error)
+
+
+def _each_end(ends: Any, verb: str) -> Any:
+    for end in ends:
+        if isinstance(end, list | tuple):
+            yield from _each_end(end, verb)
+        elif isinstance(end, Channel):
+            raise InfoException(f"{verb} of a channel: {verb} one of its ends")
+        else:
+            yield end
+
+
+def retire(*ends: Any) -> None:
+    """Retire every end given, and those in lists.
+
+    Raises:
+        InfoException: a channel was given.
+    """
+    for end in _each_end(ends, "retire"):
+        end.retire()
+
+
+def poison(*ends: Any) -> None:
+    """Poison every end given, and those in lists.
+
+    Raises:
+        InfoException: a channel was given.
+    """
+    for end in _each_end(ends, "poison"):
+        end.poison()

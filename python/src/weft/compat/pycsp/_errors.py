@@ -1,0 +1,76 @@
+"""The exceptions of pycsp 0.9.2.
+
+Poison and retirement are Weft's own exceptions under pycsp's names, so what a channel raises is caught without
+translation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.errors import Deadlock, Poisoned, Retired
+
+__all__ = [
+    "ChannelBindException",
+    "ChannelConnectException",
+    "ChannelLostException",
+    "ChannelPoisonException",
+    "ChannelRetireException",
+    "ChannelSocketException",
+    "Deadlock",
+    "FatalException",
+    "InfoException",
+]
+
+ChannelPoisonException = Poisoned
+ChannelRetireException = Retired
+
+
+class ChannelSocketException(Exception):
+    """The base of what goes wrong between address spaces.
+
+    Attributes:
+        addr: the address.
+        msg: what went wrong.
+    """
+
+    def __init__(self, addr: Any, msg: str) -> None:
+        super().__init__(f"{msg} {addr}")
+        self.addr = addr
+        self.msg = msg
+
+
+class ChannelConnectException(ChannelSocketException):
+    """No channel of that name is at the address given as `connect`."""
+
+
+class ChannelBindException(ChannelSocketException):
+    """Never raised: no channel binds a port."""
+
+
+class ChannelLostException(ChannelSocketException):
+    """Never raised: no channel uses a connection that could break."""
+
+
+class FatalException(Exception):
+    """Never raised: the state that it reported cannot occur.
+
+    Attributes:
+        msg: the message.
+    """
+
+    def __init__(self, msg: str) -> None:
+        super().__init__(msg)
+        self.msg = msg
+
+
+class InfoException(Exception):
+    """A mistake in the use of pycsp's names; says what to do.
+
+    Attributes:
+        msg: the message.
+    """
+
+    def __init__(self, msg: str) -> None:
+        super().__init__(msg)
+        self.msg = msg

@@ -1,0 +1,269 @@
+"""pycsp's processes over those of a backend: an `Implementation` is one of pycsp's modules.
+
+A pycsp process becomes a native one when it is started. What differs from a native process happens in `_body`: an
+uncaught poison (retirement) poisons (retires) every end in the arguments, and the process has ended quietly; a process
+that returns gives up nothing.
+
+States of a process:   made ──_begin()──► running ──_body ends──► made (it may be started again)
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from weft.compat import _main
+from weft.compat.pycsp._channels import Channel, ChannelEnd, ChannelEndRead
+from weft.compat.pycsp._errors import ChannelPoisonException, ChannelRetireException, InfoException
+from weft.errors import Cancelled
+
+__all__ = ["BaseProcess", "Implementation"]
+
+# Of processes that are spawned together no more than this start at once: a million that each read one value are then
+# some thousands at a time.
+_BATCH = 1000
+
+_ids = itertools.count(1)
+_ended = [0]  # how many processes have, roughly; for _start_all alone
+
+
+class BaseProcess:
+    """A process: a function with its arguments.
+
+    Args:
+        fn: what it runs; @process makes the function that makes the process.
+        args, kwargs: for the function. The ends in them, and in lists, tuples and dictionaries in them, are what an
+            uncaught poison or retirement passes on to.
+    Attributes:
+        return_value: what the function returned; None before, and if poison or retirement ended it.
+    """
+
+    __slots__ = ("_id", "_running", "args", "fn", "kwargs", "return_value")
+
+    _implementation: Implementation
+
+    def __init__(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        self.fn = fn
+        self.args = args
+        self.kwargs = kwargs
+        self.return_value: Any = None
+        self._running = False
+        self._id: str | None = None
+
+    @property
+    def id(self) -> str:
+        """A name that no other process has."""
+        if self._id is None:
+            self._id = f"{next(_ids)}.{self.name}"
+        return self._id
+
+    @property
+    def name(self) -> str:
+        return getattr(self.fn, "__name__", type(self.fn).__name__)
+
+    def update(self, **kwargs: Any) -> BaseProcess:
+        """Nothing: an in-process process has no host and no port."""
+        return self
+
+    def __mul__(self, n: float) -> list[BaseProcess]:
+        """This process and int(n) - 1 like it, each with ends of its own."""
+        more = int(n) - 1
+        return [self, *(type(self)(self.fn, *_own_ends(self.args), **_own_ends(self.kwargs)) for _ in range(more))]
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        return f"<Process {self.name}>"
+
+    def _begin(self) -> Any:
+        """The native process, not started."""
+        if self._running:
+            raise InfoException(f"process {self.name} was started already and runs: make another")
+        self._running = True
+        return self._implementation.native(self).named(self.name)
+
+
+def _own_ends(args: Any) -> Any:
+    """A copy of `args` with a new end for every end in it, down to lists, tuples and dictionaries."""
+    if isinstance(args, ChannelEnd):
+        return args.channel.reader() if isinstance(args, ChannelEndRead) else args.channel.writer()
+    if type(args) in (list, tuple):
+        return type(args)([_own_ends(a) for a in args])
+    if type(args) is dict:
+        return {_own_ends(k): _own_ends(v) for k, v in args.items()}
+    return args
+
+
+def _each_held(args: Any) -> Iterable[Any]:
+    """What can be poisoned and retired in `args`."""
+    for a in args:
+        if isinstance(a, ChannelEnd):
+            yield a
+        elif type(a) in (list, tuple):
+            yield from _each_held(a)
+        elif type(a) is dict:
+            yield from _each_held(a.keys())
+            yield from _each_held(a.values())
+        elif inspect.ismethod(getattr(a, "poison", None)) and inspect.ismethod(getattr(a, "retire", None)):
+            yield a  # the ends that trace wraps, and the like
+
+
+def _body(p: BaseProcess) -> Any:
+    token = _main.current.set(p)
+    try:
+        p.return_value = p.fn(*p.args, **p.kwargs)
+    except ChannelPoisonException:
+        for end in _each_held((p.args, p.kwargs)):
+            end.poison()
+    except ChannelRetireException:
+        for end in _each_held((p.args, p.kwargs)):
+            end.retire()
+    finally:
+        p._running = False
+        _ended[0] += 1
+        _main.current.reset(token)
+    return p.return_value
+
+
+def _flat(plist: Iterable[Any], verb: str) -> list[BaseProcess]:
+    flat: list[BaseProcess] = []
+    for p in plist:
+        if isinstance(p, list | tuple):
+            flat.extend(_flat(p, verb))
+        elif isinstance(p, BaseProcess):
+            flat.append(p)
+        else:
+            raise InfoException(f"{verb} of {p!r}: it takes processes, made by a function with @process, and lists of them")
+    return flat
+
+
+class Implementation:
+    """The names of one of pycsp's modules.
+
+    Args:
+        name: as in `version`.
+        backend: `weft.threads`, or a module with its names whose processes are plain functions.
+        io: runs a function that may block, so that other processes go on; None: they go on anyway.
+    """
+
+    def __init__(self, name: str, backend: Any, io: Callable[..., Any] | None = None) -> None:
+        self.name = name
+        self._backend = backend
+        self.native = backend.process(_body)
+        self._starter = backend.process(self._start_all)
+        self._io = io
+        self.Process: type[BaseProcess] = type(
+            "Process", (BaseProcess,), {"__doc__": BaseProcess.__doc__, "__slots__": (), "_implementation": self}
+        )
+
+    # --- making processes -----------------------------------------------------------------------------------------
+
+    def process(self, func: Callable[..., Any]) -> Callable[..., BaseProcess]:
+        """Makes a function that makes processes: called, it gives one that is not started.
+
+        Raises:
+            InfoException: it is no plain function.
+        """
+        if not callable(func) or inspect.iscoroutinefunction(func) or inspect.isgeneratorfunction(func):
+            raise InfoException(f"@process on {func!r}: it takes a plain function (coroutines: weft.compat.apycsp)")
+
+        @functools.wraps(func)
+        def make(*args: Any, **kwargs: Any) -> BaseProcess:
+            return self.Process(func, *args, **kwargs)
+
+        return make
+
+    def in_thread_instead(self, decorator: str) -> Callable[..., Any]:
+        """`multiprocess` and its like where processes are threads: they run as such, and say so once."""
+
+        def decorate(func: Callable[..., Any] | None = None, **_: Any) -> Any:
+            warnings.warn(
+                f"weft.compat.pycsp: @{decorator} runs as @process, in this interpreter", RuntimeWarning, stacklevel=2
+            )
+            return self.process if func is None else self.process(func)
+
+        return decorate
+
+    def io(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """Makes a function that may block one that lets the other processes run; it returns and raises as before."""
+        return functools.wraps(func)(self._io(func)) if self._io else func
+
+    # --- running them ---------------------------------------------------------------------------------------------
+
+    def _natives(self, processes: list[BaseProcess]) -> list[Any]:
+        return [p._begin() for p in processes]
+
+    def Parallel(self, *plist: Any, **_: Any) -> list[Any]:
+        """Runs the processes, and those in lists, together; gives their results in order when all have ended.
+
+        Raises:
+            what failed in them, after the others were cancelled; Deadlock; InfoException: one is no process.
+        """
+        processes = _flat(plist, "Parallel")
+        try:
+            return list(self._backend.Parallel(self._natives(processes)))
+        except Cancelled as error:
+            _main.left_by(error)
+            raise
+
+    def Sequence(self, *plist: Any, **_: Any) -> list[Any]:
+        """Runs the processes, and those in lists, one after another; gives their results in order.
+
+        Raises:
+            as Parallel; those after a failure are not run.
+        """
+        return [result for p in _flat(plist, "Sequence") for result in self.Parallel(p)]
+
+    def Spawn(self, *plist: Any, **_: Any) -> None:
+        """Starts the processes and goes on. `shutdown`, or the Parallel that the spawner stands in, waits for them.
+
+        Raises:
+            InfoException: one is no process.
+        """
+        processes = _flat(plist, "Spawn")
+        if len(processes) <= _BATCH:
+            _main.spawn(self._backend, self._natives(processes))
+        else:
+            _main.spawn(self._backend, [self._starter(processes).named("Spawn")])
+
+    def _start_all(self, processes: list[BaseProcess]) -> None:
+        """Starts a batch, and the next when nothing has ended for a while: then those that run need more of them."""
+        processes.reverse()
+        with self._backend.Group() as group:
+            while processes:
+                for p in processes[-_BATCH:]:
+                    group.start(p._begin())
+                del p
+                del processes[-_BATCH:]
+                ended = -1
+                while ended != _ended[0]:
+                    ended = _ended[0]
+                    self._backend.sleep(0.001)
+
+    def shutdown(self) -> None:
+        """Waits for what the main program has spawned. A program that does not call it waits at its end.
+
+        Raises:
+            what failed in them; Deadlock; InfoException: called by a process.
+        """
+        if _main.current.get() is not None:
+            raise InfoException("shutdown in a process: call it once, at the end of the main program")
+        _main.leave()
+
+    @staticmethod
+    def current_process_id() -> str:
+        """The id of the process that calls; "__main__" in ordinary code."""
+        p = _main.current.get()
+        return "__main__" if p is None else p.id
+
+    def publish(self, module: dict[str, Any]) -> None:
+        """Makes this module what `weft.compat.pycsp.current` exports."""
+        from weft.compat.pycsp import current
+
+        current.__dict__.update({name: module[name] for name in module["__all__"]})
+        current.__dict__["Channel"] = Channel
+        current.__dict__["trace"] = False

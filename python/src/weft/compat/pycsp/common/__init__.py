@@ -1,0 +1,1 @@
+"""`pycsp.common`: plugNplay, toolkit and trace, over whichever module of pycsp was imported last."""

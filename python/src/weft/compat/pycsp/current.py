@@ -1,0 +1,10 @@
+"""What `pycsp.current` is: the names of the module of pycsp that was imported last."""
+
+from typing import Any
+
+trace: bool
+version: tuple[int, int, int, str]
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"weft.compat.pycsp.current has no {name!r}: import weft.compat.pycsp.parallel or .greenlets first")

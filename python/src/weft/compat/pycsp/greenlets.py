@@ -1,0 +1,60 @@
+"""`pycsp.greenlets`: a process is a greenlet. Needs the package greenlet: pip install 'weft[greenlets]'."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from weft import greenlets as _backend
+from weft.compat.pycsp import _names
+from weft.compat.pycsp._errors import InfoException as _InfoException
+from weft.compat.pycsp._names import *  # noqa: F403
+from weft.compat.pycsp._processes import Implementation as _Implementation
+
+_implementation = _Implementation("greenlets", _backend, _backend.io)
+
+version = (0, 9, 2, "greenlets")
+
+Process: Any = _implementation.Process
+process = _implementation.process
+Parallel = _implementation.Parallel
+Sequence = _implementation.Sequence
+Spawn = _implementation.Spawn
+current_process_id = _implementation.current_process_id
+shutdown = _implementation.shutdown
+io = _implementation.io
+
+
+def Io(fn: Any, *args: Any, **kwargs: Any) -> Any:
+    """Calls `fn` as `io(fn)` would."""
+    return io(fn)(*args, **kwargs)
+
+
+def multiprocess(func: Any = None, **_: Any) -> NoReturn:
+    """Raises InfoException, as in pycsp: greenlets are of one interpreter."""
+    raise _InfoException("multiprocess not available for greenlets. Use weft.compat.pycsp.parallel")
+
+
+class MultiProcess:
+    """Raises InfoException, as in pycsp: greenlets are of one interpreter."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise _InfoException("MultiProcess not available for greenlets. Use weft.compat.pycsp.parallel")
+
+
+__all__ = [
+    *_names.__all__,
+    "Io",
+    "MultiProcess",
+    "Parallel",
+    "Process",
+    "Sequence",
+    "Spawn",
+    "current_process_id",
+    "io",
+    "multiprocess",
+    "process",
+    "shutdown",
+    "version",
+]
+
+_implementation.publish(globals())

@@ -1,0 +1,49 @@
+"""`pycsp.parallel` and the older `pycsp.threads`: a process is a thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft import threads as _backend
+from weft.compat.pycsp import _names
+from weft.compat.pycsp._names import *  # noqa: F403
+from weft.compat.pycsp._processes import Implementation as _Implementation
+
+_implementation = _Implementation("parallel", _backend)
+
+version = (0, 9, 2, "parallel")
+
+Process: Any = _implementation.Process
+process = _implementation.process
+Parallel = _implementation.Parallel
+Sequence = _implementation.Sequence
+Spawn = _implementation.Spawn
+current_process_id = _implementation.current_process_id
+shutdown = _implementation.shutdown
+io = _implementation.io
+multiprocess = _implementation.in_thread_instead("multiprocess")
+MultiProcess = Process
+
+
+def Io(fn: Any, *args: Any, **kwargs: Any) -> Any:
+    """Calls `fn` as `io(fn)` would."""
+    return io(fn)(*args, **kwargs)
+
+
+__all__ = [
+    *_names.__all__,
+    "Io",
+    "MultiProcess",
+    "Parallel",
+    "Process",
+    "Sequence",
+    "Spawn",
+    "current_process_id",
+    "io",
+    "multiprocess",
+    "process",
+    "shutdown",
+    "version",
+]
+
+_implementation.publish(globals())

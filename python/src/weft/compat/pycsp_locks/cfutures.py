@@ -1,0 +1,68 @@
+"""A future that shares its lock with others."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+__all__ = ["CFuture"]
+
+
+class CFuture:
+    """A result that one thread waits for and another sets, both holding a lock that many futures share.
+
+    `with CFuture() as f:` holds the lock. `f.wait()` in the block gives it up, and the block ends without it;
+    `f.set_result(…)` and `f.set_exception(…)` are called while holding it. Nothing in Weft uses it: it is here for
+    programs that do. A thread in `wait` is none that the deadlock report knows.
+
+    Args:
+        lock: an RLock; one that all futures share if none is given.
+    """
+
+    _shared = threading.RLock()
+
+    def __init__(self, lock: Any = None) -> None:
+        self._lock = self._shared if lock is None else lock
+        self._set = threading.Event()
+        self._holding = False
+        self.result: Any = None
+        self.exception: BaseException | None = None
+        self.waited = False
+
+    def done(self) -> bool:
+        """Whether a result or an exception was set."""
+        return self._set.is_set()
+
+    def set_result(self, res: Any) -> None:
+        self.result = res
+        self._set.set()
+
+    def set_exception(self, exc: BaseException) -> None:
+        """`wait` raises it."""
+        self.exception = exc
+        self._set.set()
+
+    def wait(self) -> Any:
+        """Gives up the lock, waits, gives the result.
+
+        Raises:
+            RuntimeError: the caller is not in the future's block; what set_exception set.
+        """
+        if not self._holding or self.waited:
+            raise RuntimeError("CFuture.wait outside of the future's `with` block, or a second time")
+        self.waited = True
+        self._lock.release()
+        self._set.wait()
+        if self.exception is not None:
+            raise self.exception
+        return self.result
+
+    def __enter__(self) -> CFuture:
+        self._lock.acquire()
+        self._holding = True
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._holding = False
+        if not self.waited:
+            self._lock.release()

@@ -1,0 +1,5 @@
+"""PyCSP-locksharing's helpers of its benchmark programs."""
+
+from weft.compat._arguments import argparser, avg, handle_common_args
+
+__all__ = ["argparser", "avg", "handle_common_args"]
