@@ -44,7 +44,7 @@ class Ours(unittest.TestCase):
         self.assertEqual(self.targets.milestone, "foundation")
 
     def test_every_bench_of_the_foundation_is_there(self):
-        self.assertEqual(list(self.targets.benches), list(FOUNDATION))
+        self.assertEqual([b for b in self.targets.benches if b in FOUNDATION], list(FOUNDATION))
 
     def test_every_reach_of_the_foundation_is_there(self):
         for name, wanted in FOUNDATION.items():

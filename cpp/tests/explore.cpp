@@ -27,6 +27,7 @@ struct Balance {
 #include "explore_buffer.hpp"
 #include "explore_choice.hpp"
 #include "explore_foreign.hpp"
+#include "explore_one2one.hpp"
 #include "explore_rendezvous.hpp"
 #include "explore_standing.hpp"
 

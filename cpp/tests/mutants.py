@@ -31,6 +31,8 @@ NUMBERED = {
     9: "biased lock: the owner does not look whether it was revoked",
     10: "biased lock: revoked without a heavy fence",
     11: "biased lock: the revoker does not wait for the owner to leave",
+    12: "one-to-one: who commits does not look whether the other side waits",
+    13: "one-to-one: who is in line does not look at the ring again",
 }
 
 
