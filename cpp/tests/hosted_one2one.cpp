@@ -146,7 +146,7 @@ TEST_CASE("rules 5.1, 5.9: its ends are guards, of a select and of a standing al
         while (open > 0) {
           try {
             auto c = co_await alternative.select();
-            s += c.value;
+            s += *c.value;
           } catch (const weft::Retired& e) {
             alternative.enable(static_cast<std::size_t>(e.guard), false);
             --open;

@@ -252,9 +252,7 @@ class Reader {
   using Core = detail::CoreOf<T, P>;
 
   Reader() noexcept = default;
-  Reader(const Reader& o)
-    requires(!core::one_to_one<P>)
-      : core_(o.core_) {
+  Reader(const Reader& o) requires(!core::one_to_one<P>) : core_(o.core_) {
     if (!core_) return;
     if (core_->restricted & 2) [[unlikely]]
       detail::one_too_many(core_, "reader");
@@ -360,9 +358,7 @@ class Writer {
   using Core = detail::CoreOf<T, P>;
 
   Writer() noexcept = default;
-  Writer(const Writer& o)
-    requires(!core::one_to_one<P>)
-      : core_(o.core_) {
+  Writer(const Writer& o) requires(!core::one_to_one<P>) : core_(o.core_) {
     if (!core_) return;
     if (core_->restricted & 1) [[unlikely]]
       detail::one_too_many(core_, "writer");

@@ -6,7 +6,7 @@
 //   nobody's ──lock_slow() of a thread with an identity──► biased(me) ──lock_slow() of another: revoke()──► plain
 //      └────the kStrangers-th lock_slow() of threads without one──────────────────────────────────────────────► plain (for good)
 //
-// word_   the ordinary spin lock; the rest is written by its holder only
+// word_   the ordinary spin lock; owner_, plain_ and strangers_ are written by its holder only
 // held_   written by the owner only: it is inside, or about to look whether it may be
 // plain_  the holder holds word_, not held_
 //

@@ -229,9 +229,11 @@ class OneToOneCore : public ChannelBase<P> {
       n.status = Status::pending;
       this->template join<S>(n);
       look_.fetch_or(mine, std::memory_order_seq_cst);
-#if WEFT_MUTANT != 13
-      t = attempt<S>(n, me);
+#if WEFT_MUTANT == 13
+      lock_.unlock();
+      return t;
 #endif
+      t = attempt<S>(n, me);
       if (t == Try::committed || t == Try::ended) this->template leave<S>(n);
     }
     settle(fx);
