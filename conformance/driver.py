@@ -313,7 +313,7 @@ def main() -> int:
         "--on",
         default="model",
         metavar="RUNTIME",
-        help="model, coroutines, threads, or program:COMMAND",
+        help="model, coroutines, threads, greenlets, mixed, or program:COMMAND",
     )
     args.add_argument(
         "--seeds", default="0:100", metavar="A:B", help="networks of the seeds A to B-1"

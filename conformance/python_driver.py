@@ -1,9 +1,10 @@
-"""Runs networks on a Python backend of weft (`weft.coroutines`, `weft.threads`) and records their histories.
+"""Runs networks on a Python backend of weft (`weft.coroutines`, `weft.threads`, `weft.greenlets`), or on all of them at once
+("mixed"), and records their histories.
 
 What the driver believes about the package stands in one place, the class `Names`; where the package
 differs, adapt it there.  The player below it is one generator for both kinds of process: it yields
 a function that starts an operation; the coroutine backend awaits what the function returns, the
-thread backend takes it as the result.  A record is made just before an operation starts and just
+others take it as the result.  A record is made just before an operation starts and just
 after it returns, in the process itself, so a list that every process appends to is the order of the
 records.
 """
@@ -49,7 +50,8 @@ class Names:
             (m.Deadlock, "Deadlock"),
             (Fail, "Fail"),
         ]
-        self.one_scheduler = module.endswith("coroutines")
+        self.awaits = module.endswith("coroutines")
+        self.one_scheduler = not module.endswith("threads")
 
     def name_of(self, error: BaseException) -> str:
         for kind, name in self.errors:
@@ -120,15 +122,26 @@ class Names:
         return int(last.group(1)) if last else None
 
 
+MIXED = ("coroutines", "greenlets", "threads")
+
+
+def names_of(backend: str) -> list[Names]:
+    """The names of the backends between which the processes of a network take turns."""
+    each = MIXED if backend == "mixed" else (backend,)
+    return [Names(b if "." in b else f"weft.{b}") for b in each]
+
+
 class PythonDriver:
-    """A Driver over a Python backend: "coroutines", "threads", or the full name of a module with the same names."""
+    """A Driver over a Python backend: "coroutines", "threads", "greenlets", or the full name of a module with the same names;
+    "mixed": the processes take turns between the three.
+    """
 
     def __init__(
         self, backend: str, features: frozenset[str] = DEFAULT, names: Names | None = None
     ):
-        self.names = names or Names(backend if "." in backend else f"weft.{backend}")
+        self.names = [names] if names else names_of(backend)
         self.name = backend
-        self.grain = "atomic" if self.names.one_scheduler else "cores"
+        self.grain = "atomic" if all(n.one_scheduler for n in self.names) else "cores"
         self.clock, self.features = "virtual", features
 
     def run(self, net: Net, seed: int) -> list[Record]:
@@ -144,7 +157,7 @@ class ApartDriver:
 
     def __init__(self, backend: str, features: frozenset[str] = DEFAULT, seconds: float = 5):
         self.name, self.features, self.seconds = backend, features, seconds
-        self.grain = "atomic" if backend.endswith("coroutines") else "cores"
+        self.grain = "atomic" if backend in ("coroutines", "greenlets") else "cores"
         self.clock = "virtual"
         self.server: subprocess.Popen[str] | None = None
 
@@ -195,7 +208,7 @@ class ApartDriver:
 def serve(backend: str, seconds: float) -> None:
     """Run the networks that come as lines on the standard input. One that takes longer than `seconds` is answered with
     the records made so far, and the process ends, for what the network started cannot be stopped."""
-    names = Names(backend if "." in backend else f"weft.{backend}")
+    names = names_of(backend)
     out = os.fdopen(os.dup(1), "w")
     warnings.simplefilter("ignore")  # of processes that a Sequence never started
     os.dup2(2, 1)  # what the runtime prints is no answer
@@ -221,8 +234,9 @@ def serve(backend: str, seconds: float) -> None:
 class _Play:
     """One run of one network."""
 
-    def __init__(self, names: Names, net: Net):
-        self.names, self.net, self.records = names, net, []  # type: ignore[var-annotated]
+    def __init__(self, each: list[Names], net: Net):
+        names = each[0]
+        self.each, self.names, self.net, self.records = each, names, net, []  # type: ignore[var-annotated]
         self.channels = [names.channel(c) for c in net["channels"]]
         self.barriers = [names.m.Barrier(n) for n in net.get("barriers", [])]
         self.factories: dict[int, Callable[..., Any]] = {}
@@ -262,7 +276,8 @@ class _Play:
             for e in proc["ends"]
         ]
         pid, body, play = proc["id"], proc["body"], self
-        if self.names.one_scheduler:
+        names = self.names_of(pid)
+        if names.awaits:
 
             async def function(*given: Any) -> Any:
                 steps, result, failure = play.process(pid, body, list(given)), None, None
@@ -297,7 +312,10 @@ class _Play:
                     except BaseException as error:
                         failure = error
 
-        return self.names.process(function, f"p{pid}")(*ends)
+        return names.process(function, f"p{pid}")(*ends)
+
+    def names_of(self, pid: int) -> Names:
+        return self.each[pid % len(self.each)]
 
     # ------------------------------------------------------------------------------------------------ the player
 
@@ -324,7 +342,7 @@ class _Player:
     def __init__(self, play: _Play, pid: int, slots: list[Any]):
         self.play, self.names, self.pid, self.slots = (
             play,
-            play.names,
+            play.names_of(pid),
             pid,
             _Slots(play.names.m.BadUse, slots),
         )
@@ -457,8 +475,8 @@ class _Player:
             try:
                 if it is None:
                     end = self.slots[s[1]]  # one iterator for the whole loop
-                    it = aiter(end) if self.names.one_scheduler else iter(end)
-                advance = anext if self.names.one_scheduler else _next
+                    it = aiter(end) if self.names.awaits else iter(end)
+                advance = anext if self.names.awaits else _next
                 value = yield functools.partial(advance, it)
             except GeneratorExit:
                 raise
@@ -478,12 +496,12 @@ class _Player:
 
         def enter() -> Any:
             block.append(self.slots[s[1]].extended())
-            return block[0].__aenter__() if names.one_scheduler else block[0].__enter__()
+            return block[0].__aenter__() if names.awaits else block[0].__enter__()
 
         def leave() -> Any:
             return (
                 block[0].__aexit__(None, None, None)
-                if names.one_scheduler
+                if names.awaits
                 else block[0].__exit__(None, None, None)
             )
 

@@ -26,6 +26,7 @@ SCHEMA: dict[str, type | tuple[type, ...]] = {
     "p50": dict,
     "p99": dict,
     "bytes": dict,
+    "create": dict,
     "ratio": dict,
     "reach": dict,
     "met": bool,
@@ -55,7 +56,7 @@ def evaluate(
     """The result object. `skipped` and `broken` say why candidates were not run at all; `frame` gives
     command, machine, versions and quick."""
     result: Result = {"bench": bench.name, **frame, "milestone": milestone, "rounds": bench.rounds}
-    for key in ("ns", "p50", "p99", "bytes", "ratio", "reach"):
+    for key in ("ns", "p50", "p99", "bytes", "create", "ratio", "reach"):
         result[key] = {}
     reasons: dict[str, str] = {**skipped, **broken}
     failed = list(broken)
@@ -71,6 +72,8 @@ def evaluate(
         if "bytes" in mine.values:
             # The greatest of the rounds: memory is no noisy clock, the worst run is the honest one.
             result["bytes"][candidate.name] = _round(max(mine.values["bytes"]))
+        if "create" in mine.values:
+            result["create"][candidate.name] = _round(min(mine.values["create"]))
     met = True
     for target in bench.targets:
         figure = _figure(result[target.of], target.top, target.bottom)

@@ -6,7 +6,7 @@ Invariants
   (its end, the time-out, Ctrl-C), no process of that group is left.
 - A candidate that failed once is not run again; the others go on.
 
-A program's output: lines "ns V V …" and "bytes V V …"; anything else on stdout is an error, stderr is for messages.
+A program's output: lines "ns V V …", "bytes V V …" and "create V V …"; anything else on stdout is an error, stderr is for messages.
 """
 
 from __future__ import annotations

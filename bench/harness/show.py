@@ -37,16 +37,15 @@ def number(value: float | None) -> str:
 
 def candidate_rows(bench: Bench, result: Result) -> tuple[list[str], Rows]:
     head = ["program", "min ns", "p50", "p99"]
-    if result["bytes"]:
-        head.append("bytes")
+    more = [measure for measure in ("bytes", "create") if result[measure]]
+    head.extend(more)
     rows = []
     for c in bench.candidates:
         row = [
             c.name + (" (peer)" if c.peer else ""),
             *(number(result[k].get(c.name)) for k in ("ns", "p50", "p99")),
         ]
-        if result["bytes"]:
-            row.append(number(result["bytes"].get(c.name)))
+        row.extend(number(result[measure].get(c.name)) for measure in more)
         rows.append(row)
     return head, rows
 

@@ -16,8 +16,8 @@ if sys.version_info >= (3, 11):
 else:  # the back-port
     import tomli as tomllib
 
-KINDS = ("cpp", "go", "py")
-MEASURES = ("ns", "bytes")
+KINDS = ("cpp", "go", "java", "py", "rust")
+MEASURES = ("ns", "bytes", "create")
 
 
 class DefinitionError(Exception):

@@ -1,5 +1,7 @@
 """A ring of N coroutine processes of two lines; a token goes round."""
 
+import time
+
 from sampler import Sampler, fail, numbers, resident
 
 from weft.coroutines import Channel, Parallel, process, run
@@ -45,8 +47,10 @@ def elements(source, sink, n):
 @process
 async def main(n, samples, per):
     before = resident()
+    began = time.process_time_ns()  # one long stretch, which others interrupt
     first, last = Channel(), Channel()
-    ring = elements(first.reader(), last.writer(), n)
+    ring = list(elements(first.reader(), last.writer(), n))
+    print(f"create {(time.process_time_ns() - began) / n:.1f}")
     await Parallel(*ring, token(first.writer(), last.reader(), n, before, samples, per))
 
 

@@ -1,7 +1,7 @@
 """Scenarios: what every runtime must do, written once, run on every backend.
 
 A scenario is an `async` function that stands for the rules it names; it asserts what they say. `load` compiles a
-file of scenarios for one backend: for threads the `await`s are left out (weft.styles), so that each backend runs
+file of scenarios for one backend: for threads and greenlets the `await`s are left out (weft.styles), so that each backend runs
 in its own style.
 
 Invariants
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from weft import styles
 
-BACKENDS = ("coroutines", "threads")
+BACKENDS = ("coroutines", "threads", "greenlets")
 HERE = Path(__file__).parent
 FILES = tuple(sorted(path.stem for path in HERE.glob("rules_*.py")))
 

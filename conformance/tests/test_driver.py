@@ -23,7 +23,7 @@ TOY = DEFAULT
 class ToyDriver(PythonDriver):
     def __init__(self, threads: bool, defect: str = ""):
         names = Names("conformance.tests.toy")
-        names.one_scheduler = not threads
+        names.awaits = names.one_scheduler = not threads
         super().__init__("toy", TOY, names)
         self.threads, self.defect, self.grain = threads, defect, "cores" if threads else "atomic"
 

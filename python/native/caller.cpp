@@ -35,7 +35,7 @@ bool asyncio_runs_here() {
 Caller::Caller(const char* verb) noexcept {
   ProcessBase* const p = this_process();
   if (ProcessObject* g = greenlet_of(p)) [[likely]] {
-    if (p->op || settling_now() || !p->group) {
+    if (p->op || g->done || settling_now()) {
       bad_use("%s in a finaliser that ran in a greenlet process: do it elsewhere", verb);
       return;
     }

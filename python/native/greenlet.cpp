@@ -88,8 +88,7 @@ void greenlet_start(core::Waker* w) {
   }
   Py_INCREF(reinterpret_cast<PyObject*>(g));
   p->strand = new Strand{g, hub, g, {}};
-  std::atomic_ref(p->base.ops)
-      .store(&runtime::Scheduler::current()->homed(running_ops), std::memory_order_relaxed);
+  std::atomic_ref(p->base.ops).store(&runtime::Scheduler::current()->homed(running_ops), std::memory_order_relaxed);
   runtime::this_context->running = &p->base;
   enter(p);
 }
@@ -131,16 +130,21 @@ PyObject* greenlet_frame(ProcessObject* p) {
   return nullptr;
 }
 
-namespace {
-
 // Not at the import of weft: who has no greenlet processes needs no greenlet.
-PyObject* f_need_greenlets(PyObject*, PyObject*) {
+int need_greenlets() {
   if (!_PyGreenlet_API) PyGreenlet_Import();
-  if (_PyGreenlet_API) Py_RETURN_NONE;
+  if (_PyGreenlet_API) return 0;
   PyObject* why = take_exception();
   PyErr_Format(PyExc_ImportError, "greenlet processes need the package greenlet (%S); install it: pip install 'weft[greenlets]'", why);
   Py_XDECREF(why);
-  return nullptr;
+  return -1;
+}
+
+namespace {
+
+PyObject* f_need_greenlets(PyObject*, PyObject*) {
+  if (need_greenlets() < 0) return nullptr;
+  Py_RETURN_NONE;
 }
 PyMethodDef functions[] = {{"need_greenlets", f_need_greenlets, METH_NOARGS, nullptr}, {}};
 

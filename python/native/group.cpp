@@ -5,7 +5,7 @@
 //   wait_for()  the same in a greenlet process, which parks
 //
 // A group lives until all its processes have ended (rule 7.6); the objects here outlive their groups.
-#include "native.hpp"
+#include "interrupt.hpp"
 #include "weft/compose.hpp"
 
 namespace weft::py {
@@ -67,85 +67,6 @@ PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* als
   if (e) restore_exception(e);
   return nullptr;
 }
-
-// --- Ctrl-C ---------------------------------------------------------------------------------------------------------------------------
-
-void say_where(PyRun& run) {
-  const runtime::Report r = runtime::Report::of(run.run);
-  std::string s = "\nweft: interrupted; the processes were:";
-  std::size_t n = 0, more = 0;
-  for (const auto& [id, b] : r.blocked) {
-    if (++n > 40) {
-      ++more;
-      continue;
-    }
-    s += "\n  " + b.path + ": " + b.verb;
-    for (std::size_t i = 0; i < b.places.size() && i < 8; ++i) s += (i ? ", " : " ") + b.places[i];
-    s += " at " + b.at;
-  }
-  std::vector<ProcessBase*> running;  // named below: a path asks the groups, which are locked while they are walked
-  run.run.each_process([&](ProcessBase& p) {
-    if (!p.op) running.push_back(&p);
-  });
-  for (ProcessBase* p : running) {
-    if (++n > 40)
-      ++more;
-    else
-      s += "\n  " + runtime::path_of(*p) + ": running";
-  }
-  if (more) s += "\n  … and " + std::to_string(more) + " more";
-  s += "\n";
-  PySys_FormatStderr("%s", s.c_str());
-}
-
-PyObject* on_sigint(PyObject*, PyObject*) {
-  if (root_run && !root_run->interrupted) {
-    root_run->interrupted = true;
-    say_where(*root_run);
-    root_run->run.cancel_everybody();
-    Py_RETURN_NONE;
-  }
-  PyErr_SetNone(PyExc_KeyboardInterrupt);
-  return nullptr;
-}
-PyMethodDef sigint_def{"weft_interrupt", on_sigint, METH_VARARGS, nullptr};
-
-// For the time of an outermost run on the main thread, Ctrl-C cancels the network; unless the program has its own handler.
-class Interrupts {
- public:
-  Interrupts() {
-    PyObject* m = PyImport_ImportModule("signal");
-    PyObject* now = m ? PyObject_CallMethod(m, "getsignal", "i", 2) : nullptr;
-    PyObject* standard = m ? PyObject_GetAttrString(m, "default_int_handler") : nullptr;
-    if (now && now == standard) {
-      PyObject* mine = PyCFunction_New(&sigint_def, nullptr);
-      PyObject* r = mine ? PyObject_CallMethod(m, "signal", "iO", 2, mine) : nullptr;
-      if (r) old_ = Py_NewRef(now);
-      Py_XDECREF(r);
-      Py_XDECREF(mine);
-    }
-    Py_XDECREF(now);
-    Py_XDECREF(standard);
-    Py_XDECREF(m);
-    PyErr_Clear();  // not the main thread
-  }
-  Interrupts(const Interrupts&) = delete;
-  Interrupts& operator=(const Interrupts&) = delete;
-  ~Interrupts() {
-    if (!old_) return;
-    PyObject *t, *v, *tb;
-    PyErr_Fetch(&t, &v, &tb);
-    PyObject* m = PyImport_ImportModule("signal");
-    PyObject* r = m ? PyObject_CallMethod(m, "signal", "iO", 2, old_) : nullptr;
-    Py_XDECREF(r);
-    Py_XDECREF(m);
-    Py_DECREF(old_);
-    PyErr_Restore(t, v, tb);
-  }
-
- private:
-  PyObject* old_ = nullptr;
-};
 
 // --- on a thread ------------------------------------------------------------------------------------------------------------------------
 
@@ -310,7 +231,7 @@ int open_parallel(GroupObject* g, ProcessBase& p) {
     return -1;
   }
   if (claim_processes(g->list) < 0) return -1;
-  g->group = new runtime::Group(p.group->run, p.group->executor, &p);
+  g->group = new runtime::Group(p.group->run, p.executor(), &p);
   g->state = GroupState::open;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(g->list); ++i) start_process(*g->group, proc(PyList_GET_ITEM(g->list, i)));
   return 0;
@@ -406,7 +327,7 @@ void group_op_dealloc(PyObject* self) {
       PyErr_WriteUnraisable(Py_None);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o->group->list); ++i) {  // one warning is enough
       ProcessObject* p = proc(PyList_GET_ITEM(o->group->list, i));
-      if (p->started || p->kind != Kind::coroutine || !p->body) continue;
+      if (p->started || !p->body || !PyCoro_CheckExact(p->body)) continue;
       p->started = 1;
       PyObject* x = PyObject_CallMethod(p->body, "close", nullptr);
       if (!x) PyErr_Clear();
@@ -434,7 +355,7 @@ int check_made(GroupObject* g) {
 // In a process that a scheduler runs.
 void open_block(GroupObject* g, ProcessBase& p) {
   settle();
-  g->group = new runtime::Group(p.group->run, p.group->executor, &p);
+  g->group = new runtime::Group(p.group->run, p.executor(), &p);
   g->state = GroupState::open;
 }
 PyObject* group_aenter(PyObject* o, PyObject*) {
@@ -539,7 +460,7 @@ PyObject* group_start(PyObject* o, PyObject* p) {
   if (g->state != GroupState::open || (g->group->done() && g->block))
     return bad_use("start in a Group that is not open: start processes inside its with block");
   if (!Py_IS_TYPE(p, &ProcessType)) return bad_use("%R is no process: call a function that is decorated with @process", p);
-  if (g->run && proc(p)->kind != Kind::thread)
+  if (g->run && (proc(p)->kind == Kind::coroutine || proc(p)->kind == Kind::greenlet))
     return bad_use("a Group in ordinary code starts thread processes: for process %s, which is a %s, use run(...)", proc(p)->base.function,
                    proc(p)->kind == Kind::coroutine ? "coroutine" : "greenlet");
   PyObject* one = PyList_New(1);

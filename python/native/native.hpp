@@ -76,8 +76,9 @@ struct CoroutineProcess final : ProcessBase {
   CoroutineProcess() = default;
 };
 
-enum class Kind : std::uint8_t { coroutine, thread, greenlet };  // where a process runs
-struct Strand;                                                   // a greenlet process's greenlet (greenlet.cpp)
+// Where a process runs: `apart` is a coroutine on a scheduler and a thread of its own.
+enum class Kind : std::uint8_t { coroutine, thread, greenlet, apart };
+struct Strand;  // a greenlet process's greenlet (greenlet.cpp)
 
 struct OpObject;
 
@@ -88,8 +89,11 @@ struct ProcessObject {
   PyObject* context;               // contextvars; null: empty
   PyObject* outcome;               // the result, or the exception if `failed`
   runtime::ThreadProcess* thread;  // of a thread process that runs
-  Strand* strand;                  // of a greenlet process that runs
-  SelectMemory* memory;            // where its ad-hoc selects begin (rule 5.4); null: none yet
+  union {
+    Strand* strand;           // of a greenlet process that runs
+    runtime::Scheduler* own;  // of one that runs apart
+  };
+  SelectMemory* memory;  // where its ad-hoc selects begin (rule 5.4); null: none yet
   Kind kind;
   std::uint8_t started;
   std::uint8_t given_up;  // by the Sequence that stopped before it: not started, and nobody need be told
@@ -153,9 +157,23 @@ struct PyRun {
   PyObject* interrupt = nullptr;                  // the exception that a signal's handler raised while the run slept
   bool interrupted = false;                       // by Ctrl-C
   std::vector<runtime::Report::Blocked> blocked;  // at a deadlock
-  explicit PyRun(runtime::Clock c) noexcept : run(c), self(&run, nullptr) {}
+  explicit PyRun(runtime::Clock c);
+  PyRun(const PyRun&) = delete;
+  PyRun& operator=(const PyRun&) = delete;
+  ~PyRun();
 };
 PyRun& run_of(runtime::Run& r) noexcept;
+// Threads that Weft started (or null: of no run, and idle), which are not foreign to their run.
+void own_thread(PyThreadState* t, runtime::Run* run);
+void disown_thread(PyThreadState* t) noexcept;
+class ForeignThread {  // for a time a worker is one
+ public:
+  ForeignThread() { disown_thread(PyThreadState_Get()); }
+  ForeignThread(const ForeignThread&) = delete;
+  ForeignThread& operator=(const ForeignThread&) = delete;
+  ~ForeignThread() { own_thread(PyThreadState_Get(), nullptr); }
+};
+void look_again() noexcept;                      // let every run look whether anything outside is left
 void watch_outside(runtime::Run& run) noexcept;  // threads that are no processes may hold ends (rule 10.3)
 extern thread_local PyRun* root_run;             // the outermost run that this thread runs
 
@@ -269,11 +287,12 @@ int claim_processes(PyObject* list);  // -1: one was started before (a process c
 void start_process(runtime::Group& g, ProcessObject* p);  // claimed; a failure to start is its own failure
 // Flatten processes and iterables of them, one level, to a list.
 PyObject* process_list(PyObject* const* args, Py_ssize_t n);
-PyObject* call_body(ProcessObject* p);                              // of a thread or a greenlet: what the function returns
+PyObject* call_body(ProcessObject* p);                                 // of a thread or a greenlet: what the function returns
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result);  // it has ended with `result` (owned) or the current exception
 
 // --- greenlets ------------------------------------------------------------------------------------------------------------------------
 
+int need_greenlets();                             // -1: there are none, ImportError is set
 bool greenlet_park(ProcessObject* p) noexcept;    // until it is run again; false: by a throw, the exception is set
 Value& greenlet_slot(ProcessObject* p) noexcept;  // of its operation
 PyObject* greenlet_frame(ProcessObject* p);       // where it is parked, or null without an exception
@@ -295,6 +314,8 @@ int init_time(PyObject* m);
 int init_group(PyObject* m);
 int init_report();
 int init_greenlet(PyObject* m);
+int init_io(PyObject* m);
+int init_alloc(PyObject* m);
 
 inline int add_type(PyObject* m, const char* name, PyTypeObject* t) {
   return PyModule_AddObjectRef(m, name, reinterpret_cast<PyObject*>(t));

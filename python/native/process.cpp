@@ -23,6 +23,7 @@ struct FunctionObject {
   vectorcallfunc call;
   Kind kind;
 };
+bool is_async(Kind k) noexcept { return k == Kind::coroutine || k == Kind::apart; }
 FunctionObject* func(PyObject* o) noexcept { return reinterpret_cast<FunctionObject*>(o); }
 
 // --- names --------------------------------------------------------------------------------------------------------------------------
@@ -124,7 +125,7 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
   spare_seen = std::move(seen);
   if (!p) return nullptr;
   p->base.function = PyUnicode_AsUTF8(f->name);
-  if (f->kind == Kind::coroutine) {
+  if (is_async(f->kind)) {
     p->body = PyObject_Vectorcall(f->function, args, nf, kwnames);
     if (p->body && !PyCoro_CheckExact(p->body)) {
       PyErr_Format(PyExc_TypeError, "process %U: the function returned %.100s in place of a coroutine", f->name, Py_TYPE(p->body)->tp_name);
@@ -274,6 +275,7 @@ void coroutine_run(core::Waker* w) {
   if (s == PYGEN_NEXT) [[likely]] {
     Py_DECREF(r);
   } else {
+    if (p->kind == Kind::apart) runtime::Scheduler::current()->stop();
     end_process(p, p->base, s == PYGEN_RETURN ? r : nullptr);
     Py_DECREF(p);
   }
@@ -292,6 +294,7 @@ void thread_body(void* arg) {
   const PyGILState_STATE gil = PyGILState_Ensure();
   ProcessObject* p = t->object;
   t->state = PyThreadState_Get();
+  own_thread(t->state, t->run);
   {
     const ThreadProcess::Scope scope(*t);
     PyObject* r;
@@ -301,11 +304,11 @@ void thread_body(void* arg) {
     }
     end_process(p, *t, r);
   }
-  runtime::Run& run = *t->run;
+  disown_thread(t->state);
+  t->run->deactivated();  // before any code of the user's: the run may end as soon as another has the GIL
   delete t;
   Py_DECREF(p);
   settle();
-  run.deactivated();
   PyGILState_Release(gil);
 }
 
@@ -324,6 +327,44 @@ void start_thread(runtime::Group& g, ProcessObject* p) {
   end_process(p, *t, nullptr);
   delete t;
   g.run.deactivated();
+  Py_DECREF(p);  // it has failed: the group knows
+}
+
+// --- coroutines apart -----------------------------------------------------------------------------------------------------------------
+
+runtime::Executor* executor_apart(ProcessBase& p) noexcept { return object_of(static_cast<CoroutineProcess*>(&p))->own; }
+void wake_apart(core::Waker* w) noexcept { object_of(self_of(w))->own->post(w); }
+const runtime::ProcessOps apart_ops{{&wake_apart, &coroutine_run, nullptr, 0}, &executor_apart};
+
+void apart_body(void* arg) {
+  auto* p = static_cast<ProcessObject*>(arg);
+  const PyGILState_STATE gil = PyGILState_Ensure();
+  runtime::Scheduler* const mine = p->own;
+  own_thread(PyThreadState_Get(), &mine->run);
+  while (!p->done) mine->loop();  // coroutine_run() stops it
+  disown_thread(PyThreadState_Get());
+  mine->run.deactivated();
+  delete mine;
+  p->own = nullptr;
+  Py_DECREF(p);
+  settle();
+  PyGILState_Release(gil);
+}
+
+void start_apart(runtime::Group& g, ProcessObject* p) {
+  p->own = new runtime::Scheduler(g.run);
+  p->base.ops = &p->own->homed(apart_ops);
+  g.add(p->base);
+  Py_INCREF(p);
+  Py_INCREF(p);  // the thread's, beyond its end as a process
+  p->own->post(&p->base);
+  g.run.activated();
+  if (PyThread_start_new_thread(apart_body, p) != static_cast<unsigned long>(-1)) return;
+  PyErr_Format(PyExc_RuntimeError, "process %s: the system has no room for another thread; start it without on(threads)", p->base.function);
+  end_process(p, p->base, nullptr);
+  delete std::exchange(p->own, nullptr);
+  g.run.deactivated();
+  Py_DECREF(p);
   Py_DECREF(p);  // it has failed: the group knows
 }
 
@@ -352,7 +393,7 @@ void process_dealloc(PyObject* o) {
                                          "process %s was made and never started: give it to run, Parallel, Sequence, Spawn or a Group",
                                          p->base.function ? p->base.function : "?") < 0)
       PyErr_WriteUnraisable(Py_None);
-    if (p->body && p->kind == Kind::coroutine) {
+    if (p->body && is_async(p->kind)) {
       PyObject* r = PyObject_CallMethod(p->body, "close", nullptr);
       if (!r) PyErr_WriteUnraisable(p->body);
       Py_XDECREF(r);
@@ -460,10 +501,43 @@ void function_dealloc(PyObject* o) {
   Py_CLEAR(func(o)->name);
   Py_TYPE(o)->tp_free(o);
 }
+PyObject* like(FunctionObject* f, PyObject* function, Kind kind) {
+  PyObject* o = PyObject_CallFunction(reinterpret_cast<PyObject*>(&ProcessFunctionType), "OOi", function, f->name, static_cast<int>(kind));
+  if (!o || !f->dict || PyObject_SetAttrString(o, "__dict__", f->dict) == 0) return o;
+  Py_DECREF(o);
+  return nullptr;
+}
 PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {
   if (!object || object == Py_None) return Py_NewRef(self);
-  return PyMethod_New(self, object);
+  PyObject* bound = PyMethod_New(func(self)->function, object);
+  PyObject* r = bound ? like(func(self), bound, func(self)->kind) : nullptr;
+  Py_XDECREF(bound);
+  return r;
 }
+// Where else it runs (rule 15.3).
+PyObject* function_on(PyObject* self, PyObject* where) {
+  FunctionObject* f = func(self);
+  PyObject* name = PyModule_Check(where) ? PyModule_GetNameObject(where) : Py_NewRef(where);
+  if (!name) return nullptr;
+  const char* s = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : "";
+  std::string_view on = s ? s : "";
+  if (on.starts_with("weft.")) on.remove_prefix(5);
+  const bool threads = on == "threads", greenlets = on == "greenlets", coroutines = on == "coroutines";
+  Py_DECREF(name);
+  if (!threads && !greenlets && !coroutines)
+    return bad_use("on(%R): no such backend; give weft.coroutines, weft.threads or weft.greenlets, or its name", where);
+  if (greenlets && is_async(f->kind))
+    return bad_use(
+        "process %U is an `async def`, which awaits what a greenlet calls: leave it on coroutines, or on threads, or write a def", f->name);
+  if (coroutines && !is_async(f->kind))
+    return bad_use("process %U is a `def`, which would stop the scheduler where it calls: write an `async def`, or put it on greenlets",
+                   f->name);
+  if (greenlets && need_greenlets() < 0) return nullptr;
+  return like(f, f->function, threads ? (is_async(f->kind) ? Kind::apart : Kind::thread) : greenlets ? Kind::greenlet : Kind::coroutine);
+}
+PyMethodDef function_methods[] = {
+    {"on", function_on, METH_O, "The same process function on another backend: a module of weft or its name. Raises BadUse, ImportError."},
+    {}};
 PyObject* function_repr(PyObject* o) { return PyUnicode_FromFormat("<process %U>", func(o)->name); }
 PyGetSetDef function_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
 
@@ -499,6 +573,7 @@ int claim_processes(PyObject* list) {
 void start_process(runtime::Group& g, ProcessObject* p) {
   p->context = inherited_context();
   if (p->kind == Kind::thread) return start_thread(g, p);
+  if (p->kind == Kind::apart) return start_apart(g, p);
   Py_INCREF(p);
   g.add(p->base);
   for (Py_ssize_t i = 0; i < Py_SIZE(p); ++i) {
@@ -571,6 +646,7 @@ int init_process(PyObject* m) {
   ProcessFunctionType.tp_descr_get = function_get;
   ProcessFunctionType.tp_repr = function_repr;
   ProcessFunctionType.tp_getset = function_getset;
+  ProcessFunctionType.tp_methods = function_methods;
   if (PyType_Ready(&ProcessType) < 0 || PyType_Ready(&ProcessFunctionType) < 0) return -1;
   return add_type(m, "Process", &ProcessType) | add_type(m, "ProcessFunction", &ProcessFunctionType);
 }

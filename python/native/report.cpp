@@ -136,14 +136,16 @@ void on_deadlock(runtime::Run& run, const runtime::Report& r) {
 // --- threads that are no processes (rule 10.3)
 // ----------------------------------------------------------------------------------------------
 
-// Live Python threads beyond those of runs.
+std::set<PyRun*> runs;                                // under the GIL
+std::map<PyThreadState*, runtime::Run*> own_threads;  // under the GIL
+
+// Live Python threads beyond those of this run.
 bool foreign_threads(runtime::Run& run) {
-  std::set<PyThreadState*> ours{run_of(run).state};
-  run.each_process([&](ProcessBase& p) {
-    if (ProcessObject* o = process_object(&p); o && o->thread) ours.insert(static_cast<ThreadProcess*>(o->thread)->state);
-  });
-  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); t; t = PyThreadState_Next(t))
-    if (!ours.count(t) && t != PyThreadState_Get()) return true;
+  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); t; t = PyThreadState_Next(t)) {
+    if (t == run_of(run).state || t == PyThreadState_Get()) continue;
+    const auto it = own_threads.find(t);
+    if (it == own_threads.end() || (it->second && it->second != &run)) return true;
+  }
   return false;
 }
 
@@ -178,6 +180,17 @@ PyObject* f_shutdown(PyObject*, PyObject*) {
 PyMethodDef shutdown_def{"_shutdown", f_shutdown, METH_NOARGS, nullptr};
 
 }  // namespace
+
+PyRun::PyRun(runtime::Clock c) : run(c), self(&run, nullptr) { runs.insert(this); }
+PyRun::~PyRun() { runs.erase(this); }
+void look_again() noexcept {
+  for (PyRun* r : runs) {
+    r->run.enter_outside();
+    r->run.leave_outside();
+  }
+}
+void own_thread(PyThreadState* t, runtime::Run* run) { own_threads[t] = run; }
+void disown_thread(PyThreadState* t) noexcept { own_threads.erase(t); }
 
 void watch_outside(runtime::Run& run) noexcept { run.anything_outside = &anything_outside; }
 

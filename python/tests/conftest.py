@@ -1,4 +1,4 @@
-"""One test, both backends: written with `await`, through a shim that makes nothing of it where operations block.
+"""One test, every backend: written with `await`, through a shim that makes nothing of it where operations block.
 
     async def consumer(b, r):
         return await b.op(r.read())        # b.op awaits what a coroutine awaits, and passes on what a thread has done
@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
-from weft import coroutines, threads
+from weft import coroutines, greenlets, threads
+
+MODULES = {"coroutines": coroutines, "threads": threads, "greenlets": greenlets}
 
 
 class _Done:
@@ -32,8 +34,9 @@ class _Done:
 class Backend:
     def __init__(self, name: str) -> None:
         self.name = name
-        self.blocking = name == "threads"
-        self.weft = threads if self.blocking else coroutines
+        self.blocking = name != "coroutines"
+        self.one_scheduler = name != "threads"
+        self.weft: Any = MODULES[name]
 
     def process(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """`async def f(b, …)` as a process; called without `b`."""
@@ -48,16 +51,16 @@ class Backend:
 
         @self.weft.process
         @functools.wraps(function)
-        def run_thread(*args: Any) -> Any:
+        def run_calling(*args: Any) -> Any:
             coroutine = function(self, *args)
             try:
                 coroutine.send(None)
             except StopIteration as end:
                 return end.value
             coroutine.close()
-            raise AssertionError("a thread's process awaited something that was not done")
+            raise AssertionError("a process that blocks awaited something that was not done")
 
-        return run_thread
+        return run_calling
 
     def op(self, operation: Any) -> Any:
         return _Done(operation) if self.blocking else operation
@@ -84,7 +87,7 @@ class Backend:
         return self.name
 
 
-@pytest.fixture(params=["coroutines", "threads"])
+@pytest.fixture(params=list(MODULES))
 def b(request: pytest.FixtureRequest) -> Backend:
     return Backend(request.param)
 

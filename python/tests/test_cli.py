@@ -15,7 +15,7 @@ import pytest
 
 from weft import cli, styles
 
-EVERYWHERE = pytest.mark.parametrize("backend", ["coroutines", "threads"])
+EVERYWHERE = pytest.mark.parametrize("backend", ["coroutines", "threads", "greenlets"])
 
 
 @pytest.fixture

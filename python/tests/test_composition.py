@@ -355,7 +355,7 @@ def test_equal_deadlines_fire_in_order(b):  # rule 8.5
         await b.op(b.weft.sleep(5))
         log.append(k)
 
-    if b.blocking:
+    if not b.one_scheduler:
         b.run(*(b.process(late)(k) for k in range(3)), clock="virtual")
         assert sorted(log) == [0, 1, 2]
     else:

@@ -294,15 +294,19 @@ def test_backends_are_chosen(monkeypatch):
 
     monkeypatch.setattr(weft, "_chosen", None)
     monkeypatch.delenv("WEFT_BACKEND", raising=False)
-    from weft import coroutines, threads
+    from weft import coroutines, greenlets, threads
 
     assert weft.Parallel is coroutines.Parallel
     weft.use("threads")
     assert weft.Parallel is threads.Parallel
-    assert sorted(coroutines.__all__) == sorted(threads.__all__)
+    weft.use("greenlets")
+    assert weft.process is greenlets.process
+    assert sorted(coroutines.__all__) == sorted(threads.__all__) == sorted(greenlets.__all__)
     assert set(weft.__all__) == {*coroutines.__all__, "use"} < set(dir(weft)) | {"use"}
-    with pytest.raises(BadUse, match="no backend 'greenlets'"):
-        weft.use("greenlets")
+    with pytest.raises(
+        BadUse, match="no backend 'fibres': use 'coroutines', 'threads' or 'greenlets'"
+    ):
+        weft.use("fibres")
     with pytest.raises(AttributeError, match="no attribute 'Chanel'"):
         weft.Chanel  # noqa: B018
     monkeypatch.setattr(weft, "_chosen", None)

@@ -246,7 +246,7 @@ def network(backend: str, start: str) -> str:
     return NETWORK.format(backend=backend, a=words[0], aw=words[1], start=start)
 
 
-@pytest.mark.parametrize("backend", ["coroutines", "threads"])
+@pytest.mark.parametrize("backend", ["coroutines", "threads", "greenlets"])
 def test_ctrl_c_cancels_and_says_where(backend):
     start = "import threading; t = threading.Thread(target=threading.Event().wait, daemon=True); t.start()\n"
     start += "    try:\n        run(waits(+c), tells(+c))\n    except KeyboardInterrupt:\n        print('interrupted')"
@@ -319,7 +319,7 @@ def test_a_handler_of_the_program_stays():
     assert done.stdout.splitlines() == ["ready", "handled", "ended"]
 
 
-@pytest.mark.parametrize("backend", ["coroutines", "threads"])
+@pytest.mark.parametrize("backend", ["coroutines", "threads", "greenlets"])
 def test_the_interpreter_ends_in_the_middle_of_a_network(backend):
     start = "import threading; t = threading.Thread(target=lambda: run(waits(+c), tells(+c)), daemon=True); t.start()\n"
     start += "    import time\n    while c.stats().waiting_readers < 2: time.sleep(0.001)\n    print('leaving')"

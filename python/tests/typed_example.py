@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft import coroutines, threads
+from weft import coroutines, greenlets, threads
 
 
 @coroutines.process
@@ -42,3 +42,27 @@ async def compose() -> list[int]:
 
 d: threads.Channel[int] = threads.Channel()
 results: list[int] = threads.Parallel(thread_total(d.reader()), thread_total(+d))
+
+
+@greenlets.io
+def fetch(name: str) -> bytes:
+    return name.encode()
+
+
+@greenlets.process
+def greenlet_total(source: greenlets.Reader[int]) -> int:
+    size: int = len(fetch("x"))
+    return size + source.read()
+
+
+class Scale:
+    @greenlets.process
+    def times(self, x: int) -> int:
+        return x
+
+
+results = greenlets.Parallel(greenlet_total(d.reader()), thread_total.on(greenlets)(+d))
+three: int = threads.run(greenlet_total.on("threads")(+d))
+four: int = greenlets.run(Scale().times(4))
+greenlet_total.on(threads)("d")  # type: ignore[arg-type]
+fetch(3)  # type: ignore[arg-type]

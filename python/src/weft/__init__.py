@@ -1,7 +1,7 @@
 """Weft: processes and channels that run everywhere.
 
-`import weft.coroutines` and `import weft.threads` export the same names: what is awaited in the one is
-called in the other. `weft` itself exports the names of the chosen backend: by :func:`use`, by
+`weft.coroutines`, `weft.threads` and `weft.greenlets` export the same names: what is awaited in the first is
+called in the others. `weft` itself exports the names of the chosen backend: by :func:`use`, by
 `WEFT_BACKEND`, by `weft run FILE --on BACKEND`; coroutines if nothing was chosen.
 """
 
@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from weft.coroutines import *  # noqa: F403
 
-_BACKENDS = ("coroutines", "threads")
+_BACKENDS = ("coroutines", "threads", "greenlets")
+_LIST = "'coroutines', 'threads' or 'greenlets'"
 _chosen: str | None = None
 
 
 def use(backend: str) -> None:
-    """Choose what `weft` exports from now on: "coroutines" or "threads".
+    """Choose what `weft` exports from now on: "coroutines", "threads" or "greenlets".
 
     Raises:
         BadUse: there is no such backend.
@@ -28,7 +29,7 @@ def use(backend: str) -> None:
     if backend not in _BACKENDS:
         from weft.errors import BadUse
 
-        raise BadUse(f"there is no backend {backend!r}: use 'coroutines' or 'threads'")
+        raise BadUse(f"there is no backend {backend!r}: use {_LIST}")
     _chosen = backend
 
 
@@ -38,9 +39,7 @@ def _backend() -> Any:
         if named not in _BACKENDS:
             from weft.errors import BadUse
 
-            raise BadUse(
-                f"WEFT_BACKEND={named!r}: there is no such backend; use 'coroutines' or 'threads'"
-            )
+            raise BadUse(f"WEFT_BACKEND={named!r}: there is no such backend; use {_LIST}")
         use(named)
     return importlib.import_module(f"weft.{_chosen}")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from weft._extension import native as _native  # noqa: F401 – first: it says what to do if there is none
+from weft._io import io
 from weft._native import (
     Alternative,
     Barrier,
@@ -67,6 +69,7 @@ __all__ = [
     "after",
     "at",
     "current_process",
+    "io",
     "now",
     "poison",
     "retire",

@@ -10,7 +10,16 @@ from typing import Any, NamedTuple
 from weft._extension import native as _native
 from weft.errors import BadUse
 
-__all__ = ["ChannelStats", "check_clock", "poison", "process", "process_of", "retire", "run", "statistics"]
+__all__ = [
+    "ChannelStats",
+    "check_clock",
+    "poison",
+    "process",
+    "process_of",
+    "retire",
+    "run",
+    "statistics",
+]
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_native._after_fork_in_child)
@@ -55,7 +64,7 @@ def process_of(function: Any, plain: str) -> Any:
         raise BadUse(f"@process on {function!r}: a process does not yield; give it a writer end")
     name = getattr(function, "__name__", type(function).__name__)
     backend = "coroutines" if inspect.iscoroutinefunction(function) else plain
-    made = _native.ProcessFunction(function, name, _KINDS[backend])
+    made: Any = _native.ProcessFunction(function, name, _KINDS[backend])
     functools.update_wrapper(made, function)
     return made
 

@@ -23,7 +23,7 @@ from types import CodeType, ModuleType
 
 import click
 
-BACKENDS = ("coroutines", "threads")
+BACKENDS = ("coroutines", "threads", "greenlets")
 EXIT = {"ok": 0, "failed": 1, "bad use": 2, "deadlock": 3, "interrupted": 130}
 EXIT_HELP = """\b
 Exit status:
@@ -89,7 +89,7 @@ def _compile_program(name: str, backend: str) -> CodeType:
     from weft import styles
 
     try:
-        if backend == "threads" and styles.is_for_any_backend(source):
+        if backend != "coroutines" and styles.is_for_any_backend(source):
             return styles.compile_for(backend, source, name)
         return compile(source, name, "exec", dont_inherit=True)
     except SyntaxError as error:
@@ -216,7 +216,7 @@ class _Commands(click.Group):
 def weft_command(ctx: click.Context, version: bool) -> None:
     """Weft: processes and channels that run everywhere.
 
-    A program is written once, with `import weft`; which backend runs it (coroutines or threads) is said here.
+    A program is written once, with `import weft`; which backend runs it (coroutines, threads or greenlets) is said here.
     """
     if version:
         import weft
@@ -239,7 +239,7 @@ def weft_command(ctx: click.Context, version: bool) -> None:
     "--on",
     "backend",
     metavar="BACKEND",
-    help="coroutines or threads (default: $WEFT_BACKEND, or else coroutines).",
+    help="coroutines, threads or greenlets (default: $WEFT_BACKEND, or else coroutines).",
 )
 @click.argument("file")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -255,7 +255,7 @@ def run_command(backend: str | None, file: str, args: tuple[str, ...]) -> int:
     FILE runs as `python FILE ARGS…` would, with the backend chosen before its first line. --on may stand before
     FILE or among ARGS; everything else after FILE is FILE's own (also --help). After a lone -- all is FILE's own.
 
-    A program written with `await` that imports `weft` and no event loop (asyncio, trio, …) runs on threads too: its
+    A program written with `await` that imports `weft` and no event loop (asyncio, trio, …) runs on the others too: its
     `async` and `await` are left out when it is read. Write `from weft.coroutines import …` to keep them.
 
     Ctrl-C cancels every process, lets it clean up, and says where each one was.
@@ -274,7 +274,7 @@ def _take_backend(backend: str | None, args: Sequence[str]) -> tuple[str | None,
         elif word == "--on":
             backend = next(left, None)
             if backend is None:
-                raise BadUse(f"--on needs a backend after it: {' or '.join(BACKENDS)}")
+                raise BadUse(f"--on needs a backend after it: {', '.join(BACKENDS)}")
         elif word.startswith("--on="):
             backend = word.removeprefix("--on=")
         else:

@@ -7,6 +7,7 @@ from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, overloa
 
 from weft._native import Guard as Guard
 from weft._native import Process as Process
+from weft._native import ProcessFunction
 from weft._native import after as after
 from weft._native import at as at
 from weft._native import current_process as current_process
@@ -131,9 +132,10 @@ def select(*guards: AnyGuard, mode: Mode = "fair") -> Awaitable[tuple[int, Any]]
 def sleep(seconds: float, /) -> Awaitable[None]: ...
 def yield_() -> Awaitable[None]: ...
 @overload
-def process(function: Callable[P, Coroutine[Any, Any, R]], /) -> Callable[P, Process[R]]: ...
+def process(function: Callable[P, Coroutine[Any, Any, R]], /) -> ProcessFunction[P, R]: ...
 @overload
-def process(function: Callable[P, R], /) -> Callable[P, Process[R]]: ...
+def process(function: Callable[P, R], /) -> ProcessFunction[P, R]: ...
+def io(function: Callable[P, R], /) -> Callable[P, Awaitable[R]]: ...
 @overload
 def run(first: Process[R], /, *, clock: str = "steady") -> R: ...
 @overload
@@ -186,6 +188,7 @@ __all__ = [
     "after",
     "at",
     "current_process",
+    "io",
     "now",
     "poison",
     "process",

@@ -1,7 +1,7 @@
 """One source for both styles: a program written with `await` becomes the one that calls.
 
-Coroutine processes await what thread processes call, and the names are the same. So the thread program is the
-coroutine program without `async` and `await`, and nobody needs to write both. `weft run FILE --on threads` does
+Coroutine processes await what thread and greenlet processes call, and the names are the same. So the program for
+those is the coroutine program without `async` and `await`, and nobody needs to write both. `weft run FILE --on threads` does
 this to FILE if FILE can only mean that (`is_for_any_backend`).
 
 Invariants
@@ -19,7 +19,15 @@ from types import CodeType
 __all__ = ["compile_for", "is_for_any_backend"]
 
 # Whoever imports these means one way of running: there `await` has a meaning of its own.
-_OWN_STYLE = ("asyncio", "trio", "anyio", "curio", "weft.coroutines", "weft.threads")
+_OWN_STYLE = (
+    "asyncio",
+    "trio",
+    "anyio",
+    "curio",
+    "weft.coroutines",
+    "weft.greenlets",
+    "weft.threads",
+)
 
 
 class _Call(ast.NodeTransformer):
@@ -63,10 +71,10 @@ class _From(ast.NodeTransformer):
 
 
 def compile_for(backend: str, source: str | bytes, filename: str) -> CodeType:
-    """Compiles a program written with `await` for a backend: for threads without its `async` and `await`.
+    """Compiles a program written with `await` for a backend: for threads and greenlets without its `async` and `await`.
 
     Args:
-        backend: "coroutines" or "threads". `from weft import …` gives this backend's names.
+        backend: "coroutines", "greenlets" or "threads". `from weft import …` gives this backend's names.
         source: the text of a module.
         filename: what errors and reports call it.
     Raises:
@@ -74,7 +82,7 @@ def compile_for(backend: str, source: str | bytes, filename: str) -> CodeType:
         ValueError: `source` contains a null byte.
     """
     tree = _From(backend).visit(ast.parse(source, filename))
-    if backend == "threads":
+    if backend != "coroutines":
         tree = _Call().visit(tree)
     return compile(tree, filename, "exec", dont_inherit=True)
 

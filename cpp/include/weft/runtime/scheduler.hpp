@@ -53,7 +53,8 @@ class Scheduler final : public Executor {
   // Run until stop() was called from within.
   void loop() {
     prim::bias_to_this_thread();
-    Context context;
+    Context& context = context_;
+    context = {};
     Context* const outer_context = std::exchange(this_context, &context);
     Scheduler* const outer = std::exchange(this_scheduler, this);
     core::RunQueue* const outer_queue = std::exchange(core::current_run_queue, &queue_);
@@ -100,7 +101,8 @@ class Scheduler final : public Executor {
   // Everything in small steps, for a host that has its own loop: at most `steps` of the run queue. True: more is ready.
   bool turn(unsigned steps) {
     prim::bias_to_this_thread();
-    Context context;
+    Context& context = context_;
+    context = {};
     Context* const outer_context = std::exchange(this_context, &context);
     Scheduler* const outer = std::exchange(this_scheduler, this);
     core::RunQueue* const outer_queue = std::exchange(core::current_run_queue, &queue_);
@@ -163,6 +165,7 @@ class Scheduler final : public Executor {
   static inline constinit thread_local Scheduler* this_scheduler = nullptr;
 
   ProcessBase* const host_;
+  Context context_;  // not on the stack, where a process with a stack of its own may lie when it asks
   core::RunQueue queue_;
   std::vector<std::unique_ptr<ProcessOps>> homed_;
   bool stop_ = false;

@@ -17,10 +17,9 @@ import os
 import sys
 import threading
 import weakref
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from weft import threads as _weft
-from weft.compat import _main
 from weft.compat._alternatives import born
 from weft.compat.pycsp._errors import (
     ChannelConnectException,
@@ -28,7 +27,7 @@ from weft.compat.pycsp._errors import (
     ChannelRetireException,
     InfoException,
 )
-from weft.errors import BadUse, Cancelled
+from weft.errors import BadUse
 
 __all__ = ["Channel", "ChannelEnd", "ChannelEndRead", "ChannelEndWrite", "poison", "retire"]
 
@@ -56,6 +55,9 @@ class Channel:
 
     _native: Any
     _ends: tuple[Any, Any]
+    _open: list[int]
+    _over: list[bool]
+    _draining: bool
     name: str
     buffer: int
 
@@ -81,7 +83,9 @@ class Channel:
         if not name:
             raise InfoException("connect needs the name of the channel to connect to")
         if buffer:
-            raise InfoException("no buffer with connect: the channel has one or not where it was made")
+            raise InfoException(
+                "no buffer with connect: the channel has one or not where it was made"
+            )
         channel = _by_name.get(name)
         if channel is None or tuple(connect) != channel.address:
             raise ChannelConnectException(
@@ -109,7 +113,10 @@ class Channel:
 
     def __mul__(self, n: int) -> list[Channel]:
         """This channel and n - 1 more like it."""
-        return [self, *[type(self)(f"{self.name}[{i}]", buffer=self.buffer) for i in range(1, int(n))]]
+        return [
+            self,
+            *[type(self)(f"{self.name}[{i}]", buffer=self.buffer) for i in range(1, int(n))],
+        ]
 
     __rmul__ = __mul__
 
@@ -150,28 +157,43 @@ class Channel:
 
 
 class ChannelEnd:
-    """What both kinds of end have: poison, retire, disconnect, isReader, isWriter."""
+    """What both kinds of end have: poison, retire, disconnect, isReader, isWriter.
 
-    __slots__ = ("_call", "_closed", "channel")
+    `__call__` is a slot of the instance. It holds the native operation, so that a communication runs no code of this
+    layer; in a buffered channel, whose poison is translated, and once retired, a method of the end.
+    """
+
+    __slots__ = ("__call__", "_closed", "channel")
 
     _op: int
+    if TYPE_CHECKING:
+        __call__: Any
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self._closed = not channel._join(self._op)
-        self._call: Any = self._refuse if self._closed else self._native_call()
+        if self._closed:
+            self.__call__ = self._refuse
+        elif channel.buffer:
+            self.__call__ = self._translated
+        else:
+            self.__call__ = self._native()
 
-    def _native_call(self) -> Any:
+    def _native(self) -> Any:
         raise NotImplementedError
+
+    def _translated(self, *msg: Any) -> Any:
+        try:
+            return self._native()(*msg)
+        except (ChannelRetireException, BadUse) as error:
+            self._failed(error)
 
     def _refuse(self, *_: Any) -> NoReturn:
         raise self.channel._ended()
 
     def _failed(self, error: BaseException) -> NoReturn:
         """Raises what pycsp raises where Weft raised `error`."""
-        if isinstance(error, Cancelled):
-            _main.left_by(error)
-        elif self.channel._draining:
+        if self.channel._draining:
             raise self.channel._ended() from None
         raise error
 
@@ -183,7 +205,7 @@ class ChannelEnd:
         """Give this end up; with the last one of its side the channel retires. Again: nothing."""
         if not self._closed:
             self._closed = True
-            self._call = self._refuse
+            self.__call__ = self._refuse
             self.channel._leave(self._op)
 
     def disconnect(self) -> None:
@@ -200,45 +222,31 @@ class ChannelEnd:
 
 
 class ChannelEndRead(ChannelEnd):
-    """The end that is read by calling it."""
+    """The end that is read by calling it: `value = cin()`.
+
+    Raises:
+        ChannelPoisonException, ChannelRetireException.
+    """
 
     __slots__ = ()
     _op = READ
 
-    def _native_call(self) -> Any:
+    def _native(self) -> Any:
         return self.channel._ends[READ].read
-
-    def __call__(self) -> Any:
-        """The next value.
-
-        Raises:
-            ChannelPoisonException, ChannelRetireException; Deadlock in the main program.
-        """
-        try:
-            return self._call()
-        except (ChannelRetireException, Cancelled) as error:
-            self._failed(error)
 
 
 class ChannelEndWrite(ChannelEnd):
-    """The end that is written by calling it with a value."""
+    """The end that is written by calling it: `cout(value)` returns when a reader, or the buffer, has the value.
+
+    Raises:
+        ChannelPoisonException, ChannelRetireException.
+    """
 
     __slots__ = ()
     _op = WRITE
 
-    def _native_call(self) -> Any:
+    def _native(self) -> Any:
         return self.channel._ends[WRITE].write
-
-    def __call__(self, msg: Any) -> None:
-        """Write `msg`; returns when a reader, or the buffer, has it.
-
-        Raises:
-            ChannelPoisonException, ChannelRetireException; Deadlock in the main program.
-        """
-        try:
-            self._call(msg)
-        except (BadUse, Cancelled) as error:
-            self._failed(error)
 
 
 def _each_end(ends: Any, verb: str) -> Any:

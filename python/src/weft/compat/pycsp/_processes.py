@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import traceback
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -72,19 +73,26 @@ class BaseProcess:
     def __mul__(self, n: float) -> list[BaseProcess]:
         """This process and int(n) - 1 like it, each with ends of its own."""
         more = int(n) - 1
-        return [self, *(type(self)(self.fn, *_own_ends(self.args), **_own_ends(self.kwargs)) for _ in range(more))]
+        return [
+            self,
+            *(
+                type(self)(self.fn, *_own_ends(self.args), **_own_ends(self.kwargs))
+                for _ in range(more)
+            ),
+        ]
 
     __rmul__ = __mul__
 
     def __repr__(self) -> str:
         return f"<Process {self.name}>"
 
-    def _begin(self) -> Any:
+    def _begin(self, spawned: bool = False) -> Any:
         """The native process, not started."""
         if self._running:
             raise InfoException(f"process {self.name} was started already and runs: make another")
         self._running = True
-        return self._implementation.native(self).named(self.name)
+        make = self._implementation.spawned if spawned else self._implementation.native
+        return make(self).named(self.name)
 
 
 def _own_ends(args: Any) -> Any:
@@ -108,7 +116,9 @@ def _each_held(args: Any) -> Iterable[Any]:
         elif type(a) is dict:
             yield from _each_held(a.keys())
             yield from _each_held(a.values())
-        elif inspect.ismethod(getattr(a, "poison", None)) and inspect.ismethod(getattr(a, "retire", None)):
+        elif inspect.ismethod(getattr(a, "poison", None)) and inspect.ismethod(
+            getattr(a, "retire", None)
+        ):
             yield a  # the ends that trace wraps, and the like
 
 
@@ -129,6 +139,15 @@ def _body(p: BaseProcess) -> Any:
     return p.return_value
 
 
+def _spawned_body(p: BaseProcess) -> Any:
+    """As `_body`; a failure is told at once: whoever spawned it may never come to where it is raised."""
+    try:
+        return _body(p)
+    except Exception:
+        traceback.print_exc()
+        raise
+
+
 def _flat(plist: Iterable[Any], verb: str) -> list[BaseProcess]:
     flat: list[BaseProcess] = []
     for p in plist:
@@ -137,7 +156,9 @@ def _flat(plist: Iterable[Any], verb: str) -> list[BaseProcess]:
         elif isinstance(p, BaseProcess):
             flat.append(p)
         else:
-            raise InfoException(f"{verb} of {p!r}: it takes processes, made by a function with @process, and lists of them")
+            raise InfoException(
+                f"{verb} of {p!r}: it takes processes, made by a function with @process, and lists of them"
+            )
     return flat
 
 
@@ -154,10 +175,13 @@ class Implementation:
         self.name = name
         self._backend = backend
         self.native = backend.process(_body)
+        self.spawned = backend.process(_spawned_body)
         self._starter = backend.process(self._start_all)
         self._io = io
         self.Process: type[BaseProcess] = type(
-            "Process", (BaseProcess,), {"__doc__": BaseProcess.__doc__, "__slots__": (), "_implementation": self}
+            "Process",
+            (BaseProcess,),
+            {"__doc__": BaseProcess.__doc__, "__slots__": (), "_implementation": self},
         )
 
     # --- making processes -----------------------------------------------------------------------------------------
@@ -168,8 +192,14 @@ class Implementation:
         Raises:
             InfoException: it is no plain function.
         """
-        if not callable(func) or inspect.iscoroutinefunction(func) or inspect.isgeneratorfunction(func):
-            raise InfoException(f"@process on {func!r}: it takes a plain function (coroutines: weft.compat.apycsp)")
+        if (
+            not callable(func)
+            or inspect.iscoroutinefunction(func)
+            or inspect.isgeneratorfunction(func)
+        ):
+            raise InfoException(
+                f"@process on {func!r}: it takes a plain function (coroutines: weft.compat.apycsp)"
+            )
 
         @functools.wraps(func)
         def make(*args: Any, **kwargs: Any) -> BaseProcess:
@@ -182,7 +212,9 @@ class Implementation:
 
         def decorate(func: Callable[..., Any] | None = None, **_: Any) -> Any:
             warnings.warn(
-                f"weft.compat.pycsp: @{decorator} runs as @process, in this interpreter", RuntimeWarning, stacklevel=2
+                f"weft.compat.pycsp: @{decorator} runs as @process, in this interpreter",
+                RuntimeWarning,
+                stacklevel=2,
             )
             return self.process if func is None else self.process(func)
 
@@ -194,9 +226,6 @@ class Implementation:
 
     # --- running them ---------------------------------------------------------------------------------------------
 
-    def _natives(self, processes: list[BaseProcess]) -> list[Any]:
-        return [p._begin() for p in processes]
-
     def Parallel(self, *plist: Any, **_: Any) -> list[Any]:
         """Runs the processes, and those in lists, together; gives their results in order when all have ended.
 
@@ -205,7 +234,7 @@ class Implementation:
         """
         processes = _flat(plist, "Parallel")
         try:
-            return list(self._backend.Parallel(self._natives(processes)))
+            return list(self._backend.Parallel([p._begin() for p in processes]))
         except Cancelled as error:
             _main.left_by(error)
             raise
@@ -226,7 +255,7 @@ class Implementation:
         """
         processes = _flat(plist, "Spawn")
         if len(processes) <= _BATCH:
-            _main.spawn(self._backend, self._natives(processes))
+            _main.spawn(self._backend, [p._begin(spawned=True) for p in processes])
         else:
             _main.spawn(self._backend, [self._starter(processes).named("Spawn")])
 
@@ -236,7 +265,7 @@ class Implementation:
         with self._backend.Group() as group:
             while processes:
                 for p in processes[-_BATCH:]:
-                    group.start(p._begin())
+                    group.start(p._begin(spawned=True))
                 del p
                 del processes[-_BATCH:]
                 ended = -1
@@ -251,7 +280,9 @@ class Implementation:
             what failed in them; Deadlock; InfoException: called by a process.
         """
         if _main.current.get() is not None:
-            raise InfoException("shutdown in a process: call it once, at the end of the main program")
+            raise InfoException(
+                "shutdown in a process: call it once, at the end of the main program"
+            )
         _main.leave()
 
     @staticmethod

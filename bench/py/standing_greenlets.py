@@ -1,0 +1,45 @@
+"""A standing alternative of a greenlet process over N channels that blocks each time: a writer writes to a pseudo-random one once it has."""
+
+from sampler import Sampler, fail, numbers
+
+from weft.greenlets import Alternative, Channel, Parallel, process, run, yield_
+
+
+@process
+def reader(sources, selects):
+    alternative = Alternative(*sources)
+    for _ in range(selects):
+        index, value = alternative.select()
+        if value != index:
+            fail(f"select: channel {index} gave {value}")
+
+
+@process
+def writer(sinks, samples, per):
+    random = 2463534242  # xorshift32
+    sampler = Sampler()
+    yield_()  # the alternative blocks for the first time
+    for k in range(samples + 1):  # stretch 0 warms up
+        sampler.begin()
+        for _ in range(per):
+            random ^= random << 13 & 0xFFFFFFFF
+            random ^= random >> 17
+            random ^= random << 5 & 0xFFFFFFFF
+            at = random % len(sinks)
+            sinks[at].write(at)
+            yield_()  # the woken process runs before this returns (rule 7.7), and blocks again
+        if k:
+            sampler.end(per)
+    sampler.print()
+
+
+@process
+def main(n, samples, per):
+    channels = [Channel() for _ in range(n)]
+    Parallel(
+        reader([c.reader() for c in channels], per * (samples + 1)),
+        writer([c.writer() for c in channels], samples, per),
+    )
+
+
+run(main(*numbers("N SAMPLES PER")))

@@ -1,0 +1,62 @@
+// Counts what Python's allocators are asked for: by this the tests know that an operation allocates nothing.
+//
+// Invariant: from allocations(True) to allocations(False) every request of the three domains passes through count(), under the GIL or (the
+// raw domain) not.
+#include <atomic>
+
+#include "native.hpp"
+
+namespace weft::py {
+
+namespace {
+
+constexpr PyMemAllocatorDomain domains[] = {PYMEM_DOMAIN_RAW, PYMEM_DOMAIN_MEM, PYMEM_DOMAIN_OBJ};
+PyMemAllocatorEx original[3];
+bool counting = false;
+std::atomic<long> requests{0};
+
+const PyMemAllocatorEx& count(void* which) noexcept {
+  requests.fetch_add(1, std::memory_order_relaxed);
+  return *static_cast<PyMemAllocatorEx*>(which);
+}
+void* counted_malloc(void* w, std::size_t n) {
+  const PyMemAllocatorEx& a = count(w);
+  return a.malloc(a.ctx, n);
+}
+void* counted_calloc(void* w, std::size_t n, std::size_t size) {
+  const PyMemAllocatorEx& a = count(w);
+  return a.calloc(a.ctx, n, size);
+}
+void* counted_realloc(void* w, void* p, std::size_t n) {
+  const PyMemAllocatorEx& a = count(w);
+  return a.realloc(a.ctx, p, n);
+}
+void plain_free(void* w, void* p) {
+  const auto& a = *static_cast<PyMemAllocatorEx*>(w);
+  a.free(a.ctx, p);
+}
+
+// allocations(on): begin or end to count; how many there were since it began, before what this very call needs.
+PyObject* f_allocations(PyObject*, PyObject* on) {
+  const long so_far = requests.load();
+  const bool wanted = on == Py_True;
+  if (wanted && !counting) requests.store(0);
+  for (int i = 0; i < 3 && wanted != counting; ++i) {
+    if (wanted) {
+      PyMem_GetAllocator(domains[i], &original[i]);
+      PyMemAllocatorEx mine{&original[i], counted_malloc, counted_calloc, counted_realloc, plain_free};
+      PyMem_SetAllocator(domains[i], &mine);
+    } else {
+      PyMem_SetAllocator(domains[i], &original[i]);
+    }
+  }
+  counting = wanted;
+  return PyLong_FromLong(so_far);
+}
+PyMethodDef functions[] = {{"_allocations", f_allocations, METH_O, nullptr}, {}};
+
+}  // namespace
+
+int init_alloc(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+
+}  // namespace weft::py

@@ -1,0 +1,355 @@
+"""`@io`: a function that blocks, on a thread of the pool, while its caller alone waits (rule 7.9)."""
+
+from __future__ import annotations
+
+import contextvars
+import gc
+import threading
+import traceback
+import weakref
+
+import pytest
+
+from weft import _io
+from weft import coroutines as co
+from weft import greenlets as gr
+from weft import threads as th
+from weft.errors import BadUse, Cancelled, Deadlock
+
+variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="outside")
+
+
+def empty_pool():
+    """Until the idle threads of the pool have ended: each is woken, finds nothing to do and waits IDLE anew."""
+    while _io.workers():
+        with _io._change:
+            _io._change.notify_all()
+
+
+@pytest.fixture(params=["coroutines", "greenlets"])
+def waits(request):
+    """What a process does with an io function, and how it is run: on the backends that use the pool."""
+
+    def run(function, *args, **how):
+        if request.param == "coroutines":
+
+            @co.process
+            async def calls():
+                return await function(*args)
+        else:
+
+            @gr.process
+            def calls():
+                return function(*args)
+
+        return co.run(calls(), **how)
+
+    return run
+
+
+def test_the_result_comes_from_another_thread(waits):
+    @gr.io
+    def works(x, y):
+        return x + y, threading.current_thread().name
+
+    assert waits(works, 2, 3) == (5, "weft io")
+
+
+def test_an_exception_comes_with_its_traceback(waits):
+    def inner():
+        raise LookupError("not there")
+
+    @gr.io
+    def fails():
+        inner()
+
+    with pytest.raises(LookupError, match="not there") as caught:
+        waits(fails)
+    names = [f.name for f in traceback.extract_tb(caught.value.__traceback__)]
+    assert "calls" in names
+    assert names[-2:] == ["fails", "inner"]
+
+
+def test_stop_iteration_is_no_result():
+    @co.io
+    def stops():
+        return next(iter(()))
+
+    @co.process
+    async def awaits():
+        with pytest.raises(RuntimeError, match="raised StopIteration") as caught:
+            await stops()
+        assert isinstance(caught.value.__cause__, StopIteration)
+
+    @gr.process
+    def calls():
+        with pytest.raises(StopIteration):
+            stops()
+
+    co.run(awaits(), calls())
+
+
+def test_it_sees_the_variables_of_the_caller(waits):
+    @gr.io
+    def looks():
+        before = variable.get()
+        variable.set("the function's own")
+        return before
+
+    token = variable.set("the caller's")
+    try:
+        assert waits(looks) == "the caller's"
+    finally:
+        variable.reset(token)
+    assert variable.get() == "outside"
+
+
+def test_others_run_meanwhile():
+    gate = threading.Event()
+
+    @gr.io
+    def waits():
+        return gate.wait(30)
+
+    @gr.process
+    def calls():
+        return waits()
+
+    @co.process
+    async def co_calls():
+        return await waits()
+
+    @gr.process
+    def opens():
+        gr.yield_()
+        gate.set()
+
+    assert gr.run(calls(), co_calls(), calls(), opens()) == [True, True, True, None]
+
+
+def test_threads_and_ordinary_code_simply_call():
+    @th.io
+    def where():
+        return threading.get_ident()
+
+    @th.process
+    def calls():
+        return where() == threading.get_ident()
+
+    assert where() == threading.get_ident()
+    assert th.run(calls()) is True
+
+
+def test_it_counts_as_outside():  # rule 10.3
+    gate, c = threading.Event(), gr.Channel("c")
+
+    @gr.io
+    def waits():
+        gate.wait(30)
+
+    @gr.process
+    def calls(w):
+        waits()
+        w.write("came")
+
+    @gr.process
+    def reads(r):
+        threading.Timer(0.01, gate.set).start()
+        return r.read()
+
+    assert gr.run(calls(c.writer()), reads(c.reader()))[1] == "came"
+
+
+def test_a_deadlock_is_seen_once_it_is_over():  # rule 10.1
+    c = gr.Channel("c")
+    kept = c.writer()
+
+    @gr.io
+    def works():
+        return 1
+
+    @gr.process
+    def calls(r):
+        works()
+        r.read()
+
+    with pytest.raises(Deadlock, match="read 'c'"):
+        gr.run(calls(c.reader()))
+    assert not kept.closed
+
+
+def test_a_cancelled_call_goes_on_and_holds_a_deadlock_back():  # rules 6.2, 10.3
+    gate, begun, done = threading.Event(), threading.Event(), threading.Event()
+    c = gr.Channel("c")
+    log = []
+
+    @gr.io
+    def waits():
+        begun.set()
+        gate.wait(30)
+        done.set()
+
+    @gr.process
+    def calls():
+        try:
+            waits()
+        except Cancelled:
+            log.append(done.is_set())
+            raise
+
+    @gr.process
+    def cancels(r):
+        with gr.Group() as group:
+            p = group.start(calls())
+            while not begun.is_set():
+                gr.yield_()
+            p.cancel()
+        threading.Timer(0.01, gate.set).start()  # while it runs it might hold the other end
+        r.read()
+
+    kept = c.writer()
+    with pytest.raises(Deadlock):
+        gr.run(cancels(c.reader()))
+    assert log == [False]
+    assert done.is_set()
+    assert not kept.closed
+
+
+def test_a_coroutine_that_is_closed_waits_no_longer():
+    gate = threading.Event()
+
+    @co.io
+    def waits():
+        gate.wait(30)
+        return Thing()
+
+    class Thing:
+        pass
+
+    @co.process
+    async def gives_up():
+        call = waits()
+        steps = call.__await__()
+        next(steps)
+        steps.close()
+        gate.set()
+        await co.sleep(0)
+        return "went on"
+
+    assert co.run(gives_up()) == "went on"
+
+
+def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(monkeypatch):
+    monkeypatch.setattr(_io, "LIMIT", 3)
+    monkeypatch.setattr(_io, "IDLE", 0.001)
+    empty_pool()
+    running, most = [], []
+    lock = threading.Lock()
+    full = threading.Event()
+
+    @gr.io
+    def works(n):
+        with lock:
+            running.append(n)
+            most.append(len(running))
+            if len(running) == 3:
+                full.set()
+        full.wait(30)
+        with lock:
+            running.remove(n)
+        return n
+
+    @gr.process
+    def calls(n):
+        return works(n)
+
+    assert gr.run([calls(n) for n in range(20)]) == list(range(20))
+    assert max(most) == 3
+
+
+def test_idle_threads_end(monkeypatch):
+    monkeypatch.setattr(_io, "IDLE", 0.001)
+
+    @gr.io
+    def works():
+        return threading.current_thread()
+
+    @gr.process
+    def calls():
+        return works()
+
+    worker = gr.run(calls())
+    worker.join(30)
+    assert not worker.is_alive()
+
+
+def test_nothing_is_kept(waits):
+    class Thing:
+        pass
+
+    @gr.io
+    def makes(given):
+        return Thing()
+
+    given = Thing()
+    seen = weakref.ref(given)
+    made = weakref.ref(waits(makes, given))
+    del given
+    gc.collect()
+    assert (seen(), made()) == (None, None)
+
+
+def test_never_awaited():
+    @co.io
+    def works():
+        return 1
+
+    @co.process
+    async def forgets():
+        works()
+
+    with pytest.warns(RuntimeWarning, match=r"io call of .*works.* was never awaited"):
+        co.run(forgets())
+
+
+async def a_coroutine():
+    pass
+
+
+def a_generator():
+    yield
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (3, "decorate a function"),
+        (dict, "decorate a function"),
+        (a_coroutine, "an `async def` does not block"),
+        (a_generator, "return a list"),
+        (gr.process(print), "a process is started"),
+    ],
+)
+def test_what_it_is_not_for(function, said):  # rule 11.1
+    with pytest.raises(BadUse, match=said):
+        gr.io(function)
+
+
+def test_awaited_twice_and_outside():
+    @co.io
+    def works():
+        return 1
+
+    @co.process
+    async def twice():
+        call = works()
+        assert await call == 1
+        with pytest.raises(BadUse, match="awaited already"):
+            await call
+        return works()
+
+    call = co.run(twice())
+    with pytest.raises(BadUse, match="outside any coroutine process"):
+        call.send(None)
+    with pytest.warns(RuntimeWarning, match="never awaited"):
+        del call
