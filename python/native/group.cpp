@@ -6,6 +6,7 @@
 //
 // A group lives until all its processes have ended (rule 7.6); the objects here outlive their groups.
 #include "interrupt.hpp"
+#include "observe.hpp"
 #include "weft/compose.hpp"
 
 namespace weft::py {
@@ -34,6 +35,11 @@ bool withdraw_wait(ProcessBase& p) noexcept {
 }
 
 ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObject*>(o); }
+
+// Whoever was to start them was cancelled first (rule 6.1): that they never start is no mistake of the program's.
+void give_up_all(PyObject* list) noexcept {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) proc(PyList_GET_ITEM(list, i))->given_up = 1;
+}
 
 // The results of processes that have all ended without failure, in order.
 PyObject* results_of(PyObject* list) {
@@ -148,7 +154,10 @@ PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, PyRun* out
 PyObject* execute(PyObject* list, runtime::Clock clock) {
   if (claim_processes(list) < 0) return nullptr;
   if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run) {
-    if (t->cancel.load()) return raise_cancelled(*t, nullptr);
+    if (t->cancel.load()) {
+      give_up_all(list);
+      return raise_cancelled(*t, nullptr);
+    }
     return execute_in(*t->run, *t, nullptr, list);
   }
   auto run = std::make_unique<PyRun>(clock);
@@ -227,6 +236,7 @@ PyObject* new_group_op(GroupObject* owned, bool parallel) {
 // The processes of a Parallel, started. -1: not.
 int open_parallel(GroupObject* g, ProcessBase& p) {
   if (p.cancel.load()) {
+    give_up_all(g->list);
     raise_cancelled(p, nullptr);
     return -1;
   }
@@ -307,8 +317,21 @@ PySendResult group_op_send(PyObject* self, PyObject*, PyObject** r) {
   return PYGEN_NEXT;
 }
 
-PyObject* group_op_next(PyObject* self) { return iternext_by(group_op_send, self); }
-PyObject* group_op_pysend(PyObject* self, PyObject*) { return iternext_by(group_op_send, self); }
+// Takes the place of group_op_send while somebody observes.
+PySendResult group_op_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
+  GroupOpObject* o = gop(self);
+  if (o->done) return group_op_send(self, arg, r);
+  PyObject* list = Py_NewRef(o->group->list);
+  if (!o->waiting) observe("begin", "wait for", list, nullptr);
+  const PySendResult s = group_op_send(self, arg, r);
+  observe_sent(s, "wait for", list, *r);
+  Py_DECREF(list);
+  return s;
+}
+
+PyAsyncMethods group_op_async{};
+PyObject* group_op_next(PyObject* self) { return iternext_by(group_op_async.am_send, self); }
+PyObject* group_op_pysend(PyObject* self, PyObject*) { return iternext_by(group_op_async.am_send, self); }
 PyObject* group_op_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   gop(self)->done = true;
   return raise_thrown(args, n);
@@ -342,7 +365,6 @@ PyMethodDef group_op_methods[] = {{"send", group_op_pysend, METH_O, nullptr},
                                   {"throw", method(group_op_throw), METH_FASTCALL, nullptr},
                                   {"close", group_op_close, METH_NOARGS, nullptr},
                                   {}};
-PyAsyncMethods group_op_async{};
 
 // --- Group as a context manager (rule 7.5) ----------------------------------------------------------------------------------------------
 
@@ -514,7 +536,8 @@ PyObject* f_parallel(PyObject*, PyObject* const* args, Py_ssize_t n) {
   PyObject* list = process_list(args, n);
   if (!list) return nullptr;
   if (current_coroutine()) return new_group_op(new_group(list), true);
-  PyObject* r = current_greenlet() ? parallel_here(list) : execute(list, runtime::Clock::steady);
+  PyObject* r =
+      observed("wait for", list, nullptr, [&] { return current_greenlet() ? parallel_here(list) : execute(list, runtime::Clock::steady); });
   Py_DECREF(list);
   return r;
 }
@@ -590,6 +613,8 @@ PyMethodDef functions[] = {{"parallel", method(f_parallel), METH_FASTCALL, nullp
                            {}};
 
 }  // namespace
+
+void observe_groups(bool on) noexcept { group_op_async.am_send = on ? &group_op_send_observed : &group_op_send; }
 
 constexpr runtime::OpKind make_wait_op() { return {"wait for", &withdraw_wait, nullptr}; }
 const runtime::OpKind wait_op = make_wait_op();

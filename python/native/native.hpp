@@ -58,6 +58,7 @@ using BarrierCore = core::BarrierCore<Shared>;
 struct ChannelObject {
   PyObject_HEAD PyObject* name;  // str: the name, or the file of its birth; the core's name points into it
   std::uint32_t generation;      // of the operating system's process that made it (rule 11.2, fork)
+  std::uint8_t immunity;
   Core core;
 };
 
@@ -87,7 +88,7 @@ struct ProcessObject {
       CoroutineProcess base;
   PyObject* body;                  // the coroutine; of others (function, arguments, keywords); null when it has ended
   PyObject* context;               // contextvars; null: empty
-  PyObject* outcome;               // the result, or the exception if `failed`
+  PyObject* outcome;               // the result, or the exception if `failed`; before it is started, its ProcessFunction
   runtime::ThreadProcess* thread;  // of a thread process that runs
   union {
     Strand* strand;           // of a greenlet process that runs
@@ -312,10 +313,14 @@ int init_process(PyObject* m);
 int init_choice(PyObject* m);
 int init_time(PyObject* m);
 int init_group(PyObject* m);
+int init_arrays(PyObject* m);
 int init_report();
 int init_greenlet(PyObject* m);
 int init_io(PyObject* m);
 int init_alloc(PyObject* m);
+
+PyObject* process_times(PyObject* a, PyObject* b);
+PyObject* channel_times(PyObject* a, PyObject* b);
 
 inline int add_type(PyObject* m, const char* name, PyTypeObject* t) {
   return PyModule_AddObjectRef(m, name, reinterpret_cast<PyObject*>(t));

@@ -26,6 +26,7 @@ from weft._native import (
     yield_,
 )
 from weft._shared import (
+    ChannelArray,
     ChannelStats,
     poison,
     retire,
@@ -42,6 +43,16 @@ from weft.errors import (
     Poisoned,
     Retired,
     WeftError,
+    WeftWarning,
+)
+from weft.observe import (
+    deadlocks,
+    debug,
+    measure,
+    measuring,
+    tracing,
+    watchdog,
+    watching_deadlocks,
 )
 
 __all__ = [
@@ -51,6 +62,7 @@ __all__ = [
     "BlockedProcess",
     "Cancelled",
     "Channel",
+    "ChannelArray",
     "ChannelEnd",
     "ChannelStats",
     "Deadlock",
@@ -65,11 +77,16 @@ __all__ = [
     "Retired",
     "Timer",
     "WeftError",
+    "WeftWarning",
     "Writer",
     "after",
     "at",
     "current_process",
+    "deadlocks",
+    "debug",
     "io",
+    "measure",
+    "measuring",
     "now",
     "poison",
     "retire",
@@ -78,6 +95,9 @@ __all__ = [
     "skip",
     "sleep",
     "statistics",
+    "tracing",
+    "watchdog",
+    "watching_deadlocks",
     "yield_",
 ]
 

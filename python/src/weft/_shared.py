@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
 from typing import Any, NamedTuple
 
+from weft import _arrays, _debug
+from weft._deadlocks import Action, watching_deadlocks
 from weft._extension import native as _native
+from weft._trace import tracing
+from weft._watchdog import watchdog as watch_schedulers
 from weft.errors import BadUse
 
 __all__ = [
+    "ChannelArray",
     "ChannelStats",
     "check_clock",
     "poison",
@@ -34,9 +40,12 @@ class ChannelStats(NamedTuple):
     writers: int  #: writer ends that are open
     waiting_readers: int  #: reads and selects that wait
     waiting_writers: int  #: writes and selects that wait
+    buffered: int  #: values in its buffer
 
 
 _native._set_stats(ChannelStats)
+ChannelArray = _arrays.ChannelArray
+_debug._from_environment()
 
 
 def give_up(processes: Any) -> None:
@@ -87,17 +96,38 @@ def check_clock(clock: str) -> bool:
     return clock == "virtual"
 
 
-def run(first: Any, *others: Any, clock: str = "steady") -> Any:
+def run(
+    first: Any,
+    *others: Any,
+    clock: str = "steady",
+    trace: str | os.PathLike[str] | None = None,
+    watchdog: float | None = None,
+    partial: Action | None = None,
+) -> Any:
     """Run a network to its end: the result of the one process, or the list of results if there are several.
 
     Args:
         first, others: processes, or iterables of them.
         clock: "steady"; or "virtual", which jumps to the next deadline when nothing can run (rule 8.6).
+        trace: a file to which everything that happens is written (:func:`tracing`).
+        watchdog: seconds after which a process that has not returned to its scheduler is named (:func:`watchdog`).
+        partial: "warn" or "raise" when processes are stuck for ever while others go on (:func:`watching_deadlocks`).
     Raises:
         what failed in it (several: an ExceptionGroup); Deadlock; BadUse; KeyboardInterrupt once the network
         was cancelled.
     """
-    results = _native.run((first, *others), check_clock(clock))
+    virtual = check_clock(clock)
+    if trace is None and watchdog is None and partial is None:
+        results = _native.run((first, *others), virtual)
+    else:
+        with contextlib.ExitStack() as observers:
+            if watchdog is not None:
+                observers.enter_context(watch_schedulers(watchdog))
+            if partial is not None:
+                observers.enter_context(watching_deadlocks(partial))
+            if trace is not None:
+                observers.enter_context(tracing(trace))
+            results = _native.run((first, *others), virtual)
     return results[0] if not others and isinstance(first, _native.Process) else results
 
 
