@@ -55,6 +55,7 @@ class Engine {
   void park(const void* word, std::int64_t until, bool forever) noexcept;
   void unpark(const void* word) noexcept;
   std::int64_t now() const noexcept { return now_; }
+  int current() const noexcept { return current_; }  // the fiber that runs
   [[noreturn]] void fail(const std::string& what);
 
   // --- for the driver ---

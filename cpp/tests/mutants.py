@@ -28,6 +28,11 @@ NUMBERED = {
     6: "foreign: a value is handed to the sleeper",
     7: "foreign: a withdrawal does not move the line on",
     8: "a cancellation stores its word blindly",
+    9: "biased lock: the owner does not look whether it was revoked",
+    10: "biased lock: revoked without a heavy fence",
+    11: "biased lock: the revoker does not wait for the owner to leave",
+    12: "one-to-one: who commits does not look whether the other side waits",
+    13: "one-to-one: who is in line does not look at the ring again",
 }
 
 

@@ -62,16 +62,37 @@ Core* channel_of(const runtime::ProcessBase* p) noexcept {
   return static_cast<Core*>(static_cast<core::Place*>(p->place));
 }
 
+// The start of any operation of a coroutine. False: cancelled (rule 6.1); status says so.
+inline bool may_begin(runtime::ProcessBase* p) noexcept {
+  if (p->cancel.load(std::memory_order_relaxed) == 0) [[likely]]
+    return true;
+  p->status = Status::cancelled;
+  return false;
+}
+
+// Begin an operation of process p at p->place. False: parked. (`op` is cleared by the scheduler that resumes it.)
+template <class Core, core::Side S>
+[[gnu::always_inline]] inline bool begin_operation(runtime::ProcessBase* p, void* slot, const runtime::OpKind& kind) noexcept {
+  if (!may_begin(p)) [[unlikely]]
+    return true;
+  const Status s = channel_of<Core>(p)->template begin<S>(*p, slot);
+  if (s == Status::pending) {
+    p->op = &kind;
+    return false;
+  }
+  p->status = s;
+  return true;
+}
+
 template <class T, class P>
 struct ReadAwaiter {
   using Core = CoreOf<T, P>;
   runtime::ProcessBase* p;  // p->place: the channel
   Slot<T> slot;
 
-  bool await_ready();
+  [[gnu::always_inline]] bool await_ready() { return begin_operation<Core, core::Side::in>(p, &slot, read_op<Core>); }
   void await_suspend(std::coroutine_handle<>) const noexcept {}
   [[gnu::always_inline]] T await_resume() {
-    p->op = nullptr;
     Core* c = channel_of<Core>(p);
     if (p->status != Status::ok) [[unlikely]]
       throw_end_of(c, p->status, "read");
@@ -82,11 +103,9 @@ struct ReadAwaiter {
 
 template <class T, class P>
 struct NextAwaiter : ReadAwaiter<T, P> {
-  std::optional<T> await_resume() {
-    if (this->p->status == Status::retired) {
-      this->p->op = nullptr;
+  [[gnu::always_inline]] std::optional<T> await_resume() {
+    if (this->p->status == Status::retired) [[unlikely]]
       return std::nullopt;
-    }
     return std::optional<T>(ReadAwaiter<T, P>::await_resume());
   }
 };
@@ -97,53 +116,15 @@ struct WriteAwaiter {
   runtime::ProcessBase* p;  // p->place: the channel
   T value;
 
-  bool await_ready();
+  [[gnu::always_inline]] bool await_ready() { return begin_operation<Core, core::Side::out>(p, &value, write_op<Core>); }
   void await_suspend(std::coroutine_handle<>) const noexcept {}
   [[gnu::always_inline]] void await_resume() {
-    p->op = nullptr;
     Core* c = channel_of<Core>(p);
     if (p->status != Status::ok) [[unlikely]]
       throw_end_with(c, p->status, "write", std::move(value));
     c->last_writer = p->id;
   }
 };
-
-// The start of any operation of a coroutine. False: cancelled (rule 6.1); status says so.
-inline bool may_begin(runtime::ProcessBase* p) noexcept {
-  if (p->cancel.load(std::memory_order_relaxed) == 0) [[likely]]
-    return true;
-  p->status = Status::cancelled;
-  return false;
-}
-
-template <class T, class P>
-[[gnu::always_inline]] inline bool ReadAwaiter<T, P>::await_ready() {
-  if (!may_begin(p)) [[unlikely]]
-    return true;
-  p->slot = &slot;
-  Core* c = channel_of<Core>(p);
-  const Status s = c->template begin<core::Side::in>(*p);
-  if (s == Status::pending) {
-    p->op = &read_op<Core>;
-    return false;
-  }
-  p->status = s;
-  return true;
-}
-template <class T, class P>
-[[gnu::always_inline]] inline bool WriteAwaiter<T, P>::await_ready() {
-  if (!may_begin(p)) [[unlikely]]
-    return true;
-  p->slot = &value;
-  Core* c = channel_of<Core>(p);
-  const Status s = c->template begin<core::Side::out>(*p);
-  if (s == Status::pending) {
-    p->op = &write_op<Core>;
-    return false;
-  }
-  p->status = s;
-  return true;
-}
 
 }  // namespace detail
 
@@ -218,18 +199,18 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   }
 
   template <class T, class P>
-  ReadAwaiter<T, P> await_transform(ReadOp<T, P> o, std::uint32_t at = __builtin_LINE()) noexcept {
-    begin_at(o.core, at);
+  [[gnu::always_inline]] ReadAwaiter<T, P> await_transform(ReadOp<T, P>* o, std::uint32_t at = __builtin_LINE()) noexcept {
+    begin_at(*reinterpret_cast<CoreOf<T, P>*>(o), at);
     return {this, {}};
   }
   template <class T, class P>
-  NextAwaiter<T, P> await_transform(NextOp<T, P> o, std::uint32_t at = __builtin_LINE()) noexcept {
-    begin_at(o.core, at);
+  [[gnu::always_inline]] NextAwaiter<T, P> await_transform(NextOp<T, P>* o, std::uint32_t at = __builtin_LINE()) noexcept {
+    begin_at(*reinterpret_cast<CoreOf<T, P>*>(o), at);
     return {{this, {}}};
   }
   template <class T, class P>
-  WriteAwaiter<T, P> await_transform(WriteOp<T, P> o, std::uint32_t at = __builtin_LINE()) noexcept {
-    begin_at(o.core, at);
+  [[gnu::always_inline]] WriteAwaiter<T, P> await_transform(WriteOp<T, P>&& o, std::uint32_t at = __builtin_LINE()) noexcept {
+    begin_at(*o.core, at);
     return {this, std::move(o.value)};
   }
   template <Operation A>
@@ -257,6 +238,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   static void run(core::Waker* w) {
     PromiseBase* p = self(w);
     runtime::this_context->running = p;
+    p->op = nullptr;
     p->handle().resume();
   }
   static runtime::Executor* home(runtime::ProcessBase& p) noexcept { return &runtime::executor_of(p); }
@@ -265,9 +247,9 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   static_assert(sizeof(std::exception_ptr) == sizeof(void*) && alignof(std::exception_ptr) == alignof(void*));
   std::exception_ptr& failure() noexcept { return *std::launder(reinterpret_cast<std::exception_ptr*>(&slot)); }
 
-  void begin_at(core::Place* channel, std::uint32_t at) noexcept {
+  void begin_at(core::Place& channel, std::uint32_t at) noexcept {
     line = at;
-    place = channel;
+    place = &channel;
   }
 };
 

@@ -58,6 +58,7 @@ class Scheduler final : public Executor {
 
   // Run until stop() was called from within.
   void loop() {
+    prim::bias_to_this_thread();
     Context& context = context_;
     context = {};
     context.executor = this;
@@ -106,6 +107,7 @@ class Scheduler final : public Executor {
 
   // Everything in small steps, for a host that has its own loop: at most `steps` of the run queue. True: more is ready.
   bool turn(unsigned steps) {
+    prim::bias_to_this_thread();
     Context& context = context_;
     context = {};
     context.executor = this;
@@ -129,7 +131,9 @@ class Scheduler final : public Executor {
 
   static void step(core::Waker* w, Context& context) {
     if (const std::ptrdiff_t frame = w->ops->frame) [[likely]] {
-      context.running = static_cast<ProcessBase*>(w);
+      ProcessBase* const p = static_cast<ProcessBase*>(w);
+      context.running = p;
+      p->op = nullptr;  // it is parked no more; here once instead of in every operation
       std::coroutine_handle<>::from_address(reinterpret_cast<char*>(w) - frame).resume();
     } else {
       w->ops->run(w);
