@@ -131,8 +131,7 @@ def entry(module: str, name: str, lacking: list[str]) -> str:
         lines += ["```python", *dict.fromkeys(calls), "```", ""]
     doc = text_of(thing)
     if not doc:
-        if name != "Guard":
-            lacking.append(f"{module}.{name}")
+        lacking.append(f"{module}.{name}")
     lines += [doc, ""]
     for node in nodes:
         if not isinstance(node, ast.ClassDef):
