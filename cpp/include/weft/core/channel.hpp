@@ -171,11 +171,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   Try enrol(Node& n) noexcept {
     Effects fx;
     lock_.lock();
-#if WEFT_MUTANT == 3
-    Try t = Try::not_ready;
-#else
-    Try t = attempt<S>(n, Enrolled{n.choice_, n.index}, fx);
-#endif
+    Try t = WEFT_MUTANT == 3 ? Try::not_ready : attempt<S>(n, Enrolled{n.choice_, n.index}, fx);
     if (t == Try::not_ready) {
       if (!n.is(NodeFlags::queued)) {
         n.status = Status::pending;
