@@ -5,7 +5,7 @@
 //   wait_for()  the same in a greenlet process, which parks
 //
 // A group lives until all its processes have ended (rule 7.6); the objects here outlive their groups.
-#include "native.hpp"
+#include "asyncio.hpp"
 #include "weft/compose.hpp"
 
 namespace weft::py {
@@ -35,6 +35,8 @@ bool withdraw_wait(ProcessBase& p) noexcept {
 
 ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObject*>(o); }
 
+}  // namespace
+
 // The results of processes that have all ended without failure, in order.
 PyObject* results_of(PyObject* list) {
   const Py_ssize_t n = PyList_GET_SIZE(list);
@@ -47,7 +49,7 @@ PyObject* results_of(PyObject* list) {
 }
 
 // Raises what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of the block, or null.
-PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* also = nullptr) {
+PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* also) {
   PyObject* list = PyList_New(0);
   if (!list) return nullptr;
   if (also) PyList_Append(list, also);
@@ -67,6 +69,32 @@ PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* als
   if (e) restore_exception(e);
   return nullptr;
 }
+
+PyObject* raise_deadlock(PyRun& run) {
+  PyObject* knot = PyList_New(0);
+  for (const std::string& k : run.run.knot()) {
+    PyObject* s = to_str(k);
+    if (s) PyList_Append(knot, s);
+    Py_XDECREF(s);
+  }
+  PyObject* processes = PyList_New(0);
+  for (const auto& b : run.blocked) {
+    PyObject* places = PyTuple_New(static_cast<Py_ssize_t>(b.places.size()));
+    for (std::size_t i = 0; i < b.places.size(); ++i) PyTuple_SET_ITEM(places, static_cast<Py_ssize_t>(i), to_str(b.places[i]));
+    PyObject* x = PyObject_CallFunction(errors.Blocked, "ssNs", b.path.c_str(), b.verb.c_str(), places, b.at.c_str());
+    if (x) PyList_Append(processes, x);
+    Py_XDECREF(x);
+  }
+  PyObject* report = to_str(run.run.deadlock_report());
+  PyObject* e = report ? PyObject_CallFunctionObjArgs(errors.Deadlock, report, knot, processes, nullptr) : nullptr;
+  Py_XDECREF(report);
+  Py_DECREF(knot);
+  Py_DECREF(processes);
+  if (e) restore_exception(e);
+  return nullptr;
+}
+
+namespace {
 
 // --- Ctrl-C ---------------------------------------------------------------------------------------------------------------------------
 
@@ -162,30 +190,6 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runt
   self.op = nullptr;
 }
 
-PyObject* raise_deadlock(PyRun& run) {
-  PyObject* knot = PyList_New(0);
-  for (const std::string& k : run.run.knot()) {
-    PyObject* s = to_str(k);
-    if (s) PyList_Append(knot, s);
-    Py_XDECREF(s);
-  }
-  PyObject* processes = PyList_New(0);
-  for (const auto& b : run.blocked) {
-    PyObject* places = PyTuple_New(static_cast<Py_ssize_t>(b.places.size()));
-    for (std::size_t i = 0; i < b.places.size(); ++i) PyTuple_SET_ITEM(places, static_cast<Py_ssize_t>(i), to_str(b.places[i]));
-    PyObject* x = PyObject_CallFunction(errors.Blocked, "ssNs", b.path.c_str(), b.verb.c_str(), places, b.at.c_str());
-    if (x) PyList_Append(processes, x);
-    Py_XDECREF(x);
-  }
-  PyObject* report = to_str(run.run.deadlock_report());
-  PyObject* e = report ? PyObject_CallFunctionObjArgs(errors.Deadlock, report, knot, processes, nullptr) : nullptr;
-  Py_XDECREF(report);
-  Py_DECREF(knot);
-  Py_DECREF(processes);
-  if (e) restore_exception(e);
-  return nullptr;
-}
-
 // Run what is in `list` on this thread, which is `self`; the outermost run waits for what was spawned too. Null: something is to be raised.
 PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, PyRun* outermost, PyObject* list) {
   PyObject* result = nullptr;
@@ -260,6 +264,7 @@ struct GroupObject {
   Interrupts* interrupts;
   runtime::Scheduler* scheduler;
   runtime::Group* spawned;
+  GuestObject* guest;  // the network that the block is, in an asyncio task
   GroupState state;
 };
 struct GroupOpObject {
@@ -285,6 +290,7 @@ GroupObject* new_group(PyObject* list) {
   g->interrupts = nullptr;
   g->scheduler = nullptr;
   g->spawned = nullptr;
+  g->guest = nullptr;
   g->state = GroupState::made;
   PyObject_GC_Track(reinterpret_cast<PyObject*>(g));
   return g;
@@ -365,7 +371,7 @@ PySendResult group_op_send(PyObject* self, PyObject*, PyObject** r) {
   }
   if (!me) {
     o->done = true;
-    bad_use("%s was awaited outside any coroutine process of Weft: use weft.coroutines.run(...)", o->parallel ? "Parallel" : "a group");
+    bad_use("%s was awaited outside the coroutine process that made it", o->parallel ? "Parallel" : "a group");
     return PYGEN_ERROR;
   }
   ProcessBase& p = me->base;
@@ -439,8 +445,17 @@ void open_block(GroupObject* g, ProcessBase& p) {
 }
 PyObject* group_aenter(PyObject* o, PyObject*) {
   ProcessObject* me = current_coroutine();
-  if (!me) return bad_use("async with Group() is for coroutine processes: from ordinary code use run(...), in a thread `with Group()`");
+  if (!me && !in_task())
+    return bad_use("async with Group() is for coroutine processes and asyncio tasks: from ordinary code use run(...), in a thread "
+                   "`with Group()`");
   if (check_made(grp(o)) < 0) return nullptr;
+  if (!me) {
+    settle();
+    if (!(grp(o)->guest = guest_open())) return nullptr;
+    grp(o)->group = group_of(grp(o)->guest);
+    grp(o)->state = GroupState::open;
+    return operation_ready(Py_NewRef(o));
+  }
   open_block(grp(o), me->base);
   return operation_ready(Py_NewRef(o));
 }
@@ -451,13 +466,23 @@ void leave_with(GroupObject* g, PyObject* e) {
 }
 PyObject* group_aexit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
   if (n != 3) return PyErr_Format(PyExc_TypeError, "__aexit__ takes three arguments");
+  if (GuestObject* guest = grp(o)->guest) {
+    const Section section(link_of(guest));
+    leave_with(grp(o), args[1]);
+    grp(o)->group = nullptr;
+    grp(o)->state = GroupState::ended;
+    PyObject* r = guest_leave(guest, grp(o)->block);
+    Py_CLEAR(grp(o)->guest);
+    return r;
+  }
   leave_with(grp(o), args[1]);
   return new_group_op(grp(Py_NewRef(o)), false);
 }
 
 PyObject* group_enter(PyObject* o, PyObject*) {
   GroupObject* g = grp(o);
-  if (current_coroutine()) return bad_use("with Group() blocks: in a coroutine process use `async with`");
+  if (current_coroutine() || in_task())
+    return bad_use("with Group() blocks: in a coroutine process or an asyncio task use `async with`");
   if (check_made(g) < 0) return nullptr;
   if (ProcessObject* me = current_greenlet()) {
     open_block(g, me->base);
@@ -548,11 +573,13 @@ PyObject* group_start(PyObject* o, PyObject* p) {
   const int claimed = claim_processes(one);
   Py_DECREF(one);
   if (claimed < 0) return nullptr;
+  const Section section(g->guest ? link_of(g->guest) : nullptr);
   start_process(*g->group, proc(p));
   return Py_NewRef(p);
 }
 PyObject* group_cancel(PyObject* o, PyObject*) {
   settle();
+  const Section section(grp(o)->guest ? link_of(grp(o)->guest) : nullptr);
   if (grp(o)->group) grp(o)->group->cancel();
   Py_RETURN_NONE;
 }
@@ -573,7 +600,8 @@ int group_clear(PyObject* o) {
 void group_dealloc(PyObject* o) {
   PyObject_GC_UnTrack(o);
   GroupObject* g = grp(o);
-  if (g->group && g->group->done()) delete g->group;  // else its processes still refer to it: an owner that was torn down
+  if (!g->guest && g->group && g->group->done()) delete g->group;  // else its processes still refer to it: an owner that was torn down
+  Py_XDECREF(reinterpret_cast<PyObject*>(g->guest));
   Py_CLEAR(g->list);
   Py_CLEAR(g->block);
   PyObject_GC_Del(o);
@@ -593,6 +621,10 @@ PyObject* f_parallel(PyObject*, PyObject* const* args, Py_ssize_t n) {
   PyObject* list = process_list(args, n);
   if (!list) return nullptr;
   if (current_coroutine()) return new_group_op(new_group(list), true);
+  if (in_task()) {
+    Py_DECREF(list);
+    return bad_use("Parallel of weft.threads would block the running asyncio loop: await that of weft.coroutines");
+  }
   PyObject* r = current_greenlet() ? parallel_here(list) : execute(list, runtime::Clock::steady);
   Py_DECREF(list);
   return r;
@@ -605,6 +637,7 @@ PyObject* f_run(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "O!p", &PyTuple_Type, &processes, &virtual_time)) return nullptr;
   settle();
   if (current_coroutine()) return bad_use("run inside a coroutine process would stop its scheduler: use `await Parallel(...)`");
+  if (in_task()) return bad_use("run would block the running asyncio loop: use `await Parallel(...)` or `await run_async(...)`");
   if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
       t && t->run && virtual_time && t->run->clock() == runtime::Clock::steady)
     return bad_use("run(clock='virtual') inside a run on the steady clock: the clock belongs to the outermost run");
@@ -636,10 +669,12 @@ PyObject* f_current_process(PyObject*, PyObject*) {
   ProcessObject* p = process_object(this_process());
   return Py_NewRef(p ? reinterpret_cast<PyObject*>(p) : Py_None);
 }
-// 0: ordinary code, 1: a coroutine process, 2: a thread process (or a thread that runs a network), 3: a greenlet process.
+// 0: ordinary code, 1: a coroutine process, 2: a thread process (or a thread that runs a network), 3: a greenlet process,
+// 4: an asyncio loop.
 PyObject* f_where(PyObject*, PyObject*) {
   if (current_coroutine()) return PyLong_FromLong(1);
   if (current_greenlet()) return PyLong_FromLong(3);
+  if (in_task()) return PyLong_FromLong(4);
   runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
   return PyLong_FromLong(t && t->run ? 2 : 0);
 }

@@ -30,6 +30,7 @@ from weft._shared import (
     poison,
     retire,
     run,
+    run_async,
     statistics,
 )
 from weft.errors import (
@@ -74,6 +75,7 @@ __all__ = [
     "poison",
     "retire",
     "run",
+    "run_async",
     "select",
     "skip",
     "sleep",

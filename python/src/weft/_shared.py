@@ -10,7 +10,17 @@ from typing import Any, NamedTuple
 from weft._extension import native as _native
 from weft.errors import BadUse
 
-__all__ = ["ChannelStats", "check_clock", "poison", "process", "process_of", "retire", "run", "statistics"]
+__all__ = [
+    "ChannelStats",
+    "check_clock",
+    "poison",
+    "process",
+    "process_of",
+    "retire",
+    "run",
+    "run_async",
+    "statistics",
+]
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_native._after_fork_in_child)
@@ -78,18 +88,46 @@ def check_clock(clock: str) -> bool:
     return clock == "virtual"
 
 
-def run(first: Any, *others: Any, clock: str = "steady") -> Any:
+def run(first: Any, *others: Any, clock: str = "steady", host: str = "weft") -> Any:
     """Run a network to its end: the result of the one process, or the list of results if there are several.
 
     Args:
         first, others: processes, or iterables of them.
         clock: "steady"; or "virtual", which jumps to the next deadline when nothing can run (rule 8.6).
+        host: "weft", its own scheduler; or "asyncio": inside `asyncio.run`, so that processes may await what
+            asyncio has (rule 13). For another loop, await `run_async` in it.
     Raises:
         what failed in it (several: an ExceptionGroup); Deadlock; BadUse; KeyboardInterrupt once the network
         was cancelled.
     """
+    if host != "weft":
+        if host != "asyncio":
+            raise BadUse(f"run: host must be 'weft' or 'asyncio', not {host!r}")
+        if _native.where() != 0:
+            raise BadUse("run(host='asyncio') is for ordinary code: here use `await Parallel(...)`")
+        import asyncio
+
+        return asyncio.run(run_async(first, *others, clock=clock))
     results = _native.run((first, *others), check_clock(clock))
     return results[0] if not others and isinstance(first, _native.Process) else results
+
+
+async def run_async(first: Any, *others: Any, clock: str = "steady") -> Any:
+    """Awaited in an asyncio task: runs a network inside the running loop (rule 13); what `run` gives.
+
+    Args:
+        first, others: processes, or iterables of them.
+        clock: "steady"; or "virtual", which jumps when nothing can run in the network and nothing else is on the loop.
+    Raises:
+        what failed in it (several: an ExceptionGroup); asyncio.CancelledError once all have ended, if the task was
+        cancelled; Deadlock, if nothing else on the loop could wake anybody; BadUse.
+    """
+    virtual = check_clock(clock)
+    if _native.where() != 4:
+        raise BadUse("run_async is awaited in an asyncio task: here use run(...), or `await Parallel(...)`")
+    from weft import _asyncio
+
+    return await _asyncio.run(first, others, virtual)
 
 
 def poison(*ends: Any, strength: int = 1) -> None:
