@@ -58,7 +58,7 @@ class Ours(unittest.TestCase):
         self.assertEqual(self.targets.milestone, "foundation")
 
     def test_every_bench_of_the_foundation_is_there(self):
-        self.assertEqual(list(self.targets.benches), list(FOUNDATION))
+        self.assertLessEqual(set(FOUNDATION), set(self.targets.benches))
 
     def test_every_reach_of_the_foundation_is_there(self):
         self.there("foundation", FOUNDATION)

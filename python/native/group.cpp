@@ -393,7 +393,7 @@ PySendResult group_op_send(PyObject* self, PyObject*, PyObject** r) {
 }
 
 PyObject* group_op_next(PyObject* self) { return iternext_by(group_op_send, self); }
-PyObject* group_op_pysend(PyObject* self, PyObject*) { return iternext_by(group_op_send, self); }
+PyObject* group_op_pysend(PyObject* self, PyObject*) { return send_by(group_op_send, self); }
 PyObject* group_op_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   gop(self)->done = true;
   return raise_thrown(args, n);

@@ -243,6 +243,7 @@ PyObject* extended_new(PyObject* end);
 PySendResult return_none(PyObject** r) noexcept;
 // tp_iternext, send, throw, close over an am_send.
 PyObject* iternext_by(sendfunc send, PyObject* self);
+PyObject* send_by(sendfunc send, PyObject* self);  // the same for a method, which must set StopIteration also for None
 PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n);
 
 // Who calls an operation that blocks, and how it waits: a thread sleeps, a greenlet lets others run.

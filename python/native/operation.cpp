@@ -303,7 +303,7 @@ PyObject* party_throw(OpObject* o, PyObject* const* args, Py_ssize_t n) {
   const Section section(p->link);
   if (p->woken) {
     p->owed = true;
-    return iternext_by(op_send, reinterpret_cast<PyObject*>(o));
+    return send_by(op_send, reinterpret_cast<PyObject*>(o));
   }
   if (!p->op->withdraw(*p)) {  // committed, and held: by an extended read, or for a value that is being made
     p->owed = true;
@@ -376,7 +376,7 @@ PySendResult op_send(PyObject* self, PyObject*, PyObject** r) {
 }
 
 PyObject* op_iternext(PyObject* self) { return iternext_by(op_send, self); }
-PyObject* op_pysend(PyObject* self, PyObject*) { return iternext_by(op_send, self); }
+PyObject* op_pysend(PyObject* self, PyObject*) { return send_by(op_send, self); }
 PyObject* op_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   OpObject* o = op_of(self);
   if (o->state == OpState::waiting && !o->process) return party_throw(o, args, n);
@@ -537,6 +537,12 @@ PyObject* iternext_by(sendfunc send, PyObject* self) {
   PyErr_SetObject(PyExc_StopIteration, stop);
   Py_DECREF(stop);
   return nullptr;
+}
+
+PyObject* send_by(sendfunc send, PyObject* self) {
+  PyObject* r = iternext_by(send, self);
+  if (!r && !PyErr_Occurred()) PyErr_SetNone(PyExc_StopIteration);
+  return r;
 }
 
 PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n) {

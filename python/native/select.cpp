@@ -242,7 +242,7 @@ PyObject* party_throw(SelectOpObject* o, PyObject* const* args, Py_ssize_t n) {
     const bool held = o->state == SelectState::held;
     if (p->woken || held || !o->choice->withdraw()) {  // committed: it completes, and the cancellation comes next (rule 6.3)
       p->owed = true;
-      if (p->woken) return iternext_by(select_send, reinterpret_cast<PyObject*>(o));
+      if (p->woken) return send_by(select_send, reinterpret_cast<PyObject*>(o));
       PyObject* r;
       return p->await(&r) == PYGEN_NEXT ? r : nullptr;
     }
@@ -331,7 +331,7 @@ void select_dealloc(PyObject* self) {
   PyObject_Free(o);
 }
 PyObject* select_next(PyObject* self) { return iternext_by(select_send, self); }
-PyObject* select_pysend(PyObject* self, PyObject*) { return iternext_by(select_send, self); }
+PyObject* select_pysend(PyObject* self, PyObject*) { return send_by(select_send, self); }
 PyObject* select_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   if (sel(self)->party) return party_throw(sel(self), args, n);
   abandon(sel(self));

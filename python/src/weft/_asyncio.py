@@ -23,6 +23,8 @@ _native._asyncio_names(asyncio.CancelledError)
 # How the current task is set: by the function of 3.12 and later, before that in a dictionary.
 _swap: Any = getattr(asyncio.tasks, "_swap_current_task", None)
 _tasks: Any = getattr(asyncio.tasks, "_current_tasks", None)
+_stack: Any = asyncio.base_tasks._task_get_stack
+_print_stack: Any = asyncio.base_tasks._task_print_stack
 
 # ------------------------------------------------------------------------------------------------ loops
 
@@ -208,10 +210,10 @@ class ProcessTask(asyncio.Future):  # type: ignore[type-arg]
         self._name = str(value)
 
     def get_stack(self, *, limit: int | None = None) -> Any:
-        return asyncio.base_tasks._task_get_stack(self, limit)  # type: ignore[attr-defined]
+        return _stack(self, limit)
 
     def print_stack(self, *, limit: int | None = None, file: Any = None) -> None:
-        asyncio.base_tasks._task_print_stack(self, limit, file)  # type: ignore[attr-defined]
+        _print_stack(self, limit, file)
 
     def set_result(self, result: object) -> None:
         raise RuntimeError("the task of a process does not support set_result")

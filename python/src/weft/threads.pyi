@@ -137,7 +137,7 @@ def process(function: Callable[P, Coroutine[Any, Any, R]], /) -> ProcessFunction
 def process(function: Callable[P, R], /) -> ProcessFunction[P, R]: ...
 def io(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
-def run(first: Process[R], /, *, clock: str = "steady") -> R: ...
+def run(first: Process[R], /, *, clock: str = "steady", host: str = "weft") -> R: ...
 @overload
 def run(
     first: Process[Any],
@@ -145,6 +145,7 @@ def run(
     /,
     *others: Process[Any] | Iterable[Process[Any]],
     clock: str = "steady",
+    host: str = "weft",
 ) -> list[Any]: ...
 @overload
 def run(
@@ -152,7 +153,25 @@ def run(
     /,
     *others: Process[Any] | Iterable[Process[Any]],
     clock: str = "steady",
+    host: str = "weft",
 ) -> list[Any]: ...
+@overload
+def run_async(first: Process[R], /, *, clock: str = "steady") -> Coroutine[Any, Any, R]: ...
+@overload
+def run_async(
+    first: Process[Any],
+    second: Process[Any] | Iterable[Process[Any]],
+    /,
+    *others: Process[Any] | Iterable[Process[Any]],
+    clock: str = "steady",
+) -> Coroutine[Any, Any, list[Any]]: ...
+@overload
+def run_async(
+    first: Iterable[Process[Any]],
+    /,
+    *others: Process[Any] | Iterable[Process[Any]],
+    clock: str = "steady",
+) -> Coroutine[Any, Any, list[Any]]: ...
 def Parallel(*processes: Process[R] | Iterable[Process[R]]) -> list[R]: ...
 def Sequence(*processes: Process[R] | Iterable[Process[R]]) -> list[R]: ...
 def Spawn(*processes: Process[Any] | Iterable[Process[Any]]) -> None: ...
@@ -194,6 +213,7 @@ __all__ = [
     "process",
     "retire",
     "run",
+    "run_async",
     "select",
     "skip",
     "sleep",
