@@ -311,15 +311,16 @@ def test_an_end_moves_from_task_to_task(play: Runner) -> None:
 def test_bad_use_in_a_task(play: Runner) -> None:
     async def main() -> None:
         c = Channel()
-        r = c.reader()
+        r, quiet = c.reader(), nothing()
         with pytest.raises(BadUse, match="async for"):
             next(iter(r))
-        with pytest.raises(BadUse, match="async with"), r.extended():
+        with pytest.raises(BadUse, match="extended read would block"), r.extended():
             pass
         with pytest.raises(BadUse, match="would block the running asyncio loop"):
-            run(nothing())
+            run(quiet)
         with pytest.raises(BadUse, match="would block the running asyncio loop"):
-            threads.Parallel(nothing())
+            threads.Parallel(quiet)
+        assert await run_async(quiet) is None  # nothing was done to it (rule 11.1)
         operation = r.read()
         task = asyncio.create_task(asyncio.wait_for(operation, 0.001))
         with pytest.raises(asyncio.TimeoutError):
@@ -332,8 +333,7 @@ def test_bad_use_in_a_task(play: Runner) -> None:
         with pytest.raises(BadUse, match="nobody enrolled"):
             await Barrier(0).sync()
 
-    with pytest.warns(RuntimeWarning, match="never started"):
-        play(main())
+    play(main())
 
 
 @process
@@ -657,7 +657,7 @@ def test_cancelled_at_every_turn() -> None:
             assert left == [] and sorted(written) == sorted(read), (victim, turn)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_storm_of_cancellations(play: Runner, seed: int) -> None:
     """Tasks and processes of a guest on both sides, cancelled at random; what was written was read, once."""
     dice = random.Random(seed)
@@ -695,7 +695,7 @@ def test_a_storm_of_cancellations(play: Runner, seed: int) -> None:
                 read.append(v)
 
         tasks = [asyncio.create_task(f()) for f in (write, take) * 3]
-        for _ in range(300):
+        for _ in range(80):
             await turns(dice.randrange(4))
             k = dice.randrange(6)
             tasks[k].cancel()
