@@ -516,8 +516,10 @@ def test_the_task_that_waits_is_cancelled(play: Runner) -> None:
         network.cancel()
         with pytest.raises(asyncio.CancelledError):
             await network
+        started = asyncio.ensure_future(Parallel(cleans_up(c.reader(), log)))
+        await turns(3)
         with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(Parallel(cleans_up(c.reader(), log)), 0.001)
+            await asyncio.wait_for(started, 0.001)
         return log, keep.closed or hold.closed
 
     assert play(main()) == (["clean", "clean"], False)

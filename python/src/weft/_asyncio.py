@@ -119,8 +119,9 @@ async def _drive(guest: Any, block: BaseException | None = None) -> Any:
             try:
                 await waiter
             except asyncio.CancelledError as error:
+                if cancelled is None:  # one request: a second one must not disturb the cleaning up
+                    guest.cancel()
                 cancelled = error
-                guest.cancel()
     except GeneratorExit:  # the loop was closed, or forgot its task
         guest.abandon()
         raise
