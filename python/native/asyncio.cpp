@@ -15,7 +15,7 @@ namespace {
 thread_local LinkObject* cached = nullptr;      // owned: the last one used on this thread
 thread_local LinkObject* in_section = nullptr;  // of the section that this thread is in
 
-PyObject* get_running = nullptr;   // asyncio's, once it was imported
+PyObject* get_running = nullptr;  // asyncio's, once it was imported
 PyObject* cancelled_error = nullptr;
 std::size_t owing = 0;  // tasks to which a cancellation is owed
 
@@ -269,7 +269,8 @@ std::unique_ptr<Party> begin_party(const char* verb) noexcept {
   LinkObject* l = link_here();
   if (!l) {
     if (!PyErr_Occurred())
-      bad_use("%s was awaited outside any coroutine process of Weft and any asyncio task: start the network by weft.coroutines.run(...)", verb);
+      bad_use("%s was awaited outside any coroutine process of Weft and any asyncio task: start the network by weft.coroutines.run(...)",
+              verb);
     return nullptr;
   }
   if (owing > 0) [[unlikely]] {
@@ -294,9 +295,7 @@ void owe_cancellation() noexcept {
   PyErr_Restore(t, v, tb);
 }
 
-bool ended_by_asyncio(ProcessObject* p) noexcept {
-  return p->guest && cancelled_error && PyErr_ExceptionMatches(cancelled_error);
-}
+bool ended_by_asyncio(ProcessObject* p) noexcept { return p->guest && cancelled_error && PyErr_ExceptionMatches(cancelled_error); }
 PyObject* new_cancellation(PyObject* message) noexcept {
   return message ? PyObject_CallOneArg(cancelled_error, message) : PyObject_CallNoArgs(cancelled_error);
 }

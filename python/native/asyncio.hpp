@@ -28,9 +28,9 @@ struct LinkObject {
 
 // The link of the loop that runs on this thread; borrowed. Null without an exception: none runs; null with one: it cannot be joined.
 LinkObject* link_here() noexcept;
-bool in_asyncio() noexcept;                    // a loop runs on this thread
-bool in_task() noexcept;                       // and the caller is no process of a scheduler: a task, or a callback
-PyObject* loop_of(LinkObject* l) noexcept;     // owned; null without an exception: it is gone
+bool in_asyncio() noexcept;                 // a loop runs on this thread
+bool in_task() noexcept;                    // and the caller is no process of a scheduler: a task, or a callback
+PyObject* loop_of(LinkObject* l) noexcept;  // owned; null without an exception: it is gone
 void ring(LinkObject* l) noexcept;
 
 // While it lasts, what is told is collected; then it is passed on. Only on the loop's thread; null: does nothing.
@@ -81,11 +81,11 @@ struct GuestPart {
 };
 
 void join_guest(runtime::Scheduler& s, ProcessObject* p) noexcept;  // a process starts on a guest's scheduler
-PyObject* guest_begin(ProcessObject* p, bool yielded) noexcept;  // before a step; an exception to be thrown into it, or null
-int guest_await(ProcessObject* p, PyObject* yielded) noexcept;   // 1: parked on a future; 0: it is none; -1: an exception is set
-void leave_guest(ProcessObject* p) noexcept;                     // it has ended
-bool ended_by_asyncio(ProcessObject* p) noexcept;                // is the current exception asyncio's cancellation of it?
-PyObject* guest_cancellation(ProcessBase& p) noexcept;  // the CancelledError due now, new reference, or null
+PyObject* guest_begin(ProcessObject* p, bool yielded) noexcept;     // before a step; an exception to be thrown into it, or null
+int guest_await(ProcessObject* p, PyObject* yielded) noexcept;      // 1: parked on a future; 0: it is none; -1: an exception is set
+void leave_guest(ProcessObject* p) noexcept;                        // it has ended
+bool ended_by_asyncio(ProcessObject* p) noexcept;                   // is the current exception asyncio's cancellation of it?
+PyObject* guest_cancellation(ProcessBase& p) noexcept;              // the CancelledError due now, new reference, or null
 
 // --- Group in a task --------------------------------------------------------------------------------------------------------------------
 

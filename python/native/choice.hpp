@@ -58,7 +58,7 @@ class Choice {
   int look_again() noexcept { return select_->look_again(); }  // a foreign one was told
   std::int64_t deadline() const noexcept;                      // of a foreign one that is parked; forever: none
   bool expire() noexcept { return word().finish_as(core::TIMED_OUT); }
-  int woken() noexcept;                                                // index or cancelled
+  int woken() noexcept;  // index or cancelled
   bool withdraw() noexcept;
   void visit(runtime::Places& v);
   void give_up() noexcept;  // the owner is torn down while parked

@@ -446,8 +446,9 @@ void open_block(GroupObject* g, ProcessBase& p) {
 PyObject* group_aenter(PyObject* o, PyObject*) {
   ProcessObject* me = current_coroutine();
   if (!me && !in_task())
-    return bad_use("async with Group() is for coroutine processes and asyncio tasks: from ordinary code use run(...), in a thread "
-                   "`with Group()`");
+    return bad_use(
+        "async with Group() is for coroutine processes and asyncio tasks: from ordinary code use run(...), in a thread "
+        "`with Group()`");
   if (check_made(grp(o)) < 0) return nullptr;
   if (!me) {
     settle();
@@ -481,8 +482,7 @@ PyObject* group_aexit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
 
 PyObject* group_enter(PyObject* o, PyObject*) {
   GroupObject* g = grp(o);
-  if (current_coroutine() || in_task())
-    return bad_use("with Group() blocks: in a coroutine process or an asyncio task use `async with`");
+  if (current_coroutine() || in_task()) return bad_use("with Group() blocks: in a coroutine process or an asyncio task use `async with`");
   if (check_made(g) < 0) return nullptr;
   if (ProcessObject* me = current_greenlet()) {
     open_block(g, me->base);

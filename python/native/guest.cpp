@@ -28,12 +28,12 @@ struct GuestObject {
   runtime::Group *group, *spawned;
   EndWaker ends[2];
   GuestObject* next_due;
-  std::int64_t armed;   // what `timer` is for
+  std::int64_t armed;    // what `timer` is for
   std::size_t awaiting;  // processes that wait for futures
-  bool due;             // listed: to be scheduled
-  bool scheduled;       // turn() is among the loop's callbacks
+  bool due;              // listed: to be scheduled
+  bool scheduled;        // turn() is among the loop's callbacks
   bool resting;
-  bool open;     // a block that may start more
+  bool open;  // a block that may start more
   bool ended;
   bool in_turn;
   bool gone;  // its loop will not run any more
@@ -43,7 +43,8 @@ void schedule_due(LinkObject* l, PyObject* loop) noexcept;
 
 namespace {
 
-constexpr std::int64_t kBudget = 40'000;  // ns of a turn. A task that sleeps needs up to three to be told: the timer is found, run, the task run
+constexpr std::int64_t kBudget =
+    40'000;  // ns of a turn. A task that sleeps needs up to three to be told: the timer is found, run, the task run
 
 GuestObject* gst(PyObject* o) noexcept { return reinterpret_cast<GuestObject*>(o); }
 PyObject* obj(GuestObject* g) noexcept { return reinterpret_cast<PyObject*>(g); }
@@ -52,7 +53,8 @@ ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObjec
 struct Names {
   PyObject *swap, *tasks;  // _swap_current_task, or the dictionary of current tasks
   PyObject *make_task, *alone, *drive, *leave;
-  PyObject *call_soon, *call_later, *cancel, *add_done_callback, *remove_done_callback, *get_loop, *blocking, *end, *done, *set_result, *log;
+  PyObject *call_soon, *call_later, *cancel, *add_done_callback, *remove_done_callback, *get_loop, *blocking, *end, *done, *set_result,
+      *log;
 } names;
 
 int load_names() {
@@ -104,7 +106,7 @@ PyObject* swap_task(PyObject* loop, PyObject* task) noexcept {
 // What the turn that runs on this thread has made of the current task.
 struct Turn {
   GuestObject* guest;
-  PyObject* loop;           // borrowed; null: its loop does not run
+  PyObject* loop;  // borrowed; null: its loop does not run
   PyObject* before = nullptr;
   bool entered = false;
   Turn* outer;
@@ -649,8 +651,8 @@ int guest_await(ProcessObject* p, PyObject* f) noexcept {
     raise_cancelled(p->base, nullptr);
     return -1;
   }
-  PyObject* r = PyObject_SetAttr(f, names.blocking, Py_False) < 0 ? nullptr
-                                                                   : PyObject_CallMethodOneArg(f, names.add_done_callback, part->wakeup);
+  PyObject* r =
+      PyObject_SetAttr(f, names.blocking, Py_False) < 0 ? nullptr : PyObject_CallMethodOneArg(f, names.add_done_callback, part->wakeup);
   if (!r) return -1;
   Py_DECREF(r);
   part->future = Py_NewRef(f);

@@ -395,7 +395,8 @@ PyMethodDef op_methods[] = {{"send", op_pysend, METH_O, nullptr},
                             {}};
 PyAsyncMethods op_async{};
 
-// --- in a thread or a greenlet ------------------------------------------------------------------------------------------------------------------
+// --- in a thread or a greenlet
+// ------------------------------------------------------------------------------------------------------------------
 
 PyObject* failed_here(Caller& self, Status s, EndObject* e, const char* verb, bool next, PyObject* value) {
   if (s == Status::cancelled) return self.withdrawn(value);

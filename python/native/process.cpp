@@ -239,9 +239,10 @@ void not_awaitable(ProcessObject* p, PyObject* r) {
   PyObject* future = PyObject_GetAttrString(r, "_asyncio_future_blocking");
   if (!future) PyErr_Clear();
   if (future && !p->guest)
-    bad_use("awaited a %.100s of asyncio: run the network inside an asyncio loop, by await Parallel(...) in a task or by "
-            "run(..., host='asyncio')",
-            Py_TYPE(r)->tp_name);
+    bad_use(
+        "awaited a %.100s of asyncio: run the network inside an asyncio loop, by await Parallel(...) in a task or by "
+        "run(..., host='asyncio')",
+        Py_TYPE(r)->tp_name);
   else
     bad_use("awaited a %.100s, which is not an operation of Weft", Py_TYPE(r)->tp_name);
   Py_XDECREF(future);
@@ -380,8 +381,7 @@ void start_apart(runtime::Group& g, ProcessObject* p) {
   p->own->post(&p->base);
   g.run.activated();
   if (PyThread_start_new_thread(apart_body, p) != static_cast<unsigned long>(-1)) return;
-  PyErr_Format(PyExc_RuntimeError, "process %s: the system has no room for another thread; start it without on(threads)",
-               p->base.function);
+  PyErr_Format(PyExc_RuntimeError, "process %s: the system has no room for another thread; start it without on(threads)", p->base.function);
   end_process(p, p->base, nullptr);
   delete std::exchange(p->own, nullptr);
   g.run.deactivated();
@@ -548,8 +548,8 @@ PyObject* function_on(PyObject* self, PyObject* where) {
   if (!threads && !greenlets && !coroutines)
     return bad_use("on(%R): no such backend; give weft.coroutines, weft.threads or weft.greenlets, or its name", where);
   if (greenlets && is_async(f->kind))
-    return bad_use("process %U is an `async def`, which awaits what a greenlet calls: leave it on coroutines, or on threads, or write a def",
-                   f->name);
+    return bad_use(
+        "process %U is an `async def`, which awaits what a greenlet calls: leave it on coroutines, or on threads, or write a def", f->name);
   if (coroutines && !is_async(f->kind))
     return bad_use("process %U is a `def`, which would stop the scheduler where it calls: write an `async def`, or put it on greenlets",
                    f->name);
@@ -557,7 +557,8 @@ PyObject* function_on(PyObject* self, PyObject* where) {
   return like(f, f->function, threads ? (is_async(f->kind) ? Kind::apart : Kind::thread) : greenlets ? Kind::greenlet : Kind::coroutine);
 }
 PyMethodDef function_methods[] = {
-    {"on", function_on, METH_O, "The same process function on another backend: a module of weft or its name. Raises BadUse, ImportError."}, {}};
+    {"on", function_on, METH_O, "The same process function on another backend: a module of weft or its name. Raises BadUse, ImportError."},
+    {}};
 PyObject* function_repr(PyObject* o) { return PyUnicode_FromFormat("<process %U>", func(o)->name); }
 PyGetSetDef function_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
 

@@ -162,8 +162,7 @@ int set_alarm(SelectOpObject* o, std::int64_t least) {
   PyObject* loop = loop_of(o->party->link);
   PyObject* f = loop ? PyCFunction_New(&alarm_def, reinterpret_cast<PyObject*>(o)) : nullptr;
   if (f)
-    Py_XSETREF(o->alarm,
-               PyObject_CallMethod(loop, "call_later", "dO", static_cast<double>(std::max(at - prim::now(), least)) * 1e-9, f));
+    Py_XSETREF(o->alarm, PyObject_CallMethod(loop, "call_later", "dO", static_cast<double>(std::max(at - prim::now(), least)) * 1e-9, f));
   Py_XDECREF(f);
   Py_XDECREF(loop);
   return o->alarm ? 0 : -1;

@@ -93,7 +93,9 @@ def test_tasks_and_a_buffer(play: Runner, overflow: str) -> None:
         reading = asyncio.ensure_future(r.read())
         await turns(3)
         for i in range(3):
-            await w.write(i)  # the third finds room only once the reader has run, unless the buffer drops or grows
+            await w.write(
+                i
+            )  # the third finds room only once the reader has run, unless the buffer drops or grows
         return await reading
 
     assert play(main()) == (1 if overflow == "drop_oldest" else 0)
@@ -381,7 +383,9 @@ def test_tasks_and_a_run_in_another_thread(play: Runner) -> None:
     async def main() -> Any:
         c, d = Channel(), Channel()
         w, r = c.writer(), d.reader()
-        network = asyncio.get_running_loop().run_in_executor(None, run, echo(c.reader(), d.writer()))
+        network = asyncio.get_running_loop().run_in_executor(
+            None, run, echo(c.reader(), d.writer())
+        )
         got = []
         for i in range(50):
             await w.write(i)
@@ -445,7 +449,9 @@ def test_two_loops_in_two_threads() -> None:
 
 
 @pytest.mark.parametrize("how", ["read", "select", "extended"])
-def test_a_reader_cancelled_in_the_turn_of_its_wake_up_takes_nothing(play: Runner, how: str) -> None:
+def test_a_reader_cancelled_in_the_turn_of_its_wake_up_takes_nothing(
+    play: Runner, how: str
+) -> None:
     """Rule 6.6: the value stays with the writer, for the next in line."""
 
     async def main() -> Any:

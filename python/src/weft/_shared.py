@@ -124,7 +124,9 @@ async def run_async(first: Any, *others: Any, clock: str = "steady") -> Any:
     """
     virtual = check_clock(clock)
     if _native.where() != 4:
-        raise BadUse("run_async is awaited in an asyncio task: here use run(...), or `await Parallel(...)`")
+        raise BadUse(
+            "run_async is awaited in an asyncio task: here use run(...), or `await Parallel(...)`"
+        )
     from weft import _asyncio
 
     return await _asyncio.run(first, others, virtual)

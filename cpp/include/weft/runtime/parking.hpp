@@ -39,7 +39,7 @@ class Parking {
   static constexpr std::uint32_t nudged = 2;
   static constexpr std::uint32_t idle = 4;
 
-  Activity* activity = nullptr;  // null outside any run
+  Activity* activity = nullptr;               // null outside any run
   void (*bell)(Parking&) noexcept = nullptr;  // of a host with a loop of its own: called in place of waking a sleeper, from any thread
   void* host = nullptr;                       // the bell's
 
@@ -81,7 +81,8 @@ class Parking {
   void rise() noexcept {
     if (activity) activity->activated();
     std::uint32_t s = idle;
-    if (!word_.compare_exchange_strong(s, 0, std::memory_order_acq_rel) && activity) activity->deactivated();  // the signaller has counted us
+    if (!word_.compare_exchange_strong(s, 0, std::memory_order_acq_rel) && activity)
+      activity->deactivated();  // the signaller has counted us
   }
 
   // Signals that came without our sleeping.

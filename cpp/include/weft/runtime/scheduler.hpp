@@ -134,7 +134,7 @@ class Scheduler final : public Executor {
   void* host() const noexcept { return parking_.host; }
 
  private:
-  static constexpr unsigned kLook = 64;  // steps between two looks at the inbox and the clock
+  static constexpr unsigned kLook = 64;          // steps between two looks at the inbox and the clock
   static constexpr std::int64_t kGlance = 8000;  // ns between two looks at the clock in a turn, at most, if steps are short
 
   static void step(core::Waker* w, Context& context) {
