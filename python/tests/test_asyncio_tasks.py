@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-import uvloop
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loops import Runner, on_uvloop, turns
 
 from weft import threads
 from weft.coroutines import (
@@ -37,32 +36,6 @@ from weft.coroutines import (
     sleep,
     yield_,
 )
-
-Runner = Callable[[Awaitable[Any]], Any]
-
-
-def on_uvloop(main: Any) -> Any:
-    loop = uvloop.new_event_loop()
-    try:
-        return loop.run_until_complete(main)
-    finally:
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
-
-
-@pytest.fixture(params=["asyncio", "uvloop", "debug"])
-def play(request: pytest.FixtureRequest) -> Runner:
-    if request.param == "asyncio":
-        return asyncio.run  # type: ignore[return-value]
-    if request.param == "uvloop":
-        return on_uvloop
-    return lambda main: asyncio.run(main, debug=True)  # type: ignore[arg-type]
-
-
-async def turns(n: int) -> None:
-    for _ in range(n):
-        await asyncio.sleep(0)
-
 
 # ---------------------------------------------------------------------------------------- every operation, in tasks alone
 
