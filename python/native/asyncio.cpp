@@ -78,6 +78,10 @@ void deliver(LinkObject* l) noexcept {
   while (Party* p = l->told) {
     l->told = p->next_told;
     p->listed = false;
+    if (p->kept && p->woken) {
+      Py_DECREF(std::exchange(p->kept, nullptr));
+      continue;
+    }
     if (!p->future) continue;
     PyObject* f = std::exchange(p->future, nullptr);  // what follows may free the party
     if (loop) set_future(f);

@@ -55,6 +55,9 @@ struct Party final : runtime::ProcessBase {
   bool listed = false;         // among those to be told
   bool woken = false;          // somebody has decided
   bool owed = false;           // its task was cancelled after the commit (rule 6.3)
+  // Its task is gone, but it has committed and a partner holds it: its operation, kept until the wake-up. (A task that is closed was
+  // killed.)
+  PyObject* kept = nullptr;
 
   explicit Party(LinkObject* l) noexcept;
   ~Party();

@@ -30,6 +30,7 @@ struct GuestObject {
   GuestObject* next_due;
   std::int64_t armed;    // what `timer` is for
   std::size_t awaiting;  // processes that wait for futures
+  std::uint8_t looks;    // in vain, since the last wake-up, for what else is on the loop
   bool due;              // listed: to be scheduled
   bool scheduled;        // turn() is among the loop's callbacks
   bool resting;
@@ -132,6 +133,7 @@ void enter_task(PyObject* task) noexcept {
 
 void guest_ring(runtime::Parking& p) noexcept {  // from any thread
   auto* g = static_cast<GuestObject*>(p.host);
+  g->looks = 0;
   if (!g->due && !g->ended) {
     g->due = true;
     g->next_due = g->link->due;
@@ -195,13 +197,13 @@ void tell_waiter(GuestObject* g) noexcept {
   Py_DECREF(f);
 }
 
-// Rules 10.4 and 13.6: does the loop hold anything else that could wake a process?
-bool alone(GuestObject* g, PyObject* loop) noexcept {
-  if (g->awaiting > 0 || g->open || !g->waiter) return false;
+// Rules 10.4 and 13.6: is there nothing else on the loop that could wake a process? None: nothing but callbacks that are about to run.
+PyObject* alone(GuestObject* g, PyObject* loop) noexcept {
+  if (g->awaiting > 0 || g->open || !g->waiter) return Py_False;
   PyObject* r = PyObject_CallOneArg(names.alone, loop);
   if (!r) PyErr_WriteUnraisable(loop);
   Py_XDECREF(r);
-  return r == Py_True;
+  return r == Py_True || r == Py_None ? r : Py_False;  // these are immortal enough
 }
 
 // After a turn: again, rest, or the end.
@@ -221,7 +223,10 @@ void go_on(GuestObject* g, PyObject* loop) noexcept {
   g->resting = true;
   const std::int64_t at = g->run->run.wake_time();
   arm(g, loop, at);
-  if (at != prim::forever || !alone(g, loop)) return;
+  if (at != prim::forever) return;
+  PyObject* const only = alone(g, loop);
+  if (only == Py_None && g->looks < 3 && ++g->looks) schedule(g, loop);  // to look again after them
+  if (only != Py_True) return;
   g->run->run.leave_outside();  // concludes: a virtual clock jumps, a deadlock is declared; both ring
   g->run->run.enter_outside();
 }
@@ -297,6 +302,7 @@ GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open) {
   g->awaiting = 0;
   g->due = g->scheduled = g->resting = g->ended = g->in_turn = g->gone = false;
   g->open = open;
+  g->looks = 0;
   PyObject_GC_Track(obj(g));
   g->turn = PyCFunction_New(&turn_def, obj(g));
   g->ring_up = PyCFunction_New(&timer_def, obj(g));

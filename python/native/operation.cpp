@@ -104,10 +104,17 @@ constexpr runtime::OpKind extended_op{"extended read", &withdraw_extended, &visi
 constexpr runtime::OpKind sync_op{"sync", &withdraw_sync, &visit_sync};
 
 void give_up_party(OpObject* o) noexcept {
-  const std::unique_ptr<Party> p(std::exchange(o->party, nullptr));
+  Party* const p = o->party;
   if (!p) return;
   const Section s(p->link);
-  if (!p->woken) p->op->withdraw(*p);
+  if (p->woken || p->op->withdraw(*p)) {
+    delete std::exchange(o->party, nullptr);
+  } else if (Py_REFCNT(o) > 0) {
+    p->kept = Py_NewRef(reinterpret_cast<PyObject*>(o));
+  } else {  // collected, and never closed: the party stays
+    o->party = nullptr;
+    p->slot = new Value;
+  }
 }
 
 // Withdraw what a coroutine that is closed or thrown into was waiting for.
@@ -135,6 +142,7 @@ void op_dealloc(PyObject* self) {
     Py_XDECREF(on);
     PyErr_Restore(t, v, tb);
   }
+  if (o->party) delete std::exchange(o->party, nullptr);
   PyObject* value = o->value.take();
   if (o->transit) [[unlikely]] {
     take_transit(o).abandon(value);

@@ -121,6 +121,21 @@ SelectMemory* memory_of(ProcessObject* p) {
 }
 
 void abandon(SelectOpObject* o) noexcept {
+  if (Party* const p = o->party) {
+    const Section section(p->link);
+    const bool parked = o->state == SelectState::waiting || o->state == SelectState::held;
+    if (parked && !p->woken && (o->state == SelectState::held || !o->choice->withdraw())) {  // committed, and a partner holds it
+      silence(o);
+      o->state = SelectState::done;
+      if (Py_REFCNT(o) > 0) {
+        p->kept = Py_NewRef(reinterpret_cast<PyObject*>(o));
+      } else {  // collected, and never closed: both stay
+        o->party = nullptr;
+        o->choice = nullptr;
+      }
+      return;
+    }
+  }
   if (o->state == SelectState::waiting) {
     if (o->process) o->process->base.op = nullptr;
     o->choice->give_up();

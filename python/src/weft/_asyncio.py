@@ -45,11 +45,11 @@ def _link_of(loop: Any) -> Any:
     return link
 
 
-def _alone(loop: Any) -> bool:
+def _alone(loop: Any) -> bool | None:
     """Whether nothing on the loop but networks of Weft could ever run: no task but those that wait for a network, no
-    timer, no callback, no socket. Of a loop that does not show this: False."""
+    timer, no callback, no socket. Of a loop that does not show this: False. None: but for callbacks that run next."""
     try:
-        if loop._ready or loop._signal_handlers:
+        if loop._signal_handlers:
             return False
         if any(not handle.cancelled() for handle in loop._scheduled):
             return False
@@ -58,7 +58,9 @@ def _alone(loop: Any) -> bool:
             return False
     except (AttributeError, KeyError, RuntimeError):
         return False
-    return all(task in _driving for task in asyncio.all_tasks(loop))
+    if not all(task in _driving for task in asyncio.all_tasks(loop)):
+        return False
+    return None if loop._ready else True
 
 
 # ------------------------------------------------------------------------------------------------ cancellations owed
