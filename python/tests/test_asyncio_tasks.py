@@ -715,3 +715,38 @@ def test_a_task_of_a_closed_loop_gives_up_its_place() -> None:
         return (await asyncio.gather(w.write(1), r.read()))[1]
 
     assert asyncio.run(main()) == 1
+
+
+@pytest.mark.parametrize("how", ["write", "select", "read", "read by select"])
+def test_a_task_dropped_while_a_partner_holds_it(play: Runner, how: str) -> None:
+    """Rule 6.6: killed after the commit; the partner goes on, and what it makes is let go of."""
+
+    async def waits(r: Any, w: Any) -> None:
+        if how == "write":
+            await w.write("v")
+        elif how == "select":
+            await select(Output(w, "v"), after(100))
+        elif how == "read":
+            await r.read()
+        else:
+            await select(r, after(100))
+
+    async def main() -> Any:
+        c = Channel()
+        r, w = c.reader(), c.writer()
+        hand = waits(r, w)  # driven by hand: a task whose coroutine is closed would complain
+        hand.send(None)
+        if "read" in how:
+            made = asyncio.ensure_future(select(Output(w, make=lambda: "made")))
+            await turns(3)
+            hand.send(None)  # it takes, and waits for the value
+            hand.close()
+            got: Any = await made
+        else:
+            async with r.extended() as got:
+                hand.close()
+        await turns(2)
+        again = await asyncio.gather(w.write("next"), r.read())
+        return got, again[1], c.stats().transfers
+
+    assert play(main()) == ((0, None) if "read" in how else "v", "next", 2)
