@@ -120,8 +120,8 @@ SelectMemory* memory_of(ProcessObject* p) {
   return p->memory;
 }
 
-void abandon(SelectOpObject* o) noexcept {
-  if (Party* const p = o->party) {
+void abandon(SelectOpObject* o, bool withdrawn = false) noexcept {
+  if (Party* const p = withdrawn ? nullptr : o->party) {
     const Section section(p->link);
     const bool parked = o->state == SelectState::waiting || o->state == SelectState::held;
     if (parked && !p->woken && (o->state == SelectState::held || !o->choice->withdraw())) {  // committed, and a partner holds it
@@ -252,7 +252,8 @@ PySendResult party_resume(SelectOpObject* o, PyObject** r) {
 PyObject* party_throw(SelectOpObject* o, PyObject* const* args, Py_ssize_t n) {
   Party* p = o->party;
   const Section section(p->link);
-  if (is_cancellation(args, n)) {
+  const bool cancelled = is_cancellation(args, n);
+  if (cancelled) {
     const bool held = o->state == SelectState::held;
     if (p->woken || held || !o->choice->withdraw()) {  // committed: it completes, and the cancellation comes next (rule 6.3)
       p->owed = true;
@@ -261,7 +262,7 @@ PyObject* party_throw(SelectOpObject* o, PyObject* const* args, Py_ssize_t n) {
       return p->await(&r) == PYGEN_NEXT ? r : nullptr;
     }
   }
-  abandon(o);
+  abandon(o, cancelled);
   o->state = SelectState::done;
   return raise_thrown(args, n);
 }
