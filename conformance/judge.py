@@ -52,14 +52,16 @@ class Judge(World):
         return found
 
     def knots(self) -> list[tuple[int, ...]]:
-        """The smallest sets of processes each of which waits only for processes in the set (10.2)."""
+        """The smallest sets of processes each of which waits only for processes in the set (10.2). A process that has
+        not been started holds ends, but it is not blocked: it is in no knot.
+        """
         graph = self.blocked()
         closures = set()
         for start in graph:
             seen, todo = {start}, [start]
             while todo:
                 for q in graph.get(todo.pop(), ()):
-                    if q not in seen:
+                    if q in graph and q not in seen:
                         seen.add(q)
                         todo.append(q)
             closures.add(tuple(sorted(seen)))

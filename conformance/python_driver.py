@@ -113,10 +113,13 @@ class Names:
         return round(self.m.now()) if hasattr(self.m, "now") else None
 
     def deadlock(self, error: Any) -> dict[str, Any]:
-        """Who is blocked, by the report. The knot is not compared: the holders that a runtime has recorded (those that
-        were given or last used an end, 10.2) are fewer than the model's, which knows of every holder."""
+        """Who is blocked, and the knot, by the report."""
         named = [self.pid_of(p.path) for p in error.processes]
-        return {"blocked": [pid for pid in named if pid is not None]}
+        knot = [self.pid_of(path) for path in error.knot]
+        found: dict[str, Any] = {"blocked": [pid for pid in named if pid is not None]}
+        if None not in knot:
+            found["knot"] = knot
+        return found
 
     @staticmethod
     def pid_of(path: str) -> int | None:

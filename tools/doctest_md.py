@@ -156,7 +156,7 @@ def commands_of(block: Block, scratch: Path) -> list[list[str]]:
         return [["bash", "-euo", "pipefail", str(path)]]
     program = str(path.with_suffix(""))
     compiler = shlex.split(os.environ.get("CXX", "g++"))
-    flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", f"-I{ROOT / 'cpp' / 'include'}", "-pthread"]
+    flags = ["-std=c++20", "-O0", "-Wall", "-Wextra", f"-I{ROOT / 'cpp' / 'include'}", "-pthread"]
     return [[*compiler, *flags, str(path), "-o", program], [program]]
 
 

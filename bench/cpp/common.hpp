@@ -5,6 +5,8 @@
 // waits at them ends quietly (rules 2.3 and 3). So every program also ends as a user's does.
 #pragma once
 
+#include <vector>
+
 #include <weft/weft.hpp>
 
 #include "sampler.hpp"
@@ -24,6 +26,12 @@ weft::Process successor(weft::Reader<int, P> in, weft::Writer<int, P> out) {
     const int x = co_await in.read();
     co_await out.write(x + 1);
   }
+}
+
+/// A parallel as one process, to stand beside others.
+template <weft::Startable S>
+weft::Process together(std::vector<S> all) {
+  co_await weft::par(std::move(all));
 }
 
 }  // namespace bench

@@ -18,7 +18,16 @@ from pathlib import Path
 from .targets import Candidate
 
 # What to install when a command is not there (Debian's packages).
-PACKAGES = {"go": "golang-go", "g++": "g++", "clang++": "clang", "cmake": "cmake"}
+PACKAGES = {
+    "go": "golang-go",
+    "g++": "g++",
+    "clang++": "clang",
+    "cmake": "cmake",
+    "cargo": "cargo",
+    "javac": "default-jdk-headless",
+}
+# What a peer's program is linked with, by need "header:NAME" (Debian's packages).
+HEADERS = {"boost/fiber/all.hpp": "libboost-fiber-dev"}
 BUILD_TIMEOUT = 600.0
 
 
@@ -55,7 +64,13 @@ class Builder:
             self._need(need)
         if not (self._bench / candidate.source).exists():
             raise Broken(f"bench/{candidate.source} does not exist")
-        make = {"cpp": self._cpp, "go": self._go, "py": self._python}[candidate.kind]
+        make = {
+            "cpp": self._cpp,
+            "go": self._go,
+            "java": self._java,
+            "py": self._python,
+            "rust": self._rust,
+        }[candidate.kind]
         key = (candidate.kind, candidate.compiler, candidate.source)
         if key in self._broken:
             raise self._broken[key]
@@ -74,6 +89,11 @@ class Builder:
         if kind == "module":
             if importlib.util.find_spec(name) is None:
                 raise Missing(f"the Python module {name} is not installed (pip install {name})")
+        elif kind == "header":
+            if not any(
+                (Path(root) / name).exists() for root in ("/usr/include", "/usr/local/include")
+            ):
+                raise Missing(f"{name} is not here (apt-get install {HEADERS.get(name, name)})")
         elif shutil.which(name) is None:
             raise Missing(f"{name} is not installed (apt-get install {PACKAGES.get(name, name)})")
 
@@ -96,6 +116,41 @@ class Builder:
             )
             self._built[key] = output
         return [str(self._built[key])]
+
+    def _rust(self, candidate: Candidate) -> list[str]:
+        """A crate with one program; what it depends on was fetched by the set-up, nothing is here."""
+        self._need("cargo")
+        key = ("rust", candidate.source)
+        if key not in self._built:
+            target = self._build / "rust"
+            self._say(f"building {candidate.source} with cargo")
+            manifest = str(self._bench / candidate.source / "Cargo.toml")
+            argv = ["cargo", "build", "--release", "--offline", "--quiet"]
+            argv += ["--manifest-path", manifest, "--target-dir", str(target)]
+            try:
+                self._run(argv, self._bench, {})
+            except Broken as error:
+                if any(word in str(error) for word in ("offline", "no matching package")):
+                    raise Missing("its crates are not here (./run setup peers)") from error
+                raise
+            self._built[key] = target / "release" / Path(candidate.source).name
+        return [str(self._built[key])]
+
+    def _java(self, candidate: Candidate) -> list[str]:
+        """One source file, compiled against the libraries that the set-up put into .build/bench/java."""
+        self._need("javac")
+        libraries = sorted((self._build / "java").glob("*.jar"))
+        if not libraries:
+            raise Missing("its library is not here (./run setup peers)")
+        classes = self._build / "java/classes"
+        path = ":".join(map(str, [*libraries, classes]))
+        key = ("java", candidate.source)
+        if key not in self._built:
+            self._say(f"building {candidate.source} with javac")
+            source = str(self._bench / candidate.source)
+            self._run(["javac", "-cp", path, "-d", str(classes), source], self._bench, {})
+            self._built[key] = classes
+        return ["java", "-cp", path, Path(candidate.source).stem]
 
     def _cpp(self, candidate: Candidate) -> list[str]:
         self._need(candidate.compiler)

@@ -58,6 +58,10 @@ def versions(bench: Bench) -> dict[str, str | None]:
         found[compiler] = _first_line([compiler, "--version"])
     if any(c.kind == "go" for c in bench.candidates):
         found["go"] = _first_line(["go", "version"])
+    if any(c.kind == "rust" for c in bench.candidates):
+        found["rust"] = _first_line(["rustc", "--version"])
+    if any(c.kind == "java" for c in bench.candidates):
+        found["java"] = _first_line(["javac", "-version"])
     modules = {
         need.removeprefix("module:")
         for c in bench.candidates

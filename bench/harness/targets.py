@@ -16,7 +16,7 @@ if sys.version_info >= (3, 11):
 else:  # the back-port
     import tomli as tomllib
 
-KINDS = ("cpp", "go", "py")
+KINDS = ("cpp", "go", "java", "py", "rust")
 MEASURES = ("ns", "bytes", "create")
 
 

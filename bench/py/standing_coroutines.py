@@ -27,7 +27,9 @@ async def writer(sinks, samples, per):
             random ^= random << 5 & 0xFFFFFFFF
             at = random % len(sinks)
             await sinks[at].write(at)
-            await yield_()  # the woken process runs before this returns (rule 7.7), and blocks again
+            await (
+                yield_()
+            )  # the woken process runs before this returns (rule 7.7), and blocks again
         if k:
             sampler.end(per)
     sampler.print()

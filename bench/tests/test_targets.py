@@ -11,6 +11,25 @@ from harness import targets
 BENCH = Path(__file__).resolve().parent.parent
 
 # What the foundation has to reach, as agreed: bench → (top, bottom, of, limit).
+CPP = {
+    "cpp-peers": [
+        ("local", "Boost.Fiber", "ns", 0.2),
+        ("local", "kanal", "ns", 0.2),
+        ("local", "crossbeam", "ns", 0.2),
+    ],
+    "cpp-styles": [("lambdas", "functions", "ns", 1.15), ("objects", "functions", "ns", 1.15)],
+    "cpp-stressedalt": [],
+    "cpp-create": [],
+    "cpp-montecarlo": [("2 workers", "2 independent", "ns", 1.03)],
+    "cpp-mandelbrot": [
+        ("move, 2 workers", "2 independent", "ns", 1.03),
+        ("mobile, 2 workers", "2 independent", "ns", 1.03),
+    ],
+    "cpp-messages": [
+        ("move 16777216", "move 8", "ns", 1.15),
+        ("mobile 16777216", "mobile 8", "ns", 1.15),
+    ],
+}
 FOUNDATION = {
     "cpp-commstime": [("local", "go", "ns", 0.05), ("shared", "go", "ns", 0.11)],
     "cpp-select": [
@@ -35,6 +54,10 @@ FOUNDATION = {
     "py-ring": [("coroutines", None, "bytes", 900)],
 }
 PYTHON = {
+    "py-commstime-compat": [
+        ("compat.pycsp.greenlets", "pycsp.greenlets", "ns", 0.3),
+        ("compat.apycsp", "aPyCSP", "ns", 0.1),
+    ],
     "py-commstime": [
         ("coroutines", "asyncio.Queue(1)", "ns", 0.045),
         ("greenlets", "asyncio.Queue(1)", "ns", 0.1),
@@ -58,13 +81,16 @@ class Ours(unittest.TestCase):
         self.assertEqual(self.targets.milestone, "foundation")
 
     def test_every_bench_of_the_foundation_is_there(self):
-        self.assertLessEqual(set(FOUNDATION), set(self.targets.benches))
+        self.assertLessEqual({*FOUNDATION, *CPP, *PYTHON}, set(self.targets.benches))
 
     def test_every_reach_of_the_foundation_is_there(self):
         self.there("foundation", FOUNDATION)
 
     def test_every_reach_of_python_is_there(self):
         self.there("python", PYTHON)
+
+    def test_every_reach_of_cpp_is_there(self):
+        self.there("cpp", CPP)
 
     def there(self, milestone, table):
         for name, wanted in table.items():
@@ -170,7 +196,7 @@ class Refused(Folder):
 
     def test_an_unknown_kind(self):
         text = bench_text("x", [candidate("a").replace('"py"', '"perl"')])
-        self.refuse("candidate a: kind 'perl' is none of cpp, go, py", text)
+        self.refuse("candidate a: kind 'perl' is none of cpp, go, java, py, rust", text)
 
     def test_a_target_over_nobody(self):
         text = bench_text("x", [candidate("a")], 'name = "r"\ntop = "a"\nbottom = "zz"\nreach = {}')

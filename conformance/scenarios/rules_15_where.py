@@ -16,7 +16,6 @@ from weft import (
     io,
     process,
     select,
-    sleep,
     yield_,
 )
 
@@ -155,9 +154,7 @@ async def choices_meet_wherever_they_are_made():
     for one in everywhere(exchanges):
         for two in everywhere(exchanges):
             c, d = Channel("c"), Channel("d")
-            first, second = await Parallel(
-                one(c.reader(), d.writer()), two(d.reader(), c.writer())
-            )
+            first, second = await Parallel(one(c.reader(), d.writer()), two(d.reader(), c.writer()))
             assert first == second[::-1] and sum(first) == 10
 
 

@@ -270,3 +270,12 @@ TEST_CASE("rule 7.1: results of threads") {
   CHECK(a == 3);
   CHECK(*b == 4);
 }
+
+TEST_CASE("rule 7.1: a run that makes threads again and again joins them as they end") {
+  int n = 0;
+  weft::run(weft::thread([&n] {
+    for (int i = 0; i < 300; ++i) weft::run(weft::thread([&n] { ++n; }));
+    CHECK(weft::detail::current_run()->threads_kept() <= 3);  // this one, the last, and the one before
+  }));
+  CHECK(n == 300);
+}

@@ -276,7 +276,7 @@ TEST_CASE("plug and play: a packet without an output, a vector of another length
   CHECK_THROWS_WITH_AS(weft::run(send(m), pnp::demultiplex(m, {d})), doctest::Contains("output 3 of 1"), weft::BadUse);
   weft::Channel<std::vector<int>> v;
   weft::Channel<int> e, f;
-  auto send_three = [](weft::Writer<std::vector<int>> w) -> Process { 
+  auto send_three = [](weft::Writer<std::vector<int>> w) -> Process {
     std::vector<int> three{1, 2, 3};  // g++ 12 takes no braced list of values inside a co_await
     co_await w.write(std::move(three));
   };

@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "asyncio.hpp"
+#include "observe.hpp"
 #include "weft/runtime/scheduler.hpp"
 
 namespace weft::py {
@@ -47,6 +48,8 @@ Caller::Caller(const char* verb) noexcept {
 
 Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
   if (s != Status::pending) return s;
+  if (observing) [[unlikely]]
+    observe_park(*process_, kind);
   if (thread_) {
     thread_->block(kind);
     return thread_->status;

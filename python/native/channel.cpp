@@ -73,6 +73,7 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   if (!c) return nullptr;
   new (&c->core) Core;
   c->generation = generation;
+  c->immunity = static_cast<std::uint8_t>(immunity);
   if (name == Py_None) {
     if (birthplace(c) < 0) {
       Py_DECREF(c);
@@ -180,9 +181,10 @@ PyObject* channel_stats(PyObject* o, PyObject*) {
     for (core::Link* l = rq.front(); l; l = l->next) ++r;
     for (core::Link* l = wq.front(); l; l = l->next) ++w;
   });
-  return PyObject_CallFunction(stats_type ? stats_type : reinterpret_cast<PyObject*>(&PyTuple_Type), "KKIIll",
+  return PyObject_CallFunction(stats_type ? stats_type : reinterpret_cast<PyObject*>(&PyTuple_Type), "KKIIllk",
                                static_cast<unsigned long long>(c.transfers()),
-                               static_cast<unsigned long long>(c.ring ? c.ring->dropped : 0), c.reader_ends(), c.writer_ends(), r, w);
+                               static_cast<unsigned long long>(c.ring ? c.ring->dropped : 0), c.reader_ends(), c.writer_ends(), r, w,
+                               static_cast<unsigned long>(c.ring ? c.ring->size : 0));
 }
 
 PyObject* channel_get_name(PyObject* o, void*) {
@@ -383,6 +385,7 @@ void Transit::abandon(PyObject* sent) noexcept {
 int init_channel(PyObject* m) {
   channel_number.nb_positive = plus;
   channel_number.nb_negative = minus;
+  channel_number.nb_multiply = channel_times;
   ChannelType.tp_name = "weft.Channel";
   ChannelType.tp_doc = "Channel(name=None, *, capacity=0, overflow='block', immunity=0): a rendezvous, or a buffer of `capacity` values.";
   ChannelType.tp_basicsize = sizeof(ChannelObject);

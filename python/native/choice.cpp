@@ -153,23 +153,28 @@ int Choice::fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* v
     bad_use("%s with one barrier twice: a process is one party; give each barrier once", verb);
     return -1;
   }
-  if (outputs) {
-    std::vector<void*> in, out;
-    for (std::uint32_t i = 0; i < n_; ++i)
-      if (guards_[i].kind < core::Kind::barrier) (guards_[i].kind == core::Kind::input ? in : out).push_back(guards_[i].where);
-    std::sort(in.begin(), in.end());
-    for (std::uint32_t i = 0; i < n_; ++i) {
-      if (guards_[i].kind != core::Kind::output || !std::binary_search(in.begin(), in.end(), guards_[i].where)) continue;
-      Spec s;
-      spec_of(owners_[i], s);
-      PyObject* name = to_str(channel_name(end_of(s.target)->channel));
-      if (name) bad_use("%s with both ends of channel %U: a process cannot talk to itself; give one end to another process", verb, name);
-      Py_XDECREF(name);
-      return -1;
-    }
-  }
+  if (outputs && check_both_ends(verb) < 0) return -1;
   for (std::uint32_t i = 0; i < n_; ++i) load_output(i);
   return PyErr_Occurred() ? -1 : 0;
+}
+
+// Guards that are on, of both sides of one channel (rule 5.5); a guard that is off takes no part (rule 5.2).
+int Choice::check_both_ends(const char* verb) {
+  std::vector<void*> in;
+  for (std::uint32_t i = 0; i < n_; ++i)
+    if (guards_[i].kind == core::Kind::input && guards_[i].enabled) in.push_back(guards_[i].where);
+  std::sort(in.begin(), in.end());
+  for (std::uint32_t i = 0; i < n_; ++i) {
+    if (guards_[i].kind != core::Kind::output || !guards_[i].enabled || !std::binary_search(in.begin(), in.end(), guards_[i].where))
+      continue;
+    Spec s;
+    spec_of(owners_[i], s);
+    PyObject* name = to_str(channel_name(end_of(s.target)->channel));
+    if (name) bad_use("%s with both ends of channel %U: a process cannot talk to itself; give one end to another process", verb, name);
+    Py_XDECREF(name);
+    return -1;
+  }
+  return 0;
 }
 
 void Choice::fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer) {
@@ -241,6 +246,12 @@ int Choice::enable(Py_ssize_t i, bool on) {
   }
   core::Guard& g = guards_[static_cast<std::size_t>(i)];
   if (g.enabled == on) return 0;
+  if (on) {
+    g.enabled = true;
+    const int both = check_both_ends("enable");
+    g.enabled = false;
+    if (both < 0) return -1;
+  }
   enabled_ += on ? 1u : -1u;
   checked_ = 0;
   if (standing_)
@@ -344,6 +355,27 @@ void Choice::give_up() noexcept {
   core::Guard& g = guards_[static_cast<std::size_t>(i)];
   if (g.kind == core::Kind::output && g.node.is(core::NodeFlags::compute) && g.node.status == Status::ok)
     static_cast<Core*>(g.where)->abandon(g.node);
+}
+
+PyObject* Choice::describe() const {
+  static const char* const kinds[] = {"input", "output", "after", "at", "skip", "barrier", "timer"};
+  PyObject* all = PyTuple_New(n_);
+  for (std::uint32_t i = 0; all && i < n_; ++i) {
+    Spec s;
+    spec_of(owners_[i], s);
+    PyObject* sent = !sent_.empty() && sent_[i] ? sent_[i] : Py_None;
+    PyObject* one = Py_BuildValue("sOOO", kinds[static_cast<int>(s.kind)], s.target ? s.target : Py_None, sent,
+                                  guards_[i].enabled ? Py_True : Py_False);
+    if (!one) Py_CLEAR(all);
+    if (all) PyTuple_SET_ITEM(all, i, one);
+  }
+  if (!all) PyErr_Clear();
+  return all;
+}
+
+bool Choice::undecided() const noexcept {
+  if (held()) return false;
+  return (standing_ ? static_cast<const core::Choice&>(standing_->choice) : select_->choice).word() == core::WAITING;
 }
 
 int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {

@@ -48,6 +48,7 @@ class Choice {
 
   // Before each select: closed ends, preconditions. -1: bad use.
   int check(const char* verb);
+  int check_both_ends(const char* verb);
   int check_open(const char* verb);  // the ends alone
   int enable(Py_ssize_t i, bool on);
   bool has_timers() const noexcept { return timers_; }
@@ -67,7 +68,9 @@ class Choice {
   int settle_guard(int i, ProcessBase& p, PyObject** r);
   PyObject* finish_held(ProcessBase& p);
   int chosen() const noexcept { return chosen_; }
-  std::int64_t ticks = 0;  // periods counted by a Timer guard that was chosen
+  PyObject* describe() const;       // for observers: a tuple of (kind, end │ Barrier │ Timer │ None, value sent │ None, enabled)
+  bool undecided() const noexcept;  // while parked: nobody has committed or withdrawn it yet
+  std::int64_t ticks = 0;           // periods counted by a Timer guard that was chosen
 
   template <class Visit>
   int traverse(Visit&& visit) const {

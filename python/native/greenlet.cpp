@@ -12,6 +12,7 @@
 #include <greenlet/greenlet.h>
 
 #include "native.hpp"
+#include "observe.hpp"
 #include "weft/runtime/scheduler.hpp"
 
 namespace weft::py {
@@ -45,7 +46,11 @@ PyMethodDef body_def{"process", body, METH_NOARGS, nullptr};
 
 // From the hub. It comes back when one parks and no other that has started is next, or when one ends.
 void enter(ProcessObject* p) {
+  if (stepping) [[unlikely]]
+    step_begins(p);
   PyObject* r = PyGreenlet_Switch(p->strand->at, nullptr, nullptr);
+  if (stepping) [[unlikely]]
+    step_ends();
   runtime::this_context->running = nullptr;
   if (r)
     Py_DECREF(r);
@@ -88,8 +93,7 @@ void greenlet_start(core::Waker* w) {
   }
   Py_INCREF(reinterpret_cast<PyObject*>(g));
   p->strand = new Strand{g, hub, g, {}};
-  std::atomic_ref(p->base.ops)
-      .store(&runtime::Scheduler::current()->homed(running_ops), std::memory_order_relaxed);
+  std::atomic_ref(p->base.ops).store(&runtime::Scheduler::current()->homed(running_ops), std::memory_order_relaxed);
   runtime::this_context->running = &p->base;
   enter(p);
 }
@@ -102,6 +106,8 @@ void greenlet_run(core::Waker* w) {
 
 bool greenlet_park(ProcessObject* p) noexcept {
   core::Waker* w = runtime::Scheduler::current()->take(&greenlet_run);
+  if (stepping && w) [[unlikely]]
+    step_begins(object_of(self_of(w)));
   if (w == &p->base) return true;
   Strand& s = *p->strand;
   PyGreenlet* const here = PyGreenlet_GetCurrent();

@@ -6,6 +6,8 @@
 //
 // A group lives until all its processes have ended (rule 7.6); the objects here outlive their groups.
 #include "asyncio.hpp"
+#include "interrupt.hpp"
+#include "observe.hpp"
 #include "weft/compose.hpp"
 
 namespace weft::py {
@@ -34,6 +36,11 @@ bool withdraw_wait(ProcessBase& p) noexcept {
 }
 
 ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObject*>(o); }
+
+// Whoever was to start them was cancelled first (rule 6.1): that they never start is no mistake of the program's.
+void give_up_all(PyObject* list) noexcept {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) proc(PyList_GET_ITEM(list, i))->given_up = 1;
+}
 
 }  // namespace
 
@@ -96,85 +103,6 @@ PyObject* raise_deadlock(PyRun& run) {
 
 namespace {
 
-// --- Ctrl-C ---------------------------------------------------------------------------------------------------------------------------
-
-void say_where(PyRun& run) {
-  const runtime::Report r = runtime::Report::of(run.run);
-  std::string s = "\nweft: interrupted; the processes were:";
-  std::size_t n = 0, more = 0;
-  for (const auto& [id, b] : r.blocked) {
-    if (++n > 40) {
-      ++more;
-      continue;
-    }
-    s += "\n  " + b.path + ": " + b.verb;
-    for (std::size_t i = 0; i < b.places.size() && i < 8; ++i) s += (i ? ", " : " ") + b.places[i];
-    s += " at " + b.at;
-  }
-  std::vector<ProcessBase*> running;  // named below: a path asks the groups, which are locked while they are walked
-  run.run.each_process([&](ProcessBase& p) {
-    if (!p.op) running.push_back(&p);
-  });
-  for (ProcessBase* p : running) {
-    if (++n > 40)
-      ++more;
-    else
-      s += "\n  " + runtime::path_of(*p) + ": running";
-  }
-  if (more) s += "\n  … and " + std::to_string(more) + " more";
-  s += "\n";
-  PySys_FormatStderr("%s", s.c_str());
-}
-
-PyObject* on_sigint(PyObject*, PyObject*) {
-  if (root_run && !root_run->interrupted) {
-    root_run->interrupted = true;
-    say_where(*root_run);
-    root_run->run.cancel_everybody();
-    Py_RETURN_NONE;
-  }
-  PyErr_SetNone(PyExc_KeyboardInterrupt);
-  return nullptr;
-}
-PyMethodDef sigint_def{"weft_interrupt", on_sigint, METH_VARARGS, nullptr};
-
-// For the time of an outermost run on the main thread, Ctrl-C cancels the network; unless the program has its own handler.
-class Interrupts {
- public:
-  Interrupts() {
-    PyObject* m = PyImport_ImportModule("signal");
-    PyObject* now = m ? PyObject_CallMethod(m, "getsignal", "i", 2) : nullptr;
-    PyObject* standard = m ? PyObject_GetAttrString(m, "default_int_handler") : nullptr;
-    if (now && now == standard) {
-      PyObject* mine = PyCFunction_New(&sigint_def, nullptr);
-      PyObject* r = mine ? PyObject_CallMethod(m, "signal", "iO", 2, mine) : nullptr;
-      if (r) old_ = Py_NewRef(now);
-      Py_XDECREF(r);
-      Py_XDECREF(mine);
-    }
-    Py_XDECREF(now);
-    Py_XDECREF(standard);
-    Py_XDECREF(m);
-    PyErr_Clear();  // not the main thread
-  }
-  Interrupts(const Interrupts&) = delete;
-  Interrupts& operator=(const Interrupts&) = delete;
-  ~Interrupts() {
-    if (!old_) return;
-    PyObject *t, *v, *tb;
-    PyErr_Fetch(&t, &v, &tb);
-    PyObject* m = PyImport_ImportModule("signal");
-    PyObject* r = m ? PyObject_CallMethod(m, "signal", "iO", 2, old_) : nullptr;
-    Py_XDECREF(r);
-    Py_XDECREF(m);
-    Py_DECREF(old_);
-    PyErr_Restore(t, v, tb);
-  }
-
- private:
-  PyObject* old_ = nullptr;
-};
-
 // --- on a thread ------------------------------------------------------------------------------------------------------------------------
 
 // Waits, as the scheduler of this thread, until the groups have ended.
@@ -231,7 +159,10 @@ PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, PyRun* out
 PyObject* execute(PyObject* list, runtime::Clock clock) {
   if (claim_processes(list) < 0) return nullptr;
   if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run) {
-    if (t->cancel.load()) return raise_cancelled(*t, nullptr);
+    if (t->cancel.load()) {
+      give_up_all(list);
+      return raise_cancelled(*t, nullptr);
+    }
     return execute_in(*t->run, *t, nullptr, list);
   }
   auto run = std::make_unique<PyRun>(clock);
@@ -312,6 +243,7 @@ PyObject* new_group_op(GroupObject* owned, bool parallel) {
 // The processes of a Parallel, started. -1: not.
 int open_parallel(GroupObject* g, ProcessBase& p) {
   if (p.cancel.load()) {
+    give_up_all(g->list);
     raise_cancelled(p, nullptr);
     return -1;
   }
@@ -392,8 +324,21 @@ PySendResult group_op_send(PyObject* self, PyObject*, PyObject** r) {
   return PYGEN_NEXT;
 }
 
-PyObject* group_op_next(PyObject* self) { return iternext_by(group_op_send, self); }
-PyObject* group_op_pysend(PyObject* self, PyObject*) { return send_by(group_op_send, self); }
+// Takes the place of group_op_send while somebody observes.
+PySendResult group_op_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
+  GroupOpObject* o = gop(self);
+  if (o->done) return group_op_send(self, arg, r);
+  PyObject* list = Py_NewRef(o->group->list);
+  if (!o->waiting) observe("begin", "wait for", list, nullptr);
+  const PySendResult s = group_op_send(self, arg, r);
+  observe_sent(s, "wait for", list, *r);
+  Py_DECREF(list);
+  return s;
+}
+
+PyAsyncMethods group_op_async{};
+PyObject* group_op_next(PyObject* self) { return iternext_by(group_op_async.am_send, self); }
+PyObject* group_op_pysend(PyObject* self, PyObject*) { return send_by(group_op_async.am_send, self); }
 PyObject* group_op_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   gop(self)->done = true;
   return raise_thrown(args, n);
@@ -427,7 +372,6 @@ PyMethodDef group_op_methods[] = {{"send", group_op_pysend, METH_O, nullptr},
                                   {"throw", method(group_op_throw), METH_FASTCALL, nullptr},
                                   {"close", group_op_close, METH_NOARGS, nullptr},
                                   {}};
-PyAsyncMethods group_op_async{};
 
 // --- Group as a context manager (rule 7.5) ----------------------------------------------------------------------------------------------
 
@@ -625,7 +569,8 @@ PyObject* f_parallel(PyObject*, PyObject* const* args, Py_ssize_t n) {
     Py_DECREF(list);
     return bad_use("Parallel of weft.threads would block the running asyncio loop: await that of weft.coroutines");
   }
-  PyObject* r = current_greenlet() ? parallel_here(list) : execute(list, runtime::Clock::steady);
+  PyObject* r =
+      observed("wait for", list, nullptr, [&] { return current_greenlet() ? parallel_here(list) : execute(list, runtime::Clock::steady); });
   Py_DECREF(list);
   return r;
 }
@@ -704,6 +649,8 @@ PyMethodDef functions[] = {{"parallel", method(f_parallel), METH_FASTCALL, nullp
                            {}};
 
 }  // namespace
+
+void observe_groups(bool on) noexcept { group_op_async.am_send = on ? &group_op_send_observed : &group_op_send; }
 
 constexpr runtime::OpKind make_wait_op() { return {"wait for", &withdraw_wait, nullptr}; }
 const runtime::OpKind wait_op = make_wait_op();

@@ -193,8 +193,8 @@ PyObject* call_new(PyTypeObject* type, PyObject* given, PyObject*) {
   return reinterpret_cast<PyObject*>(c);
 }
 int call_traverse(PyObject* o, visitproc visit, void* arg) {
-  for (PyObject* x : {call_of(o)->function, call_of(o)->args, call_of(o)->keywords, call_of(o)->context, call_of(o)->result,
-                      call_of(o)->error})
+  for (PyObject* x :
+       {call_of(o)->function, call_of(o)->args, call_of(o)->keywords, call_of(o)->context, call_of(o)->result, call_of(o)->error})
     Py_VISIT(x);
   return 0;
 }

@@ -58,6 +58,7 @@ using BarrierCore = core::BarrierCore<Shared>;
 struct ChannelObject {
   PyObject_HEAD PyObject* name;  // str: the name, or the file of its birth; the core's name points into it
   std::uint32_t generation;      // of the operating system's process that made it (rule 11.2, fork)
+  std::uint8_t immunity;
   Core core;
 };
 
@@ -79,7 +80,7 @@ struct CoroutineProcess final : ProcessBase {
 
 // Where a process runs: `apart` is a coroutine on a scheduler and a thread of its own.
 enum class Kind : std::uint8_t { coroutine, thread, greenlet, apart };
-struct Strand;                                                   // a greenlet process's greenlet (greenlet.cpp)
+struct Strand;  // a greenlet process's greenlet (greenlet.cpp)
 
 struct OpObject;
 
@@ -88,11 +89,11 @@ struct ProcessObject {
       CoroutineProcess base;
   PyObject* body;                  // the coroutine; of others (function, arguments, keywords); null when it has ended
   PyObject* context;               // contextvars; null: empty
-  PyObject* outcome;               // the result, or the exception if `failed`
+  PyObject* outcome;               // the result, or the exception if `failed`; before it is started, its ProcessFunction
   runtime::ThreadProcess* thread;  // of a thread process that runs
   union {
-    Strand* strand;               // of a greenlet process that runs
-    runtime::Scheduler* own;     // of one that runs apart
+    Strand* strand;           // of a greenlet process that runs
+    runtime::Scheduler* own;  // of one that runs apart
   };
   GuestPart* guest;                // of a coroutine process of a network that is a guest (asyncio.hpp); else null
   SelectMemory* memory;            // where its ad-hoc selects begin (rule 5.4); null: none yet
@@ -175,7 +176,7 @@ class ForeignThread {  // for a time a worker is one
   ForeignThread& operator=(const ForeignThread&) = delete;
   ~ForeignThread() { own_thread(PyThreadState_Get(), nullptr); }
 };
-void look_again() noexcept;                       // let every run look whether anything outside is left
+void look_again() noexcept;                      // let every run look whether anything outside is left
 void watch_outside(runtime::Run& run) noexcept;  // threads that are no processes may hold ends (rule 10.3)
 extern thread_local PyRun* root_run;             // the outermost run that this thread runs
 
@@ -290,7 +291,7 @@ int claim_processes(PyObject* list);  // -1: one was started before (a process c
 void start_process(runtime::Group& g, ProcessObject* p);  // claimed; a failure to start is its own failure
 // Flatten processes and iterables of them, one level, to a list.
 PyObject* process_list(PyObject* const* args, Py_ssize_t n);
-PyObject* call_body(ProcessObject* p);                              // of a thread or a greenlet: what the function returns
+PyObject* call_body(ProcessObject* p);                                 // of a thread or a greenlet: what the function returns
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result);  // it has ended with `result` (owned) or the current exception
 
 // --- greenlets ------------------------------------------------------------------------------------------------------------------------
@@ -321,10 +322,14 @@ int init_process(PyObject* m);
 int init_choice(PyObject* m);
 int init_time(PyObject* m);
 int init_group(PyObject* m);
+int init_arrays(PyObject* m);
 int init_report();
 int init_greenlet(PyObject* m);
 int init_io(PyObject* m);
 int init_alloc(PyObject* m);
+
+PyObject* process_times(PyObject* a, PyObject* b);
+PyObject* channel_times(PyObject* a, PyObject* b);
 
 inline int add_type(PyObject* m, const char* name, PyTypeObject* t) {
   return PyModule_AddObjectRef(m, name, reinterpret_cast<PyObject*>(t));

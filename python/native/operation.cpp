@@ -7,6 +7,7 @@
 //
 // The node is the process's, or in an asyncio task a Party's (asyncio.hpp); the slot is the operation's `value`.
 #include "asyncio.hpp"
+#include "observe.hpp"
 
 namespace weft::py {
 
@@ -383,8 +384,21 @@ PySendResult op_send(PyObject* self, PyObject*, PyObject** r) {
   return conclude(o, p, s, r);
 }
 
-PyObject* op_iternext(PyObject* self) { return iternext_by(op_send, self); }
-PyObject* op_pysend(PyObject* self, PyObject*) { return send_by(op_send, self); }
+// Takes the place of op_send while somebody observes.
+PySendResult op_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
+  OpObject* o = op_of(self);
+  if (o->type == OpType_::ready || o->state == OpState::done) return op_send(self, arg, r);
+  PyObject* target =
+      o->type == OpType_::extended ? reinterpret_cast<PyObject*>(reinterpret_cast<ExtendedObject*>(o->target)->end) : o->target;
+  if (o->state == OpState::fresh) observe("begin", verb_of(o->type), target, o->value.o);
+  const PySendResult s = op_send(self, arg, r);
+  observe_sent(s, verb_of(o->type), target, *r);
+  return s;
+}
+
+PyAsyncMethods op_async{};
+PyObject* op_iternext(PyObject* self) { return iternext_by(op_async.am_send, self); }
+PyObject* op_pysend(PyObject* self, PyObject*) { return send_by(op_async.am_send, self); }
 PyObject* op_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   OpObject* o = op_of(self);
   if (o->state == OpState::waiting && !o->process) return party_throw(o, args, n);
@@ -401,7 +415,6 @@ PyMethodDef op_methods[] = {{"send", op_pysend, METH_O, nullptr},
                             {"throw", method(op_throw), METH_FASTCALL, nullptr},
                             {"close", op_close, METH_NOARGS, nullptr},
                             {}};
-PyAsyncMethods op_async{};
 
 // --- in a thread or a greenlet
 // ------------------------------------------------------------------------------------------------------------------
@@ -487,7 +500,7 @@ PyObject* extended_aexit(PyObject* o, PyObject*) {
   leave_block(ext(o));
   return operation_ready(Py_NewRef(Py_None));
 }
-PyObject* extended_enter(PyObject* o, PyObject*) {
+PyObject* enter_extended(PyObject* o) {
   if (current_coroutine()) return bad_use("with over an extended read blocks: in a coroutine process use `async with`");
   settle();
   if (check_end(ext(o)->end, "extended read") < 0) return nullptr;
@@ -507,6 +520,9 @@ PyObject* extended_enter(PyObject* o, PyObject*) {
   PyObject* r = self.give(self.slot().take());
   if (!r) leave_block(ext(o));
   return r;
+}
+PyObject* extended_enter(PyObject* o, PyObject*) {
+  return observed("extended read", reinterpret_cast<PyObject*>(ext(o)->end), nullptr, [&] { return enter_extended(o); });
 }
 PyObject* extended_exit(PyObject* o, PyObject*) {
   leave_block(ext(o));
@@ -574,13 +590,13 @@ PyObject* operation_read(PyObject* end, bool next) {
   settle();
   if (check_end(end_of(end), "read") < 0) return nullptr;
   if (current_coroutine() || in_task()) return reinterpret_cast<PyObject*>(new_op(next ? OpType_::next : OpType_::read, end));
-  return blocking_read(end, next);
+  return observed("read", end, nullptr, [&] { return blocking_read(end, next); });
 }
 
 PyObject* operation_write(PyObject* end, PyObject* v) {
   settle();
   if (check_end(end_of(end), "write") < 0) return nullptr;
-  if (!current_coroutine() && !in_task()) return blocking_write(end, v);
+  if (!current_coroutine() && !in_task()) return observed("write", end, v, [&] { return blocking_write(end, v); });
   OpObject* o = new_op(OpType_::write, end);
   if (!o) return nullptr;
   if (!is_end(v)) [[likely]] {
@@ -600,9 +616,7 @@ PyObject* operation_write(PyObject* end, PyObject* v) {
   return reinterpret_cast<PyObject*>(o);
 }
 
-PyObject* operation_sync(BarrierObject* b) {
-  settle();
-  if (current_coroutine() || in_task()) return reinterpret_cast<PyObject*>(new_op(OpType_::sync, reinterpret_cast<PyObject*>(b)));
+static PyObject* blocking_sync(BarrierObject* b) {
   Caller self("sync");
   if (!self) return nullptr;
   if (b->core.enrolled() == 0) return bad_use("sync on a barrier with nobody enrolled: make it with parties, or enrol() first");
@@ -613,6 +627,15 @@ PyObject* operation_sync(BarrierObject* b) {
   if (s == Status::cancelled) return self.withdrawn(nullptr);
   return self.give(Py_NewRef(Py_None));
 }
+
+PyObject* operation_sync(BarrierObject* b) {
+  settle();
+  PyObject* o = reinterpret_cast<PyObject*>(b);
+  if (current_coroutine() || in_task()) return reinterpret_cast<PyObject*>(new_op(OpType_::sync, o));
+  return observed("sync", o, nullptr, [&] { return blocking_sync(b); });
+}
+
+void observe_operations(bool on) noexcept { op_async.am_send = on ? &op_send_observed : &op_send; }
 
 PyObject* operation_ready(PyObject* owned) {
   OpObject* o = new_op(OpType_::ready, nullptr);

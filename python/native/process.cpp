@@ -6,6 +6,7 @@
 //
 // How it ended (rules 3.5, 4.3, 4.6, 6.5): returned │ Retired, Cancelled: quiet │ Poisoned: poisons what it holds, quiet │ else: failed.
 #include "asyncio.hpp"
+#include "observe.hpp"
 
 namespace weft::py {
 
@@ -147,6 +148,7 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
     Py_DECREF(p);
     return nullptr;
   }
+  p->outcome = Py_NewRef(self);
   return reinterpret_cast<PyObject*>(p);
 }
 
@@ -175,6 +177,8 @@ PyObject* judge(ProcessObject* p) {
 
 // The process has ended with `result` (owned) or, if null, with the current exception. `b`: what the group knows it by.
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
+  if (observing) [[unlikely]]
+    observe_end(p, result);
   PyObject* failure = result ? nullptr : judge(p);
   runtime::Group* g = b.group;
   const std::uint32_t id = b.id;
@@ -273,6 +277,8 @@ void coroutine_run(core::Waker* w) {
   here.running = &p->base;
   const bool yielded = p->yielded;
   p->yielded = 0;
+  if (stepping) [[unlikely]]
+    step_begins(p);
   PyObject* r = nullptr;
   PySendResult s;
   {
@@ -293,6 +299,8 @@ void coroutine_run(core::Waker* w) {
         s = throw_into(p->body, take_exception(), &r);
       }
   }
+  if (stepping) [[unlikely]]
+    step_ends();
   if (s == PYGEN_NEXT) [[likely]] {
     Py_DECREF(r);
   } else {
@@ -340,6 +348,8 @@ void start_thread(runtime::Group& g, ProcessObject* p) {
   p->thread = t;
   g.add(*t);
   p->base.id = t->id;
+  if (observing) [[unlikely]]
+    observe_start(p);
   Py_INCREF(p);
   g.run.activated();
   if (PyThread_start_new_thread(thread_body, t) != static_cast<unsigned long>(-1)) return;
@@ -457,6 +467,7 @@ PyObject* process_result(PyObject* o, void*) {
   return nullptr;
 }
 PyObject* process_done(PyObject* o, void*) { return PyBool_FromLong(proc(o)->done); }
+PyObject* process_id(PyObject* o, void*) { return PyLong_FromUnsignedLong(proc(o)->base.id); }
 PyObject* process_name(PyObject* o, void*) { return PyUnicode_FromString(proc(o)->base.function ? proc(o)->base.function : "?"); }
 PyObject* process_path(PyObject* o, void*) {
   ProcessObject* p = proc(o);
@@ -489,6 +500,7 @@ PyMethodDef process_methods[] = {
     {}};
 PyGetSetDef process_getset[] = {{"result", process_result, nullptr,
                                  "What it returned, None if it ended quietly; raises its failure; BadUse if it has not ended.", nullptr},
+                                {"id", process_id, nullptr, "A number of its own, from its start on; 0 before.", nullptr},
                                 {"done", process_done, nullptr, "Has it ended?", nullptr},
                                 {"name", process_name, nullptr, "Its function's, or as given by named().", nullptr},
                                 {"path", process_path, nullptr, "Where it is in the network, as main/worker[3] (rule 7.8).", nullptr},
@@ -592,6 +604,7 @@ int claim_processes(PyObject* list) {
 }
 
 void start_process(runtime::Group& g, ProcessObject* p) {
+  Py_CLEAR(p->outcome);
   p->context = inherited_context();
   if (p->kind == Kind::thread) return start_thread(g, p);
   if (p->kind == Kind::apart) return start_apart(g, p);
@@ -604,6 +617,8 @@ void start_process(runtime::Group& g, ProcessObject* p) {
   auto& here = *static_cast<runtime::Scheduler*>(g.executor);  // it stays where it was started
   p->base.ops = p->kind == Kind::greenlet ? &greenlet_ops_on(here) : &here.homed(coroutine_ops);
   if (p->kind == Kind::coroutine && here.host()) join_guest(here, p);
+  if (observing) [[unlikely]]
+    observe_start(p);
   here.post(&p->base);
 }
 
@@ -638,6 +653,9 @@ PyObject* process_list(PyObject* const* args, Py_ssize_t n) {
 }
 
 int init_process(PyObject* m) {
+  static PyNumberMethods number{};
+  number.nb_multiply = process_times;
+  ProcessType.tp_as_number = &number;
   ProcessType.tp_name = "weft.Process";
   ProcessType.tp_doc =
       "A process: made by calling a function decorated with @process, started by run, Parallel, Sequence, Spawn or a Group.";

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "native.hpp"
+#include "observe.hpp"
 
 namespace weft::py {
 
@@ -22,17 +23,11 @@ void end_sleep(void* state) {
 }
 
 // What a signal's handler raised, to whoever waits on this thread.
-void keep_interrupt() {
-  PyObject* e = take_exception();
-  if (root_run) {
-    Py_XSETREF(root_run->interrupt, e);
-    root_run->run.cancel_everybody();
-  } else {
-    Py_XSETREF(guest_interrupt, e);
-  }
-}
+void keep_interrupt() { keep_interrupt_for(nullptr, take_exception()); }
 
 void* begin_sleep() {
+  if (looking) [[unlikely]]
+    fell_idle();
   if (PyErr_CheckSignals() < 0) {
     keep_interrupt();
     return nullptr;
@@ -111,12 +106,7 @@ void begin_report(runtime::Run& run) {
     ProcessObject* o = process_object(&p);
     if (!o) return;
     note_ends(o, p.id);
-    if (o->thread)
-      locate_thread(*static_cast<ThreadProcess*>(o->thread));
-    else if (o->kind == Kind::greenlet)
-      locate_greenlet(p, o);
-    else if (o->body)
-      locate_coroutine(p, o->body);
+    locate(p);
   });
 }
 void end_report(runtime::Run&) {
@@ -142,7 +132,7 @@ std::map<PyThreadState*, runtime::Run*> own_threads;  // under the GIL
 // Live Python threads beyond those of this run.
 bool foreign_threads(runtime::Run& run) {
   for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); t; t = PyThreadState_Next(t)) {
-    if (t == run_of(run).state || t == PyThreadState_Get()) continue;
+    if (t == run_of(run).state || t == PyThreadState_Get() || is_helper(t)) continue;
     const auto it = own_threads.find(t);
     if (it == own_threads.end() || (it->second && it->second != &run)) return true;
   }
@@ -183,6 +173,7 @@ PyMethodDef shutdown_def{"_shutdown", f_shutdown, METH_NOARGS, nullptr};
 
 PyRun::PyRun(runtime::Clock c) : run(c), self(&run, nullptr) { runs.insert(this); }
 PyRun::~PyRun() { runs.erase(this); }
+const std::set<PyRun*>& every_run() noexcept { return runs; }
 void look_again() noexcept {
   for (PyRun* r : runs) {
     r->run.enter_outside();
@@ -191,6 +182,27 @@ void look_again() noexcept {
 }
 void own_thread(PyThreadState* t, runtime::Run* run) { own_threads[t] = run; }
 void disown_thread(PyThreadState* t) noexcept { own_threads.erase(t); }
+
+void keep_interrupt_for(PyRun* run, PyObject* owned) noexcept {
+  if (!run) run = root_run;
+  if (run) {
+    Py_XSETREF(run->interrupt, owned);
+    run->run.cancel_everybody();
+  } else {
+    Py_XSETREF(guest_interrupt, owned);
+  }
+}
+
+void locate(ProcessBase& p) noexcept {
+  ProcessObject* o = process_object(&p);
+  if (!o) return;
+  if (o->thread)
+    locate_thread(*static_cast<ThreadProcess*>(o->thread));
+  else if (o->kind == Kind::greenlet)
+    locate_greenlet(p, o);
+  else if (o->body)
+    locate_coroutine(p, o->body);
+}
 
 void watch_outside(runtime::Run& run) noexcept { run.anything_outside = &anything_outside; }
 

@@ -7,6 +7,7 @@
 
 #include "asyncio.hpp"
 #include "choice.hpp"
+#include "observe.hpp"
 
 namespace weft::py {
 
@@ -345,8 +346,22 @@ void select_dealloc(PyObject* self) {
   Py_XDECREF(reinterpret_cast<PyObject*>(o->alternative));
   PyObject_Free(o);
 }
-PyObject* select_next(PyObject* self) { return iternext_by(select_send, self); }
-PyObject* select_pysend(PyObject* self, PyObject*) { return send_by(select_send, self); }
+// Takes the place of select_send while somebody observes.
+PySendResult select_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
+  SelectOpObject* o = sel(self);
+  if (o->state == SelectState::done) return select_send(self, arg, r);
+  Choice* c = o->alternative ? o->alternative->choice : o->choice;
+  PyObject* guards = c ? c->describe() : nullptr;
+  if (o->state == SelectState::fresh) observe("begin", verb_of(o->purpose), guards, nullptr);
+  const PySendResult s = select_send(self, arg, r);
+  observe_sent(s, verb_of(o->purpose), guards, *r);
+  Py_XDECREF(guards);
+  return s;
+}
+
+PyAsyncMethods select_async{};
+PyObject* select_next(PyObject* self) { return iternext_by(select_async.am_send, self); }
+PyObject* select_pysend(PyObject* self, PyObject*) { return send_by(select_async.am_send, self); }
 PyObject* select_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   if (sel(self)->party) return party_throw(sel(self), args, n);
   abandon(sel(self));
@@ -362,11 +377,10 @@ PyMethodDef select_methods[] = {{"send", select_pysend, METH_O, nullptr},
                                 {"throw", method(select_throw), METH_FASTCALL, nullptr},
                                 {"close", select_close, METH_NOARGS, nullptr},
                                 {}};
-PyAsyncMethods select_async{};
 
 // --- in a thread or a greenlet -----------------------------------------------------------------------------------------------------------
 
-PyObject* blocking_select(Choice& c, Purpose purpose, bool remember) {
+PyObject* block_in_select(Choice& c, Purpose purpose, bool remember) {
   Caller self(verb_of(purpose));
   if (!self) return nullptr;
   if (self.cancelled()) return self.withdrawn(nullptr);
@@ -387,6 +401,15 @@ PyObject* blocking_select(Choice& c, Purpose purpose, bool remember) {
     value = c.finish_held(p);
   }
   return self.give(outcome(c, purpose, i, value));
+}
+
+PyObject* blocking_select(Choice& c, Purpose purpose, bool remember) {
+  if (!observing) [[likely]]
+    return block_in_select(c, purpose, remember);
+  PyObject* guards = c.describe();
+  PyObject* r = observed(verb_of(purpose), guards, nullptr, [&] { return block_in_select(c, purpose, remember); });
+  Py_XDECREF(guards);
+  return r;
 }
 
 PyObject* either(Choice* owned, Purpose purpose) {
@@ -625,6 +648,15 @@ PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer) {
   auto c = std::make_unique<Choice>();
   c->fill_timer(kind, ns, timer);
   return either(c.release(), timer ? Purpose::tick : Purpose::sleep);
+}
+
+void observe_selects(bool on) noexcept { select_async.am_send = on ? &select_send_observed : &select_send; }
+
+Facing facing(const ProcessBase& p) noexcept {
+  if (p.op == &sleep_op || p.op == &tick_op || p.op == &held_op) return Facing::able;
+  if (p.op != &select_op) return p.status == Status::pending ? Facing::blocked : Facing::able;
+  auto* c = static_cast<Choice*>(p.place);
+  return c->has_timers() || !c->undecided() ? Facing::able : Facing::blocked;
 }
 
 int init_choice(PyObject* m) {

@@ -31,9 +31,10 @@ def test_a_communication_between_coroutines_allocates_nothing(capacity):
     async def receives(r):
         for _ in itertools.repeat(None, NUMBER):
             await r.read()
+        turns = itertools.repeat(None, NUMBER)
         _allocations(True)
         try:
-            for _ in itertools.repeat(None, NUMBER):
+            for _ in turns:
                 await r.read()
         finally:
             counted.append(_allocations(False))

@@ -424,3 +424,24 @@ def test_guards_and_modes_are_checked(b):
     closed.close()
     with pytest.raises(BadUse, match="Alternative that is closed"):
         closed.select()
+
+
+def test_both_ends_if_both_take_part(b):
+    """Rules 5.2, 5.5: a guard that is off takes no part; switched on, it does."""
+    c = b.weft.Channel("loop", capacity=1)
+    r, w = +c, -c
+    weft = b.weft
+
+    async def chooses(b):
+        first = await b.op(weft.select(weft.Input(r).when(False), weft.Output(w, 1)))
+        second = await b.op(weft.select(r, weft.Output(w, 2).when(False)))
+        with weft.Alternative(r, weft.Output(w, 3).when(False)) as alternative:
+            with pytest.raises(weft.BadUse, match="both ends of channel 'loop'"):
+                alternative.enable(1, True)
+            alternative.enable(0, False)
+            alternative.enable(1, True)
+            third = await b.op(alternative.select())
+        return first, second, third
+
+    assert b.run(b.process(chooses)()) == ((1, None), (0, 1), (1, None))
+    assert c.stats().buffered == 1

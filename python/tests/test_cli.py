@@ -407,3 +407,52 @@ def test_bench_in_a_checkout_is_its_run_bench(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (5, "bench py-ring --json\n")
     assert weft("bench", cwd=below).stdout == "bench\n"
     assert cli.find_checkout(below) == tmp_path
+
+
+# --- weft trace -----------------------------------------------------------------------------------
+
+
+@EVERYWHERE
+def test_a_trace_and_its_summary(program, tmp_path: Path, backend: str) -> None:
+    """Rule 14.6."""
+    out, picture = tmp_path / "out.jsonl", tmp_path / "out.json"
+    done = weft("run", program(PIPE), "--on", backend, f"--trace={out}", "3")
+    assert done.returncode == 0, done.stderr
+    told = weft("trace", str(out), "--json", "--chrome", str(picture))
+    assert told.returncode == 0, told.stderr
+    summary = json.loads(told.stdout)
+    assert summary["unfinished"] == [] and not summary["cut_off"]
+    done_by = {row["name"]: row["operations"] for row in summary["processes"]}
+    assert done_by["main/main/put"] == done_by["main/main/add"] == 10
+    assert json.loads(picture.read_text())["traceEvents"]
+    table = weft("trace", str(out))
+    assert "main/main/put" in table.stdout and "events in" in table.stdout
+
+
+def test_the_trace_of_a_deadlock_is_whole(program, tmp_path: Path) -> None:
+    """Rule 14.6."""
+    out = tmp_path / "out.jsonl"
+    text = """
+    from weft import Channel, process, run
+
+    @process
+    async def waits(r, w):
+        await r.read()
+
+    c = Channel("c")
+    run(waits(c.reader(), c.writer()))
+    """
+    assert weft("run", program(text), "--trace", str(out)).returncode == 3
+    (row,) = json.loads(weft("trace", str(out), "--json").stdout)["processes"]
+    assert row["withdrawn"] == 1 and row["waited"] > 0
+
+
+def test_what_is_no_trace(program, tmp_path: Path) -> None:
+    assert "cannot read" in one_line(weft("trace", str(tmp_path / "none")))
+    assert "no line of a trace" in one_line(weft("trace", program("x")))
+    assert "--trace needs a file" in one_line(weft("run", program("1"), "--trace"))
+    nowhere = str(tmp_path / "no" / "where")
+    assert "cannot write" in one_line(weft("run", program("1"), "--trace", nowhere))
+    out = tmp_path / "t.jsonl"
+    assert weft("run", program("1"), "--trace", str(out)).returncode == 0
+    assert "cannot write" in one_line(weft("trace", str(out), "--chrome", nowhere))

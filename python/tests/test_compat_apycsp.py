@@ -283,7 +283,10 @@ def test_plug_and_play(run: Any) -> None:
         )
         one, two, out = Channel(), Channel(), Channel()
         merged = await Parallel(
-            send([1], one.write), send([2], two.write), Mux2(one.read, two.read, out.write), both(out, one)
+            send([1], one.write),
+            send([2], two.write),
+            Mux2(one.read, two.read, out.write),
+            both(out, one),
         )
         return result[4], merged[3]
 

@@ -64,7 +64,9 @@ def test_the_other_plugs(p: Any) -> None:
     one, two, out, copied = p.Channel(buffer=1), p.Channel(buffer=1), p.Channel(), p.Channel()
     (-one)(1)
     (-two)(2)
-    results = p.Parallel(play.Mux2(+one, +two, -out), play.Identity(+out, -copied), first(p, 2)(+copied, +one, +two))
+    results = p.Parallel(
+        play.Mux2(+one, +two, -out), play.Identity(+out, -copied), first(p, 2)(+copied, +one, +two)
+    )
     assert sorted(results[-1]) == [1, 2]
 
 
@@ -86,7 +88,9 @@ def test_files_as_processes(p: Any, tmp_path: Path) -> None:
             return got
 
     lines = p.Channel()
-    results = p.Parallel(toolkit.file_r(-lines, io.StringIO(source.read_text()), sep="--"), pieces(+lines))
+    results = p.Parallel(
+        toolkit.file_r(-lines, io.StringIO(source.read_text()), sep="--"), pieces(+lines)
+    )
     assert results[1] == [["one\n", "two\n", "--\n"], ["last"]]
 
 

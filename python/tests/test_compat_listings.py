@@ -42,7 +42,10 @@ shutdown()
 @pytest.mark.parametrize("name", [*implementations(), "threads", "processes"])
 def test_listing_1_an_implementation_is_chosen_by_one_import(name: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", NETWORK.format(name=name)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-W", "ignore", "-c", NETWORK.format(name=name)],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert (done.returncode, done.stdout) == (0, "hello 0\nhello 1\nhello 2\n"), done.stderr
 
@@ -135,7 +138,9 @@ def test_listing_7_jobs_are_delegated_and_results_received_in_any_order(p: Any) 
 
         while jobs or len(results) < count:
             if jobs:
-                p.Alternation([{results_in: received_job(), (jobs_out, jobs[-1]): send_job()}]).execute()
+                p.Alternation(
+                    [{results_in: received_job(), (jobs_out, jobs[-1]): send_job()}]
+                ).execute()
             else:
                 received_job().invoke_on_input(results_in())
         p.retire(jobs_out, results_in)
@@ -147,7 +152,9 @@ def test_listing_7_jobs_are_delegated_and_results_received_in_any_order(p: Any) 
             job = jobs_in()
             results_out((job, job * job))
 
-    results = p.Parallel(producer_consumer(+worker_in, -worker_out), 3 * worker(+worker_out, -worker_in))
+    results = p.Parallel(
+        producer_consumer(+worker_in, -worker_out), 3 * worker(+worker_out, -worker_in)
+    )
     assert results[0] == {i: i * i for i in range(count)}
 
 

@@ -124,7 +124,9 @@ c = Channel()
 Spawn(late(c.read))
 c.write(7)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
     assert (done.returncode, done.stdout) == (0, "got 7\n"), done.stderr
 
 
@@ -183,7 +185,9 @@ def test_alternatives() -> None:
 def test_alternatives_meet() -> None:
     @process
     def side(cin: Any, cout: Any) -> int:
-        return [Alternative(cout.alt_pending_write("v"), cin).select()[1] for _ in range(20)].count("v")
+        return [Alternative(cout.alt_pending_write("v"), cin).select()[1] for _ in range(20)].count(
+            "v"
+        )
 
     a, b = Channel(), Channel()
     assert sum(CSP(side(a.read, b.write), side(b.read, a.write))) == 20
@@ -243,9 +247,9 @@ def test_mux_and_identity() -> None:
 def test_cfutures_pass_results_and_exceptions() -> None:
     lock = threading.RLock()
     for outcome in ("result", PoisonException("passed")):
-        future, got = CFuture(lock), []
+        future, got, started = CFuture(lock), [], threading.Event()
 
-        def waits(future: Any = future, got: Any = got) -> None:
+        def waits(future: Any = future, got: Any = got, started: Any = started) -> None:
             try:
                 with future:
                     started.set()
@@ -253,7 +257,6 @@ def test_cfutures_pass_results_and_exceptions() -> None:
             except PoisonException as e:
                 got.append(e)
 
-        started = threading.Event()
         thread = threading.Thread(target=waits)
         thread.start()
         started.wait()

@@ -209,7 +209,9 @@ def test_a_spawned_process_spawns_and_parallel_still_works(p: Any) -> None:
     assert p.Parallel(one()) == [1]
 
 
-def test_a_failure_of_a_spawned_process_is_told_at_once_and_raised_by_shutdown(p: Any, capsys: Any) -> None:
+def test_a_failure_of_a_spawned_process_is_told_at_once_and_raised_by_shutdown(
+    p: Any, capsys: Any
+) -> None:
     go = p.Channel()
 
     @p.process
@@ -261,8 +263,30 @@ c = Channel()
 Spawn(late(+c))
 (-c)(7)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
     assert (done.returncode, done.stdout) == (0, "got 7\n"), done.stderr
+
+
+@pytest.mark.parametrize("name", implementations())
+def test_a_program_that_fails_cancels_what_it_spawned(name: str) -> None:
+    program = f"""
+from weft.compat.pycsp.{name} import *
+@process
+def endless(cin): cin()
+c, go = Channel(), Channel(buffer=1)
+@process
+def begun(cout): cout(1)
+Spawn(endless(+c), begun(-go))
+(+go)()
+raise ValueError("main")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert done.stderr.endswith("ValueError: main\n")
 
 
 # ------------------------------------------------------------------------------------------------ channels
@@ -379,7 +403,11 @@ def test_what_is_not_caught_spreads_through_the_arguments(p: Any, end: str) -> N
             return "retire"
 
     results = p.Parallel(
-        numbers(p, 3, end)(-a), pass_on(+a, [{"to": -b}], more=-c), stay(+b), stay(+c), numbers(p, 0)(-d)
+        numbers(p, 3, end)(-a),
+        pass_on(+a, [{"to": -b}], more=-c),
+        stay(+b),
+        stay(+c),
+        numbers(p, 0)(-d),
     )
     assert results[2:4] == [end, end]
 
@@ -413,7 +441,12 @@ def test_names_signs_and_multiples_of_channels(p: Any) -> None:
     assert [c.buffer for c in channels] == [1, 1, 1]
     assert [c.name for c in channels] == ["c", "c[1]", "c[2]"]
     cin, cout = +channels[0], -channels[0]
-    assert (cin.isReader(), cin.isWriter(), cout.isReader(), cout.isWriter()) == (True, False, False, True)
+    assert (cin.isReader(), cin.isWriter(), cout.isReader(), cout.isWriter()) == (
+        True,
+        False,
+        False,
+        True,
+    )
     assert repr(cin) == "<ChannelEndRead on channel named c>"
     assert cin.channel is channels[0]
     cin.disconnect()
@@ -468,7 +501,10 @@ def test_forms_of_guards(p: Any) -> None:
     p.Alternation([(cout, 1, lambda: done.append("wrote"))]).execute()
     p.Alternation([{(cout, 2): None}]).execute()
     p.Alternation([((cout, 3), None)]).execute()
-    assert p.Alternation([(cin, got)], ensurePriority=True).select() == (cin, "c")  # select calls no action
+    assert p.Alternation([(cin, got)], ensurePriority=True).select() == (
+        cin,
+        "c",
+    )  # select calls no action
     assert done == ["a", "b", "wrote"]
     assert [(+channel)() for _ in range(3)] == [1, 2, 3]
 
@@ -504,7 +540,10 @@ def test_a_timeout_guard_keeps_working(p: Any) -> None:
 
 def test_strings_are_no_actions(p: Any) -> None:
     cin = p.Channel().reader()
-    for make in (lambda: p.InputGuard(cin, action="print(1)"), lambda: p.Alternation([{cin: "print(1)"}])):
+    for make in (
+        lambda: p.InputGuard(cin, action="print(1)"),
+        lambda: p.Alternation([{cin: "print(1)"}]),
+    ):
         with pytest.raises(p.InfoException, match="strings are not executed"):
             make()
     with pytest.raises(p.InfoException, match="cannot be called"):
@@ -622,15 +661,15 @@ def test_other_hosts_are_refused_and_multiprocess_says_what_it_does(p: Any) -> N
 
 
 def test_every_name_is_there(p: Any) -> None:
-    names = (
-        "Skip SkipGuard Timeout TimeoutGuard InputGuard OutputGuard choice Alternation FairSelect AltSelect PriSelect "
-        "Channel retire poison Process process MultiProcess multiprocess ClusterProcess clusterprocess SSHProcess "
-        "sshprocess Sequence Parallel Spawn current_process_id shutdown ChannelRetireException ChannelPoisonException "
-        "ChannelSocketException ChannelConnectException ChannelBindException ChannelLostException InfoException "
-        "FatalException io Io Configuration SOCKETS_CONNECT_TIMEOUT SOCKETS_CONNECT_RETRY_DELAY SOCKETS_BIND_TIMEOUT "
-        "SOCKETS_BIND_RETRY_DELAY PYCSP_PORT PYCSP_HOST SOCKETS_STRICT_MODE version"
-    ).split()
-    assert set(names) <= set(p.__all__)
+    names = """
+        Skip SkipGuard Timeout TimeoutGuard InputGuard OutputGuard choice Alternation FairSelect AltSelect PriSelect
+        Channel retire poison Process process MultiProcess multiprocess ClusterProcess clusterprocess SSHProcess
+        sshprocess Sequence Parallel Spawn current_process_id shutdown ChannelRetireException ChannelPoisonException
+        ChannelSocketException ChannelConnectException ChannelBindException ChannelLostException InfoException
+        FatalException io Io Configuration SOCKETS_CONNECT_TIMEOUT SOCKETS_CONNECT_RETRY_DELAY SOCKETS_BIND_TIMEOUT
+        SOCKETS_BIND_RETRY_DELAY PYCSP_PORT PYCSP_HOST SOCKETS_STRICT_MODE version
+    """
+    assert set(names.split()) <= set(p.__all__)
     assert all(hasattr(p, name) for name in p.__all__)
     assert p.version[:3] == (0, 9, 2)
     assert current.version == p.version

@@ -303,7 +303,9 @@ def test_backends_are_chosen(monkeypatch):
     assert weft.process is greenlets.process
     assert sorted(coroutines.__all__) == sorted(threads.__all__) == sorted(greenlets.__all__)
     assert set(weft.__all__) == {*coroutines.__all__, "use"} < set(dir(weft)) | {"use"}
-    with pytest.raises(BadUse, match="no backend 'fibres': use 'coroutines', 'threads' or 'greenlets'"):
+    with pytest.raises(
+        BadUse, match="no backend 'fibres': use 'coroutines', 'threads' or 'greenlets'"
+    ):
         weft.use("fibres")
     with pytest.raises(AttributeError, match="no attribute 'Chanel'"):
         weft.Chanel  # noqa: B018

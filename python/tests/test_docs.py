@@ -1,5 +1,9 @@
 """The pages in python/docs: what a reader copies from them works, and no link leads nowhere."""
 
+import ast
+import asyncio
+import inspect
+import json
 import re
 import subprocess
 import sys
@@ -34,3 +38,26 @@ def test_every_page_is_in_the_index() -> None:
     index = (DOCS / "index.md").read_text()
     missing = [page.name for page in PAGES if page.name != "index.md" and page.name not in index]
     assert not missing, f"add to python/docs/index.md: {missing}"
+
+
+def test_the_notebook_prints_what_stands_below_its_cells(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As a notebook does it: one loop, one namespace, `await` at the top of a cell."""
+    notebook = json.loads((DOCS / "notebook.ipynb").read_text())
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    names: dict[str, object] = {"__name__": "__main__"}
+
+    async def run_cells() -> None:
+        for cell in cells:
+            code = compile(
+                "".join(cell["source"]), cell["id"], "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+            )
+            result = eval(code, names)
+            if inspect.iscoroutine(result):
+                await result
+            expected = "".join(line for output in cell["outputs"] for line in output["text"])
+            assert capsys.readouterr().out == expected, cell["id"]
+
+    assert cells
+    asyncio.run(run_cells())

@@ -213,7 +213,9 @@ def test_many_start_one_another():
 
 def test_a_thousand_meet():
     c = gr.Channel("c")
-    got = gr.Parallel([put(c.writer(), n) for n in range(1000)], [drain(c.reader()) for _ in range(10)])
+    got = gr.Parallel(
+        [put(c.writer(), n) for n in range(1000)], [drain(c.reader()) for _ in range(10)]
+    )
     assert sorted(v for each in got[1000:] for v in each) == list(range(1000))
 
 

@@ -19,10 +19,12 @@ def cmake(*arguments: str | Path, ok: bool = True) -> str:
     return result.stdout
 
 
-def configure(way: str, build: Path, *options: str, ok: bool = True) -> str:
+def configure(
+    way: str, build: Path, *options: str, ok: bool = True, generator: str = "Ninja"
+) -> str:
     return cmake(
         "-G",
-        "Ninja",
+        generator,
         "-S",
         CONSUMERS / way,
         "-B",
@@ -58,8 +60,9 @@ def test_a_consumer_of_the_sources(way: str, tmp_path: Path) -> None:
         assert f"{option}:BOOL=OFF" in cache, "a consumer builds and installs nothing of ours"
 
 
-def test_a_consumer_of_the_installed_package(prefix: Path, tmp_path: Path) -> None:
-    configure("find_package", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
+@pytest.mark.parametrize("generator", ["Ninja", "Unix Makefiles"])
+def test_a_consumer_of_the_installed_package(generator: str, prefix: Path, tmp_path: Path) -> None:
+    configure("find_package", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}", generator=generator)
     assert build_and_run(tmp_path) == f"{VERSION}\n"
 
 

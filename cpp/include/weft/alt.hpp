@@ -11,6 +11,13 @@
 
 namespace weft {
 
+namespace detail {
+template <class X>
+struct IsReaders : std::false_type {};
+template <class T, class P>
+struct IsReaders<std::vector<Reader<T, P>>> : std::true_type {};
+}  // namespace detail
+
 // --- ad hoc ---------------------------------------------------------------------------------------------------------------------------
 
 template <class Set>
@@ -74,6 +81,17 @@ template <detail::GuardLike... Gs>
 template <detail::GuardLike G, detail::GuardLike... Gs>
 [[nodiscard]] auto select(G&& g, Gs&&... gs) {
   return select(Mode::fair, std::forward<G>(g), std::forward<Gs>(gs)...);
+}
+template <class... None>
+  requires(sizeof...(None) == 0)
+void select() { static_assert(detail::never<std::tuple<None...>>, "weft: select needs at least one guard"); }
+// For its message alone.
+template <class G, class... Gs>
+  requires(!detail::GuardLike<G> && !std::is_same_v<std::remove_cvref_t<G>, Mode> && !detail::IsReaders<std::remove_cvref_t<G>>::value)
+void select(G&&, Gs&&...) {
+  static_assert(detail::never<G>,
+                "weft: this is no guard: a reader end is one, a writer end becomes one by out(writer, value) or out_with, a "
+                "channel by its reader()");
 }
 template <class T, class P>
 [[nodiscard]] auto select(const std::vector<Reader<T, P>>& rs, Mode mode = Mode::fair) {

@@ -29,7 +29,7 @@ class ThreadRunner final : public runtime::ThreadProcess {
   void launch(std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>>* result) {
     run->activated();
     try {
-      run->keep(std::thread([this, result] { body(result); }));
+      run->keep([this, result] { body(result); });
     } catch (...) {
       run->deactivated();
       throw;
@@ -65,6 +65,7 @@ class ThreadRunner final : public runtime::ThreadProcess {
     }
     g.unlink(*this);
     delete this;
+    r.thread_done();
     g.finished(my_order, std::move(failure));
     r.deactivated();
   }

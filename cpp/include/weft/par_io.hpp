@@ -50,7 +50,10 @@ class Together {
   }
 
   bool begin() {
-    if (p_->take_cancel()) throw Cancelled();
+    if (p_->cancel.load(std::memory_order_relaxed) != 0) {  // before anything is offered: finish() raises it
+      for (std::size_t i = 0; i < n_; ++i) offers_[i].status = Status::cancelled;
+      return true;
+    }
     for (std::size_t i = 0; i < n_; ++i) {
       word_.fetch_add(1, std::memory_order_relaxed);
       const Status s = offers_[i].c->template begin<S>(offers_[i]);

@@ -39,9 +39,7 @@ def _backend() -> Any:
         if named not in _BACKENDS:
             from weft.errors import BadUse
 
-            raise BadUse(
-                f"WEFT_BACKEND={named!r}: there is no such backend; use {_LIST}"
-            )
+            raise BadUse(f"WEFT_BACKEND={named!r}: there is no such backend; use {_LIST}")
         use(named)
     return importlib.import_module(f"weft.{_chosen}")
 

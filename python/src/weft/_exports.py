@@ -26,6 +26,7 @@ from weft._native import (
     yield_,
 )
 from weft._shared import (
+    ChannelArray,
     ChannelStats,
     poison,
     retire,
@@ -43,6 +44,16 @@ from weft.errors import (
     Poisoned,
     Retired,
     WeftError,
+    WeftWarning,
+)
+from weft.observe import (
+    deadlocks,
+    debug,
+    measure,
+    measuring,
+    tracing,
+    watchdog,
+    watching_deadlocks,
 )
 
 __all__ = [
@@ -52,6 +63,7 @@ __all__ = [
     "BlockedProcess",
     "Cancelled",
     "Channel",
+    "ChannelArray",
     "ChannelEnd",
     "ChannelStats",
     "Deadlock",
@@ -66,11 +78,16 @@ __all__ = [
     "Retired",
     "Timer",
     "WeftError",
+    "WeftWarning",
     "Writer",
     "after",
     "at",
     "current_process",
+    "deadlocks",
+    "debug",
     "io",
+    "measure",
+    "measuring",
     "now",
     "poison",
     "retire",
@@ -80,6 +97,9 @@ __all__ = [
     "skip",
     "sleep",
     "statistics",
+    "tracing",
+    "watchdog",
+    "watching_deadlocks",
     "yield_",
 ]
 

@@ -101,7 +101,9 @@ def io(function: Callable[..., Any]) -> Callable[..., Any]:
         The call raises what the function raises; Cancelled: then the process waits no longer, but the function goes on.
     """
     if isinstance(function, _native.ProcessFunction):
-        raise BadUse(f"@io on {function!r}: a process is started; @io is for functions that it calls")
+        raise BadUse(
+            f"@io on {function!r}: a process is started; @io is for functions that it calls"
+        )
     if isinstance(function, type) or not callable(function):
         raise BadUse(f"@io on {function!r}: decorate a function")
     if inspect.iscoroutinefunction(function):

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
 from typing import Any, NamedTuple
 
+from weft import _arrays, _debug
+from weft._deadlocks import Action, watching_deadlocks
 from weft._extension import native as _native
+from weft._trace import tracing
+from weft._watchdog import watchdog as watch_schedulers
 from weft.errors import BadUse
 
 __all__ = [
+    "ChannelArray",
     "ChannelStats",
     "check_clock",
     "poison",
@@ -35,9 +41,12 @@ class ChannelStats(NamedTuple):
     writers: int  #: writer ends that are open
     waiting_readers: int  #: reads and selects that wait
     waiting_writers: int  #: writes and selects that wait
+    buffered: int  #: values in its buffer
 
 
 _native._set_stats(ChannelStats)
+ChannelArray = _arrays.ChannelArray
+_debug._from_environment()
 
 
 def give_up(processes: Any) -> None:
@@ -88,7 +97,15 @@ def check_clock(clock: str) -> bool:
     return clock == "virtual"
 
 
-def run(first: Any, *others: Any, clock: str = "steady", host: str = "weft") -> Any:
+def run(
+    first: Any,
+    *others: Any,
+    clock: str = "steady",
+    host: str = "weft",
+    trace: str | os.PathLike[str] | None = None,
+    watchdog: float | None = None,
+    partial: Action | None = None,
+) -> Any:
     """Run a network to its end: the result of the one process, or the list of results if there are several.
 
     Args:
@@ -96,19 +113,30 @@ def run(first: Any, *others: Any, clock: str = "steady", host: str = "weft") -> 
         clock: "steady"; or "virtual", which jumps to the next deadline when nothing can run (rule 8.6).
         host: "weft", its own scheduler; or "asyncio": inside `asyncio.run`, so that processes may await what
             asyncio has (rule 13). For another loop, await `run_async` in it.
+        trace: a file to which everything that happens is written (:func:`tracing`).
+        watchdog: seconds after which a process that has not returned to its scheduler is named (:func:`watchdog`).
+        partial: "warn" or "raise" when processes are stuck for ever while others go on (:func:`watching_deadlocks`).
     Raises:
         what failed in it (several: an ExceptionGroup); Deadlock; BadUse; KeyboardInterrupt once the network
         was cancelled.
     """
-    if host != "weft":
-        if host != "asyncio":
-            raise BadUse(f"run: host must be 'weft' or 'asyncio', not {host!r}")
-        if _native.where() != 0:
-            raise BadUse("run(host='asyncio') is for ordinary code: here use `await Parallel(...)`")
-        import asyncio
+    if host not in ("weft", "asyncio"):
+        raise BadUse(f"run: host must be 'weft' or 'asyncio', not {host!r}")
+    if host == "asyncio" and _native.where() != 0:
+        raise BadUse("run(host='asyncio') is for ordinary code: here use `await Parallel(...)`")
+    virtual = check_clock(clock)
+    with contextlib.ExitStack() as observers:
+        if watchdog is not None:
+            observers.enter_context(watch_schedulers(watchdog))
+        if partial is not None:
+            observers.enter_context(watching_deadlocks(partial))
+        if trace is not None:
+            observers.enter_context(tracing(trace))
+        if host == "asyncio":
+            import asyncio
 
-        return asyncio.run(run_async(first, *others, clock=clock))
-    results = _native.run((first, *others), check_clock(clock))
+            return asyncio.run(run_async(first, *others, clock=clock))
+        results = _native.run((first, *others), virtual)
     return results[0] if not others and isinstance(first, _native.Process) else results
 
 

@@ -1,4 +1,4 @@
-"""The command line: `weft run`, `weft bench`, `weft --version`.
+"""The command line: `weft run`, `weft trace`, `weft bench`, `weft --version`.
 
 Invariants
 - What the user did wrong is told in one line on stderr that says what to do, with exit status 2, before anything
@@ -10,7 +10,9 @@ Invariants
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import json
 import os
 import signal
 import subprocess
@@ -20,8 +22,12 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from weft import _trace
 
 BACKENDS = ("coroutines", "threads", "greenlets")
 EXIT = {"ok": 0, "failed": 1, "bad use": 2, "deadlock": 3, "interrupted": 130}
@@ -99,17 +105,26 @@ def _compile_program(name: str, backend: str) -> CodeType:
         raise BadUse(f"{name} is not Python ({error}); give a Python file") from None
 
 
-def run_program(name: str, arguments: Sequence[str], backend: str | None) -> int:
+def run_program(
+    name: str, arguments: Sequence[str], backend: str | None, trace: str | None = None
+) -> int:
     """Runs the file `name` as `__main__` on `backend` and returns the exit status.
 
+    What happens is written to the file `trace`, if it is given.
+
     Raises:
-        BadUse: there is no such file or backend, or the file is not Python.
+        BadUse: there is no such file or backend, the file is not Python, or the trace cannot be written.
     """
     import weft
 
     chosen = backend_named(backend or os.environ.get("WEFT_BACKEND") or BACKENDS[0])
     code = _compile_program(name, chosen)
     weft.use(chosen)
+    try:
+        tracing = contextlib.nullcontext() if trace is None else weft.tracing(trace)
+        tracing.__enter__()
+    except weft.BadUse as error:
+        raise BadUse(str(error)) from None
     main = ModuleType("__main__")
     main.__dict__.update(__file__=name, __builtins__=__builtins__, __cached__=None, __spec__=None)
     saved = sys.argv, sys.path[:], sys.modules["__main__"]
@@ -124,6 +139,7 @@ def run_program(name: str, arguments: Sequence[str], backend: str | None) -> int
         click.echo("weft: stopped by Ctrl-C", err=True)
         return EXIT["interrupted"]
     finally:
+        tracing.__exit__(None, None, None)
         sys.argv, sys.path[:], sys.modules["__main__"] = saved
 
 
@@ -241,9 +257,12 @@ def weft_command(ctx: click.Context, version: bool) -> None:
     metavar="BACKEND",
     help="coroutines, threads or greenlets (default: $WEFT_BACKEND, or else coroutines).",
 )
+@click.option(
+    "--trace", metavar="OUT", help="Write what happens to the file OUT (see: weft trace)."
+)
 @click.argument("file")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
-def run_command(backend: str | None, file: str, args: tuple[str, ...]) -> int:
+def run_command(backend: str | None, trace: str | None, file: str, args: tuple[str, ...]) -> int:
     """Run the Python program FILE on a backend.
 
     \b
@@ -251,35 +270,103 @@ def run_command(backend: str | None, file: str, args: tuple[str, ...]) -> int:
       weft run hello.py
       weft run hello.py --on threads
       weft run --on threads wordcount.py --top 5 text.txt
+      weft run hello.py --trace out.jsonl
 
-    FILE runs as `python FILE ARGS…` would, with the backend chosen before its first line. --on may stand before
-    FILE or among ARGS; everything else after FILE is FILE's own (also --help). After a lone -- all is FILE's own.
+    FILE runs as `python FILE ARGS…` would, with the backend chosen before its first line. --on and --trace may stand
+    before FILE or among ARGS; everything else after FILE is FILE's own (also --help). After a lone -- all is FILE's own.
 
     A program written with `await` that imports `weft` and no event loop (asyncio, trio, …) runs on the others too: its
     `async` and `await` are left out when it is read. Write `from weft.coroutines import …` to keep them.
 
     Ctrl-C cancels every process, lets it clean up, and says where each one was.
     """
-    backend, args = _take_backend(backend, args)
-    return run_program(file, args, backend)
+    given = {"--on": backend, "--trace": trace}
+    args = _take_options(given, args)
+    return run_program(file, args, given["--on"], given["--trace"])
 
 
-def _take_backend(backend: str | None, args: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
-    """Takes `--on BACKEND` and `--on=BACKEND` out of what stands after FILE."""
+_NEEDS = {"--on": f"a backend after it: {', '.join(BACKENDS)}", "--trace": "a file after it"}
+
+
+def _take_options(given: dict[str, str | None], args: Sequence[str]) -> tuple[str, ...]:
+    """Takes our own options, `--on BACKEND` and `--on=BACKEND`, out of what stands after FILE, into `given`."""
     rest: list[str] = []
     left = iter(args)
     for word in left:
+        option, equals, value = word.partition("=")
         if word == "--":
             rest.extend(left)
-        elif word == "--on":
-            backend = next(left, None)
-            if backend is None:
-                raise BadUse(f"--on needs a backend after it: {', '.join(BACKENDS)}")
-        elif word.startswith("--on="):
-            backend = word.removeprefix("--on=")
-        else:
+        elif option not in given:
             rest.append(word)
-    return backend, tuple(rest)
+        elif equals:
+            given[option] = value
+        else:
+            given[option] = next(left, None)
+            if given[option] is None:
+                raise BadUse(f"{option} needs {_NEEDS[option]}")
+    return tuple(rest)
+
+
+# --- weft trace -----------------------------------------------------------------------------------
+
+
+@weft_command.command("trace")
+@click.argument("file")
+@click.option("--json", "as_json", is_flag=True, help="The summary as JSON on stdout.")
+@click.option(
+    "--chrome", metavar="OUT", help="Write OUT in the Trace Event Format, a picture for Perfetto."
+)
+def trace_command(file: str, as_json: bool, chrome: str | None) -> int:
+    """Say what the trace FILE says: who did how much, and where time was lost in waiting.
+
+    \b
+    Examples:
+      weft run hello.py --trace out.jsonl
+      weft trace out.jsonl
+      weft trace out.jsonl --chrome out.json    then open out.json in Perfetto
+    """
+    from weft import _trace
+    from weft.errors import BadUse as NoTrace
+
+    try:
+        events, cut_off = _trace.read(file)
+    except NoTrace as error:
+        raise BadUse(str(error)) from None
+    if chrome is not None:
+        try:
+            Path(chrome).write_text(json.dumps(_trace.chrome(events)), encoding="utf-8")
+        except OSError as error:
+            raise BadUse(f"cannot write {chrome}: {error.strerror}") from None
+    summary = _trace.summarise(events, cut_off)
+    if as_json:
+        rows = {k: [r._asdict() for r in getattr(summary, k)] for k in ("processes", "channels")}
+        click.echo(json.dumps(summary._asdict() | rows))
+    else:
+        _print_summary(summary)
+    return EXIT["ok"]
+
+
+def _print_summary(summary: _trace.Summary) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+    for title, rows in (("processes", summary.processes), ("channels", summary.channels)):
+        table = Table(title=title)
+        table.add_column(title, overflow="fold")
+        headings = ("operations", "withdrawn", "ended", "waited to read", "to write", "in all")
+        for heading in headings:
+            table.add_column(heading, justify="right")
+        for row in rows:
+            counts = (row.operations, row.withdrawn, row.ended)
+            times = (row.waited_reading, row.waited_writing, row.waited)
+            table.add_row(row.name, *map(str, counts), *(f"{s:.6f} s" for s in times))
+        console.print(table)
+    console.print(f"{summary.events} events in {summary.seconds:.6f} s")
+    if summary.unfinished:
+        console.print(f"had not ended: {', '.join(summary.unfinished)}")
+    if summary.cut_off:
+        console.print("the last line is cut off: the program was killed")
 
 
 @weft_command.command(

@@ -7,7 +7,8 @@ from typing import Any
 from weft._exports import *  # noqa: F403
 from weft._exports import BadUse, names
 from weft._extension import native as _native
-from weft._shared import give_up, process
+from weft._shared import give_up
+from weft._shared import process as process
 
 __all__ = [*names]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager
+from os import PathLike
 from types import TracebackType
 from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, overload
 
@@ -23,6 +24,14 @@ from weft.errors import PeerDied as PeerDied
 from weft.errors import Poisoned as Poisoned
 from weft.errors import Retired as Retired
 from weft.errors import WeftError as WeftError
+from weft.errors import WeftWarning as WeftWarning
+from weft.observe import deadlocks as deadlocks
+from weft.observe import debug as debug
+from weft.observe import measure as measure
+from weft.observe import measuring as measuring
+from weft.observe import tracing as tracing
+from weft.observe import watchdog as watchdog
+from weft.observe import watching_deadlocks as watching_deadlocks
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -74,8 +83,17 @@ class Channel(Generic[T]):
     def __neg__(self) -> Writer[T]: ...
     def poison(self, strength: int = 1) -> None: ...
     def stats(self) -> ChannelStats: ...
+    def __mul__(self, n: int, /) -> ChannelArray[T]: ...
+    def __rmul__(self, n: int, /) -> ChannelArray[T]: ...
     @property
     def name(self) -> str: ...
+
+class ChannelArray(list[Channel[T]]):
+    def readers(self) -> list[Reader[T]]: ...
+    def writers(self) -> list[Writer[T]]: ...
+    def __pos__(self) -> list[Reader[T]]: ...
+    def __neg__(self) -> list[Writer[T]]: ...
+    def poison(self, strength: int = 1) -> None: ...
 
 class Input(Guard):
     def __init__(self, reader: Reader[Any], /) -> None: ...
@@ -137,7 +155,16 @@ def process(function: Callable[P, Coroutine[Any, Any, R]], /) -> ProcessFunction
 def process(function: Callable[P, R], /) -> ProcessFunction[P, R]: ...
 def io(function: Callable[P, R], /) -> Callable[P, Awaitable[R]]: ...
 @overload
-def run(first: Process[R], /, *, clock: str = "steady", host: str = "weft") -> R: ...
+def run(
+    first: Process[R],
+    /,
+    *,
+    clock: str = "steady",
+    host: str = "weft",
+    trace: str | PathLike[str] | None = None,
+    watchdog: float | None = None,
+    partial: Literal["warn", "raise"] | None = None,
+) -> R: ...
 @overload
 def run(
     first: Process[Any],
@@ -146,6 +173,9 @@ def run(
     *others: Process[Any] | Iterable[Process[Any]],
     clock: str = "steady",
     host: str = "weft",
+    trace: str | PathLike[str] | None = None,
+    watchdog: float | None = None,
+    partial: Literal["warn", "raise"] | None = None,
 ) -> list[Any]: ...
 @overload
 def run(
@@ -154,6 +184,9 @@ def run(
     *others: Process[Any] | Iterable[Process[Any]],
     clock: str = "steady",
     host: str = "weft",
+    trace: str | PathLike[str] | None = None,
+    watchdog: float | None = None,
+    partial: Literal["warn", "raise"] | None = None,
 ) -> list[Any]: ...
 @overload
 def run_async(first: Process[R], /, *, clock: str = "steady") -> Coroutine[Any, Any, R]: ...
@@ -186,6 +219,7 @@ __all__ = [
     "BlockedProcess",
     "Cancelled",
     "Channel",
+    "ChannelArray",
     "ChannelEnd",
     "ChannelStats",
     "Deadlock",
@@ -203,11 +237,16 @@ __all__ = [
     "Spawn",
     "Timer",
     "WeftError",
+    "WeftWarning",
     "Writer",
     "after",
     "at",
     "current_process",
+    "deadlocks",
+    "debug",
     "io",
+    "measure",
+    "measuring",
     "now",
     "poison",
     "process",
@@ -218,5 +257,8 @@ __all__ = [
     "skip",
     "sleep",
     "statistics",
+    "tracing",
+    "watchdog",
+    "watching_deadlocks",
     "yield_",
 ]

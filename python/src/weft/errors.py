@@ -21,7 +21,12 @@ __all__ = [
     "Poisoned",
     "Retired",
     "WeftError",
+    "WeftWarning",
 ]
+
+
+class WeftWarning(RuntimeWarning):
+    """What an observer noticed: a process that hogs its scheduler, a partial deadlock, a changed object (rule 14)."""
 
 
 class WeftError(Exception):
@@ -123,6 +128,7 @@ def _several(failures: list[BaseException]) -> BaseExceptionGroup[BaseException]
 
 for _c in (
     WeftError,
+    WeftWarning,
     ChannelEnd,
     Retired,
     Poisoned,

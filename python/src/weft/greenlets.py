@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft._blocking import Parallel, Sequence, Spawn
+from weft._blocking import Parallel as Parallel
+from weft._blocking import Sequence as Sequence
+from weft._blocking import Spawn as Spawn
 from weft._exports import *  # noqa: F403
 from weft._exports import names
 from weft._extension import native as _native

@@ -19,7 +19,15 @@ from types import CodeType
 __all__ = ["compile_for", "is_for_any_backend"]
 
 # Whoever imports these means one way of running: there `await` has a meaning of its own.
-_OWN_STYLE = ("asyncio", "trio", "anyio", "curio", "weft.coroutines", "weft.greenlets", "weft.threads")
+_OWN_STYLE = (
+    "asyncio",
+    "trio",
+    "anyio",
+    "curio",
+    "weft.coroutines",
+    "weft.greenlets",
+    "weft.threads",
+)
 
 
 class _Call(ast.NodeTransformer):

@@ -17,7 +17,7 @@ class Parker : public Waiter {
 
   // Sleep until woken (true), or until nudged or past `until` (false; a later wake-up is not lost).
   bool await(std::int64_t until = prim::forever) noexcept {
-    for (unsigned round = 0;; ++round) {
+    for (;;) {
       std::uint32_t s = word_.load(std::memory_order_acquire);
       if (s & woken) {
         word_.store(s & ~(woken | nudged), std::memory_order_relaxed);

@@ -129,7 +129,7 @@ Process plex(Ends<Reader<detail::value_of<O>, detail::policy_of<O>>> ins, O&& ou
 }
 // Any input to the output, fairly, with its index: the output carries Packet<T>.
 template <class T = void, class O, class V = typename detail::PacketOf<detail::value_of<O>>::type>
-Process multiplex(Ends<Reader<V, detail::policy_of<O>>> ins, O&& out) {
+Process multiplex(Ends<Reader<std::type_identity_t<V>, detail::policy_of<O>>> ins, O&& out) {
   static_assert(std::is_void_v<T> || std::is_same_v<T, V>, "weft: the packets carry another type than the one named in <>");
   return detail::gathering(detail::at_least_one(std::move(ins), "multiplex"), detail::writer_of<void>(std::forward<O>(out)),
                            [](std::size_t i, V&& v) {
@@ -139,20 +139,20 @@ Process multiplex(Ends<Reader<V, detail::policy_of<O>>> ins, O&& out) {
 }
 // Each packet's data to the output of its index; an index beyond them is BadUse in the process.
 template <class T = void, class I, class V = typename detail::PacketOf<detail::value_of<I>>::type>
-Process demultiplex(I&& in, Ends<Writer<V, detail::policy_of<I>>> outs) {
+Process demultiplex(I&& in, Ends<Writer<std::type_identity_t<V>, detail::policy_of<I>>> outs) {
   static_assert(std::is_void_v<T> || std::is_same_v<T, V>, "weft: the packets carry another type than the one named in <>");
   return detail::scattering(detail::reader_of<void>(std::forward<I>(in)), detail::at_least_one(std::move(outs), "demultiplex"))
       .named("demultiplex");
 }
 // out[k] = the vector of all in[k], read in parallel.
 template <class T = void, class O, class V = typename detail::value_of<O>::value_type>
-Process paraplex(Ends<Reader<V, detail::policy_of<O>>> ins, O&& out) {
+Process paraplex(Ends<Reader<std::type_identity_t<V>, detail::policy_of<O>>> ins, O&& out) {
   static_assert(std::is_void_v<T> || std::is_same_v<T, V>, "weft: the vectors carry another type than the one named in <>");
   return detail::zipping(detail::at_least_one(std::move(ins), "paraplex"), detail::writer_of<void>(std::forward<O>(out))).named("paraplex");
 }
 // outs[i][k] = in[k][i], written in parallel. A vector of another length than outs is BadUse in the process.
 template <class T = void, class I, class V = typename detail::value_of<I>::value_type>
-Process deparaplex(I&& in, Ends<Writer<V, detail::policy_of<I>>> outs) {
+Process deparaplex(I&& in, Ends<Writer<std::type_identity_t<V>, detail::policy_of<I>>> outs) {
   static_assert(std::is_void_v<T> || std::is_same_v<T, V>, "weft: the vectors carry another type than the one named in <>");
   return detail::unzipping(detail::reader_of<void>(std::forward<I>(in)), detail::at_least_one(std::move(outs), "deparaplex"))
       .named("deparaplex");

@@ -5,6 +5,7 @@
 //
 // active_ falls to 0 ──► quiescent(): outside_ > 0 → wait │ a timer → steady: wait, virtual: jump │ else deadlock: cancel everybody
 #pragma once
+#include <algorithm>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -80,19 +81,45 @@ class Run final : public Activity {
   template <class F>
   void each_process(F&& f);
 
-  // --- threads of thread processes, joined before the run ends --------------------------------------------------------------------
-  void keep(std::thread t) {
+  // --- threads of thread processes -----------------------------------------------------------------------------------------------
+  // Joined before the run ends; those that are done, when the next is made: a run that makes them for ever must not keep them all.
+  template <class Body>
+  void keep(Body body) {
+    std::vector<std::thread> done;
+    {
+      const std::lock_guard g(mutex_);
+      threads_.reserve(threads_.size() + 1);
+      threads_.emplace_back(std::move(body));
+      done.swap(threads_done_);
+    }
+    for (std::thread& t : done) t.join();
+  }
+  // The calling thread's process has ended; it does little more.
+  void thread_done() noexcept {
     const std::lock_guard g(mutex_);
-    threads_.push_back(std::move(t));
+    const auto me = std::find_if(threads_.begin(), threads_.end(), [](auto& t) { return t.get_id() == std::this_thread::get_id(); });
+    if (me == threads_.end()) return;  // somebody joins us
+    std::swap(*me, threads_.back());
+    try {
+      threads_done_.push_back(std::move(threads_.back()));
+    } catch (...) {
+      return;  // no memory for that: it is joined with the run
+    }
+    threads_.pop_back();
+  }
+  std::size_t threads_kept() noexcept {
+    const std::lock_guard g(mutex_);
+    return threads_.size() + threads_done_.size();
   }
   void join_threads() noexcept {
     for (;;) {
       std::thread t;
       {
         const std::lock_guard g(mutex_);
-        if (threads_.empty()) return;
-        t = std::move(threads_.back());
-        threads_.pop_back();
+        std::vector<std::thread>& from = threads_done_.empty() ? threads_ : threads_done_;
+        if (from.empty()) return;
+        t = std::move(from.back());
+        from.pop_back();
       }
       t.join();
     }
@@ -150,11 +177,12 @@ class Run final : public Activity {
   prim::atomic<std::int64_t> earliest_{prim::forever};
   prim::atomic<std::int64_t> virtual_now_{0};
   const Clock clock_;
-  std::mutex mutex_;  // timers_, report_
+  std::mutex mutex_;  // timers_, report_, threads_, threads_done_
   TimerHeap timers_;
   std::string report_;
   std::vector<std::string> knot_;
   std::vector<std::thread> threads_;
+  std::vector<std::thread> threads_done_;
 
   std::mutex groups_mutex_;
   Group* groups_ = nullptr;

@@ -52,7 +52,8 @@ class Scheduler final : public Executor {
 
   // Run until stop() was called from within.
   void loop() {
-    Context context;
+    Context& context = context_;
+    context = {};
     Context* const outer_context = std::exchange(this_context, &context);
     Scheduler* const outer = std::exchange(this_scheduler, this);
     core::RunQueue* const outer_queue = std::exchange(core::current_run_queue, &queue_);
@@ -99,7 +100,8 @@ class Scheduler final : public Executor {
   // A turn, for a host that has its own loop: steps until the run queue is empty or `budget` ns have passed. True: more is ready. The
   // clock is read after every so many steps as it takes to pass some 4 us, by the pace of the last ones.
   bool turn(std::int64_t budget) {
-    Context context;
+    Context& context = context_;
+    context = {};
     Context* const outer_context = std::exchange(this_context, &context);
     Scheduler* const outer = std::exchange(this_scheduler, this);
     core::RunQueue* const outer_queue = std::exchange(core::current_run_queue, &queue_);
@@ -179,6 +181,7 @@ class Scheduler final : public Executor {
   static inline constinit thread_local Scheduler* this_scheduler = nullptr;
 
   ProcessBase* const host_;
+  Context context_;  // not on the stack, where a process with a stack of its own may lie when it asks
   core::RunQueue queue_;
   std::vector<std::unique_ptr<ProcessOps>> homed_;
   bool stop_ = false;

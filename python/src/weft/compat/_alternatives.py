@@ -17,7 +17,16 @@ from typing import Any
 from weft import threads as _weft
 from weft.errors import BadUse, Poisoned
 
-__all__ = ["AnyAlternative", "AnyChannel", "ChannelEnd", "Guard", "PendingChanWriteGuard", "PoisonException", "Skip", "Timer"]
+__all__ = [
+    "AnyAlternative",
+    "AnyChannel",
+    "ChannelEnd",
+    "Guard",
+    "PendingChanWriteGuard",
+    "PoisonException",
+    "Skip",
+    "Timer",
+]
 
 PoisonException = Poisoned
 
@@ -83,7 +92,7 @@ def born(frame: FrameType | None) -> str:
         frame = frame.f_back
     if frame is None:
         return "channel"
-    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+    return f"{frame.f_code.co_filename.rpartition(os.sep)[2]}:{frame.f_lineno}"
 
 
 class AnyChannel:
@@ -92,7 +101,7 @@ class AnyChannel:
     _limit: dict[str, Any] = {}  # noqa: RUF012 - never changed; of the native channel
 
     def __init__(self, name: str = "") -> None:
-        self._native = _weft.Channel(name or born(sys._getframe(1)), **self._limit)
+        self._native: Any = _weft.Channel(name or born(sys._getframe(1)), **self._limit)
         self._reader = self._native.reader()
         self._writer = self._native.writer()
         self._sent = 0  # of a buffered channel: the writes that are done

@@ -10,7 +10,12 @@ __all__ = ["argparser", "avg", "handle_common_args"]
 
 argparser = argparse.ArgumentParser()
 argparser.add_argument("-v", action="store_true", help="nothing: pytest's, passed over")
-argparser.add_argument("-u", "--uvloop", action="store_true", help="nothing here: Weft's own scheduler runs the processes")
+argparser.add_argument(
+    "-u",
+    "--uvloop",
+    action="store_true",
+    help="nothing here: Weft's own scheduler runs the processes",
+)
 
 
 def handle_common_args(argspecs: Any = None) -> argparse.Namespace:

@@ -14,12 +14,14 @@ Invariants
 from __future__ import annotations
 
 import atexit
+import contextlib
 import contextvars
+import sys
 import threading
 from typing import Any
 
 from weft import threads
-from weft.errors import BadUse, Cancelled
+from weft.errors import BadUse, Cancelled, Deadlock
 
 __all__ = ["current", "enter", "leave", "left_by", "spawn"]
 
@@ -50,13 +52,13 @@ def enter(backend: Any) -> None:
             group = threads.Group()
             group.__enter__()
             _session = _Session(group)
-            atexit.register(leave)
+            atexit.register(_at_exit)
         elif _session.owner != threading.get_ident():
             raise BadUse(
                 "Spawn in a second thread that is no process: spawn in the main program, or make this thread a process"
             )
     if backend is not threads and backend not in _session.arrivals:
-        arrivals = threads.Channel("spawned", capacity=16, overflow="unbounded")
+        arrivals: Any = threads.Channel("spawned", capacity=16, overflow="unbounded")
         _session.arrivals[backend] = arrivals.writer()
         _session.group.start(_host(backend, backend.process(_keep)(backend, arrivals.reader())))
 
@@ -82,7 +84,10 @@ def spawn(backend: Any, natives: list[Any]) -> None:
         backend.Spawn(natives)
     else:
         for process in natives:
-            arrivals.write(process)
+            try:
+                arrivals.write(process)
+            except BadUse:  # the main program has come to its end meanwhile, where it waits
+                backend.Spawn(process)
 
 
 def leave(error: BaseException | None = None) -> None:
@@ -95,13 +100,23 @@ def leave(error: BaseException | None = None) -> None:
     session = _session
     if session is None or session.owner != threading.get_ident():
         return
-    atexit.unregister(leave)
+    atexit.unregister(_at_exit)
     for writer in session.arrivals.values():
         writer.retire()
     _session = None
     session.group.__exit__(
         type(error) if error else None, error, error.__traceback__ if error else None
     )
+
+
+def _at_exit() -> None:
+    """Waits, or cancels what runs if an uncaught exception ends the program."""
+    error = getattr(sys, "last_value", None)
+    if error is None:
+        leave()
+    else:
+        with contextlib.suppress(Deadlock):  # the program's own error has been told
+            leave(error)
 
 
 def left_by(error: Cancelled) -> None:

@@ -66,7 +66,7 @@ class ChannelReadEnd(ChannelEnd, Guard):
     __slots__ = ("__call__",)
 
     if TYPE_CHECKING:
-        __call__: Callable[[], Coroutine[Any, Any, Any]]
+        __call__: Any
 
     def __init__(self, chan: Channel) -> None:
         super().__init__(chan)
@@ -91,7 +91,7 @@ class ChannelWriteEnd(ChannelEnd):
 
     def __init__(self, chan: Channel) -> None:
         super().__init__(chan)
-        self._write = chan._writer.write
+        self._write: Any = chan._writer.write
 
     async def write(self, val: Any) -> int:
         """Done when a reader has the value.
@@ -133,8 +133,8 @@ class Channel(AnyChannel):
 
     def __init__(self, name: str = "", loop: Any = None) -> None:
         super().__init__(name)
-        self.read = ChannelReadEnd(self)
-        self.write = ChannelWriteEnd(self)
+        self.read = self._read = ChannelReadEnd(self)  # benchmark programs use the private names
+        self.write = self._write = ChannelWriteEnd(self)
 
     async def poison(self) -> None:
         """Every operation on the channel, also one that waits, raises PoisonException; what a buffer holds is lost."""
@@ -155,7 +155,7 @@ class BufferedChannel(Channel):
 
     def __init__(self, name: str = "", loop: Any = None) -> None:
         super().__init__(name)
-        self.write = _BufferedWriteEnd(self)
+        self.write = self._write = _BufferedWriteEnd(self)
 
 
 async def poison_channel(ch: Any) -> None:
@@ -190,15 +190,16 @@ class _Process(Coroutine[Any, Any, Any]):
     """What a @process function gives: a coroutine that poison ends quietly.
 
     Awaited, or as a task, it sees to that itself. As a process of Weft it is what Weft does anyway (rule 4.3): there
-    `begin` gives the function's own coroutine.
+    `begin` gives one of the function itself.
 
     States:   fresh ──begin(), or the first send──► running; fresh ──close()──► closed
     """
 
-    __slots__ = ("_args", "_func", "_kwargs", "_running", "_verbose")
+    __slots__ = ("_args", "_func", "_kwargs", "_native", "_running", "_verbose")
 
-    def __init__(self, func: Any, verbose: bool, args: Any, kwargs: Any) -> None:
+    def __init__(self, func: Any, native: Any, verbose: bool, args: Any, kwargs: Any) -> None:
         self._func = func
+        self._native = native
         self._verbose = verbose
         self._args = args
         self._kwargs = kwargs
@@ -219,7 +220,11 @@ class _Process(Coroutine[Any, Any, Any]):
     def begin(self) -> Any:
         if self._running is not None:
             raise RuntimeError(f"cannot reuse already awaited coroutine {self.__name__}")
-        self._running = self._shielded() if self._verbose else self._func(*self._args, **self._kwargs)
+        self._running = (
+            _telling(self._shielded()).named(self.__name__)
+            if self._verbose
+            else self._native(*self._args, **self._kwargs)
+        )
         return self._running
 
     def _coroutine(self) -> Any:
@@ -251,13 +256,19 @@ def process(verbose_poison: Any = False) -> Any:
         BadUse: it is on a function that is not `async def`.
     """
 
-    def decorate(func: Callable[..., Any], verbose: bool = bool(verbose_poison)) -> Callable[..., Any]:
+    def decorate(
+        func: Callable[..., Any], verbose: bool = bool(verbose_poison)
+    ) -> Callable[..., Any]:
         if not inspect.iscoroutinefunction(func):
-            raise BadUse(f"@process on {func!r}: it takes an `async def` (plain functions: weft.compat.pycsp_locks)")
+            raise BadUse(
+                f"@process on {func!r}: it takes an `async def` (plain functions: weft.compat.pycsp_locks)"
+            )
+
+        native = _weft.process(func)
 
         @functools.wraps(func)
         def make(*args: Any, **kwargs: Any) -> _Process:
-            return _Process(func, verbose, args, kwargs)
+            return _Process(func, native, verbose, args, kwargs)
 
         return make
 
@@ -272,6 +283,7 @@ class _PoisonLeft(Exception):
         self.poison = poison
 
 
+@_weft.process
 async def _telling(awaitable: Awaitable[Any]) -> Any:
     try:
         return await awaitable
@@ -279,19 +291,12 @@ async def _telling(awaitable: Awaitable[Any]) -> Any:
         raise _PoisonLeft(poison) from None
 
 
-def _same(coroutine: Any) -> Any:
-    return coroutine
-
-
-_native_process = _native.ProcessFunction(_same, "process", True)
-
-
 def _native_of(proc: Any) -> Any:
     if not inspect.isawaitable(proc):
         raise BadUse(f"Parallel of {proc!r}: it takes coroutines and what else can be awaited")
-    name = getattr(proc, "__name__", type(proc).__name__)
-    coroutine = proc.begin() if isinstance(proc, _Process) else _telling(proc)
-    return _native_process(coroutine).named(name)
+    if isinstance(proc, _Process):
+        return proc.begin()
+    return _telling(proc).named(getattr(proc, "__name__", type(proc).__name__))
 
 
 async def Parallel(*procs: Any) -> list[Any]:
@@ -306,7 +311,7 @@ async def Parallel(*procs: Any) -> list[Any]:
         raise left.poison from None
     except BaseExceptionGroup as several:
         if all(isinstance(e, _PoisonLeft) for e in several.exceptions):
-            raise several.exceptions[0].poison from None
+            raise next(e.poison for e in several.exceptions if isinstance(e, _PoisonLeft)) from None
         raise
     return results
 
@@ -331,7 +336,9 @@ def Spawn(proc: Any, track_ref: bool = True) -> asyncio.Task[Any]:
     Raises:
         RuntimeError: no loop is running.
     """
-    task = asyncio.get_running_loop().create_task(proc if asyncio.iscoroutine(proc) else _awaited(proc))
+    task = asyncio.get_running_loop().create_task(
+        proc if asyncio.iscoroutine(proc) else _awaited(proc)
+    )
     if track_ref:
         _spawned.add(task)
         task.add_done_callback(_spawned.discard)

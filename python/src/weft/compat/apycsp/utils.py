@@ -21,7 +21,9 @@ class CSPTaskGroup:
         poison_shield: a poison that leaves the block, or one of the spawned, ends here; `poisoned` tells.
     """
 
-    def __init__(self, name: Any = None, verbose: bool = False, poison_shield: bool = False) -> None:
+    def __init__(
+        self, name: Any = None, verbose: bool = False, poison_shield: bool = False
+    ) -> None:
         self.group: list[Any] = []
         self.name = id(self) if name is None else name
         self.verbose = verbose
@@ -62,7 +64,9 @@ class CSPTaskGroup:
         return f"<CSPTaskGroup, gsize={len(self.group)}>"
 
 
-async def aenumerate(coroutine: AsyncIterable[Any], start: int = 0) -> AsyncIterator[tuple[int, Any]]:
+async def aenumerate(
+    coroutine: AsyncIterable[Any], start: int = 0
+) -> AsyncIterator[tuple[int, Any]]:
     """`enumerate` for `async for`."""
     async for value in coroutine:
         yield start, value

@@ -55,6 +55,9 @@ class Channel:
 
     _native: Any
     _ends: tuple[Any, Any]
+    _open: list[int]
+    _over: list[bool]
+    _draining: bool
     name: str
     buffer: int
 
@@ -80,7 +83,9 @@ class Channel:
         if not name:
             raise InfoException("connect needs the name of the channel to connect to")
         if buffer:
-            raise InfoException("no buffer with connect: the channel has one or not where it was made")
+            raise InfoException(
+                "no buffer with connect: the channel has one or not where it was made"
+            )
         channel = _by_name.get(name)
         if channel is None or tuple(connect) != channel.address:
             raise ChannelConnectException(
@@ -108,7 +113,10 @@ class Channel:
 
     def __mul__(self, n: int) -> list[Channel]:
         """This channel and n - 1 more like it."""
-        return [self, *[type(self)(f"{self.name}[{i}]", buffer=self.buffer) for i in range(1, int(n))]]
+        return [
+            self,
+            *[type(self)(f"{self.name}[{i}]", buffer=self.buffer) for i in range(1, int(n))],
+        ]
 
     __rmul__ = __mul__
 

@@ -75,9 +75,13 @@ def _checked_action(action: Any) -> Any:
             "lambda channel_input: …, or a @choice function's action(…)"
         )
     if isinstance(action, _ChoiceFunction):
-        raise InfoException("@choice function is not instantiated. Please use action() and not just action")
+        raise InfoException(
+            "@choice function is not instantiated. Please use action() and not just action"
+        )
     if not callable(action):
-        raise InfoException(f"the action {action!r} cannot be called: use a function, an action of @choice, or None")
+        raise InfoException(
+            f"the action {action!r} cannot be called: use a function, an action of @choice, or None"
+        )
     return action
 
 
@@ -198,7 +202,9 @@ class Alternation:
             return _weft.Output(end.channel._ends[WRITE], g[1])
         if isinstance(at, _Waits):
             return at._native
-        end = _checked_end(at, READ, "the input guard", "a channel's reader(), or (writer(), msg) for an output")
+        end = _checked_end(
+            at, READ, "the input guard", "a channel's reader(), or (writer(), msg) for an output"
+        )
         return end.channel._ends[READ]
 
     def _choose(self) -> tuple[int, Any]:
@@ -211,6 +217,7 @@ class Alternation:
             if error.guard is None:
                 raise
             self.guards[error.guard][0]._failed(error)
+            raise  # it has
         except BadUse:
             for end in self._ends:  # closed by another process meanwhile
                 if end._closed or (end._op == WRITE and end.channel._draining):

@@ -73,7 +73,13 @@ class BaseProcess:
     def __mul__(self, n: float) -> list[BaseProcess]:
         """This process and int(n) - 1 like it, each with ends of its own."""
         more = int(n) - 1
-        return [self, *(type(self)(self.fn, *_own_ends(self.args), **_own_ends(self.kwargs)) for _ in range(more))]
+        return [
+            self,
+            *(
+                type(self)(self.fn, *_own_ends(self.args), **_own_ends(self.kwargs))
+                for _ in range(more)
+            ),
+        ]
 
     __rmul__ = __mul__
 
@@ -110,7 +116,9 @@ def _each_held(args: Any) -> Iterable[Any]:
         elif type(a) is dict:
             yield from _each_held(a.keys())
             yield from _each_held(a.values())
-        elif inspect.ismethod(getattr(a, "poison", None)) and inspect.ismethod(getattr(a, "retire", None)):
+        elif inspect.ismethod(getattr(a, "poison", None)) and inspect.ismethod(
+            getattr(a, "retire", None)
+        ):
             yield a  # the ends that trace wraps, and the like
 
 
@@ -148,7 +156,9 @@ def _flat(plist: Iterable[Any], verb: str) -> list[BaseProcess]:
         elif isinstance(p, BaseProcess):
             flat.append(p)
         else:
-            raise InfoException(f"{verb} of {p!r}: it takes processes, made by a function with @process, and lists of them")
+            raise InfoException(
+                f"{verb} of {p!r}: it takes processes, made by a function with @process, and lists of them"
+            )
     return flat
 
 
@@ -169,7 +179,9 @@ class Implementation:
         self._starter = backend.process(self._start_all)
         self._io = io
         self.Process: type[BaseProcess] = type(
-            "Process", (BaseProcess,), {"__doc__": BaseProcess.__doc__, "__slots__": (), "_implementation": self}
+            "Process",
+            (BaseProcess,),
+            {"__doc__": BaseProcess.__doc__, "__slots__": (), "_implementation": self},
         )
 
     # --- making processes -----------------------------------------------------------------------------------------
@@ -180,8 +192,14 @@ class Implementation:
         Raises:
             InfoException: it is no plain function.
         """
-        if not callable(func) or inspect.iscoroutinefunction(func) or inspect.isgeneratorfunction(func):
-            raise InfoException(f"@process on {func!r}: it takes a plain function (coroutines: weft.compat.apycsp)")
+        if (
+            not callable(func)
+            or inspect.iscoroutinefunction(func)
+            or inspect.isgeneratorfunction(func)
+        ):
+            raise InfoException(
+                f"@process on {func!r}: it takes a plain function (coroutines: weft.compat.apycsp)"
+            )
 
         @functools.wraps(func)
         def make(*args: Any, **kwargs: Any) -> BaseProcess:
@@ -194,7 +212,9 @@ class Implementation:
 
         def decorate(func: Callable[..., Any] | None = None, **_: Any) -> Any:
             warnings.warn(
-                f"weft.compat.pycsp: @{decorator} runs as @process, in this interpreter", RuntimeWarning, stacklevel=2
+                f"weft.compat.pycsp: @{decorator} runs as @process, in this interpreter",
+                RuntimeWarning,
+                stacklevel=2,
             )
             return self.process if func is None else self.process(func)
 
@@ -260,7 +280,9 @@ class Implementation:
             what failed in them; Deadlock; InfoException: called by a process.
         """
         if _main.current.get() is not None:
-            raise InfoException("shutdown in a process: call it once, at the end of the main program")
+            raise InfoException(
+                "shutdown in a process: call it once, at the end of the main program"
+            )
         _main.leave()
 
     @staticmethod

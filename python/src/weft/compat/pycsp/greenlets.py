@@ -38,7 +38,9 @@ class MultiProcess:
     """Raises InfoException, as in pycsp: greenlets are of one interpreter."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
-        raise _InfoException("MultiProcess not available for greenlets. Use weft.compat.pycsp.parallel")
+        raise _InfoException(
+            "MultiProcess not available for greenlets. Use weft.compat.pycsp.parallel"
+        )
 
 
 __all__ = [

@@ -9,7 +9,9 @@ from weft.compat.pycsp.configuration import Configuration as _Configuration
 from weft.compat.pycsp.parallel import *  # noqa: F403
 
 warnings.warn(
-    "weft.compat.pycsp.processes: its processes are threads of this interpreter", RuntimeWarning, stacklevel=2
+    "weft.compat.pycsp.processes: its processes are threads of this interpreter",
+    RuntimeWarning,
+    stacklevel=2,
 )
 
 version = (0, 9, 2, "processes")

@@ -121,8 +121,8 @@ class Channel(AnyChannel):
 
     def __init__(self, name: str = "") -> None:
         super().__init__(name)
-        self.read = ChannelReadEnd(self)
-        self.write = ChannelWriteEnd(self)
+        self.read = self._read = ChannelReadEnd(self)  # benchmark programs use the private names
+        self.write = self._write = ChannelWriteEnd(self)
 
     def poison(self) -> None:
         """Every operation on the channel, also one that waits, raises PoisonException; what a buffer holds is lost."""
@@ -139,7 +139,7 @@ class BufferedChannel(Channel):
 
     def __init__(self, name: str = "") -> None:
         super().__init__(name)
-        self.write = _BufferedWriteEnd(self)
+        self.write = self._write = _BufferedWriteEnd(self)
 
 
 def poison_channel(ch: Any) -> None:
@@ -223,7 +223,7 @@ class Process:
     def _native(self) -> Any:
         if self._ended is not None:
             raise BadUse(f"process {self.name} was started already: make another")
-        done = _weft.Channel(f"the end of {self.name}")
+        done: Any = _weft.Channel(f"the end of {self.name}")
         self._ended = done.reader()
         return _body(self, done.writer()).named(self.name)
 
@@ -309,9 +309,13 @@ def process(verbose_poison: Any = False) -> Any:
         BadUse: it is on a coroutine function.
     """
 
-    def decorate(func: Callable[..., Any], verbose: bool = bool(verbose_poison)) -> Callable[..., Process]:
+    def decorate(
+        func: Callable[..., Any], verbose: bool = bool(verbose_poison)
+    ) -> Callable[..., Process]:
         if inspect.iscoroutinefunction(func):
-            raise BadUse(f"@process on {func.__name__}, which is `async def`: use weft.compat.apycsp")
+            raise BadUse(
+                f"@process on {func.__name__}, which is `async def`: use weft.compat.apycsp"
+            )
 
         @functools.wraps(func)
         def make(*args: Any, **kwargs: Any) -> Process:

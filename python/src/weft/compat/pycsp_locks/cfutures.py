@@ -49,7 +49,9 @@ class CFuture:
             RuntimeError: the caller is not in the future's block; what set_exception set.
         """
         if not self._holding or self.waited:
-            raise RuntimeError("CFuture.wait outside of the future's `with` block, or a second time")
+            raise RuntimeError(
+                "CFuture.wait outside of the future's `with` block, or a second time"
+            )
         self.waited = True
         self._lock.release()
         self._set.wait()

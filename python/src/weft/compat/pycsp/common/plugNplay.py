@@ -6,7 +6,17 @@ from typing import Any
 
 from weft.compat.pycsp import current as _pycsp
 
-__all__ = ["Delta2", "Identity", "Mux2", "Pairs", "Plus", "Prefix", "SkipProcess", "Successor", "Tail"]
+__all__ = [
+    "Delta2",
+    "Identity",
+    "Mux2",
+    "Pairs",
+    "Plus",
+    "Prefix",
+    "SkipProcess",
+    "Successor",
+    "Tail",
+]
 
 _process = _pycsp.process
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 from weft.compat.pycsp import current as _pycsp
@@ -32,7 +34,7 @@ def _pieces(file: Any, sep: Any) -> list[Any]:
 def file_r(cout: Any, file: Any, retire_on_eof: bool = True, sep: str = "\n") -> None:
     """Writes lists of lines of a file (a name, or an open file, which is closed), each up to a line with `sep` in it;
     at its end retires `cout`."""
-    with open(file) if isinstance(file, str) else file as source:
+    with Path(file).open() if isinstance(file, str) else file as source:
         while lines := _pieces(source, sep):
             cout(lines)
     if retire_on_eof:
@@ -42,7 +44,7 @@ def file_r(cout: Any, file: Any, retire_on_eof: bool = True, sep: str = "\n") ->
 @_pycsp.process
 def file_w(cin: Any, file: Any) -> None:
     """Appends what it reads, strings and lists of strings, to a file (a name, or an open file, which is closed)."""
-    with open(file, "w") if isinstance(file, str) else file as target:
+    with Path(file).open("w") if isinstance(file, str) else file as target:
         while True:
             data = cin()
             target.write("".join(data) if isinstance(data, list) else data)
@@ -77,7 +79,7 @@ def execute(
     try:
         _pycsp.Parallel(copiers)
     finally:
-        status = _wait(child)
+        status = int(_wait(child))
     return status
 
 
@@ -96,10 +98,8 @@ def _feed(cin: Any, stream: Any) -> None:
     except (ChannelRetireException, ChannelPoisonException, BrokenPipeError):
         pass
     finally:
-        try:
+        with contextlib.suppress(BrokenPipeError):
             stream.close()
-        except BrokenPipeError:
-            pass
 
 
 @_pycsp.process

@@ -13,10 +13,11 @@ import functools
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from weft.compat.pycsp import current as _pycsp
 from weft.compat.pycsp import _channels, _choice
+from weft.compat.pycsp import current as _pycsp
 from weft.compat.pycsp._processes import BaseProcess
 from weft.compat.pycsp.current import *  # noqa: F403
 
@@ -60,7 +61,8 @@ def TraceInit(file: Any = None, stdout: bool = False) -> None:
         OSError: the file cannot be opened.
     """
     global _file, _stdout
-    opened = open("pycsp_trace.log" if file is None else file, "w") if file is None or isinstance(file, str) else file
+    file = "pycsp_trace.log" if file is None else file
+    opened = Path(file).open("w") if isinstance(file, str) else file  # noqa: SIM115 - until TraceQuit
     with _writing:
         _file = opened
     if stdout:
@@ -84,7 +86,7 @@ def TraceMsg(s: Any) -> None:
     sendTrace({"type": "Msg", "process_id": _pycsp.current_process_id(), "msg": str(s)})
 
 
-def process(func: Callable[..., Any]) -> Callable[..., Any]:
+def process(func: Callable[..., Any]) -> Callable[..., Any]:  # type: ignore[no-redef]
     """As the current @process; its start and end are traced."""
 
     @functools.wraps(func)

@@ -1,0 +1,61 @@
+"""Weft's C++ library as a Conan package: header-only, `weft::weft` for find_package(weft).
+
+    conan create .                    makes the package and runs packaging/conan/test_package against it
+    conan create . -tf ""             makes it only
+
+The version is read from cpp/include/weft/version.hpp, where alone it stands.
+"""
+
+import re
+from pathlib import Path
+
+from conan import ConanFile
+from conan.tools.build import check_min_cppstd
+from conan.tools.cmake import CMake, cmake_layout
+from conan.tools.files import load
+
+
+class Weft(ConanFile):
+    name = "weft"
+    description = "Processes and channels (CSP) in C++20: coroutines and threads, choice, poison, virtual time"
+    license = "MIT"
+    topics = ("csp", "channels", "coroutines", "concurrency", "header-only")
+    package_type = "header-library"
+    settings = "os", "arch", "compiler", "build_type"
+    exports = "cpp/include/weft/version.hpp"
+    exports_sources = "CMakeLists.txt", "LICENSE", "cpp/include/*", "cpp/cmake/*"
+    generators = "CMakeToolchain"
+    no_copy_source = True
+    test_package_folder = "packaging/conan/test_package"
+
+    def set_version(self):
+        text = load(self, str(Path(self.recipe_folder) / "cpp/include/weft/version.hpp"))
+        self.version = ".".join(
+            re.findall(r"#define WEFT_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", text)
+        )
+
+    def layout(self):
+        cmake_layout(self)
+
+    def validate(self):
+        check_min_cppstd(self, 20)
+
+    def build(self):
+        cmake = CMake(self)
+        cmake.configure(
+            variables={"WEFT_BUILD_TESTS": "OFF", "WEFT_BUILD_PYTHON": "OFF", "WEFT_INSTALL": "ON"}
+        )
+
+    def package(self):
+        CMake(self).install()
+
+    def package_id(self):
+        self.info.clear()  # headers: one package for all settings
+
+    def package_info(self):
+        self.cpp_info.bindirs = []
+        self.cpp_info.libdirs = []
+        self.cpp_info.set_property("cmake_file_name", "weft")
+        self.cpp_info.set_property("cmake_target_name", "weft::weft")
+        if self.settings.get_safe("os") in ("Linux", "FreeBSD"):
+            self.cpp_info.system_libs = ["pthread"]

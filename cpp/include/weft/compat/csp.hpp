@@ -1,0 +1,646 @@
+// Programs written for C++CSP (K. Chalmers, "Communicating Processes and Processors / a C++11 CSP library", CPA 2016) over Weft: the names
+// of its csp.h, in namespace csp. Processes are threads. Put cpp/include/weft/compat/csp on the include path and "csp/csp.h" is this.
+//
+// What differs
+//  - an operation on a poisoned channel throws poison_exception in the writer too; a process that it leaves has ended; it spreads by being
+//    passed on by hand, and out of a par inside a process
+//  - end_read ends the extended read; end_read without start_read throws std::logic_error
+//  - alt takes the value when it selects, and the next read() of that end gives it: the writer goes on at the select
+//  - alt() is fair by rotation, pri_select exact, preconditions may be any list of bool; none true is weft::BadUse
+//  - a network of which nobody can go on throws weft::Deadlock out of par, which names who waits where; C++CSP hangs
+//  - channels do not retire: like C++CSP's they live as long as anything refers to them
+//  - overwriting_buffer is not there (its overflow has no counterpart); the other buffers are
+#pragma once
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "../weft.hpp"
+
+namespace csp {
+
+class poison_exception : public std::exception {
+ public:
+  explicit poison_exception(unsigned int strength) noexcept : strength_(strength) {}
+  const char* what() const noexcept override { return "Channel has been poisoned"; }
+  unsigned int get_strength() const noexcept { return strength_; }
+
+ private:
+  unsigned int strength_;
+};
+
+// --- guards -----------------------------------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+namespace runtime = weft::runtime;
+namespace core = weft::core;
+
+inline std::uint8_t strength_of(unsigned int s) { return static_cast<std::uint8_t>(s < 1 ? 1 : s > 255 ? 255 : s); }
+
+// A guard in a choice. `ready`: it need not ask the core.
+struct Guard {
+  virtual ~Guard() = default;
+  virtual bool ready() { return false; }
+  virtual void fill(core::Guard&, runtime::ProcessBase&) = 0;
+  virtual const core::Place* place() const { return nullptr; }
+  virtual void take() {}  // chosen, and it is an input
+};
+
+}  // namespace detail
+
+class guard {
+ public:
+  guard(std::shared_ptr<detail::Guard> g) noexcept : guard_(std::move(g)) {}
+  const std::shared_ptr<detail::Guard>& impl() const noexcept { return guard_; }
+
+ protected:
+  guard() noexcept = default;
+  std::shared_ptr<detail::Guard> guard_;
+};
+
+namespace detail {
+
+// The guards of one select, in the order in which they are tried.
+struct GuardSet {
+  using Value = bool;
+  static constexpr bool computes = false;
+  static constexpr bool shared = true;
+  std::vector<Guard*> gs;
+  std::unique_ptr<core::Guard[]> guards;
+
+  explicit GuardSet(std::vector<Guard*> g) : gs(std::move(g)), guards(new core::Guard[gs.size()]) {}
+  std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(gs.size()); }
+  core::Guard* data() noexcept { return guards.get(); }
+  void fill(runtime::ProcessBase& p) {
+    for (std::size_t i = 0; i < gs.size(); ++i) {
+      if (gs[i]->ready())
+        guards[i].kind = core::Kind::skip;
+      else
+        gs[i]->fill(guards[i], p);
+    }
+  }
+  const core::Place* place(std::size_t i) const { return gs[i]->place(); }
+  void used_by(std::size_t, std::uint32_t) noexcept {}
+  bool take(std::size_t i) {
+    gs[i]->take();
+    return true;
+  }
+  weft::Status compute(std::size_t) { return weft::Status::ok; }
+  struct Ended {
+    std::size_t at;
+  };
+  [[noreturn]] void raise(std::size_t i, weft::Status) { throw Ended{i}; }
+};
+
+}  // namespace detail
+
+class alt {
+ public:
+  alt() = default;
+  alt(std::initializer_list<guard> gs) : state_(std::make_shared<State>(gs)) {}
+  alt(const std::vector<guard>& gs) : state_(std::make_shared<State>(gs)) {}
+  template <class I>
+  alt(I first, I last) : state_(std::make_shared<State>(std::vector<guard>(first, last))) {}
+
+  int select() const { return fair_select(); }
+  int fair_select() const { return choose(true, {}, false); }
+  int pri_select() const { return choose(false, {}, false); }
+  template <class C = std::initializer_list<bool>>
+  int select(const C& when) const {
+    return fair_select(when);
+  }
+  template <class C = std::initializer_list<bool>>
+  int fair_select(const C& when) const {
+    return choose(true, std::vector<char>(when.begin(), when.end()), true);
+  }
+  template <class C = std::initializer_list<bool>>
+  int pri_select(const C& when) const {
+    return choose(false, std::vector<char>(when.begin(), when.end()), true);
+  }
+  int operator()() const { return fair_select(); }
+  template <class C = std::initializer_list<bool>>
+  int operator()(const C& when) const {
+    return fair_select(when);
+  }
+
+ private:
+  struct State {
+    std::vector<guard> guards;
+    std::size_t next = 0;  // the guard with the first turn
+    explicit State(std::vector<guard> g) : guards(std::move(g)) {}
+  };
+
+  int choose(bool fair, const std::vector<char>& when, bool conditional) const {
+    if (!state_ || state_->guards.empty()) weft::detail::bad_use("csp::alt: select needs at least one guard");
+    const std::size_t n = state_->guards.size();
+    if (conditional && when.size() != n)
+      weft::detail::bad_use("csp::alt: " + std::to_string(n) + " guards and " + std::to_string(when.size()) + " preconditions");
+    std::vector<detail::Guard*> order;
+    std::vector<std::size_t> index;
+    for (std::size_t k = 0; k < n; ++k) {
+      const std::size_t i = fair ? (state_->next + k) % n : k;
+      if (conditional && !when[i]) continue;
+      order.push_back(state_->guards[i].impl().get());
+      index.push_back(i);
+    }
+    if (order.empty()) weft::detail::none_holds();
+    detail::GuardSet set(std::move(order));
+    weft::core::Select engine;
+    weft::runtime::ThreadProcess& self = weft::detail::blocking_caller("csp::alt");
+    set.fill(self);
+    weft::detail::check_guards(set);
+    engine.bind(set.data(), set.size(), weft::Mode::priority, &self, 0);
+    std::size_t chosen;
+    try {
+      chosen = static_cast<std::size_t>(weft::detail::select_in_thread(set, engine).index);
+    } catch (const detail::GuardSet::Ended& e) {
+      chosen = e.at;  // the read that follows says how it ended
+    }
+    if (fair) state_->next = (index[chosen] + 1) % n;
+    return static_cast<int>(index[chosen]);
+  }
+  std::shared_ptr<State> state_;
+};
+
+// choice{ {guard, action}, … }() or choice{ {guard, condition, action}, … }(): selects fairly and runs the action.
+class choice {
+ public:
+  choice(std::initializer_list<std::tuple<guard, std::function<void()>>> list) {
+    for (const auto& [g, f] : list) add(g, true, f);
+  }
+  choice(std::initializer_list<std::tuple<guard, bool, std::function<void()>>> list) {
+    for (const auto& [g, when, f] : list) add(g, when, f);
+  }
+  void operator()() {
+    // Made anew each time round a loop: it begins anywhere, so that it is fair all the same.
+    const std::size_t first = (weft::detail::Turns::mine().random() >> 33) % guards_.size();
+    std::rotate(guards_.begin(), guards_.begin() + static_cast<std::ptrdiff_t>(first), guards_.end());
+    std::rotate(when_.begin(), when_.begin() + static_cast<std::ptrdiff_t>(first), when_.end());
+    std::rotate(actions_.begin(), actions_.begin() + static_cast<std::ptrdiff_t>(first), actions_.end());
+    actions_[static_cast<std::size_t>(alt(guards_).pri_select(when_))]();
+  }
+
+ private:
+  void add(const guard& g, bool when, const std::function<void()>& f) {
+    guards_.push_back(g);
+    when_.push_back(when);
+    actions_.push_back(f);
+  }
+  std::vector<guard> guards_;
+  std::vector<char> when_;
+  std::vector<std::function<void()>> actions_;
+};
+
+// --- buffers ----------------------------------------------------------------------------------------------------------------------------
+
+template <class T>
+class chan_data_store {
+ public:
+  weft::ChannelOptions options;
+
+ protected:
+  chan_data_store(unsigned int size, weft::Overflow o) : options(weft::buffer(size, o)) {}
+};
+template <class T>
+struct buffer : chan_data_store<T> {
+  explicit buffer(unsigned int size) : chan_data_store<T>(size, weft::Overflow::block) {}
+};
+template <class T>
+struct infinite_buffer : chan_data_store<T> {
+  infinite_buffer() : chan_data_store<T>(8, weft::Overflow::unbounded) {}
+};
+template <class T>
+struct overflowing_buffer : chan_data_store<T> {
+  explicit overflowing_buffer(unsigned int size) : chan_data_store<T>(size, weft::Overflow::drop_newest) {}
+};
+template <class T>
+struct overwrite_oldest_buffer : chan_data_store<T> {
+  explicit overwrite_oldest_buffer(unsigned int size) : chan_data_store<T>(size, weft::Overflow::drop_oldest) {}
+};
+
+// --- channels ---------------------------------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+// A channel with its two ends, shared by all that refer to it.
+template <class T>
+struct Wire final : Guard {
+  weft::Channel<T> channel;
+  weft::Reader<T> in;
+  weft::Writer<T> out;
+  std::optional<T> selected;  // taken by an alt, for the next read of its process
+  std::optional<weft::Extended<T>> extended;
+  bool reading = false;  // an extended read of a value that an alt had taken
+  weft::detail::Slot<T> slot;
+
+  explicit Wire(weft::ChannelOptions o) : channel(o), in(channel.reader()), out(channel.writer()) {}
+
+  template <class F>
+  static auto raising(F&& f) {
+    try {
+      return f();
+    } catch (const weft::Poisoned& e) {
+      throw poison_exception(e.strength);
+    }
+  }
+  T read() {
+    if (selected) return given();
+    return raising([&] { return in(); });
+  }
+  T start_read() {
+    if (extended || reading) throw std::logic_error("Channel already in extended read");
+    if (selected) {
+      reading = true;
+      return given();
+    }
+    extended.emplace(raising([&] { return in.extended()(); }));
+    if constexpr (std::is_copy_constructible_v<T>)
+      return **extended;
+    else
+      return std::move(**extended);
+  }
+  void end_read() {
+    if (!extended && !reading) throw std::logic_error("Channel not in extended read");
+    extended.reset();
+    reading = false;
+  }
+  void write(T value) {
+    raising([&] { out(std::move(value)); });
+  }
+  bool pending() const {
+    bool r = selected.has_value() || channel.core()->poison_strength() != 0 || (channel.core()->ring && channel.core()->ring->size > 0);
+    channel.core()->with_lock([&](auto&, auto& writers) { r = r || !writers.empty(); });
+    return r;
+  }
+  bool ready() override { return selected.has_value(); }
+  void fill(core::Guard& g, runtime::ProcessBase&) override {
+    g.kind = core::Kind::input;
+    g.ops = &core::channel_ops<weft::detail::CoreOf<T, weft::Shared>, core::Side::in>;
+    g.where = channel.core();
+    g.node.slot = &slot;
+  }
+  const core::Place* place() const override { return channel.core(); }
+  void take() override { selected.emplace(slot.take()); }
+
+ private:
+  T given() {
+    T v(std::move(*selected));
+    selected.reset();
+    return v;
+  }
+};
+
+}  // namespace detail
+
+template <class T, bool POISONABLE = false>
+class chan_in {
+ public:
+  using value_type = T;
+  explicit chan_in(std::shared_ptr<detail::Wire<T>> w) noexcept : wire_(std::move(w)) {}
+  virtual ~chan_in() = default;
+  chan_in(const chan_in&) = default;
+  chan_in(chan_in&&) noexcept = default;
+  chan_in& operator=(const chan_in&) = default;
+  chan_in& operator=(chan_in&&) noexcept = default;
+
+  T read() const { return wire_->read(); }
+  T operator()() const { return wire_->read(); }
+  T start_read() const { return wire_->start_read(); }
+  void end_read() const { wire_->end_read(); }
+  void poison(unsigned int strength) const {
+    static_assert(POISONABLE, "channel is not poisonable: make it with <T, true>");
+    wire_->channel.poison(detail::strength_of(strength));
+  }
+  bool operator==(const chan_in& o) const noexcept { return wire_ == o.wire_; }
+  const std::shared_ptr<detail::Wire<T>>& wire() const noexcept { return wire_; }
+
+ protected:
+  std::shared_ptr<detail::Wire<T>> wire_;
+};
+template <class T, bool POISONABLE = false>
+class shared_chan_in : public chan_in<T, POISONABLE> {
+ public:
+  using chan_in<T, POISONABLE>::chan_in;
+};
+template <class T, bool POISONABLE = false>
+class alting_chan_in : public chan_in<T, POISONABLE>, public guard {
+ public:
+  explicit alting_chan_in(std::shared_ptr<detail::Wire<T>> w) : chan_in<T, POISONABLE>(w), guard(w) {}
+  bool pending() const { return this->wire_->pending(); }
+};
+
+template <class T, bool POISONABLE = false>
+class chan_out {
+ public:
+  using value_type = T;
+  explicit chan_out(std::shared_ptr<detail::Wire<T>> w) noexcept : wire_(std::move(w)) {}
+  virtual ~chan_out() = default;
+  chan_out(const chan_out&) = default;
+  chan_out(chan_out&&) noexcept = default;
+  chan_out& operator=(const chan_out&) = default;
+  chan_out& operator=(chan_out&&) noexcept = default;
+
+  void write(T value) const { wire_->write(std::move(value)); }
+  void operator()(T value) const { wire_->write(std::move(value)); }
+  void poison(unsigned int strength) const {
+    static_assert(POISONABLE, "channel is not poisonable: make it with <T, true>");
+    wire_->channel.poison(detail::strength_of(strength));
+  }
+  bool operator==(const chan_out& o) const noexcept { return wire_ == o.wire_; }
+  auto operator<=>(const chan_out& o) const noexcept { return wire_ <=> o.wire_; }
+  const std::shared_ptr<detail::Wire<T>>& wire() const noexcept { return wire_; }
+
+ protected:
+  std::shared_ptr<detail::Wire<T>> wire_;
+};
+template <class T, bool POISONABLE = false>
+class shared_chan_out : public chan_out<T, POISONABLE> {
+ public:
+  using chan_out<T, POISONABLE>::chan_out;
+};
+
+namespace detail {
+// The four kinds of channel differ in the types of their ends.
+template <class T, class In, class Out>
+class Chan {
+ public:
+  using value_type = T;
+  explicit Chan(unsigned int immunity = 0) : Chan(weft::ChannelOptions{}, immunity) {}
+  explicit Chan(const chan_data_store<T>& buffer, unsigned int immunity = 0) : Chan(buffer.options, immunity) {}
+
+  In in() const { return In(wire_); }
+  Out out() const { return Out(wire_); }
+  operator In() const { return in(); }
+  operator Out() const { return out(); }
+  T operator()() const { return wire_->read(); }
+  void operator()(T value) const { wire_->write(std::move(value)); }
+  const std::shared_ptr<Wire<T>>& wire() const noexcept { return wire_; }
+
+ private:
+  Chan(weft::ChannelOptions o, unsigned int immunity) {
+    o.immunity = static_cast<std::uint8_t>(immunity > 255 ? 255 : immunity);
+    wire_ = std::make_shared<Wire<T>>(o);
+  }
+  std::shared_ptr<Wire<T>> wire_;
+};
+}  // namespace detail
+
+template <class T, bool POISONABLE = false>
+struct one2one_chan : detail::Chan<T, alting_chan_in<T, POISONABLE>, chan_out<T, POISONABLE>> {
+  using detail::Chan<T, alting_chan_in<T, POISONABLE>, chan_out<T, POISONABLE>>::Chan;
+};
+template <class T, bool POISONABLE = false>
+struct one2any_chan : detail::Chan<T, shared_chan_in<T, POISONABLE>, chan_out<T, POISONABLE>> {
+  using detail::Chan<T, shared_chan_in<T, POISONABLE>, chan_out<T, POISONABLE>>::Chan;
+};
+template <class T, bool POISONABLE = false>
+struct any2one_chan : detail::Chan<T, alting_chan_in<T, POISONABLE>, shared_chan_out<T, POISONABLE>> {
+  using detail::Chan<T, alting_chan_in<T, POISONABLE>, shared_chan_out<T, POISONABLE>>::Chan;
+};
+template <class T, bool POISONABLE = false>
+struct any2any_chan : detail::Chan<T, shared_chan_in<T, POISONABLE>, shared_chan_out<T, POISONABLE>> {
+  using detail::Chan<T, shared_chan_in<T, POISONABLE>, shared_chan_out<T, POISONABLE>>::Chan;
+};
+
+// --- processes --------------------------------------------------------------------------------------------------------------------------
+
+class process {
+ public:
+  virtual ~process() = default;
+  virtual void run() = 0;
+  void operator()() { run(); }
+};
+
+template <class F, class... A>
+std::function<void()> make_proc(F&& f, A&&... args) {
+  return std::bind(std::forward<F>(f), std::forward<A>(args)...);
+}
+
+// Runs functions in parallel, each on a thread; any number of times.
+class par : public process {
+ public:
+  using proc = std::function<void()>;
+  par() = default;
+  par(std::initializer_list<proc> ps) : procs_(ps) {}
+  par(const std::vector<proc>& ps) : procs_(ps) {}
+  template <class I>
+  par(I first, I last) : procs_(first, last) {}
+
+  // Throws what a process threw, and weft::Deadlock. A poison_exception ends its process; when all have ended, a par inside a process
+  // passes it on (the strongest), so that a par_write or par_for of a poisoned channel ends whoever called it.
+  void run() override {
+    struct Quiet {
+      proc* f;
+      std::atomic<unsigned int>* poison;
+      void operator()() const {
+        try {
+          (*f)();
+        } catch (const poison_exception& e) {
+          for (unsigned int was = *poison; was < e.get_strength() && !poison->compare_exchange_weak(was, e.get_strength());) {
+          }
+        }
+      }
+    };
+    const weft::runtime::ThreadProcess* const outer = weft::runtime::ThreadProcess::current_or_null();
+    const bool inside = outer && outer->run;
+    std::atomic<unsigned int> poison{0};
+    if (procs_.empty()) return;
+    std::vector<proc> mine(procs_);
+    using Thread = decltype(weft::thread(Quiet{}));
+    std::vector<Thread> ps;
+    ps.reserve(mine.size());
+    for (proc& p : mine) ps.push_back(weft::thread(Quiet{&p, &poison}));
+    weft::run(weft::detail::ParVector<Thread>(std::move(ps)));
+    if (inside && poison > 0) throw poison_exception(poison);
+  }
+
+ private:
+  std::vector<proc> procs_;
+};
+
+template <class I, class F>
+void par_for(I first, I last, F&& f) {
+  std::vector<std::function<void()>> procs;
+  for (; first != last; ++first) procs.push_back([&f, x = *first]() mutable { f(x); });
+  par(procs).run();
+}
+inline void par_for_n(std::size_t n, const std::function<void()>& f) { par(std::vector<std::function<void()>>(n, f)).run(); }
+
+namespace detail {
+template <class C>
+using value_of = typename C::value_type;
+template <class I>
+auto par_read(I first, I last) {
+  using T = value_of<typename std::iterator_traits<I>::value_type>;
+  std::vector<std::optional<T>> got;
+  std::vector<weft::Reader<T>> rest;
+  for (; first != last; ++first) {
+    Wire<T>& w = *first->wire();
+    got.emplace_back(std::exchange(w.selected, std::nullopt));
+    if (!got.back()) rest.push_back(w.in);
+  }
+  auto values = Wire<T>::raising([&] { return weft::par_read(rest)(); });
+  std::vector<T> r;
+  auto next = values.begin();
+  for (auto& g : got) r.push_back(g ? std::move(*g) : std::move(*next++));
+  return r;
+}
+template <class I, class T>
+void par_write(I first, I last, const std::vector<T>& values) {
+  std::vector<weft::Writer<T>> ws;
+  for (; first != last; ++first) ws.push_back(first->wire()->out);
+  Wire<T>::raising([&] { weft::par_write(ws, values)(); });
+}
+}  // namespace detail
+
+// From each a value, to each its own; no thread is made. Ends or channels.
+template <class C>
+auto par_read(std::initializer_list<C> chans) {
+  return detail::par_read(chans.begin(), chans.end());
+}
+template <class C>
+auto par_read(const std::vector<C>& chans) {
+  return detail::par_read(chans.begin(), chans.end());
+}
+template <class T, class I>
+std::vector<T> par_read(I first, I last) {
+  return detail::par_read(first, last);
+}
+template <class C>
+void par_write(std::initializer_list<C> chans, const std::vector<typename C::value_type>& values) {
+  detail::par_write(chans.begin(), chans.end(), values);
+}
+template <class C>
+void par_write(const std::vector<C>& chans, const std::vector<typename C::value_type>& values) {
+  detail::par_write(chans.begin(), chans.end(), values);
+}
+template <class T, class I>
+void par_write(I first, I last, const std::vector<T>& values) {
+  detail::par_write(first, last, values);
+}
+
+// --- time, barriers, skip, stop ---------------------------------------------------------------------------------------------------------
+
+namespace detail {
+using Clock = std::chrono::steady_clock;
+struct Alarm final : Guard {
+  Clock::time_point at{};
+  bool ready() override { return at.time_since_epoch().count() <= weft::now(); }
+  void fill(core::Guard& g, runtime::ProcessBase&) override {
+    g.kind = core::Kind::timer;
+    g.deadline = at.time_since_epoch().count();
+  }
+};
+struct Always final : Guard {
+  bool ready() override { return true; }
+  void fill(core::Guard&, runtime::ProcessBase&) override {}
+};
+struct Never final : Guard {
+  void fill(core::Guard& g, runtime::ProcessBase&) override {
+    g.kind = core::Kind::timer;
+    g.deadline = std::numeric_limits<std::int64_t>::max();
+  }
+};
+struct Together final : Guard {
+  weft::Barrier barrier;
+  explicit Together(weft::Barrier b) : barrier(std::move(b)) {}
+  void fill(core::Guard& g, runtime::ProcessBase&) override {
+    g.kind = core::Kind::barrier;
+    g.ops = &core::barrier_ops<weft::Barrier::Core>;
+    g.where = barrier.core();
+  }
+  const core::Place* place() const override { return barrier.core(); }
+};
+}  // namespace detail
+
+// The time of the run (which may be virtual), and an alarm as a guard.
+class timer : public guard {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+  using duration = std::chrono::steady_clock::duration;
+  timer() : alarm_(std::make_shared<detail::Alarm>()) { guard_ = alarm_; }
+
+  time_point read() const { return time_point(duration(weft::now())); }
+  time_point operator()() const { return read(); }
+  void after(time_point at) const { weft::sleep_until(at.time_since_epoch().count())(); }
+  void operator()(time_point at) const { after(at); }
+  void sleep(duration d) const { weft::sleep(d)(); }
+  void operator()(duration d) const { sleep(d); }
+  time_point get_alarm() const { return alarm_->at; }
+  void set_alarm(time_point at) { alarm_->at = at; }
+  void set_alarm(duration d) { alarm_->at = read() + d; }
+  timer& operator+=(duration d) {
+    set_alarm(d);
+    return *this;
+  }
+  timer& operator=(time_point at) {
+    set_alarm(at);
+    return *this;
+  }
+
+ private:
+  std::shared_ptr<detail::Alarm> alarm_;
+};
+
+class barrier {
+ public:
+  explicit barrier(unsigned int parties = 0) : state_(std::make_shared<weft::Barrier>(parties)) {}
+  void sync() const { state_->sync()(); }
+  void operator()() const { sync(); }
+  void enroll() const { state_->enrol(); }
+  void resign() const { state_->resign(); }
+  // Only while nobody waits.
+  void reset(unsigned int parties) const { *state_ = weft::Barrier(parties); }
+
+ protected:
+  explicit barrier(const weft::Barrier& b) : state_(std::make_shared<weft::Barrier>(b)) {}
+  std::shared_ptr<weft::Barrier> state_;
+};
+
+// One party's end of a barrier that can be a guard.
+class alting_barrier : public barrier, public guard {
+ public:
+  static alting_barrier create() { return alting_barrier(weft::Barrier(1)); }
+  static std::vector<alting_barrier> create(unsigned int n) {
+    const weft::Barrier b(n);
+    return std::vector<alting_barrier>(n, alting_barrier(b));
+  }
+  // Another party, enrolled.
+  alting_barrier expand() const {
+    state_->enrol();
+    return *this;
+  }
+  std::vector<alting_barrier> expand(unsigned int n) const {
+    for (unsigned int i = 0; i < n; ++i) state_->enrol();
+    return std::vector<alting_barrier>(n, *this);
+  }
+  // This party leaves for good; several of them leave.
+  void contract() const { state_->resign(); }
+  void contract(const std::vector<alting_barrier>& those) const {
+    for (const auto& b : those) b.state_->resign();
+  }
+
+ private:
+  explicit alting_barrier(const weft::Barrier& b) : barrier(b), guard(std::make_shared<detail::Together>(b)) {}
+};
+
+class skip : public process, public guard {
+ public:
+  skip() : guard(std::make_shared<detail::Always>()) {}
+  void run() override {}
+};
+class stop : public process, public guard {
+ public:
+  stop() : guard(std::make_shared<detail::Never>()) {}
+  // Waits for ever: on a channel to which nobody writes.
+  void run() override {
+    weft::Channel<int> c{weft::named("stop")};
+    const auto nobody = c.writer();
+    c.reader()();
+  }
+};
+
+}  // namespace csp

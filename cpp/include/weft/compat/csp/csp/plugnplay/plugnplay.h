@@ -1,0 +1,3 @@
+// C++CSP programs include this name.
+#pragma once
+#include "../../../csp_plugnplay.hpp"

@@ -1,0 +1,274 @@
+// Skeletons: the sequential meaning, by random programs; failure, cancellation, poison, early termination, progress; on the scheduler and
+// on threads. The seed of each case is printed when it fails.
+#include "hosted.hpp"
+
+#include <numeric>
+#include <random>
+
+#include <weft/skeletons.hpp>
+
+using namespace test;
+namespace sk = weft::skeletons;
+
+namespace {
+
+using Ints = std::vector<int>;
+using Stage = sk::Stage<int, int>;
+
+struct Random {
+  std::mt19937 gen;
+  explicit Random(unsigned seed) : gen(seed) {}
+  int below(int n) { return static_cast<int>(gen() % static_cast<unsigned>(n)); }
+  Ints items(int most) {
+    Ints r(static_cast<std::size_t>(below(most + 1)));
+    for (int& x : r) x = below(1000);
+    return r;
+  }
+};
+
+// A program, what it means, and whether it keeps the order.
+struct Program {
+  Stage stage;
+  std::function<int(int)> meaning;
+  bool ordered;
+};
+
+Program program(Random& r, int depth, bool threads) {
+  const auto crew = [&](unsigned n, const Program& p, sk::Order o) {
+    return threads ? Stage(sk::farm(sk::workers(n, sk::OnThreads()), p.stage, o)) : Stage(sk::farm(sk::workers(n), p.stage, o));
+  };
+  switch (depth == 0 ? 0 : r.below(5)) {
+    case 1: {
+      Program p = program(r, depth - 1, threads), q = program(r, depth - 1, threads);
+      return {sk::pipeline(p.stage, q.stage), [p, q](int x) { return q.meaning(p.meaning(x)); }, p.ordered && q.ordered};
+    }
+    case 2: {
+      Program p = program(r, depth - 1, threads);
+      return {crew(static_cast<unsigned>(1 + r.below(3)), p, sk::Order::kept), p.meaning, p.ordered};
+    }
+    case 3: {
+      Program p = program(r, depth - 1, threads);
+      return {crew(static_cast<unsigned>(1 + r.below(3)), p, sk::Order::any), p.meaning, false};
+    }
+    case 4: {
+      Program p = program(r, depth - 1, threads);
+      const Program half{Stage(sk::each([](int x) { return x / 2; })), nullptr, true};
+      const auto again = [](int x) { return x > 100; };
+      const Stage body = crew(static_cast<unsigned>(1 + r.below(3)), half, r.below(2) ? sk::Order::any : sk::Order::kept);
+      return {sk::pipeline(p.stage, Stage(sk::feedback(static_cast<unsigned>(1 + r.below(3)), body, again))),
+              [p, again](int x) {
+                x = p.meaning(x);
+                do x /= 2;
+                while (again(x));
+                return x;
+              },
+              false};
+    }
+    default: {
+      const int k = r.below(7);
+      const auto f = [k](int x) { return (x * k + 1) % 1009; };
+      return {sk::each(f), f, true};
+    }
+  }
+}
+
+template <class Start>
+auto crew(unsigned n) {
+  return sk::workers(n, Start());
+}
+#define STARTS sk::Here, sk::OnThreads
+
+}  // namespace
+
+TEST_CASE("skeletons: random programs of stages mean what their functions mean") {
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    CAPTURE(seed);
+    Random r(seed);
+    const bool threads = seed % 6 == 0;
+    const Program p = program(r, threads ? 2 : 3, threads);
+    const Ints items = r.items(30);
+    Ints expected;
+    for (int x : items) expected.push_back(p.meaning(x));
+    Ints got = weft::run(sk::apply(p.stage, items));
+    if (!p.ordered) {
+      std::sort(expected.begin(), expected.end());
+      std::sort(got.begin(), got.end());
+    }
+    CHECK(got == expected);
+  }
+}
+
+TEST_CASE_TEMPLATE("skeletons: map, reduce, map_reduce mean what loops mean", Start, STARTS) {
+  for (unsigned seed = 1; seed <= 8; ++seed) {
+    CAPTURE(seed);
+    Random r(seed);
+    const Ints items = r.items(40);
+    const auto n = static_cast<unsigned>(1 + r.below(5));
+    const auto square = [](int x) { return long{x} * x; };
+    std::vector<long> squares;
+    for (int x : items) squares.push_back(square(x));
+    CHECK(weft::run(sk::map(crew<Start>(n), items, square)) == squares);
+    CHECK(weft::run(sk::map_reduce(crew<Start>(n), items, square, 5L, std::plus())) == std::accumulate(squares.begin(), squares.end(), 5L));
+    // Associative, not commutative.
+    std::vector<std::string> words;
+    for (int x : items) words.push_back(std::to_string(x) + " ");
+    CHECK(weft::run(sk::reduce(crew<Start>(n), words, ">", std::plus())) == std::accumulate(words.begin(), words.end(), std::string(">")));
+  }
+}
+
+TEST_CASE_TEMPLATE("skeletons: divide and conquer sorts", Start, STARTS) {
+  for (unsigned seed = 1; seed <= 5; ++seed) {
+    CAPTURE(seed);
+    Random r(seed);
+    const Ints items = r.items(200);
+    Ints expected = items;
+    std::sort(expected.begin(), expected.end());
+    const auto halves = [](Ints v) {
+      const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
+      return std::vector<Ints>{Ints(v.begin(), middle), Ints(middle, v.end())};
+    };
+    const auto merge = [](std::vector<Ints> parts) {
+      Ints v;
+      std::merge(parts[0].begin(), parts[0].end(), parts[1].begin(), parts[1].end(), std::back_inserter(v));
+      return v;
+    };
+    std::size_t done = 0, of = 0;
+    auto sort = sk::divide_and_conquer(
+        crew<Start>(3).told([&](std::size_t d, std::size_t t) {
+          CHECK(d == ++done);
+          of = t;
+        }),
+        items, [](const Ints& v) { return v.size() <= 1; }, [](Ints v) { return v; }, halves, merge);
+    CHECK(weft::run(std::move(sort)) == expected);
+    CHECK(done == of);
+    CHECK((items.size() < 2 || of > 1));
+  }
+}
+
+TEST_CASE_TEMPLATE("skeletons: progress is told once for each, in order", Start, STARTS) {
+  std::vector<std::size_t> seen;
+  auto ws = crew<Start>(4).told([&](std::size_t done, std::size_t total) {
+    seen.push_back(done);
+    CHECK(total == 10);
+  });
+  weft::run(sk::map(std::move(ws), Ints(10, 1), [](int x) { return x; }));
+  std::vector<std::size_t> expected(10);
+  std::iota(expected.begin(), expected.end(), std::size_t{1});
+  CHECK(seen == expected);
+}
+
+TEST_CASE_TEMPLATE("rule 7.2: a function that fails fails the whole", Start, STARTS) {
+  const auto bad = [](int x) {
+    if (x == 3) throw std::runtime_error("three");
+    return x;
+  };
+  CHECK_THROWS_WITH_AS(weft::run(sk::map(crew<Start>(2), Ints{1, 2, 3, 4, 5}, bad)), "three", std::runtime_error);
+  const auto net = sk::pipeline(sk::each(bad), sk::farm(crew<Start>(3), sk::each([](int x) { return x; })));
+  CHECK_THROWS_WITH_AS(weft::run(sk::apply(net, Ints{1, 2, 3, 4, 5})), "three", std::runtime_error);
+  const auto inside = sk::farm(crew<Start>(2), sk::each(bad));
+  CHECK_THROWS_WITH_AS(weft::run(sk::apply(inside, Ints{1, 2, 3, 4, 5})), "three", std::runtime_error);
+}
+
+TEST_CASE_TEMPLATE("skeletons: a search ends early; what is not begun is not begun", Start, STARTS) {
+  std::atomic<int> begun{0};
+  Ints items(10'000);
+  std::iota(items.begin(), items.end(), 0);
+  const auto f = [&begun](int x) {
+    ++begun;
+    return x % 7 == 5 ? std::optional(x) : std::nullopt;
+  };
+  const auto found = weft::run(sk::search(crew<Start>(2), items, f));
+  REQUIRE(found);
+  CHECK(*found % 7 == 5);
+  CHECK(begun < 10'000);
+  begun = 0;
+  CHECK_FALSE(weft::run(sk::search(crew<Start>(2), Ints(50, 0), f)));
+  CHECK(begun == 50);
+}
+
+TEST_CASE_TEMPLATE("rule 3.3: when the reader of its output has gone, a stage ends, and its source", Start, STARTS) {
+  const auto net = sk::pipeline(sk::farm(crew<Start>(2), sk::each([](int x) { return 2 * x; })), sk::each([](int x) { return x + 1; }));
+  auto endless = [](weft::Writer<int> w) -> Process {
+    for (int i = 0;; ++i) co_await w.write(i);
+  };
+  weft::Channel<int> a, b;
+  Ints got;
+  auto three = [](weft::Reader<int> r, Ints& into) -> Process {
+    for (int i = 0; i < 3; ++i) into.push_back(co_await r.read());
+  };
+  weft::par{endless(a), net(a, b), three(b, got)}();
+  CHECK(got == Ints{1, 3, 5});
+}
+
+TEST_CASE_TEMPLATE("rule 4.3: poison goes through stages, both ways", Start, STARTS) {
+  const Stage nets[] = {sk::farm(crew<Start>(2), sk::each([](int x) { return x; })),
+                        sk::farm(crew<Start>(2), sk::each([](int x) { return x; }), sk::Order::any),
+                        sk::pipeline(sk::each([](int x) { return x; }), sk::on(Start(), sk::each([](int x) { return x; }))),
+                        sk::feedback(2, sk::each([](int x) { return x; }), [](int) { return false; })};
+  for (const Stage& net : nets) {
+    auto write = [](weft::Writer<int> w, int* strength) -> Process {
+      try {
+        for (;;) co_await w.write(1);
+      } catch (const weft::Poisoned& e) {
+        *strength = e.strength;
+      }
+    };
+    auto read = [](weft::Reader<int> r, int* strength) -> Process {
+      try {
+        for (;;) co_await r.read();
+      } catch (const weft::Poisoned& e) {
+        *strength = e.strength;
+      }
+    };
+    auto poison_after = [](auto end, int values) -> Process {
+      for (int i = 0; i < values; ++i) {
+        if constexpr (requires { end.next(); })
+          co_await end.read();
+        else
+          co_await end.write(i);
+      }
+      end.poison(2);
+    };
+    int writer = 0, reader = 0;
+    weft::Channel<int> a, b, c, d;
+    weft::par{write(a, &writer), net(a, b), poison_after(b.reader(), 3)}();
+    weft::par{poison_after(c.writer(), 3), net(c, d), read(d, &reader)}();
+    CHECK(writer == 2);
+    CHECK(reader == 2);
+  }
+}
+
+TEST_CASE_TEMPLATE("rule 6: cancelling what awaits a skeleton cancels its workers", Start, STARTS) {
+  weft::Channel<int> never;
+  auto waits = [](weft::Channel<int> c) -> Process {
+    auto stuck = sk::farm(crew<Start>(2), sk::each([](int x) { return x; }));
+    weft::Channel<int> out;
+    const auto open = c.writer();  // nobody writes
+    const auto reader = out.reader();
+    co_await stuck(c.reader(), out.writer());
+    CHECK(false);
+  };
+  auto fails = []() -> Process {
+    co_await weft::yield();
+    throw std::runtime_error("elsewhere");
+  };
+  CHECK_THROWS_WITH_AS(weft::run(waits(never), fails()), "elsewhere", std::runtime_error);
+}
+
+TEST_CASE("skeletons: values that only move; no workers; nothing to do") {
+  std::vector<std::unique_ptr<int>> items;
+  for (int i = 0; i < 5; ++i) items.push_back(std::make_unique<int>(i));
+  const auto net = sk::farm(sk::workers(3), sk::each([](std::unique_ptr<int> p) {
+                              ++*p;
+                              return p;
+                            }));
+  auto out = weft::run(sk::apply(net, std::move(items)));
+  for (int i = 0; i < 5; ++i) CHECK(*out[static_cast<std::size_t>(i)] == i + 1);
+  CHECK_THROWS_WITH_AS(sk::workers(0), doctest::Contains("at least one"), weft::BadUse);
+  CHECK(weft::run(sk::map(sk::workers(2), Ints(), [](int x) { return x; })).empty());
+  CHECK(weft::run(sk::reduce(sk::workers(2), Ints(), 7, std::plus())) == 7);
+  CHECK_THROWS_AS(
+      weft::run(sk::divide_and_conquer(
+          sk::workers(1), 8, [](int) { return false; }, [](int x) { return x; }, [](int) { return Ints(); }, [](Ints) { return 0; })),
+      weft::BadUse);
+}

@@ -1,0 +1,303 @@
+// Messages through random networks, with checksums: nothing is lost, doubled or changed, and every network closes down by itself.
+//
+//   networks [--messages N] [--seconds S] [--seed X] [--quiet]
+//
+// A network: sources, layers of workers, sinks; between two layers some channels, each with writers before and readers behind it, some of
+// them buffered. A worker reads from its inputs (plainly, or by choice in one of the modes, or by a standing alternative) and writes to its
+// outputs (in turn, or by a choice of outputs). One network is of one kind: local coroutines, shared coroutines, or shared with threads
+// among the workers. The sum of a hash of all values sent must be that of all received (it does not depend on order), and so must the
+// count. A message counts once for every channel it goes through. The seed of a network that fails is printed, and repeats its shape.
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <weft/weft.hpp>
+
+namespace {
+
+using Value = std::uint64_t;
+
+class Random {  // splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014)
+ public:
+  explicit Random(std::uint64_t seed) noexcept : x_(seed) {}
+  std::uint64_t next() noexcept { return mix(x_ += 0x9E3779B97F4A7C15ull); }
+  int below(int n) noexcept { return static_cast<int>(next() % static_cast<std::uint64_t>(n)); }
+  static std::uint64_t mix(std::uint64_t z) noexcept {
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBull;
+    return z ^ z >> 31;
+  }
+
+ private:
+  std::uint64_t x_;
+};
+
+struct Tally {
+  std::atomic<std::uint64_t> count{0}, sum{0};
+  void add(std::uint64_t n, std::uint64_t s) noexcept {
+    count += n;
+    sum += s;
+  }
+};
+struct Books {
+  Tally sent, received;
+};
+
+enum class Take { plain, fair, priority, random, standing };
+
+template <class P>
+struct Ends {
+  std::vector<weft::Reader<Value, P>> in;
+  std::vector<weft::Writer<Value, P>> out;
+  Take take = Take::plain;
+  bool choose_output = false;
+};
+template <class P>
+using SomeInputs = decltype(weft::Alternative(std::vector<weft::Reader<Value, P>>{}));
+template <class P>
+using StandingInputs = decltype(weft::StandingAlternative(std::vector<weft::Reader<Value, P>>{}));
+
+template <class P>
+const weft::Writer<Value, P>& next_output(const Ends<P>& e, std::size_t& turn) {
+  return e.out[turn++ % e.out.size()];
+}
+
+weft::Mode mode_of(Take t) {
+  return t == Take::priority ? weft::Mode::priority : t == Take::random ? weft::Mode::random : weft::Mode::fair;
+}
+
+template <class P>
+weft::Process source(Ends<P> e, Books& books, std::uint64_t seed, long n) {
+  Random random(seed);
+  std::uint64_t sum = 0;
+  std::size_t turn = 0;
+  for (long i = 0; i < n; ++i) {
+    const Value v = random.next();
+    sum += Random::mix(v);
+    if (e.choose_output && e.out.size() > 1)
+      co_await weft::select(weft::out(e.out[0], v), weft::out(e.out[1], v));
+    else
+      co_await next_output(e, turn).write(v);
+  }
+  books.sent.add(static_cast<std::uint64_t>(n), sum);
+}
+
+// Without outputs it is a sink. Inputs that have ended are switched off; the last one to end ends the process.
+template <class P, class Inputs>
+weft::Process choosing(Ends<P> e, Books& books, Inputs& inputs) {
+  std::uint64_t count = 0, sum = 0;
+  std::size_t turn = 0, left = e.in.size();
+  while (left > 0) {
+    int ended = -1;
+    Value v = 0;
+    try {
+      auto chosen = co_await inputs.select();
+      v = *chosen.value;
+    } catch (const weft::Retired& r) {
+      ended = r.guard;
+    }
+    if (ended >= 0) {
+      if (--left > 0) inputs.enable(static_cast<std::uint32_t>(ended), false);
+    } else if (e.out.empty()) {
+      ++count;
+      sum += Random::mix(v);
+    } else if (e.choose_output && e.out.size() > 1) {
+      co_await weft::select(weft::out(e.out[0], v), weft::out(e.out[1], v));
+    } else {
+      co_await next_output(e, turn).write(v);
+    }
+  }
+  books.received.add(count, sum);
+}
+template <class P>
+weft::Process worker(Ends<P> e, Books& books) {
+  if (e.take == Take::standing) {
+    StandingInputs<P> inputs(e.in);
+    co_await choosing<P>(std::move(e), books, inputs);
+  } else if (e.take != Take::plain) {
+    SomeInputs<P> inputs(e.in, mode_of(e.take));
+    co_await choosing<P>(std::move(e), books, inputs);
+  } else {
+    std::uint64_t count = 0, sum = 0;
+    std::size_t turn = 0;
+    for (auto& in : e.in) {
+      while (auto v = co_await in.next()) {
+        if (e.out.empty()) {
+          ++count;
+          sum += Random::mix(*v);
+        } else if (e.choose_output && e.out.size() > 1) {
+          co_await weft::select(weft::out(e.out[0], *v), weft::out(e.out[1], *v));
+        } else {
+          co_await next_output(e, turn).write(*v);
+        }
+      }
+    }
+    books.received.add(count, sum);
+  }
+}
+
+// The same on a thread, which reads by choice.
+struct ThreadWorker {
+  Ends<weft::Shared> e;
+  Books* books = nullptr;
+  void operator()() {
+    std::uint64_t count = 0, sum = 0;
+    std::size_t turn = 0, left = e.in.size();
+    SomeInputs<weft::Shared> inputs(e.in, mode_of(e.take));
+    while (left > 0) {
+      try {
+        const Value v = *inputs.select()().value;
+        if (e.out.empty()) {
+          ++count;
+          sum += Random::mix(v);
+        } else if (e.choose_output && e.out.size() > 1) {
+          weft::select(weft::out(e.out[0], v), weft::out(e.out[1], v))();
+        } else {
+          next_output(e, turn)(v);
+        }
+      } catch (const weft::Retired& r) {
+        if (--left > 0) inputs.enable(static_cast<std::uint32_t>(r.guard), false);
+      }
+    }
+    books->received.add(count, sum);
+  }
+};
+
+template <class P>
+std::uint64_t network(std::uint64_t seed, bool with_threads, long values, Books& books) {
+  Random random(seed);
+  std::vector<weft::Process> all;
+  using Thread = decltype(weft::thread(ThreadWorker{}));
+  std::vector<Thread> threads;
+  std::vector<weft::Channel<Value, P>> channels;
+  const int layers = 2 + random.below(5);
+  std::vector<Ends<P>> before(static_cast<std::size_t>(1 + random.below(4)));  // the layer whose outputs are being made
+  const std::size_t sources = before.size();
+  for (int layer = 1; layer <= layers; ++layer) {
+    std::vector<Ends<P>> here(static_cast<std::size_t>(1 + random.below(5)));
+    const int between = 1 + random.below(6);
+    for (int c = 0; c < between; ++c) {
+      const int capacity = random.below(3) == 0 ? 1 + random.below(20) : 0;
+      weft::Channel<Value, P> channel{capacity ? weft::buffer(static_cast<std::uint32_t>(capacity)) : weft::ChannelOptions{}};
+      for (int k = 1 + random.below(2); k > 0; --k)
+        before[static_cast<std::size_t>(random.below(static_cast<int>(before.size())))].out.push_back(channel.writer());
+      for (int k = 1 + random.below(2); k > 0; --k)
+        here[static_cast<std::size_t>(random.below(static_cast<int>(here.size())))].in.push_back(channel.reader());
+      channels.push_back(std::move(channel));
+    }
+    // Nobody without an input or, in the layer before, without an output: they share the first channel of this layer.
+    auto& shared = channels[channels.size() - static_cast<std::size_t>(between)];
+    for (auto& e : before)
+      if (e.out.empty()) e.out.push_back(shared.writer());
+    for (auto& e : here)
+      if (e.in.empty()) e.in.push_back(shared.reader());
+    for (auto& e : before) {
+      e.choose_output = random.below(3) == 0 && e.out.size() > 1 && e.out[0].core() != e.out[1].core();
+      if (layer == 1) {
+        all.push_back(source<P>(std::move(e), books, random.next(), values / static_cast<long>(sources)));
+        continue;
+      }
+      // Reading one input to its end before the next may block a cycle of merges for ever: only where there is but one.
+      e.take = e.in.size() == 1 && random.below(2) == 0 ? Take::plain : static_cast<Take>(1 + random.below(4));
+      if constexpr (P::shared) {
+        if (with_threads && random.below(3) == 0) {
+          if (e.take == Take::standing || e.take == Take::plain) e.take = Take::fair;
+          threads.push_back(weft::thread(ThreadWorker{std::move(e), &books}));
+          continue;
+        }
+      }
+      all.push_back(worker<P>(std::move(e), books));
+    }
+    before = std::move(here);
+  }
+  for (auto& e : before) {
+    e.take = e.in.size() == 1 && random.below(2) == 0 ? Take::plain : static_cast<Take>(1 + random.below(4));
+    all.push_back(worker<P>(std::move(e), books));
+  }
+  const auto together = [](std::vector<weft::Process> ps) -> weft::Process { co_await weft::par(std::move(ps)); };
+  const auto on_threads = [](std::vector<Thread> ts) -> weft::Process { co_await weft::par(std::move(ts)); };
+  weft::run(together(std::move(all)), on_threads(std::move(threads)));
+  std::uint64_t messages = 0;
+  for (const auto& c : channels) messages += c.transfers();
+  return messages;
+}
+
+std::uint64_t number(const char* text) {
+  char* end = nullptr;
+  const std::uint64_t n = std::strtoull(text, &end, 0);
+  if (end == text || *end != '\0') {
+    std::fprintf(stderr, "networks: '%s' is no number\n", text);
+    std::exit(2);
+  }
+  return n;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::uint64_t wanted = 1'000'000, seconds = 3600, seed = 1;
+  bool quiet = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string a = argv[i];
+    if (a == "--quiet")
+      quiet = true;
+    else if (a == "--messages" && i + 1 < argc)
+      wanted = number(argv[++i]);
+    else if (a == "--seconds" && i + 1 < argc)
+      seconds = number(argv[++i]);
+    else if (a == "--seed" && i + 1 < argc)
+      seed = number(argv[++i]);
+    else {
+      std::fprintf(stderr, "usage: networks [--messages N] [--seconds S] [--seed X] [--quiet]\n");
+      return 2;
+    }
+  }
+  using Steady = std::chrono::steady_clock;
+  const auto start = Steady::now();
+  auto said = start;
+  std::uint64_t messages = 0, networks = 0;
+  const long base = wanted >= 10'000'000 ? 100'000 : 5'000;
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  while (messages < wanted && Steady::now() - start < std::chrono::seconds(seconds)) {
+    const std::uint64_t mine = Random::mix(seed + networks);
+    Books books;
+    const char* kind = "local";
+    try {
+      switch (networks % 8) {
+        case 7:
+          kind = "threads";
+          messages += network<weft::Shared>(mine, true, base / 20, books);
+          break;
+        case 2:
+        case 5:
+          kind = "shared";
+          messages += network<weft::Shared>(mine, false, base, books);
+          break;
+        default: messages += network<weft::Local>(mine, false, base, books);
+      }
+    } catch (const std::exception& e) {
+      std::printf("network %llu (%s) failed: %s\nagain by --seed %llu\n", static_cast<unsigned long long>(networks), kind, e.what(),
+                  static_cast<unsigned long long>(seed));
+      return 1;
+    }
+    if (books.sent.count != books.received.count || books.sent.sum != books.received.sum) {
+      std::printf("network %llu (%s): sent %llu, received %llu, checksums %s\nagain by --seed %llu\n",
+                  static_cast<unsigned long long>(networks), kind, static_cast<unsigned long long>(books.sent.count),
+                  static_cast<unsigned long long>(books.received.count), books.sent.sum == books.received.sum ? "agree" : "differ",
+                  static_cast<unsigned long long>(seed));
+      return 1;
+    }
+    ++networks;
+    if (!quiet && Steady::now() - said > std::chrono::seconds(5)) {
+      said = Steady::now();
+      std::fprintf(stderr, "%llu networks, %.1f million messages\n", static_cast<unsigned long long>(networks),
+                   static_cast<double>(messages) / 1e6);
+    }
+  }
+  std::printf("%llu networks, %llu messages, all checksums agree\n", static_cast<unsigned long long>(networks),
+              static_cast<unsigned long long>(messages));
+  return networks > 0 ? 0 : 1;
+}

@@ -1,0 +1,151 @@
+// Facts for a report on demand (rules 10.5, 14.3): what every process of every run waits for, and who holds the ends there, at this moment.
+// What follows from them is in weft/_deadlocks.py.
+//
+// Everything is read with the GIL held and without running Python code, so that it is one moment: nothing of a run moves meanwhile
+// (invariant 1 of native.hpp), and the garbage collector is kept from running finalisers.
+#include <map>
+#include <set>
+
+#include "observe.hpp"
+
+namespace weft::py {
+
+bool looking = false;
+
+namespace {
+
+PyObject* idle_callback = nullptr;
+thread_local bool inside = false;
+
+struct Holders {
+  std::set<std::uint32_t> readers, writers;
+  std::set<const EndObject*> reader_ends, writer_ends;
+};
+
+struct Collect final : runtime::Places {
+  std::map<const core::Place*, bool> seen;  // is it a channel?
+  std::vector<std::pair<const core::Place*, bool>> at;
+  void channel(const core::Place& c, bool writing) override {
+    seen[&c] = true;
+    at.emplace_back(&c, writing);
+  }
+  void barrier(const core::Place& c) override {
+    seen[&c] = false;
+    at.emplace_back(&c, false);
+  }
+};
+
+PyObject* ids(const std::set<std::uint32_t>& s) {
+  PyObject* t = PyTuple_New(static_cast<Py_ssize_t>(s.size()));
+  Py_ssize_t i = 0;
+  for (const std::uint32_t id : s) PyTuple_SET_ITEM(t, i++, PyLong_FromUnsignedLong(id));
+  return t;
+}
+PyObject* key_of(const core::Place* p) { return PyLong_FromVoidPtr(const_cast<void*>(static_cast<const void*>(p))); }
+
+// ([(id, path, verb, at, parent, state, [(place, writing)])], {place: (name, is a channel, readers, writers, unknown readers, unknown
+// writers)}) state: "able", "places", "children".
+PyObject* facts_of(PyRun& run) {
+  std::vector<ProcessBase*> all;
+  run.run.each_process([&](ProcessBase& p) { all.push_back(&p); });  // they stay: to end they need the GIL
+  std::map<const core::Place*, Holders> held;
+  for (ProcessBase* p : all) {
+    ProcessObject* o = process_object(p);
+    for (Py_ssize_t i = 0; o && i < Py_SIZE(o); ++i) {
+      const EndObject* e = o->held[i];
+      if (e->state != EndState::open) continue;
+      Holders& h = held[static_cast<const core::Place*>(&e->channel->core)];
+      const bool reader = Py_IS_TYPE(e, &ReaderType);
+      (reader ? h.readers : h.writers).insert(p->id);
+      (reader ? h.reader_ends : h.writer_ends).insert(e);
+    }
+  }
+  PyObject* processes = PyList_New(0);
+  Collect collect;
+  for (ProcessBase* p : all) {
+    const char* state = "able";
+    collect.at.clear();
+    if (p->op == &wait_op) {
+      state = "children";
+    } else if (p->op && p->op->visit && p->cancel.load(std::memory_order_relaxed) == 0 && facing(*p) == Facing::blocked) {
+      p->op->visit(*p, collect);
+      if (!collect.at.empty()) state = "places";
+    }
+    if (p->op) locate(*p);
+    PyObject* places = PyList_New(0);
+    for (const auto& [place, writing] : collect.at) {
+      PyObject* one = Py_BuildValue("NO", key_of(place), writing ? Py_True : Py_False);
+      PyList_Append(places, one);
+      Py_DECREF(one);
+    }
+    PyObject* one = Py_BuildValue("IsssIsN", p->id, runtime::path_of(*p).c_str(), p->op ? p->op->verb : "", runtime::where(*p).c_str(),
+                                  p->group && p->group->parent ? p->group->parent->id : 0u, state, places);
+    if (one) PyList_Append(processes, one);
+    Py_XDECREF(one);
+  }
+  PyObject* places = PyDict_New();
+  for (const auto& [place, is_channel] : collect.seen) {
+    const Holders& h = held[place];
+    unsigned long unknown_readers = 0, unknown_writers = 0;
+    if (is_channel) {
+      const auto& core = static_cast<const Core&>(*place);
+      const auto beyond = [](std::uint32_t open, std::size_t known) {
+        return open > known ? static_cast<unsigned long>(open - known) : 0ul;
+      };
+      unknown_readers = beyond(core.reader_ends(), h.reader_ends.size());
+      unknown_writers = beyond(core.writer_ends(), h.writer_ends.size());
+    }
+    PyObject* name = to_str(runtime::name_of(*place));
+    PyObject* one =
+        Py_BuildValue("NONNkk", name, is_channel ? Py_True : Py_False, ids(h.readers), ids(h.writers), unknown_readers, unknown_writers);
+    PyObject* key = key_of(place);
+    if (one) PyDict_SetItem(places, key, one);
+    Py_DECREF(key);
+    Py_XDECREF(one);
+  }
+  return Py_BuildValue("NN", processes, places);
+}
+
+// The facts of every run that goes on.
+PyObject* f_facts(PyObject*, PyObject*) {
+  const int collector = PyGC_Disable();
+  PyObject* list = PyList_New(0);
+  for (PyRun* run : every_run()) {
+    PyObject* one = facts_of(*run);
+    if (one) PyList_Append(list, one);
+    Py_XDECREF(one);
+  }
+  if (collector) PyGC_Enable();
+  return list;
+}
+
+PyObject* f_set_idle(PyObject*, PyObject* f) {
+  Py_XSETREF(idle_callback, f == Py_None ? nullptr : Py_NewRef(f));
+  looking = idle_callback != nullptr;
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {{"_facts", f_facts, METH_NOARGS, nullptr}, {"_set_idle", f_set_idle, METH_O, nullptr}, {}};
+
+}  // namespace
+
+void fell_idle() noexcept {
+  if (inside || !idle_callback) return;
+  inside = true;
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  PyObject* f = Py_NewRef(idle_callback);
+  PyObject* r = PyObject_CallNoArgs(f);
+  if (!r) {
+    runtime::Run* run = current_run();
+    keep_interrupt_for(run ? &run_of(*run) : nullptr, take_exception());
+  }
+  Py_XDECREF(r);
+  Py_DECREF(f);
+  PyErr_Restore(t, v, tb);
+  inside = false;
+}
+
+int init_partial(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+
+}  // namespace weft::py

@@ -1,0 +1,99 @@
+"""`process * n` and `Channel() * n`: several of the same, as PyCSP has them."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from weft._extension import native as _native
+from weft.errors import BadUse
+
+__all__ = ["ChannelArray"]
+
+
+class ChannelArray(list[Any]):
+    """Channels made by `Channel(…) * n`: a list, with the ends of all of them at once."""
+
+    def readers(self) -> list[Any]:
+        """A new reader end of each; `+array`."""
+        return [c.reader() for c in self]
+
+    def writers(self) -> list[Any]:
+        """A new writer end of each; `-array`."""
+        return [c.writer() for c in self]
+
+    __pos__ = readers
+    __neg__ = writers
+
+    def poison(self, strength: int = 1) -> None:
+        """Poisons each (rule 4)."""
+        for c in self:
+            c.poison(strength)
+
+
+def _count(what: str, n: int) -> int:
+    if n < 0:
+        raise BadUse(f"{what} * {n}: give how many, from 0 on")
+    return n
+
+
+def channels(name: str, n: int, capacity: int, overflow: str, immunity: int) -> ChannelArray:
+    """`n` channels like one that is called `name`."""
+    return ChannelArray(
+        _native.Channel(f"{name}[{i}]", capacity=capacity, overflow=overflow, immunity=immunity)
+        for i in range(_count(f"Channel {name!r}", n))
+    )
+
+
+def clones(process: Any, function: Any, body: Any, n: int) -> list[Any]:
+    """`process` and n - 1 more like it: the same function with the same arguments, which share their ends.
+
+    Args:
+        body: what the process will run: a coroutine that has not begun, whose frame has the arguments; of a thread
+            process (function, arguments, keywords).
+    Raises:
+        BadUse: the arguments cannot be told.
+    """
+    _count(f"process {process.name}", n)
+    if isinstance(body, tuple):
+        _, arguments, keywords = body
+        keywords = keywords or {}
+    else:
+        arguments, keywords = _arguments(
+            process.name, inspect.unwrap(function, stop=_own_code(body)), body
+        )
+    made = [process] if n else []
+    for _ in range(n - 1):
+        made.append(function(*arguments, **keywords).named(process.name))
+    return made
+
+
+def _own_code(coroutine: Any) -> Any:
+    return lambda f: getattr(f, "__code__", None) is coroutine.cr_code
+
+
+def _arguments(name: str, function: Any, coroutine: Any) -> tuple[list[Any], dict[str, Any]]:
+    """What a coroutine function was called with: its parameters are the variables of a frame that has not begun."""
+    code: types.CodeType = coroutine.cr_code
+    if getattr(function, "__code__", None) != code:
+        raise BadUse(
+            f"process {name} * n: it is not a plain async function, so its arguments are not known: "
+            "write [f(…) for _ in range(n)]"
+        )
+    bound = code.co_varnames
+    frame = coroutine.cr_frame.f_locals
+    at, keyword_only = code.co_argcount, code.co_kwonlyargcount
+    arguments = [frame[v] for v in bound[:at]]
+    keywords = {v: frame[v] for v in bound[at : at + keyword_only]}
+    rest: Iterator[str] = iter(bound[at + keyword_only :])
+    if code.co_flags & inspect.CO_VARARGS:
+        more: Iterable[Any] = frame[next(rest)]
+        arguments.extend(more)
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        keywords.update(frame[next(rest)])
+    return arguments, keywords
+
+
+_native._set_arrays(clones, channels)

@@ -1,0 +1,202 @@
+"""Partial deadlock: processes that nothing that can still run will ever wake (rules 10.5, 14.3).
+
+From the facts of one moment (python/native/partial.cpp) the processes that may go on are found, as a least fixed
+point:
+
+- who runs, is due to run, sleeps, has a timer in its select, or was cancelled, may go on;
+- who waits at a channel may go on if a process that may go on holds an end of it, if an end of it is held by nobody
+  that is known (a local variable, a value under way, another thread), or if its other side has no end yet;
+- who waits at a barrier may go on if any process elsewhere may;
+- who waits for its children may go on if all of them may.
+
+The others are stuck. (Ends of either side count: whoever holds one may poison it.)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from weft._extension import native as _native
+from weft.errors import BadUse, BlockedProcess, Deadlock, WeftWarning
+
+Action = Literal["warn", "raise"]
+
+
+class Place(NamedTuple):
+    """A channel or barrier at which somebody waits. Holders are the numbers of processes."""
+
+    name: str
+    is_channel: bool
+    readers: tuple[int, ...]
+    writers: tuple[int, ...]
+    unknown_readers: int  #: open ends that no process is known to hold
+    unknown_writers: int
+
+
+class Waiter(NamedTuple):
+    """A process at one moment."""
+
+    id: int
+    path: str
+    operation: str
+    at: str
+    parent: int
+    state: str  #: "able", "places" or "children"
+    places: list[tuple[int, bool]]  #: key of the place, and whether it writes
+
+
+class Stuck(NamedTuple):
+    """One process that is stuck."""
+
+    path: str
+    operation: str
+    places: tuple[str, ...]  #: channels and barriers
+    at: str  #: file:line
+    waits_for: tuple[str, ...]  #: paths of the processes that hold ends there; all are stuck
+
+
+class PartialDeadlock:
+    """What :func:`deadlocks` found; false if nothing.
+
+    Attributes:
+        processes: the stuck processes, by path. Those that wait for stuck children only are not among them.
+    """
+
+    def __init__(self, processes: list[Stuck], ids: frozenset[int]) -> None:
+        self.processes = processes
+        self._ids = ids
+
+    def __bool__(self) -> bool:
+        return bool(self.processes)
+
+    def __str__(self) -> str:
+        n = len(self.processes)
+        if n == 0:
+            return "no process is stuck"
+        lines = [
+            f"{n} process{' is' if n == 1 else 'es are'} stuck: nothing that can run holds an end there"
+        ]
+        for p in self.processes:
+            who = " and ".join(p.waits_for) if p.waits_for else "nobody"
+            lines.append(
+                f"  {p.path}: {p.operation} {', '.join(p.places)} at {p.at}; held by {who}"
+            )
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def may_go_on(waiters: dict[int, Waiter], places: dict[int, Place]) -> set[int]:
+    """The numbers of the processes that may go on: the least fixed point."""
+    able = {w.id for w in waiters.values() if w.state == "able"}
+    children: dict[int, list[int]] = {}
+    for w in waiters.values():
+        children.setdefault(w.parent, []).append(w.id)
+
+    def can(w: Waiter) -> bool:
+        if w.state == "children":
+            return all(child in able for child in children.get(w.id, ()))
+        for key, writing in w.places:
+            place = places[key]
+            if not place.is_channel:
+                if able:
+                    return True
+                continue
+            others = place.readers if writing else place.writers
+            unknown = place.unknown_readers + place.unknown_writers
+            if unknown or not others or not able.isdisjoint((*place.readers, *place.writers)):
+                return True
+        return False
+
+    changed = True
+    while changed:
+        now = {w.id for w in waiters.values() if w.id not in able and can(w)}
+        changed = bool(now)
+        able |= now
+    return able
+
+
+def _found(waiters: dict[int, Waiter], places: dict[int, Place]) -> tuple[list[Stuck], set[int]]:
+    able = may_go_on(waiters, places)
+    stuck = [w for w in waiters.values() if w.id not in able and w.state == "places"]
+    rows = []
+    for w in stuck:
+        holders: set[int] = set()
+        for key, writing in w.places:
+            place = places[key]
+            if place.is_channel:
+                holders.update(place.readers if writing else place.writers)
+        rows.append(
+            Stuck(
+                w.path,
+                w.operation,
+                tuple(places[key].name for key, _ in w.places),
+                w.at,
+                tuple(sorted(waiters[i].path for i in holders if i in waiters)),
+            )
+        )
+    return sorted(rows), {w.id for w in stuck}
+
+
+def deadlocks() -> PartialDeadlock:
+    """The processes, of all runs of this program, that are stuck at this moment; from any thread or process.
+
+    It goes by the ends that processes hold by their arguments: see docs/observing.md for what it cannot see.
+    """
+    rows: list[Stuck] = []
+    ids: set[int] = set()
+    for raw_waiters, raw_places in _native._facts():
+        waiters = {raw[0]: Waiter(*raw) for raw in raw_waiters}
+        found, stuck = _found(waiters, {key: Place(*raw) for key, raw in raw_places.items()})
+        rows += found
+        ids |= stuck
+    return PartialDeadlock(sorted(rows), frozenset(ids))
+
+
+class _IdleCheck:
+    """Looks whenever a scheduler or a thread process falls idle; reports processes that were not reported before."""
+
+    def __init__(self, action: Action) -> None:
+        self._action = action
+        self._told: set[int] = set()
+
+    def __call__(self) -> None:
+        found = deadlocks()
+        if found._ids <= self._told:
+            return
+        self._told |= found._ids
+        if self._action == "warn":
+            warnings.warn(f"partial deadlock: {found}", WeftWarning, stacklevel=2)
+        else:
+            raise Deadlock(
+                f"partial deadlock: {found}",
+                [p.path for p in found.processes],
+                [BlockedProcess(*p[:4]) for p in found.processes],
+            )
+
+
+_checks: list[_IdleCheck] = []
+
+
+@contextlib.contextmanager
+def watching_deadlocks(action: Action = "warn") -> Iterator[None]:
+    """While the block runs, looks for partial deadlocks whenever an executor falls idle.
+
+    Args:
+        action: "warn": a WeftWarning, once for each process; "raise": the run is cancelled and raises Deadlock.
+    Raises:
+        BadUse: there is no such action.
+    """
+    if action not in ("warn", "raise"):
+        raise BadUse(f"a partial deadlock can be reported by 'warn' or 'raise', not {action!r}")
+    check = _IdleCheck(action)
+    _checks.append(check)
+    _native._set_idle(check)
+    try:
+        yield
+    finally:
+        _checks.remove(check)
+        _native._set_idle(_checks[-1] if _checks else None)

@@ -1,0 +1,327 @@
+"""A run written to a file, and what such a file says: see docs/observing.md for the lines.
+
+Invariants
+- One line is one JSON object; the first says which version of the schema it is.
+- Lines are written in whole blocks. What is not written yet is written when the trace ends, however it ends, and at
+  the interpreter's exit; a killed program loses at most the last block.
+- Reading takes a file whose last line is cut off.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from weft import _observers
+from weft._extension import native as _native
+from weft.errors import BadUse
+
+SCHEMA = 1
+_BLOCK = 512  # lines
+
+_QUIET = ("Retired", "Poisoned", "Cancelled")
+
+
+class Trace:
+    """Writes events to a file from `start()` to `close()`."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        try:
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        except OSError as error:
+            raise BadUse(f"trace: cannot write {os.fspath(path)}: {error.strerror}") from None
+        from json import JSONEncoder  # here: who does not trace imports nothing for it
+
+        self._encode = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+        self._lines: list[str] = []
+        self._lock = threading.Lock()
+        self._begun: dict[int, int] = {}  # of operations that wait: since when
+        self._names: dict[int, str] = {}
+        self._start = _native._steady_ns()
+        self._pid = os.getpid()
+        self._put(
+            {"weft_trace": SCHEMA, "version": _native.version, "clock": "steady", "unit": "ns"}
+        )
+
+    def start(self) -> None:
+        _observers.add(self._event)
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """Writes what is left and ends the trace; again: no effect."""
+        _observers.remove(self._event)
+        atexit.unregister(self.close)
+        self._flush()
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _put(self, fields: dict[str, Any]) -> None:
+        self._lines.append(self._encode(fields) + "\n")
+        if len(self._lines) >= _BLOCK:
+            self._flush()
+
+    def _flush(self) -> None:
+        if os.getpid() != self._pid or self._file < 0:
+            return
+        with self._lock:  # blocks stay in order
+            lines, self._lines = self._lines, []
+            data = memoryview("".join(lines).encode("utf-8", "backslashreplace"))
+            while data:
+                data = data[os.write(self._file, data) :]
+
+    def _event(
+        self, what: str, process: Any, operation: str | None, target: Any, detail: Any
+    ) -> None:
+        now = _native._steady_ns() - self._start
+        key = _observers.key_of(process)
+        if what == "park":
+            self._begun[key] = now
+            return
+        if what in ("start", "end", "left") or key not in self._names:
+            # A path gets its index when a second process of that name is started: it is asked for again at the end.
+            self._names[key] = (
+                process.path if process is not None else threading.current_thread().name
+            )
+        fields: dict[str, Any] = {"t": now, "e": what, "id": key, "p": self._names[key]}
+        if operation is not None:
+            fields["op"] = operation
+        if what == "start":
+            pass
+        elif what == "end":
+            fields["how"] = "returned"
+        elif what == "left":
+            fields["e"] = "end"
+            kind = type(detail).__name__
+            fields["how"] = kind if kind in _QUIET else "failed"
+            if kind not in _QUIET:
+                fields["error"] = f"{kind}: {detail}"
+        elif what == "begin":
+            fields.update(_places(target))
+        else:
+            fields.update(_place_of_outcome(operation, target, detail, what))
+            since = self._begun.pop(key, None)
+            fields["waited"] = 0 if since is None else now - since
+            if what == "raise":
+                # An iteration's end is the channel's: the thread's has no exception at all.
+                quiet = detail is None or isinstance(detail, StopAsyncIteration)
+                why = "Retired" if quiet else type(detail).__name__
+                fields["e"] = "withdraw" if why == "Cancelled" else "ended"
+                fields["why"] = why
+        if fields["e"] == "end":
+            self._names.pop(key, None)
+            self._begun.pop(key, None)
+        self._put(fields)
+
+
+def _name(target: Any) -> str | None:
+    channel = _observers.channel_of(target)
+    return channel.name if channel is not None else None
+
+
+def _places(target: Any) -> dict[str, Any]:
+    if isinstance(target, tuple):
+        return {"guards": [[kind, _name(end)] for kind, end, _, on in target if on]}
+    if isinstance(target, list):
+        return {"for": [p.path for p in target if isinstance(p, _native.Process)]}
+    name = _name(target)
+    return {} if name is None else {"c": name}
+
+
+def _place_of_outcome(operation: str | None, target: Any, detail: Any, what: str) -> dict[str, Any]:
+    if not isinstance(target, tuple):
+        return {} if isinstance(target, list) else _places(target)
+    guard = detail[0] if what == "commit" and isinstance(detail, tuple) else None
+    if what == "raise":
+        guard = getattr(detail, "guard", None)
+    if operation != "select" or not isinstance(guard, int):
+        return {}
+    kind, end, _, _ = target[guard]
+    name = _name(end)
+    return {"guard": guard, "kind": kind} | ({} if name is None else {"c": name})
+
+
+@contextlib.contextmanager
+def tracing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """What happens in the block is written to the file `path`, as JSON lines (rule 14.6; docs/observing.md).
+
+    The file is complete when the block is left, however it is left.
+
+    Raises:
+        BadUse: the file cannot be written.
+    """
+    trace = Trace(path)
+    trace.start()
+    try:
+        yield
+    finally:
+        trace.close()
+
+
+# --- reading ----------------------------------------------------------------------------------------
+
+
+class Totals(NamedTuple):
+    """What one process did, or what happened at one channel."""
+
+    name: str
+    operations: int  #: committed
+    withdrawn: int  #: withdrawn by a cancellation
+    ended: int  #: that met the end of their channel, or bad use
+    waited_reading: float  #: seconds
+    waited_writing: float  #: seconds
+    waited: float  #: seconds, in all
+
+
+class Summary(NamedTuple):
+    events: int
+    seconds: float
+    processes: list[Totals]
+    channels: list[Totals]
+    unfinished: list[str]  #: paths of processes that had not ended
+    cut_off: bool  #: the last line is not whole
+
+
+def read(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], bool]:
+    """The events of a trace in order, and whether its last line is cut off.
+
+    Raises:
+        BadUse: it cannot be read or is no trace.
+    """
+    import json
+    from pathlib import Path
+
+    name = os.fspath(path)
+    events: list[dict[str, Any]] = []
+    cut_off = False
+    try:
+        with Path(path).open(encoding="utf-8", errors="replace") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    event = json.loads(line)
+                except ValueError:
+                    if number == 1 or line.endswith("\n"):
+                        raise BadUse(
+                            f"{name}:{number} is no line of a trace; make one by: weft run FILE --trace OUT"
+                        ) from None
+                    cut_off = True
+                    break
+                if number == 1:
+                    if not isinstance(event, dict) or event.get("weft_trace") != SCHEMA:
+                        raise BadUse(
+                            f"{name} is no trace of this version (its first line says weft_trace {SCHEMA}); "
+                            "make one by: weft run FILE --trace OUT"
+                        )
+                else:
+                    events.append(event)
+    except OSError as error:
+        raise BadUse(f"cannot read {name}: {error.strerror}") from None
+    return events, cut_off
+
+
+def _direction(event: dict[str, Any]) -> str:
+    if event["op"] in ("read", "extended read") or event.get("kind") == "input":
+        return "reading"
+    return "writing" if event["op"] == "write" or event.get("kind") == "output" else "other"
+
+
+def summarise(events: Iterable[dict[str, Any]], cut_off: bool = False) -> Summary:
+    """Counts and waiting times by process and by channel, each most waited first."""
+    paths: dict[int, str] = {}
+    ended: set[int] = set()
+    by: dict[str, dict[Any, dict[str, float]]] = {
+        kind: defaultdict(lambda: defaultdict(float)) for kind in ("id", "c")
+    }
+    count = 0
+    last = 0
+    for event in events:
+        count += 1
+        last = max(last, event["t"])
+        paths[event["id"]] = event["p"]
+        if event["e"] == "end":
+            ended.add(event["id"])
+        if event["e"] not in ("commit", "withdraw", "ended"):
+            continue
+        for kind in ("id", "c"):
+            if kind in event:
+                totals = by[kind][event[kind]]
+                totals[event["e"]] += 1
+                totals[_direction(event)] += event["waited"] * 1e-9
+                totals["waited"] += event["waited"] * 1e-9
+
+    def rows(kind: str) -> list[Totals]:
+        return sorted(
+            (
+                Totals(
+                    paths[key] if kind == "id" else key,
+                    int(t["commit"]),
+                    int(t["withdraw"]),
+                    int(t["ended"]),
+                    t["reading"],
+                    t["writing"],
+                    t["waited"],
+                )
+                for key, t in by[kind].items()
+            ),
+            key=lambda row: (-row.waited, row.name),
+        )
+
+    return Summary(
+        count,
+        last * 1e-9,
+        rows("id"),
+        rows("c"),
+        sorted(paths[i] for i in paths if i > 0 and i not in ended),
+        cut_off,
+    )
+
+
+def chrome(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The trace in the Trace Event Format (a "JSON object", complete events), as Perfetto and chrome://tracing read it."""
+    out: list[dict[str, Any]] = []
+    paths: dict[int, str] = {}
+    started: dict[int, float] = {}
+    begun: dict[int, tuple[float, str]] = {}
+
+    def complete(key: int, name: str, since: float, until: float, **args: Any) -> None:
+        out.append(
+            {
+                "name": name,
+                "ph": "X",
+                "pid": 1,
+                "tid": key,
+                "ts": since,
+                "dur": max(until - since, 0.0),
+                "args": args,
+            }
+        )
+
+    last = 0.0
+    for event in events:
+        key, at = event["id"], event["t"] / 1000
+        last = max(last, at)
+        paths[key] = event["p"]
+        match event["e"]:
+            case "start":
+                started[key] = at
+            case "end":
+                if key in started:
+                    complete(key, event["p"], started.pop(key), at, how=event["how"])
+                begun.pop(key, None)
+            case "begin":
+                begun[key] = (at, event["op"])
+            case _:
+                since, operation = begun.pop(key, (at, event["op"]))
+                place = event.get("c")
+                name = f"{operation} {place}" if place else operation
+                complete(key, name, since, at, outcome=event.get("why", event["e"]))
+    for key, since in started.items():
+        complete(key, paths[key], since, last, how="had not ended")
+    for key, path in paths.items():
+        out.append({"name": "thread_name", "ph": "M", "pid": 1, "tid": key, "args": {"name": path}})
+    return {"traceEvents": out, "displayTimeUnit": "ns"}

@@ -1,0 +1,124 @@
+"""The watchdog: it names a process that hogs its scheduler (rules 7.7, 14.1).
+
+A helper thread looks, twice within the limit, at what every scheduler runs. A process that began its present step
+(from one operation that parks to the next) longer than `limit` ago has kept all others of its scheduler waiting; it
+is reported once for that step.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from weft import _observers
+from weft._extension import native as _native
+from weft.errors import BadUse, WeftWarning
+
+_active = 0  # watchdogs
+_lock = threading.Lock()
+
+
+class Hog(NamedTuple):
+    """A process that has not returned to its scheduler."""
+
+    path: str  #: of the process
+    seconds: float  #: since it was resumed
+    file: str
+    line: int  #: where it was
+    stack: str  #: as of a traceback, innermost last
+
+    def __str__(self) -> str:
+        return (
+            f"process {self.path} has kept its scheduler for {self.seconds:.3f} s at {self.file}:{self.line}: let others "
+            f"run by yield_(), or make it a thread process (def)\n{self.stack}"
+        )
+
+
+def _warn(hog: Hog) -> None:
+    warnings.warn_explicit(str(hog), WeftWarning, hog.file, hog.line)
+
+
+class Watchdog:
+    """A context manager: see :func:`watchdog`."""
+
+    def __init__(self, limit: float, report: Callable[[Hog], object] | None = None) -> None:
+        if not isinstance(limit, int | float) or not limit > 0:
+            raise BadUse(f"watchdog: the limit must be longer than 0 s, not {limit!r}")
+        self.limit = limit
+        self._report = report or _warn
+        self._told: set[int] = set()  # steps
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Watchdog:
+        global _active
+        if self._thread is not None:
+            raise BadUse("a watchdog is entered once: make another")
+        with _lock:
+            _active += 1
+            _native._watch_steps(True)
+        self._thread = threading.Thread(target=self._watch, name="weft watchdog", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        global _active
+        self._stop.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+        with _lock:
+            _active -= 1
+            if _active == 0:
+                _native._watch_steps(False)
+
+    def _watch(self) -> None:
+        _native._helper_thread(True)
+        try:
+            while not self._stop.wait(self.limit / 2):
+                self.look()
+        finally:
+            _native._helper_thread(False)
+
+    def look(self, now_ns: int | None = None) -> None:
+        """Looks once; `now_ns` is taken for the steady clock's time."""
+        now = _native._steady_ns() if now_ns is None else now_ns
+        running = _native._running_steps()
+        self._told &= {step for _, _, step, _ in running}
+        for process, since, step, thread in running:
+            if step in self._told or (now - since) * 1e-9 <= self.limit:
+                continue
+            self._told.add(step)
+            self._report(_hog(process, (now - since) * 1e-9, thread))
+
+
+def _hog(process: Any, seconds: float, thread: int) -> Hog:
+    import traceback
+
+    frame = sys._current_frames().get(thread)
+    frames: list[tuple[types.FrameType, int]] = []
+    while frame is not None:
+        if _observers.is_ours(frame):
+            if frames:
+                break  # below is the code that runs the network
+        else:
+            frames.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    file, line = (frames[0][0].f_code.co_filename, frames[0][1]) if frames else ("?", 0)
+    stack = "".join(traceback.StackSummary.extract(reversed(frames)).format())
+    return Hog(process.path, seconds, file, line, stack)
+
+
+def watchdog(limit: float = 0.1, report: Callable[[Hog], object] | None = None) -> Watchdog:
+    """Names, while its block runs, every coroutine process that keeps its scheduler longer than `limit` seconds.
+
+    Args:
+        limit: seconds from one return to the scheduler to the next.
+        report: called on the watchdog's thread with a :class:`Hog`, once for each incident; a WeftWarning if None.
+    Raises:
+        BadUse: the limit is not longer than 0.
+    """
+    return Watchdog(limit, report)

@@ -1,0 +1,29 @@
+"""What is there to see a network at work (docs/observing.md). All of it costs nothing while it is off."""
+
+from __future__ import annotations
+
+from weft._deadlocks import PartialDeadlock, Stuck, deadlocks, watching_deadlocks
+from weft._debug import Changed, Debug, debug
+from weft._measure import ChannelMeasure, Measurement, measure, measuring
+from weft._trace import tracing
+from weft._watchdog import Hog, Watchdog, watchdog
+from weft.errors import WeftWarning
+
+__all__ = [
+    "Changed",
+    "ChannelMeasure",
+    "Debug",
+    "Hog",
+    "Measurement",
+    "PartialDeadlock",
+    "Stuck",
+    "Watchdog",
+    "WeftWarning",
+    "deadlocks",
+    "debug",
+    "measure",
+    "measuring",
+    "tracing",
+    "watchdog",
+    "watching_deadlocks",
+]

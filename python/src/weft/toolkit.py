@@ -1,0 +1,294 @@
+"""Files and commands as processes (docs/toolkit.md).
+
+All are thread processes: what blocks in the operating system blocks its own thread, so they may stand in a network of
+coroutines, on the same channels, and no scheduler waits for them.
+
+Invariants of :func:`command`
+- The child is reaped before the process ends, however it ends: terminated, and killed if it has not gone in `grace`
+  seconds.
+- Nothing waits in the system without being woken by `_Wake` when the process is to end: every wait is a poll() of what
+  is waited for and of the wake-up pipe.
+
+    command ─┬─ _guard   waits at a channel of its own: a cancellation of the network finds it there, and it wakes the rest
+             ├─ _feed    values ──► the child's stdin
+             ├─ _drain   the child's stdout, stderr ──► channels, line by line
+             └─ _await_end  the child's end, by a pidfd; then _guard and _feed have nothing left to do
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select as system_select
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from weft.errors import BadUse, Cancelled, Poisoned, Retired
+from weft.threads import Channel, Parallel, Reader, Writer, process, select
+
+__all__ = ["command", "read_file", "write_file"]
+
+Mode = Literal["text", "bytes"]
+
+
+# --- files --------------------------------------------------------------------------------------------
+
+
+@process
+def read_file(
+    path: str | os.PathLike[str],
+    out: Writer[str],
+    *,
+    encoding: str = "utf-8",
+    newlines: bool = False,
+) -> int:
+    """Writes a file line by line to a channel, then retires; its result is the number of lines.
+
+    Args:
+        newlines: leave the line's end on it.
+    Raises:
+        OSError, UnicodeError: the file cannot be read.
+    """
+    n = 0
+    with Path(path).open(encoding=encoding) as file:
+        for line in file:
+            out.write(line if newlines else line.removesuffix("\n"))
+            n += 1
+    return n
+
+
+@process
+def write_file(
+    source: Reader[Any],
+    path: str | os.PathLike[str],
+    *,
+    append: bool = False,
+    encoding: str = "utf-8",
+    newlines: bool = True,
+) -> int:
+    """Writes the values of a channel to a file, each as a line, until it retires; its result is how many.
+
+    What was read before a poison or a cancellation is in the file.
+
+    Args:
+        append: to what is in the file; otherwise it is made anew.
+        newlines: end each value with a line's end.
+    Raises:
+        OSError, UnicodeError: the file cannot be written.
+    """
+    n = 0
+    with Path(path).open("a" if append else "w", encoding=encoding) as file:
+        for value in source:
+            file.write(f"{value}\n" if newlines else str(value))
+            n += 1
+    return n
+
+
+# --- commands -----------------------------------------------------------------------------------------
+
+
+class _Wake:
+    """A pipe that becomes readable when everybody is to stop."""
+
+    def __init__(self) -> None:
+        self.read, self._write = os.pipe()
+        self.poison: Poisoned | None = None  # what made them stop, if it was that
+
+    def all(self) -> None:
+        os.write(self._write, b"x")
+
+    def close(self) -> None:
+        os.close(self.read)
+        os.close(self._write)
+
+
+def _wait(fd: int, for_what: int, wake: _Wake) -> bool:
+    """Waits for the file descriptor; False: to stop."""
+    poll = system_select.poll()
+    poll.register(fd, for_what)
+    poll.register(wake.read, system_select.POLLIN)
+    return all(ready != wake.read for ready, _ in poll.poll())
+
+
+@process
+def _guard(gate: Reader[Any], wake: _Wake) -> None:
+    try:
+        gate.read()
+    except Retired:
+        return  # the child has ended by itself
+    except Cancelled:
+        wake.all()
+        raise
+
+
+def _encoded(value: Any, mode: Mode) -> bytes:
+    if mode == "text":
+        return f"{value}\n".encode()
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise BadUse(
+            f"command(mode='bytes') was sent a {type(value).__name__} for its stdin: send bytes, or use mode='text'"
+        )
+    return bytes(value)
+
+
+def _values(source: Reader[Any], gone: Reader[Any]) -> Iterator[Any]:
+    """Until the source retires or the child has gone."""
+    while True:
+        try:
+            yield select(source, gone, mode="priority")[1]
+        except Retired:
+            return
+
+
+def _read_no_more(source: Reader[Any], wake: _Wake) -> None:
+    """The child reads no more, so neither do we; unless a poison ended it, which is to spread to those who write."""
+    if wake.poison is None:
+        source.retire()
+
+
+@process
+def _feed(source: Reader[Any], gone: Reader[Any], pipe: Any, mode: Mode, wake: _Wake) -> None:
+    fd = pipe.fileno()
+    os.set_blocking(fd, False)
+    try:
+        for value in _values(source, gone):
+            data = memoryview(_encoded(value, mode))
+            while data:
+                if not _wait(fd, system_select.POLLOUT, wake):
+                    return
+                with contextlib.suppress(BlockingIOError):
+                    data = data[os.write(fd, data) :]
+        _read_no_more(source, wake)
+    except BrokenPipeError:
+        _read_no_more(source, wake)
+    except Poisoned as poison:
+        wake.poison = poison
+        wake.all()
+    finally:
+        pipe.close()
+
+
+@process
+def _drain(pipe: Any, out: Writer[Any], mode: Mode, wake: _Wake) -> None:
+    fd = pipe.fileno()
+    rest = b""
+    try:
+        while _wait(fd, system_select.POLLIN, wake):
+            data = os.read(fd, 65536)
+            if mode == "text":
+                *lines, rest = (rest + data).split(b"\n")
+                for line in [*lines, rest] if not data and rest else lines:
+                    out.write(line.decode(errors="replace"))
+            elif data:
+                out.write(data)
+            if not data:
+                out.retire()
+                break
+    except Retired:
+        pass  # nobody reads: the child gets SIGPIPE if it goes on
+    except Poisoned as poison:
+        wake.poison = poison
+        wake.all()
+    finally:
+        pipe.close()
+
+
+def _end(child: subprocess.Popen[bytes], grace: float) -> None:
+    """Terminates, then kills, then reaps."""
+    if child.poll() is None:
+        child.terminate()
+        try:
+            child.wait(grace)
+        except subprocess.TimeoutExpired:
+            child.kill()
+    child.wait()
+
+
+@process
+def command(
+    arguments: Sequence[str | os.PathLike[str]],
+    *,
+    stdin: Reader[Any] | None = None,
+    stdout: Writer[Any] | None = None,
+    stderr: Writer[Any] | None = None,
+    mode: Mode = "text",
+    cwd: str | os.PathLike[str] | None = None,
+    env: dict[str, str] | None = None,
+    grace: float = 2.0,
+) -> int:
+    """Runs a command with channels for its streams; its result is the exit status (of a signal: its number, negative).
+
+    Each value from `stdin` is a line for the command, each of its lines a value for `stdout` or `stderr`; with
+    mode="bytes" they are bytes as they come. When `stdin` retires the command reads the end of its input. Of a stream
+    without a channel: no input; the other two are this program's own.
+
+    When this process is cancelled or one of its channels poisoned, the command is terminated, killed if it has not
+    gone in `grace` seconds, and reaped.
+
+    Raises:
+        OSError: there is no such command.
+        BadUse: an unknown mode; a value that is no bytes with mode="bytes".
+    """
+    if mode not in ("text", "bytes"):
+        raise BadUse(f"command: mode must be 'text' or 'bytes', not {mode!r}")
+    pipe = subprocess.PIPE
+    wake = _Wake()
+    try:
+        child = subprocess.Popen(
+            list(arguments),
+            stdin=pipe if stdin is not None else subprocess.DEVNULL,
+            stdout=pipe if stdout is not None else None,
+            stderr=pipe if stderr is not None else None,
+            cwd=cwd,
+            env=env,
+        )
+        try:
+            _serve(child, stdin, stdout, stderr, mode, wake)
+        finally:
+            _end(child, grace)
+            for stream in (child.stdin, child.stdout, child.stderr):
+                if stream is not None:
+                    stream.close()
+    finally:
+        wake.close()
+    return child.returncode
+
+
+def _wait_for(child: subprocess.Popen[bytes], wake: _Wake) -> None:
+    if not hasattr(os, "pidfd_open"):  # beyond Linux there is no other way to wait for both
+        while child.poll() is None and not system_select.select([wake.read], [], [], 0.05)[0]:
+            pass
+        return
+    fd = os.pidfd_open(child.pid)
+    try:
+        _wait(fd, system_select.POLLIN, wake)
+    finally:
+        os.close(fd)
+
+
+@process
+def _await_end(child: subprocess.Popen[bytes], gate: Writer[Any], wake: _Wake) -> None:
+    _wait_for(child, wake)  # then the gate retires
+
+
+def _serve(
+    child: subprocess.Popen[bytes],
+    stdin: Reader[Any] | None,
+    stdout: Writer[Any] | None,
+    stderr: Writer[Any] | None,
+    mode: Mode,
+    wake: _Wake,
+) -> None:
+    gate: Channel[None] = Channel("command")
+    parts = [_guard(gate.reader(), wake), _await_end(child, gate.writer(), wake)]
+    if stdin is not None:
+        parts.append(_feed(stdin, gate.reader(), child.stdin, mode, wake))
+    if stdout is not None:
+        parts.append(_drain(child.stdout, stdout, mode, wake))
+    if stderr is not None:
+        parts.append(_drain(child.stderr, stderr, mode, wake))
+    Parallel(parts)
+    if wake.poison is not None:
+        raise wake.poison
