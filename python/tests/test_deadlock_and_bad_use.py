@@ -278,13 +278,21 @@ def test_awaiting_what_is_not_wefts():
 def test_weft_in_a_running_asyncio_loop():
     import asyncio
 
-    from weft import coroutines
+    from weft import coroutines, threads
 
-    r = coroutines.Channel().reader()
+    @coroutines.process
+    async def nothing():
+        raise AssertionError("started")
+
+    @threads.process
+    def in_thread():
+        raise AssertionError("started")
 
     async def main():
         with pytest.raises(BadUse, match="running asyncio loop"):
-            await r.read()
+            coroutines.run(nothing())
+        with pytest.raises(BadUse, match="running asyncio loop"):
+            threads.Parallel(in_thread())
 
     asyncio.run(main())
 
