@@ -1,4 +1,4 @@
-// CommsTime with a sequential delta: prefix → delta → successor → prefix, and delta → consumer.
+// CommsTime: prefix → delta → successor → prefix, and delta → consumer. With a sequential delta, or one that writes to both in parallel.
 #include <string_view>
 
 #include "common.hpp"
@@ -24,6 +24,14 @@ weft::Process delta(weft::Reader<int, P> in, weft::Writer<int, P> left, weft::Wr
 }
 
 template <class P>
+weft::Process parallel_delta(weft::Reader<int, P> in, weft::Writer<int, P> left, weft::Writer<int, P> right) {
+  for (;;) {
+    const int x = co_await in.read();
+    co_await weft::par_write(left, x, right, x);
+  }
+}
+
+template <class P>
 weft::Process consumer(weft::Reader<int, P> in, long samples, long per) {
   bench::Sampler s(samples);
   int expected = 0;
@@ -37,20 +45,23 @@ weft::Process consumer(weft::Reader<int, P> in, long samples, long per) {
 }
 
 template <class P>
-void commstime(long samples, long per) {
+void commstime(bool parallel, long samples, long per, const weft::RunOptions& on = {}) {
   weft::Channel<int, P> a, b, c, d;
-  weft::run(weft::par(prefix<P>(c.reader(), a.writer()), delta<P>(a.reader(), b.writer(), d.writer()),
-                      bench::successor<P>(b.reader(), c.writer()), consumer<P>(d.reader(), samples, per)));
+  weft::run(on, weft::par(prefix<P>(c.reader(), a.writer()), (parallel ? parallel_delta<P> : delta<P>)(a.reader(), b.writer(), d.writer()),
+                          bench::successor<P>(b.reader(), c.writer()), consumer<P>(d.reader(), samples, per)));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string_view policy = argc == 4 ? argv[1] : "";
-  if (policy == "local")
-    commstime<weft::Local>(bench::number(argv[2]), bench::number(argv[3]));
-  else if (policy == "shared")
-    commstime<weft::Shared>(bench::number(argv[2]), bench::number(argv[3]));
+  const bool parallel = policy.ends_with("-par");
+  if (policy == "local" || policy == "local-par")
+    commstime<weft::Local>(parallel, bench::number(argv[2]), bench::number(argv[3]));
+  else if (policy == "shared" || policy == "shared-par")
+    commstime<weft::Shared>(parallel, bench::number(argv[2]), bench::number(argv[3]));
+  else if (policy == "cores")
+    commstime<weft::Shared>(false, bench::number(argv[2]), bench::number(argv[3]), {.cores = 2});
   else
-    bench::fail("usage: commstime local|shared SAMPLES PER");
+    bench::fail("usage: commstime local|shared|local-par|shared-par|cores SAMPLES PER");
 }

@@ -1,5 +1,6 @@
 // Choice over N local channels.
 //
+// one-shot: as standing, with an alternative that enrols anew for each select.
 // ready:    a fair select, two writers waiting at every channel.
 // standing: a standing alternative; one writer writes to a pseudo-random channel only once the
 // alternative has blocked again. It knows by
@@ -7,6 +8,7 @@
 //           and so blocked, again.
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "common.hpp"
@@ -34,8 +36,9 @@ weft::Process fair_reader(std::vector<In> in, long samples, long per) {
   s.print();
 }
 
+template <bool Stands>
 weft::Process standing_reader(std::vector<In> in, long selects) {
-  weft::StandingAlternative alternative(in);
+  std::conditional_t<Stands, decltype(weft::StandingAlternative(in)), decltype(weft::Alternative(in))> alternative(in);
   for (long i = 0; i < selects; ++i) {
     const auto [index, value] = co_await alternative.select();
     if (value != static_cast<int>(index)) bench::fail("select: a wrong value");
@@ -73,7 +76,7 @@ void ready(int n, long samples, long per) {
   weft::run(weft::par(std::move(all)));
 }
 
-void standing(int n, long samples, long per) {
+void standing(bool stand, int n, long samples, long per) {
   std::vector<In> in;
   std::vector<Out> out;
   for (int i = 0; i < n; ++i) {
@@ -81,13 +84,19 @@ void standing(int n, long samples, long per) {
     in.push_back(c.reader());
     out.push_back(c.writer());
   }
-  weft::run(weft::par(standing_reader(std::move(in), per * (samples + 1)), random_writer(std::move(out), samples, per)));
+  auto reader = (stand ? standing_reader<true> : standing_reader<false>)(std::move(in), per * (samples + 1));
+  weft::run(weft::par(std::move(reader), random_writer(std::move(out), samples, per)));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string_view kind = argc == 5 ? argv[1] : "";
-  if (kind != "ready" && kind != "standing") bench::fail("usage: select ready|standing N SAMPLES PER");
-  (kind == "ready" ? ready : standing)(static_cast<int>(bench::number(argv[2])), bench::number(argv[3]), bench::number(argv[4]));
+  if (kind != "ready" && kind != "standing" && kind != "one-shot") bench::fail("usage: select ready|standing|one-shot N SAMPLES PER");
+  const int n = static_cast<int>(bench::number(argv[2]));
+  const long samples = bench::number(argv[3]), per = bench::number(argv[4]);
+  if (kind == "ready")
+    ready(n, samples, per);
+  else
+    standing(kind == "standing", n, samples, per);
 }

@@ -106,6 +106,7 @@ void Engine::switch_to(int next) {
   void** save = from < 0 ? &main_sp_ : &fibers_[static_cast<std::size_t>(from)].sp;
   void* load = next < 0 ? main_sp_ : fibers_[static_cast<std::size_t>(next)].sp;
   current_ = next;
+  if (switching) switching(from, next);
 #if WEFT_ASAN
   void** fake = from < 0 ? &main_fake_ : &fibers_[static_cast<std::size_t>(from)].fake;
   static const void* main_bottom = nullptr;
@@ -158,7 +159,7 @@ bool Engine::enabled(const Fiber& f) const noexcept {
 // Who runs next? Called before an operation, and by those who cannot go on. Returns when the caller is to go on.
 void Engine::schedule() {
   std::uint8_t options[8];
-  unsigned n = 0;
+  unsigned n = 0, early = 0;
   const bool can = current_ >= 0 && fibers_[static_cast<std::size_t>(current_)].state == State::runnable;
   if (can) options[n++] = static_cast<std::uint8_t>(current_);
   if (!can || mode_ != Mode::exhaust || preemptions_ < bound_) {
@@ -174,7 +175,11 @@ void Engine::schedule() {
       else
         options[n++] = static_cast<std::uint8_t>(i);
     }
-    for (unsigned i = 0; i < m; ++i) options[n++] = late[i];
+    early = n;
+    bool may_expire = n == 0 || !expiry_costs || mode_ == Mode::replay;
+    if (!may_expire) may_expire = mode_ == Mode::exhaust ? preemptions_ < bound_ : random() % 8 == 0;
+    if (may_expire)
+      for (unsigned i = 0; i < m; ++i) options[n++] = late[i];
   }
   if (n == 0) {
     bool all = true;
@@ -191,7 +196,7 @@ void Engine::schedule() {
   const int next = options[k];
   if (k != 0) {
     departures_.emplace_back(steps_, next);
-    if (can) ++preemptions_;
+    if (can || (expiry_costs && early > 0 && k >= early)) ++preemptions_;
   }
   if (next == current_ && can) return;
   Fiber& f = fibers_[static_cast<std::size_t>(next)];
@@ -387,6 +392,7 @@ void Engine::reset() {
   steps_ = 0;
   version_ = 1;
   now_ = 0;
+  expiry_costs = false;
   failed_ = false;
   what_.clear();
   departures_.clear();

@@ -42,6 +42,11 @@ class Engine {
   // One of n, explored like a schedule decision (for inputs: who cancels, which order).
   std::uint32_t choose(std::uint32_t n);
   void note(std::string text);  // a line in the trace
+  // Set by a body: that a time limit expires while another thread could go on counts as a preemption. For bodies in which somebody looks
+  // around at intervals, which could go on for ever otherwise.
+  bool expiry_costs = false;
+  // Called with the numbers of the threads that is left and that goes on (-1: none): to keep what is thread-local apart. Null: nobody.
+  void (*switching)(int from, int to) = nullptr;
 
   // --- for the primitives ---
   void point(Op op, const void* address, const char* file, int line) noexcept;
@@ -50,6 +55,7 @@ class Engine {
   void park(const void* word, std::int64_t until, bool forever) noexcept;
   void unpark(const void* word) noexcept;
   std::int64_t now() const noexcept { return now_; }
+  int current() const noexcept { return current_; }  // the fiber that runs
   [[noreturn]] void fail(const std::string& what);
 
   // --- for the driver ---

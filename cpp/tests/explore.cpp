@@ -23,9 +23,12 @@ struct Balance {
 }  // namespace weft::test
 
 #include "explore_barrier.hpp"
+#include "explore_biased.hpp"
 #include "explore_buffer.hpp"
 #include "explore_choice.hpp"
+#include "explore_crew.hpp"
 #include "explore_foreign.hpp"
+#include "explore_one2one.hpp"
 #include "explore_rendezvous.hpp"
 #include "explore_standing.hpp"
 

@@ -28,6 +28,11 @@ NUMBERED = {
     6: "foreign: a value is handed to the sleeper",
     7: "foreign: a withdrawal does not move the line on",
     8: "a cancellation stores its word blindly",
+    9: "biased lock: the owner does not look whether it was revoked",
+    10: "biased lock: revoked without a heavy fence",
+    11: "biased lock: the revoker does not wait for the owner to leave",
+    12: "one-to-one: who commits does not look whether the other side waits",
+    13: "one-to-one: who is in line does not look at the ring again",
 }
 
 
@@ -210,6 +215,102 @@ TEXT = [
         "if ((s & woken) && !(s & nudged)) {",
         "cancel meets commit: a plain write",
     ),
+    Text(
+        "A",
+        "crew: a process is taken before its worker has let go of it",
+        "runtime/deque.hpp",
+        "if (p->runs_on.load(std::memory_order_acquire) != 0) [[unlikely]] {",
+        "if (p->runs_on.load(std::memory_order_acquire) == 255) {",
+        "crew: a cancellation meets a wake-up",
+    ),
+    Text(
+        "B",
+        "crew: a worker that goes to sleep does not look into the inbox again",
+        "runtime/crew.hpp",
+        "if (inbox_.load(std::memory_order_seq_cst) || pending_",
+        "if (pending_",
+        "crew: what is put in from outside",
+    ),
+    Text(
+        "C",
+        "crew: a worker that goes to sleep does not look for cancellations again",
+        "runtime/crew.hpp",
+        " || pending_.load(std::memory_order_seq_cst) != 0) {",
+        ") {",
+        "crew: the only worker goes to sleep",
+    ),
+    Text(
+        "D",
+        "crew: whoever puts something in from outside wakes nobody",
+        "runtime/crew.hpp",
+        "    signal_one(Parking::woken);\n  }\n  // Somebody was cancelled.",
+        "  }\n  // Somebody was cancelled.",
+        "crew: what is put in from outside",
+    ),
+    Text(
+        "E",
+        "crew: who runs a cancelled process is not told",
+        "runtime/crew.hpp",
+        "      workers_[by - 1].parking_.signal(Parking::nudged);\n",
+        "      static_cast<void>(by);\n",
+        "crew: a cancelled process is withdrawn",
+    ),
+    Text(
+        "F",
+        "owner's lock: the owner does not look for a visitor",
+        "runtime/asymmetric.hpp",
+        "if (visitor_.load(std::memory_order_seq_cst) == 0) [[likely]]",
+        "if (visitor_.load(std::memory_order_seq_cst) < 2)",
+        "crew: a surplus is shared",
+    ),
+    Text(
+        "G",
+        "owner's lock: the visitor does not wait for the owner",
+        "runtime/asymmetric.hpp",
+        "for (unsigned round = 0; inside_.load(std::memory_order_seq_cst) != 0;) prim::pause(round++);",
+        "static_cast<void>(inside_.load(std::memory_order_seq_cst));",
+        "crew: a surplus is shared",
+    ),
+    Text(
+        "H",
+        "crew: nobody takes over from a keeper that would sleep too long",
+        "runtime/crew.hpp",
+        " || host().earliest() < keeper_until_",
+        "",
+        "crew: a timer that is armed when the keeper sleeps",
+    ),
+    Text(
+        "I",
+        "crew: nobody is appointed keeper",
+        "runtime/crew.hpp",
+        "    if (keeper_.load(std::memory_order_relaxed) & kWatching) return;\n",
+        "    if (keeper_.load(std::memory_order_relaxed) < 999) return;\n",
+        "crew: three workers, the keeper has left",
+    ),
+    Text(
+        "J",
+        "crew: a worker that is called does not ask whether it is done",
+        "runtime/crew.hpp",
+        "        continue;  // it may have been a call to ask again\n",
+        "",
+        "crew: three workers, the keeper has left",
+    ),
+    Text(
+        "L",
+        "crew: cancellations that come while others are served are forgotten",
+        "runtime/crew.hpp",
+        "      resume_all(w);\n",
+        "      resume_all(w);\n      pending_.store(0, std::memory_order_seq_cst);\n",
+        "crew: a cancelled process is withdrawn",
+    ),
+    Text(
+        "M",
+        "crew: the keeper does not look after long steps",
+        "runtime/crew.hpp",
+        "    if (s == 0 && kept) steal(w, true);\n",
+        "    static_cast<void>(kept);\n",
+        "crew: a step that goes on and on does not hold up those behind it: the keeper",
+    ),
 ]
 
 
@@ -252,7 +353,7 @@ def mutate(t: Text, work: pathlib.Path) -> pathlib.Path:
     include = work / f"include_{t.name}"
     shutil.rmtree(include, ignore_errors=True)
     shutil.copytree(CPP / "include", include)
-    path = include / "weft/core" / t.file
+    path = include / "weft" / (t.file if "/" in t.file else f"core/{t.file}")
     text = path.read_text()
     if text.count(t.old) != 1:
         raise SystemExit(

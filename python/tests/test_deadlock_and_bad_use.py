@@ -281,20 +281,23 @@ def test_weft_in_a_running_asyncio_loop():
     from weft import coroutines, threads
 
     @coroutines.process
-    async def nothing():
-        raise AssertionError("started")
+    async def one():
+        return 1
 
     @threads.process
-    def in_thread():
-        raise AssertionError("started")
+    def two():
+        return 2
+
+    p, q = one(), two()
 
     async def main():
         with pytest.raises(BadUse, match="running asyncio loop"):
-            coroutines.run(nothing())
+            coroutines.run(p)
         with pytest.raises(BadUse, match="running asyncio loop"):
-            threads.Parallel(in_thread())
+            threads.Parallel(q)
 
     asyncio.run(main())
+    assert coroutines.run(p, q) == [1, 2]
 
 
 def test_backends_are_chosen(monkeypatch):

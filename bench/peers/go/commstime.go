@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// CommsTime with a sequential delta: prefix → delta → successor → prefix, and delta → consumer.
+// CommsTime: prefix → delta → successor → prefix, and delta → consumer; with a sequential delta or a parallel one.
 
 func prefix(in <-chan int, out chan<- int) {
 	out <- 0
@@ -19,16 +19,34 @@ func delta(in <-chan int, left, right chan<- int) {
 	}
 }
 
+// Writes to both in parallel: one of them by a goroutine of its own, which is how it is done in Go.
+func parallelDelta(in <-chan int, left, right chan<- int) {
+	done := make(chan struct{})
+	for {
+		x := <-in
+		go func() {
+			left <- x
+			done <- struct{}{}
+		}()
+		right <- x
+		<-done
+	}
+}
+
 func successor(in <-chan int, out chan<- int) {
 	for {
 		out <- <-in + 1
 	}
 }
 
-func commstime(count, per int) {
+func commstime(count, per int, parallel bool) {
 	a, b, c, d := make(chan int), make(chan int), make(chan int), make(chan int)
 	go prefix(c, a)
-	go delta(a, b, d)
+	if parallel {
+		go parallelDelta(a, b, d)
+	} else {
+		go delta(a, b, d)
+	}
 	go successor(b, c)
 	expected := 0
 	read := func(n int) {

@@ -1,6 +1,9 @@
 // The Go peers of the native benches: one program, the network is its first argument.
 //
 //	peers commstime SAMPLES PER
+//	peers commstime-par SAMPLES PER   the same with a parallel delta
+//	peers buffer SAMPLES PER
+//	peers contention N SAMPLES PER
 //	peers select SAMPLES PER
 //	peers ready SAMPLES PER       select, with a reader that yields
 //	peers ring N SAMPLES PER
@@ -44,11 +47,15 @@ func number(text string) int {
 }
 
 func main() {
-	usage := "usage: peers commstime SAMPLES PER | select SAMPLES PER | ready SAMPLES PER | ring N SAMPLES PER"
+	usage := "usage: peers commstime|commstime-par|buffer SAMPLES PER | contention N SAMPLES PER | select SAMPLES PER | ready SAMPLES PER | ring N SAMPLES PER"
 	args := os.Args[1:]
 	switch {
-	case len(args) == 3 && args[0] == "commstime":
-		commstime(number(args[1]), number(args[2]))
+	case len(args) == 3 && (args[0] == "commstime" || args[0] == "commstime-par"):
+		commstime(number(args[1]), number(args[2]), args[0] == "commstime-par")
+	case len(args) == 3 && args[0] == "buffer":
+		buffer(number(args[1]), number(args[2]))
+	case len(args) == 4 && args[0] == "contention":
+		contention(number(args[1]), number(args[2]), number(args[3]))
 	case len(args) == 3 && (args[0] == "select" || args[0] == "ready"):
 		selectTen(number(args[1]), number(args[2]), args[0] == "ready")
 	case len(args) == 4 && args[0] == "ring":

@@ -39,7 +39,7 @@ class SelectOp {
     }
     void await_suspend(std::coroutine_handle<>) const noexcept {}
     auto await_resume() {
-      detail::Turns::mine().end(key, engine.next_start());  // also if an end was chosen, which raises: the others have their turn
+      detail::Turns::next(key, engine.next_start());  // also if an end was chosen, which raises: the others have their turn
       return inner->await_resume();
     }
   };
@@ -55,7 +55,7 @@ class SelectOp {
     struct Remember {
       core::Select& e;
       std::uint64_t k;
-      ~Remember() { detail::Turns::mine().end(k, e.next_start()); }
+      ~Remember() { detail::Turns::next(k, e.next_start()); }
     } remember{engine, key};
     return detail::select_in_thread(set_, engine);
   }
@@ -64,10 +64,9 @@ class SelectOp {
   static void prepare(Set& set, Mode mode, runtime::ProcessBase& p, core::Select& engine, std::uint64_t& key) {
     set.fill(p);
     detail::check_guards(set);
-    detail::Turns& turns = detail::Turns::mine();
     key = detail::Turns::key(p.id, set.data(), set.size());
-    engine.bind(set.data(), set.size(), mode, &p, turns.begin(key, set.size()));
-    engine.seed = turns.random() | 1;
+    engine.bind(set.data(), set.size(), mode, &p, detail::Turns::first(key, set.size()));
+    engine.seed = detail::Turns::mine().random() | 1;
   }
   Set set_;
   Mode mode_;

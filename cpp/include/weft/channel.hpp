@@ -3,14 +3,17 @@
 //   weft::Channel<int> c;                          // shared: coroutines and threads anywhere in the address space meet on it
 //   weft::Channel<int, weft::Local> d;             // local: one scheduler, no atomic operation
 //   weft::Channel<int> b{weft::buffer(16)};        // buffered
+//   weft::Channel<int, weft::OneToOne> o{weft::buffer(1024)};  // a lock-free ring for one reader end and one writer end
 //
 // Storage: a core lives as long as a channel handle or an end refers to it (`references`).
 #pragma once
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <unordered_set>
 
+#include "core/one2one.hpp"
 #include "core/select.hpp"
 #include "errors.hpp"
 #include "runtime/pool.hpp"
@@ -50,16 +53,11 @@ inline const char* intern(const char* name) {
 }
 
 template <class T, class P>
-struct PooledCore final : core::ChannelCore<T, P>, runtime::Pooled {
-  ChannelKind kind = ChannelKind::any2any;
-};
+using CoreOf = std::conditional_t<core::one_to_one<P>, core::OneToOneCore<T, P>, core::ChannelCore<T, P>>;
+struct Unpooled {};  // what is aligned to cache lines is not
 template <class T, class P>
-using CoreOf = core::ChannelCore<T, P>;
+struct PooledCore final : CoreOf<T, P>, std::conditional_t<core::one_to_one<P>, Unpooled, runtime::Pooled> {};
 
-template <class T, class P>
-unsigned kind_of(const CoreOf<T, P>& c) noexcept {
-  return static_cast<unsigned>(static_cast<const PooledCore<T, P>&>(c).kind);
-}
 [[noreturn, gnu::cold, gnu::noinline]] inline void one_too_many(const core::Place* c, const char* end) {
   bad_use("channel " + runtime::name_of(*c) + " has a " + end + " end already and may have one only (rule 1.8): move that end, " +
           "or make the channel with any2any");
@@ -117,6 +115,7 @@ struct HeapRing : core::Ring<T> {
     if (this->data) this->discard(*this);
   }
   static T* allocate(std::uint32_t n) { return static_cast<T*>(::operator new (std::size_t{n} * sizeof(T), std::align_val_t(alignof(T)))); }
+  static void free(T* data) noexcept { ::operator delete(static_cast<void*>(data), std::align_val_t(alignof(T))); }
   static bool double_it(Ring& r) noexcept {
     const std::uint32_t n = r.capacity ? r.capacity * 2 : 8;
     T* to = static_cast<T*>(::operator new (std::size_t{n} * sizeof(T), std::align_val_t(alignof(T)), std::nothrow));
@@ -132,14 +131,51 @@ struct HeapRing : core::Ring<T> {
   }
 };
 
+// A new core with its buffer, if any. Throws BadUse if that channel cannot have such a buffer.
+template <class T, class P>
+CoreOf<T, P>* make_core(const ChannelOptions& o) {
+  const bool buffered = o.capacity > 0 || o.overflow == Overflow::unbounded;
+  if (!buffered && o.overflow != Overflow::block) bad_use("a channel that drops values needs a capacity of at least 1");
+  if constexpr (core::one_to_one<P>) {
+    if (o.capacity == 0 || o.overflow != Overflow::block || o.capacity > (1u << 31))
+      bad_use("a one-to-one channel is a blocking buffer: give it a capacity of at least 1, weft::buffer(n), or use weft::Channel<T>");
+    T* const data = HeapRing<T>::allocate(CoreOf<T, P>::slots_for(o.capacity));
+    PooledCore<T, P>* c;
+    try {
+      c = new PooledCore<T, P>;
+    } catch (...) {
+      HeapRing<T>::free(data);
+      throw;
+    }
+    c->set_storage(data, o.capacity);
+    c->restricted = static_cast<std::uint8_t>(ChannelKind::one2one);
+    c->discard = [](CoreOf<T, P>& x) noexcept {
+      const NobodysValues undelivered;
+      x.clear();
+    };
+    return c;
+  } else {
+    auto ring = buffered ? std::make_unique<HeapRing<T>>(o.capacity > 0 ? o.capacity : 8, o.overflow) : nullptr;
+    auto* c = new PooledCore<T, P>;
+    if (buffered) c->set_ring(ring.release());
+    return c;
+  }
+}
 template <class T, class P>
 void destroy(CoreOf<T, P>* c) noexcept {
-  delete static_cast<HeapRing<T>*>(c->ring);
-  delete static_cast<PooledCore<T, P>*>(c);
+  if constexpr (core::one_to_one<P>) {
+    T* const data = c->storage();
+    c->discard(*c);
+    delete static_cast<PooledCore<T, P>*>(c);
+    HeapRing<T>::free(data);
+  } else {
+    delete static_cast<HeapRing<T>*>(c->ring);
+    delete static_cast<PooledCore<T, P>*>(c);
+  }
 }
 template <class T, class P>
 void release(CoreOf<T, P>* c) noexcept {
-  if (c->references.down()) destroy(c);
+  if (c->references.down()) destroy<T, P>(c);
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void closed_end(const char* what, const char* kind) {
@@ -185,23 +221,19 @@ inline constexpr runtime::OpKind write_op{"write", &withdraw_plain<C, core::Side
 
 // The blocking forms are for threads. A coroutine that called one would stop its whole scheduler.
 inline runtime::ThreadProcess& blocking_caller(const char* what) {
-  if (runtime::this_context && runtime::Scheduler::current() && runtime::this_context->running &&
-      runtime::this_context != &runtime::ThreadProcess::self().context)
+  if (runtime::this_context && runtime::this_context->executor && runtime::this_context->running)
     bad_use(std::string(what) + " blocks the thread: in a coroutine process use co_await");
   return runtime::ThreadProcess::self();
 }
 
 }  // namespace detail
 
-// What co_await takes; see coroutine.hpp.
+// What co_await takes; see coroutine.hpp. To read is a pointer that names the core and says what to do there: g++ keeps a slot of the frame
+// for every object of class type in an await expression, and none for a pointer.
 template <class T, class P>
-struct ReadOp {
-  detail::CoreOf<T, P>* core;
-};
+struct ReadOp;
 template <class T, class P>
-struct NextOp {
-  detail::CoreOf<T, P>* core;
-};
+struct NextOp;
 template <class T, class P>
 struct WriteOp {
   detail::CoreOf<T, P>* core;
@@ -219,9 +251,9 @@ class Reader {
   using Core = detail::CoreOf<T, P>;
 
   Reader() noexcept = default;
-  Reader(const Reader& o) : core_(o.core_) {
+  Reader(const Reader& o) requires(!core::one_to_one<P>) : core_(o.core_) {
     if (!core_) return;
-    if (detail::kind_of<T, P>(*core_) & 2) [[unlikely]]
+    if (core_->restricted & 2) [[unlikely]]
       detail::one_too_many(core_, "reader");
     core_->another_reader(), core_->references.up();
   }
@@ -235,11 +267,11 @@ class Reader {
   }
 
   // co_await: the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
-  ReadOp<T, P> read() const { return {checked("read")}; }
+  [[nodiscard]] ReadOp<T, P>* read() const { return reinterpret_cast<ReadOp<T, P>*>(checked("read")); }
   // co_await: the next value, or nothing once the channel has retired (rule 3.4).
-  NextOp<T, P> next() const { return {checked("read")}; }
+  [[nodiscard]] NextOp<T, P>* next() const { return reinterpret_cast<NextOp<T, P>*>(checked("read")); }
   // co_await: an Extended<T>; the writer goes on when it is destroyed (rule 1.6).
-  auto extended() const { return ExtendedOp<T, P>{checked("extended read")}; }
+  auto extended() const requires(!core::one_to_one<P>) { return ExtendedOp<T, P>{checked("extended read")}; }
 
   // In a thread: read, blocking it.
   T operator()() const {
@@ -325,9 +357,9 @@ class Writer {
   using Core = detail::CoreOf<T, P>;
 
   Writer() noexcept = default;
-  Writer(const Writer& o) : core_(o.core_) {
+  Writer(const Writer& o) requires(!core::one_to_one<P>) : core_(o.core_) {
     if (!core_) return;
-    if (detail::kind_of<T, P>(*core_) & 1) [[unlikely]]
+    if (core_->restricted & 1) [[unlikely]]
       detail::one_too_many(core_, "writer");
     core_->another_writer(), core_->references.up();
   }
@@ -418,23 +450,12 @@ class Channel {
   using Core = detail::CoreOf<T, P>;
 
   explicit Channel(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
-      : core_(new detail::PooledCore<T, P>) {
+      : core_(detail::make_core<T, P>(o)) {
     core_->references.up();
     core_->name = o.name ? detail::intern(o.name) : file;
     core_->line = o.name ? 0 : line;
     core_->set_immunity(o.immunity);
-    if (o.capacity > 0 || o.overflow == Overflow::unbounded) {
-      try {
-        core_->set_ring(new detail::HeapRing<T>(o.capacity > 0 ? o.capacity : 8, o.overflow));
-      } catch (...) {
-        delete static_cast<detail::PooledCore<T, P>*>(core_);
-        throw;
-      }
-    } else if (o.overflow != Overflow::block) {
-      delete static_cast<detail::PooledCore<T, P>*>(core_);
-      detail::bad_use("a channel that drops values needs a capacity of at least 1");
-    }
-    static_cast<detail::PooledCore<T, P>*>(core_)->kind = o.kind;
+    if (!core::one_to_one<P>) core_->restricted = static_cast<std::uint8_t>(o.kind);
   }
   Channel(const Channel& o) noexcept : core_(o.core_) { core_->references.up(); }
   Channel& operator=(const Channel& o) noexcept {
@@ -446,8 +467,11 @@ class Channel {
 
   // A new end. Throws how the channel has ended, if it has (rule 2.5).
   Reader<T, P> reader() const {
-    if (!core_->first_reader()) no_more<core::Side::in>("a new reader end");
-    if ((detail::kind_of<T, P>(*core_) & 2) && core_->reader_ends() != 1) [[unlikely]] {
+    if (!core_->first_reader()) {
+      if (core::one_to_one<P> && core_->reader_ends() > 0) detail::one_too_many(core_, "reader");
+      no_more<core::Side::in>("a new reader end");
+    }
+    if ((core_->restricted & 2) && core_->reader_ends() != 1) [[unlikely]] {
       core_->drop_reader();
       detail::one_too_many(core_, "reader");
     }
@@ -455,8 +479,11 @@ class Channel {
     return Reader<T, P>(core_);
   }
   Writer<T, P> writer() const {
-    if (!core_->first_writer()) no_more<core::Side::out>("a new writer end");
-    if ((detail::kind_of<T, P>(*core_) & 1) && core_->writer_ends() != 1) [[unlikely]] {
+    if (!core_->first_writer()) {
+      if (core::one_to_one<P> && core_->writer_ends() > 0) detail::one_too_many(core_, "writer");
+      no_more<core::Side::out>("a new writer end");
+    }
+    if ((core_->restricted & 1) && core_->writer_ends() != 1) [[unlikely]] {
       core_->drop_writer();
       detail::one_too_many(core_, "writer");
     }
@@ -476,7 +503,7 @@ class Channel {
   std::string name() const { return runtime::name_of(*core_); }
   // Statistics: values passed so far; values dropped by the buffer (rules 1.4, 3.3, 4.2).
   std::uint64_t transfers() const noexcept { return core_->transfers(); }
-  std::uint64_t dropped() const noexcept { return core_->ring ? core_->ring->dropped : 0; }
+  std::uint64_t dropped() const noexcept { return core_->dropped(); }
   Core* core() const noexcept { return core_; }
 
  private:

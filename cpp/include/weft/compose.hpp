@@ -9,7 +9,7 @@
 #include <tuple>
 #include <variant>
 
-#include "coroutine.hpp"
+#include "executors.hpp"
 #include "runtime/outside.hpp"
 
 namespace weft {
@@ -23,7 +23,7 @@ namespace detail {
 template <class F, class R>
 class ThreadRunner final : public runtime::ThreadProcess {
  public:
-  ThreadRunner(runtime::Run& r, F&& f) : ThreadProcess(&r), f_(std::move(f)) {}
+  ThreadRunner(runtime::Run& r, F&& f, int cpu) : ThreadProcess(&r), f_(std::move(f)), cpu_(cpu) {}
 
   // Owns itself from here on, unless it throws.
   void launch(std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>>* result) {
@@ -44,6 +44,7 @@ class ThreadRunner final : public runtime::ThreadProcess {
     const std::uint32_t my_order = order();
     std::exception_ptr failure;
     {
+      const runtime::Pinned pinned(cpu_);
       const Scope scope(*this);
       try {
         std::optional<F> f(std::move(f_));
@@ -70,6 +71,7 @@ class ThreadRunner final : public runtime::ThreadProcess {
     r.deactivated();
   }
   F f_;
+  const int cpu_;  // where it is held; -1: nowhere
 };
 
 template <class F>
@@ -84,11 +86,17 @@ class ThreadTask {
     function_ = name;
     return std::move(*this);
   }
+  // Held on that CPU. BadUse if this program may not use it.
+  ThreadTask&& pinned(int cpu) && {
+    runtime::check_cpu(cpu);
+    cpu_ = cpu;
+    return std::move(*this);
+  }
 
   template <class Slot>
   void start(runtime::Group& g, Slot* result) {
     if (!f_) started_twice();
-    auto* t = new ThreadRunner<F, result_type>(g.run, std::move(*f_));
+    auto* t = new ThreadRunner<F, result_type>(g.run, std::move(*f_), cpu_);
     f_.reset();
     t->function = function_;
     t->file = file_;
@@ -110,6 +118,7 @@ class ThreadTask {
   const char* function_;
   const char* file_;
   std::uint32_t line_;
+  int cpu_ = -1;
 };
 
 template <class R>
@@ -169,6 +178,12 @@ struct GroupAwaiter {
   }
 };
 
+// Before any of several is started: throws if this one could not be.
+template <class P>
+void may_start(const P& p, runtime::Group& g) {
+  if constexpr (requires { p.check(g); }) p.check(g);
+}
+
 // The result of a parallel: nothing if no process has any, a tuple otherwise (void becomes std::monostate).
 template <class... Rs>
 using ParResult =
@@ -182,6 +197,7 @@ class Par {
 
   void start(runtime::Group& g) {
     if (!std::apply([](const auto&... p) { return (p.startable() && ...); }, ps_)) started_twice();
+    std::apply([&g](const auto&... p) { (may_start(p, g), ...); }, ps_);
     [&]<std::size_t... I>(std::index_sequence<I...>) { (std::get<I>(ps_).start(g, &std::get<I>(rooms_)), ...); }
     (std::index_sequence_for<Ps...>{});
   }
@@ -193,7 +209,7 @@ class Par {
   struct Awaiter : GroupAwaiter {
     Par& par;
     runtime::Group group;
-    Awaiter(Par& q, runtime::ProcessBase* me) : GroupAwaiter{me, nullptr}, par(q), group(me->group->run, me->group->executor, me) {
+    Awaiter(Par& q, runtime::ProcessBase* me) : GroupAwaiter{me, nullptr}, par(q), group(me->group->run, &runtime::executor_of(*me), me) {
       this->g = &group;
     }
     bool await_ready() {
@@ -246,8 +262,10 @@ class ParVector {
       std::conditional_t<std::is_void_v<R>, void, std::vector<std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>>>>;
   explicit ParVector(std::vector<P>&& ps) : ps_(std::move(ps)), rooms_(std::is_void_v<R> ? 0 : ps_.size()) {}
   void start(runtime::Group& g) {
-    for (const P& p : ps_)
+    for (const P& p : ps_) {
       if (!p.startable()) started_twice();
+      may_start(p, g);
+    }
     for (std::size_t i = 0; i < ps_.size(); ++i) ps_[i].start(g, std::is_void_v<R> ? nullptr : &rooms_[i]);
     std::vector<P>().swap(ps_);  // they are the group's now; a million empty handles are 8 MB
   }
@@ -257,7 +275,8 @@ class ParVector {
   struct Awaiter : GroupAwaiter {
     ParVector& par;
     runtime::Group group;
-    Awaiter(ParVector& q, runtime::ProcessBase* me) : GroupAwaiter{me, nullptr}, par(q), group(me->group->run, me->group->executor, me) {
+    Awaiter(ParVector& q, runtime::ProcessBase* me)
+        : GroupAwaiter{me, nullptr}, par(q), group(me->group->run, &runtime::executor_of(*me), me) {
       this->g = &group;
     }
     bool await_ready() {
@@ -285,7 +304,7 @@ class ParVector {
 // not refer to the owner's frame then.
 class Group {
  public:
-  explicit Group(runtime::ProcessBase& owner) : group_(new runtime::Group(owner.group->run, owner.group->executor, &owner)) {}
+  explicit Group(runtime::ProcessBase& owner) : group_(new runtime::Group(owner.group->run, &runtime::executor_of(owner), &owner)) {}
   Group() : Group(current()) {}
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -321,61 +340,69 @@ class Group {
 };
 
 namespace detail {
+// One process, awaited.
+template <class P>
+struct One : Par<P>::Awaiter {
+  using Base = typename Par<P>::Awaiter;
+  Par<P> owned;
+  One(P&& c, runtime::ProcessBase* owner) : Base(owned, owner), owned(std::move(c)) {}
+  typename P::result_type await_resume() {
+    if constexpr (std::is_void_v<typename P::result_type>)
+      Base::await_resume();
+    else
+      return std::get<0>(Base::await_resume());
+  }
+};
 template <class R>
 auto PromiseBase::await_transform(BasicProcess<R>&& child, std::uint32_t at) {
   line = at;
-  struct One : Par<BasicProcess<R>>::Awaiter {
-    using Base = typename Par<BasicProcess<R>>::Awaiter;
-    Par<BasicProcess<R>> owned;
-    One(BasicProcess<R>&& c, runtime::ProcessBase* owner) : Base(owned, owner), owned(std::move(c)) {}
-    R await_resume() {
-      if constexpr (std::is_void_v<R>)
-        Base::await_resume();
-      else
-        return std::get<0>(Base::await_resume());
-    }
-  };
-  return One(std::move(child), this);
+  return One<BasicProcess<R>>(std::move(child), this);
+}
+}  // namespace detail
+template <class R>
+auto Placed<R>::bind(runtime::ProcessBase* p) && {
+  return detail::One<Placed<R>>(std::move(*this), p);
 }
 
-// Ends the scheduler's loop when a group is done.
-struct Stop : core::Waiter {
-  runtime::Scheduler* s;
-  explicit Stop(runtime::Scheduler& to) noexcept : s(&to) { ops = &kOps; }
+namespace detail {
+using runtime::Stop;
+inline runtime::Stop stopper(runtime::Scheduler& s) noexcept { return runtime::Stop(s); }
+inline runtime::Release stopper(runtime::Cores& c) noexcept { return runtime::Release(c); }
 
- private:
-  static Stop* self(core::Waker* w) noexcept { return static_cast<Stop*>(w); }
-  static void wake(core::Waker* w) noexcept { self(w)->s->post(w); }
-  static void run(core::Waker* w) { self(w)->s->stop(); }
-  static const core::WakerOps kOps;
-};
-inline constexpr core::WakerOps Stop::kOps{&Stop::wake, &Stop::run, nullptr, 0};
-
-// Run a started-by-`start` group to its end on this thread: as a scheduler for its coroutines.
-template <class Start>
-void execute(runtime::Run& run, runtime::ThreadProcess& self, const char* name, Start&& start) {
-  runtime::Scheduler scheduler(run, &self);
-  runtime::Group group(run, &scheduler, &self);
-  runtime::Group spawn_group(run, &scheduler, &self);
-  group.name = name;
+// Run a started-by-`start` group to its end on this thread, which is (the first of) the executor's: a Scheduler or Cores. `key`: what that
+// executor is known by in the run, or null.
+template <class Executor, class Start>
+void execute(runtime::Run& run, runtime::ThreadProcess& self, Executor& executor, const std::shared_ptr<const void>& key, Start&& start) {
+  runtime::Group group(run, &executor, &self);
+  runtime::Group spawn_group(run, &executor, &self);
   const bool outermost = !run.spawned;
   if (outermost) {  // the two fail as one (rule 7.4)
     run.spawned = &spawn_group;
     spawn_group.also = &group;
     group.also = &spawn_group;
+    if (key) run.list(key, executor);
   }
-  runtime::Executor* const outer_host = self.hosting.exchange(&scheduler, std::memory_order_acq_rel);
-  start(group);
-  Stop stop(scheduler);
-  self.place = &group;
-  self.op = &wait_op;
-  while (!group.done() || !spawn_group.done()) {
-    runtime::Group& g = group.done() ? spawn_group : group;
-    if (g.begin_wait(stop) == Status::pending) scheduler.loop();
+  {
+    struct Hosting {
+      runtime::Run& run;
+      runtime::ThreadProcess& self;
+      runtime::Executor* const outer;
+      const bool outermost;
+      ~Hosting() {
+        self.op = nullptr;
+        self.hosting.store(outer, std::memory_order_release);
+        if (outermost) run.spawned = nullptr;
+      }
+    } hosting{run, self, self.hosting.exchange(&executor, std::memory_order_acq_rel), outermost};
+    start(group);
+    auto stop = stopper(executor);
+    self.place = &group;
+    self.op = &wait_op;
+    while (!group.done() || !spawn_group.done()) {
+      runtime::Group& g = group.done() ? spawn_group : group;
+      if (g.begin_wait(stop) == Status::pending) executor.loop();
+    }
   }
-  self.op = nullptr;
-  self.hosting.store(outer_host, std::memory_order_release);
-  if (outermost) run.spawned = nullptr;
   std::vector<std::exception_ptr> failures = group.take_failures();
   for (auto& f : spawn_group.take_failures()) failures.push_back(std::move(f));
   if (run.deadlocked() && outermost) throw Deadlock(run.deadlock_report(), run.knot());
@@ -383,16 +410,43 @@ void execute(runtime::Run& run, runtime::ThreadProcess& self, const char* name, 
   if (self.take_cancel()) throw Cancelled();
 }
 
+}  // namespace detail
+
+// How a network is run: its clock, and on what. cores > 1: on so many cores, this thread being one; `on`: as that executor says.
+struct RunOptions {
+  Clock clock = Clock::steady;
+  unsigned cores = 1;
+  const Executor* on = nullptr;
+};
+// run(on(pool), p, q): the whole network on that executor, which must live as long as the call.
+[[nodiscard]] inline RunOptions on(const Executor& e) noexcept { return {Clock::steady, 1, &e}; }
+
+namespace detail {
+
+template <class Start>
+void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self, Start&& start) {
+  const std::shared_ptr<const Where> where = o.on ? o.on->where() : o.cores == 1 ? nullptr : Cores(o.cores).where();
+  if (where && where->multi) {
+    runtime::Cores cores(run, where->threads, where->cpus, &self);
+    cores.start(1);
+    execute(run, self, cores, where, start);
+  } else {
+    const runtime::Pinned pinned(where && !where->cpus.empty() ? where->cpus[0] : -1);
+    runtime::Scheduler scheduler(run, &self);
+    execute(run, self, scheduler, where, start);
+  }
+}
+
 // From main, or any thread that is no process: the outermost run. In a thread process: a network inside the same run.
 template <class Start>
-void execute(Clock clock, Start&& start) {
-  if (runtime::Scheduler::current() && runtime::this_context && runtime::this_context != &runtime::ThreadProcess::self().context)
+void execute(const RunOptions& o, Start&& start) {
+  if (runtime::this_context && runtime::this_context->executor)
     bad_use("weft::run inside a coroutine process would block its scheduler: use co_await weft::par(…)");
   if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run) {
-    execute(*t->run, *t, nullptr, start);
+    execute(o, *t->run, *t, start);
     return;
   }
-  runtime::Run run(clock);
+  runtime::Run run(o.clock);
   runtime::ThreadProcess self(&run);
   self.function = "main";
   run.activated();
@@ -401,28 +455,25 @@ void execute(Clock clock, Start&& start) {
     runtime::Run& r;
     explicit Join(runtime::Run& to) : r(to) { runtime::Outsiders::all().join(r); }
     ~Join() {
+      r.dismiss();
       r.join_threads();
       runtime::Outsiders::all().leave(r);
     }
   } join{run};
-  execute(run, self, nullptr, start);
+  execute(o, run, self, start);
 }
 
 }  // namespace detail
 
-struct RunOptions {
-  Clock clock = Clock::steady;
-};
-
 // Run a network to its end. Throws what failed in it (Failures if several did), Deadlock if it cannot go on.
 template <class... Ps>
 auto run(RunOptions o, detail::Par<Ps...> p) {
-  detail::execute(o.clock, [&](runtime::Group& g) { p.start(g); });
+  detail::execute(o, [&](runtime::Group& g) { p.start(g); });
   return p.result();
 }
 template <class P>
 auto run(RunOptions o, detail::ParVector<P> p) {
-  detail::execute(o.clock, [&](runtime::Group& g) { p.start(g); });
+  detail::execute(o, [&](runtime::Group& g) { p.start(g); });
   return p.result();
 }
 template <class... Ps>
@@ -436,6 +487,9 @@ auto run(detail::ParVector<P> p) {
 template <Startable... Ps>
   requires(sizeof...(Ps) > 1)
 auto run(Ps... ps) { return run(RunOptions{}, detail::Par<Ps...>(std::move(ps)...)); }
+template <Startable... Ps>
+  requires(sizeof...(Ps) > 1)
+auto run(RunOptions o, Ps... ps) { return run(o, detail::Par<Ps...>(std::move(ps)...)); }
 template <Startable P>
 auto run(RunOptions o, P p) {
   if constexpr (std::is_void_v<typename P::result_type>)
@@ -461,7 +515,15 @@ template <Startable P>
 void spawn(P p) {
   runtime::Run* r = detail::current_run();
   if (!r || !r->spawned) detail::bad_use("weft::spawn outside any run: there is nobody to wait for the process");
-  p.start(*r->spawned, static_cast<detail::Room<typename P::result_type>*>(nullptr));
+  auto* const nowhere = static_cast<detail::Room<typename P::result_type>*>(nullptr);
+  if constexpr (requires(runtime::Executor & e) { p.start(*r->spawned, nowhere, runtime::At::group, e); }) {
+    // Where the one that starts it runs, if that is an executor of the run's own (rule 15.5).
+    if (const runtime::ProcessBase* me = runtime::this_process(); me && me->group) {
+      runtime::Executor& e = runtime::executor_of(*me);
+      if (const runtime::At at = r->whereabouts(e); at != runtime::At::group) return p.start(*r->spawned, nowhere, at, e);
+    }
+  }
+  p.start(*r->spawned, nowhere);
 }
 
 // Let every other runnable process of this scheduler run (rule 7.7).
@@ -470,11 +532,11 @@ struct YieldOp {
     runtime::ProcessBase* p;
     bool await_ready() const {
       if (p->take_cancel()) throw Cancelled();
-      runtime::Scheduler& s = *runtime::Scheduler::current();
-      if (!s.anything_ready()) s.look_around();  // or a loop of yields would never hear of other threads and of timers
-      return !s.anything_ready();
+      if (runtime::Scheduler* s = runtime::Scheduler::current()) [[likely]]
+        return !s->anything_ready() && s->nobody_ready();  // which looks: else a loop of yields would never hear of threads and timers
+      return runtime::this_context->executor->nobody_ready();
     }
-    void await_suspend(std::coroutine_handle<>) const noexcept { runtime::Scheduler::current()->push(p); }
+    void await_suspend(std::coroutine_handle<>) const noexcept { runtime::this_context->executor->post(p); }
     void await_resume() const noexcept {}
   };
   Awaiter bind(runtime::ProcessBase* p) const noexcept { return {p}; }

@@ -28,6 +28,21 @@ struct IsWriter : std::false_type {};
 template <class T, class P>
 struct IsWriter<Writer<T, P>> : std::true_type {};
 
+// Is it an end of a local channel, or a range of them?
+template <class A>
+struct IsLocalEnd : std::false_type {};
+template <class T>
+struct IsLocalEnd<Reader<T, Local>> : std::true_type {};
+template <class T>
+struct IsLocalEnd<Writer<T, Local>> : std::true_type {};
+template <class A>
+constexpr bool holds_local() {
+  if constexpr (std::ranges::range<const A>)
+    return IsLocalEnd<std::remove_cvref_t<std::ranges::range_reference_t<const A>>>::value;
+  else
+    return IsLocalEnd<A>::value;
+}
+
 // The ends among a process's arguments, for the records of who holds what.
 template <class A>
 void note_holder(const A& a, std::uint32_t id) {
@@ -47,16 +62,37 @@ Core* channel_of(const runtime::ProcessBase* p) noexcept {
   return static_cast<Core*>(static_cast<core::Place*>(p->place));
 }
 
+// The start of any operation of a coroutine. False: cancelled (rule 6.1); status says so.
+inline bool may_begin(runtime::ProcessBase* p) noexcept {
+  if (p->cancel.load(std::memory_order_relaxed) == 0) [[likely]]
+    return true;
+  p->status = Status::cancelled;
+  return false;
+}
+
+// Begin an operation of process p at p->place. False: parked. (`op` is cleared by the scheduler that resumes it.)
+template <class Core, core::Side S>
+[[gnu::always_inline]] inline bool begin_operation(runtime::ProcessBase* p, void* slot, const runtime::OpKind& kind) noexcept {
+  if (!may_begin(p)) [[unlikely]]
+    return true;
+  const Status s = channel_of<Core>(p)->template begin<S>(*p, slot);
+  if (s == Status::pending) {
+    p->op = &kind;
+    return false;
+  }
+  p->status = s;
+  return true;
+}
+
 template <class T, class P>
 struct ReadAwaiter {
   using Core = CoreOf<T, P>;
   runtime::ProcessBase* p;  // p->place: the channel
   Slot<T> slot;
 
-  bool await_ready();
+  [[gnu::always_inline]] bool await_ready() { return begin_operation<Core, core::Side::in>(p, &slot, read_op<Core>); }
   void await_suspend(std::coroutine_handle<>) const noexcept {}
   [[gnu::always_inline]] T await_resume() {
-    p->op = nullptr;
     Core* c = channel_of<Core>(p);
     if (p->status != Status::ok) [[unlikely]]
       throw_end_of(c, p->status, "read");
@@ -67,11 +103,9 @@ struct ReadAwaiter {
 
 template <class T, class P>
 struct NextAwaiter : ReadAwaiter<T, P> {
-  std::optional<T> await_resume() {
-    if (this->p->status == Status::retired) {
-      this->p->op = nullptr;
+  [[gnu::always_inline]] std::optional<T> await_resume() {
+    if (this->p->status == Status::retired) [[unlikely]]
       return std::nullopt;
-    }
     return std::optional<T>(ReadAwaiter<T, P>::await_resume());
   }
 };
@@ -82,53 +116,15 @@ struct WriteAwaiter {
   runtime::ProcessBase* p;  // p->place: the channel
   T value;
 
-  bool await_ready();
+  [[gnu::always_inline]] bool await_ready() { return begin_operation<Core, core::Side::out>(p, &value, write_op<Core>); }
   void await_suspend(std::coroutine_handle<>) const noexcept {}
   [[gnu::always_inline]] void await_resume() {
-    p->op = nullptr;
     Core* c = channel_of<Core>(p);
     if (p->status != Status::ok) [[unlikely]]
       throw_end_with(c, p->status, "write", std::move(value));
     c->last_writer = p->id;
   }
 };
-
-// The start of any operation of a coroutine. False: cancelled (rule 6.1); status says so.
-inline bool may_begin(runtime::ProcessBase* p) noexcept {
-  if (p->cancel.load(std::memory_order_relaxed) == 0) [[likely]]
-    return true;
-  p->status = Status::cancelled;
-  return false;
-}
-
-template <class T, class P>
-[[gnu::always_inline]] inline bool ReadAwaiter<T, P>::await_ready() {
-  if (!may_begin(p)) [[unlikely]]
-    return true;
-  p->slot = &slot;
-  Core* c = channel_of<Core>(p);
-  const Status s = c->template begin<core::Side::in>(*p);
-  if (s == Status::pending) {
-    p->op = &read_op<Core>;
-    return false;
-  }
-  p->status = s;
-  return true;
-}
-template <class T, class P>
-[[gnu::always_inline]] inline bool WriteAwaiter<T, P>::await_ready() {
-  if (!may_begin(p)) [[unlikely]]
-    return true;
-  p->slot = &value;
-  Core* c = channel_of<Core>(p);
-  const Status s = c->template begin<core::Side::out>(*p);
-  if (s == Status::pending) {
-    p->op = &write_op<Core>;
-    return false;
-  }
-  p->status = s;
-  return true;
-}
 
 }  // namespace detail
 
@@ -139,10 +135,20 @@ concept Operation = requires(A a, runtime::ProcessBase* p) {
   std::move(a).bind(p);
 };
 
+class Executor;
+template <class R>
+class Placed;
 template <class R>
 class [[nodiscard("a process does nothing until it is started: give it to run, par, seq, spawn or co_await it")]] BasicProcess;
 
 namespace detail {
+
+[[noreturn]] inline void local_on_cores(const runtime::ProcessBase& p) {
+  bad_use(std::string("start of '") + (p.function ? p.function : "process") +
+          "' on a multi-core executor: it is given an end of a weft::Local channel, which works on one core only; make the channel "
+          "weft::Shared, or "
+          "run the process on a weft::Core");
+}
 
 class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
  public:
@@ -193,18 +199,18 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   }
 
   template <class T, class P>
-  ReadAwaiter<T, P> await_transform(ReadOp<T, P> o, std::uint32_t at = __builtin_LINE()) noexcept {
-    begin_at(o.core, at);
+  [[gnu::always_inline]] ReadAwaiter<T, P> await_transform(ReadOp<T, P>* o, std::uint32_t at = __builtin_LINE()) noexcept {
+    begin_at(*reinterpret_cast<CoreOf<T, P>*>(o), at);
     return {this, {}};
   }
   template <class T, class P>
-  NextAwaiter<T, P> await_transform(NextOp<T, P> o, std::uint32_t at = __builtin_LINE()) noexcept {
-    begin_at(o.core, at);
+  [[gnu::always_inline]] NextAwaiter<T, P> await_transform(NextOp<T, P>* o, std::uint32_t at = __builtin_LINE()) noexcept {
+    begin_at(*reinterpret_cast<CoreOf<T, P>*>(o), at);
     return {{this, {}}};
   }
   template <class T, class P>
-  WriteAwaiter<T, P> await_transform(WriteOp<T, P> o, std::uint32_t at = __builtin_LINE()) noexcept {
-    begin_at(o.core, at);
+  [[gnu::always_inline]] WriteAwaiter<T, P> await_transform(WriteOp<T, P>&& o, std::uint32_t at = __builtin_LINE()) noexcept {
+    begin_at(*o.core, at);
     return {this, std::move(o.value)};
   }
   template <Operation A>
@@ -224,31 +230,30 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
     if constexpr (IsReader<A>::value || IsWriter<A>::value || std::ranges::range<const A>) {
       if (id == 0) id = runtime::next_process_id();
       note_holder(a, id);
+      if constexpr (holds_local<A>()) at = runtime::At::holds_local;
     }
   }
   static PromiseBase* self(core::Waker* w) noexcept { return static_cast<PromiseBase*>(static_cast<runtime::ProcessBase*>(w)); }
-  static void wake(core::Waker* w) noexcept {
-    runtime::Executor* e = self(w)->group->executor;
-    static_cast<runtime::Scheduler*>(e)->post(w);
-  }
+  static void wake(core::Waker* w) noexcept { runtime::executor_of(*self(w)).post(w); }
   static void run(core::Waker* w) {
     PromiseBase* p = self(w);
     runtime::this_context->running = p;
+    p->op = nullptr;
     p->handle().resume();
   }
-  static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept { return p.group->executor; }
+  static runtime::Executor* home(runtime::ProcessBase& p) noexcept { return &runtime::executor_of(p); }
 
   // After the last operation the node's slot is free: the failure waits there (null: none) until the frame is gone.
   static_assert(sizeof(std::exception_ptr) == sizeof(void*) && alignof(std::exception_ptr) == alignof(void*));
   std::exception_ptr& failure() noexcept { return *std::launder(reinterpret_cast<std::exception_ptr*>(&slot)); }
 
-  void begin_at(core::Place* channel, std::uint32_t at) noexcept {
+  void begin_at(core::Place& channel, std::uint32_t at) noexcept {
     line = at;
-    place = channel;
+    place = &channel;
   }
 };
 
-inline const runtime::ProcessOps PromiseBase::kOps{{&PromiseBase::wake, &PromiseBase::run, nullptr, 0}, &PromiseBase::executor_of};
+inline const runtime::ProcessOps PromiseBase::kOps{{&PromiseBase::wake, &PromiseBase::run, nullptr, 0}, &PromiseBase::home};
 
 // The ops of a promise: where its frame begins is known once its type is complete.
 template <class Promise>
@@ -314,16 +319,31 @@ class BasicProcess {
     return std::move(*this);
   }
 
+  // Run it, and what it starts, on that executor; on a single core, that CPU (executors.hpp).
+  Placed<R> on(const Executor& e) &&;
+  Placed<R> pinned(int cpu) &&;
+
   // Start it in a group; its result goes to *result, which must live until the group is done.
   template <class Slot>
   void start(runtime::Group& g, Slot* result) {
-    if (!h_) detail::started_twice();
+    start(g, result, runtime::At::group, *g.executor);
+  }
+  // The same, on an executor of the run, where it is at `at`.
+  template <class Slot>
+  void start(runtime::Group& g, Slot* result, runtime::At at, runtime::Executor& home) {
+    check(home);
     promise_type& p = std::exchange(h_, nullptr).promise();
     if constexpr (!std::is_void_v<R>) p.result = result;
-    auto* home = static_cast<runtime::Scheduler*>(g.executor);
-    p.ops = &home->homed(p.ops_with_frame());
+    p.at = at;
+    p.ops = &home.homed(p.ops_with_frame());
     g.add(p);
-    home->post(&p);
+    home.post(&p);
+  }
+  // Could it be started there? Throws BadUse if not.
+  void check(runtime::Group& g) const { check(*g.executor); }
+  void check(const runtime::Executor& home) const {
+    if (!h_) detail::started_twice();
+    if (h_.promise().at == runtime::At::holds_local && home.multi()) detail::local_on_cores(h_.promise());
   }
   bool startable() const noexcept { return h_ != nullptr; }
 

@@ -134,6 +134,7 @@ Out<T, P> out(const Writer<T, P>& w, V&& v) {
 }
 template <class T, class P, class F>
 OutWith<F, T, P> out_with(const Writer<T, P>& w, F f) {
+  static_assert(!core::one_to_one<P>, "a one-to-one channel has no computed outputs (rule 1.8): use out(), or weft::Channel<T>");
   return OutWith<F, T, P>(w.checked("select"), std::move(f));
 }
 inline At after(Span s) { return At(true, s.count()); }

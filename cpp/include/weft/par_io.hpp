@@ -1,7 +1,7 @@
 // Several reads or several writes in parallel, as one operation of one process:
 //
 //   auto [x, y] = co_await weft::par_read(r1, r2);            an array; of a vector (or span) of readers a vector
-//   co_await weft::par_write(std::pair(w1, 1), std::pair(w2, 2));
+//   co_await weft::par_write(w1, 1, w2, 2);                       or of pairs: par_write(std::pair(w1, 1), std::pair(w2, 2), …)
 //   co_await weft::par_write(writers, values);                vectors of the same length; par_write_all(writers, value): one value to all
 //
 // In a thread they are called: par_read(r1, r2)(). All are offered at once and each communicates once, in whatever order their partners are
@@ -19,6 +19,42 @@
 namespace weft {
 namespace detail {
 
+// A count that several threads may change (shared), or only one (local: no atomic read-modify-write).
+template <bool Shared>
+class TogetherWord {
+ public:
+  std::uint32_t load(std::memory_order o) const noexcept { return word_.load(o); }
+  void add(std::uint32_t n, std::memory_order o) noexcept {  // also to subtract, modulo 2^32
+    if constexpr (Shared)
+      word_.fetch_add(n, o);
+    else
+      set(get() + n);
+  }
+  void raise(std::uint32_t bits) noexcept {
+    if constexpr (Shared)
+      word_.fetch_or(bits, std::memory_order_acq_rel);
+    else
+      set(get() | bits);
+  }
+  void lower(std::uint32_t bits) noexcept {
+    if constexpr (Shared)
+      word_.fetch_and(~bits, std::memory_order_acq_rel);
+    else
+      set(get() & ~bits);
+  }
+  // As compare_exchange_weak.
+  bool change(std::uint32_t& from, std::uint32_t to) noexcept {
+    if constexpr (Shared) return word_.compare_exchange_weak(from, to, std::memory_order_acq_rel, std::memory_order_acquire);
+    set(to);
+    return true;
+  }
+
+ private:
+  std::uint32_t get() const noexcept { return word_.load(std::memory_order_relaxed); }
+  void set(std::uint32_t w) noexcept { word_.store(w, std::memory_order_relaxed); }
+  prim::atomic<std::uint32_t> word_{0};
+};
+
 // n plain operations of one process, each with a node of its own.
 //
 //   begin() ─all decided─► true          begin() ─else─► parked ──the last is decided: settle()──► woken, all decided
@@ -26,7 +62,7 @@ namespace detail {
 // word_: how many are undecided, and whether the process sleeps. Whoever decides the last one while it sleeps wakes it; from then on
 // nobody else touches this object. An end that comes while others are undecided withdraws them, on the thread that brings it: it keeps
 // its own count until it has done so, so that the object lives.
-template <class Core, core::Side S, std::size_t N>
+template <class Core, core::Side S, std::size_t N, bool Shared>
 class Together {
  public:
   struct Offer : core::Waiter {
@@ -55,11 +91,11 @@ class Together {
       return true;
     }
     for (std::size_t i = 0; i < n_; ++i) {
-      word_.fetch_add(1, std::memory_order_relaxed);
+      word_.add(1, std::memory_order_relaxed);
       const Status s = offers_[i].c->template begin<S>(offers_[i]);
       if (s == Status::pending) continue;
       offers_[i].status = s;
-      word_.fetch_sub(1, std::memory_order_relaxed);
+      word_.add(-1u, std::memory_order_relaxed);
       if (s == Status::ok) continue;
       for (++i; i < n_; ++i) offers_[i].status = Status::cancelled;  // those that are not begun
       withdraw_rest();
@@ -72,12 +108,12 @@ class Together {
         return true;
       }
       if (w & kEnded) {  // before we slept: not all of them were there to be withdrawn
-        word_.fetch_and(~kEnded, std::memory_order_acq_rel);
+        word_.lower(kEnded);
         withdraw_rest();
         w = word_.load(std::memory_order_acquire);
         continue;
       }
-      if (word_.compare_exchange_weak(w, w | kAsleep, std::memory_order_acq_rel, std::memory_order_acquire)) return false;
+      if (word_.change(w, w | kAsleep)) return false;
     }
   }
 
@@ -103,7 +139,7 @@ class Together {
 
   static bool cancel(runtime::ProcessBase& p) noexcept {
     auto& self = *static_cast<Together*>(p.place);
-    self.word_.fetch_add(1, std::memory_order_relaxed);  // nobody else wakes us meanwhile
+    self.word_.add(1, std::memory_order_relaxed);  // nobody else wakes us meanwhile
     self.withdraw_rest();
     return self.settle(false);
   }
@@ -125,18 +161,18 @@ class Together {
       Offer& o = offers_[i];
       if (!o.c->template withdraw<S>(o)) continue;
       o.status = Status::cancelled;
-      word_.fetch_sub(1, std::memory_order_release);
+      word_.add(-1u, std::memory_order_release);
     }
   }
   // One fewer is undecided. True: it was the last and the process sleeps: the caller must wake it, and touch nothing here.
   bool settle(bool ended) noexcept {
     if (ended) {
-      word_.fetch_or(kEnded, std::memory_order_acq_rel);
+      word_.raise(kEnded);
       withdraw_rest();
     }
     for (std::uint32_t w = word_.load(std::memory_order_acquire);;) {
       const bool last = (w & kAsleep) != 0 && (w & kUndecided) == 1;
-      if (word_.compare_exchange_weak(w, last ? 0 : w - 1, std::memory_order_acq_rel, std::memory_order_acquire)) return last;
+      if (word_.change(w, last ? 0 : w - 1)) return last;
     }
   }
   static void decided(core::Waker* w) noexcept {
@@ -149,7 +185,7 @@ class Together {
 
   runtime::ProcessBase* const p_;
   std::size_t const n_;
-  prim::atomic<std::uint32_t> word_{0};
+  TogetherWord<Shared> word_;
   Offers offers_;
 };
 
@@ -182,7 +218,7 @@ struct TogetherOp {
 template <class T, class P, std::size_t N>
 struct ReadingAll {
   using Core = CoreOf<T, P>;
-  using All = Together<Core, core::Side::in, N>;
+  using All = Together<Core, core::Side::in, N, P::shared>;
   static constexpr bool shared = P::shared;
   static constexpr const char* name = "par_read(…)()";
   std::conditional_t<N == 0, std::vector<Core*>, std::array<Core*, N>> cores;
@@ -230,7 +266,7 @@ struct ReadingAll {
 template <class T, class P, std::size_t N>
 struct WritingAll {
   using Core = CoreOf<T, P>;
-  using All = Together<Core, core::Side::out, N>;
+  using All = Together<Core, core::Side::out, N, P::shared>;
   static constexpr bool shared = P::shared;
   static constexpr const char* name = "par_write(…)()";
   std::conditional_t<N == 0, std::vector<Core*>, std::array<Core*, N>> cores;
@@ -295,6 +331,12 @@ template <class T, class P, class V, class... More>
   using Work = detail::WritingAll<T, P, 1 + sizeof...(More)>;
   return detail::TogetherOp<Work>{
       Work{{first.first.checked("par_write"), more.first.checked("par_write")...}, {T(first.second), T(more.second)...}}};
+}
+// To two, without copying their ends: x to a, y to b.
+template <class T, class P>
+[[nodiscard]] auto par_write(const Writer<T, P>& a, std::type_identity_t<T> x, const Writer<T, P>& b, std::type_identity_t<T> y) {
+  using Work = detail::WritingAll<T, P, 2>;
+  return detail::TogetherOp<Work>{Work{{a.checked("par_write"), b.checked("par_write")}, {std::move(x), std::move(y)}}};
 }
 // The same value to each.
 template <class T, class P>

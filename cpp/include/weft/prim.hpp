@@ -13,9 +13,28 @@
 //   unpark(word)                 wake the thread that parks on word
 //   now()                        steady time in ns
 //   fatal(message)               print and abort
+//   asymmetric()                 is there a heavy fence?
+//   light_fence()                orders what this thread does against a heavy fence only; free
+//   light_store(atomic, value)   a relaxed store, then a light fence
+//   heavy_fence()                a fence for all threads of the program at once
+//
+// and for core/biased.hpp, if WEFT_PRIM_BIASED is 1:
+//   no_bias, bias_self()         this thread's identity, of no other thread ever; no_bias: it owns no lock
+//   bias_allowed()               may a new lock be biased? bias_revoked(): one had to be taken back
 #pragma once
 #include <atomic>
 #include <cstdint>
+
+#if defined(__SANITIZE_THREAD__)
+#define WEFT_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WEFT_TSAN 1
+#endif
+#endif
+#ifndef WEFT_TSAN
+#define WEFT_TSAN 0  // it does not know asymmetric fences
+#endif
 
 namespace weft::prim {
 inline constexpr std::int64_t forever = INT64_MAX;
@@ -31,6 +50,7 @@ inline constexpr std::int64_t forever = INT64_MAX;
 #include <thread>
 #if defined(__linux__) && !defined(WEFT_NO_FUTEX)
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #else
@@ -60,6 +80,12 @@ inline void pause(unsigned round) noexcept {
 }
 
 inline void yield() noexcept { std::this_thread::yield(); }
+[[gnu::always_inline]] inline void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
+template <class T>
+[[gnu::always_inline]] inline void light_store(atomic<T>& a, T v) noexcept {
+  a.store(v, std::memory_order_relaxed);
+  light_fence();
+}
 
 inline std::int64_t now() noexcept {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -83,7 +109,25 @@ inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64
   syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, limit, nullptr, FUTEX_BITSET_MATCH_ANY);
 }
 inline void unpark(atomic<std::uint32_t>& word) noexcept { syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0); }
+
+namespace detail {
+inline bool membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0, 0) == 0; }
+}  // namespace detail
+
+inline bool asymmetric() noexcept {
+  static const bool works = detail::membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+  return works;
+}
+inline void heavy_fence() noexcept {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (detail::membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
+  // A child of a fork may have to register anew; it worked in the parent.
+  if (!detail::membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) || !detail::membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+    fatal("membarrier worked at first and then failed");
+}
 #else
+inline bool asymmetric() noexcept { return false; }
+inline void heavy_fence() noexcept {}
 // The stand-in, of the standard library alone: condition variables that words share by their address, since std::atomic::wait knows no time
 // limit. Who shares one may wake early. Never destroyed: threads may park while the program ends.
 struct ParkingPlace {
@@ -112,6 +156,34 @@ inline void unpark(atomic<std::uint32_t>& word) noexcept {
 }
 #endif
 
+#if defined(__linux__) && !defined(WEFT_NO_FUTEX) && !defined(WEFT_NO_BIAS) && !WEFT_TSAN
+#define WEFT_PRIM_BIASED 1
+inline constexpr std::uint32_t no_bias = UINT32_MAX;
+
+namespace detail {
+inline constinit thread_local std::uint32_t bias_identity = no_bias;
+inline atomic<std::uint32_t> bias_identities{0}, biases_given{0}, biases_revoked{0};
+}  // namespace detail
+
+[[gnu::always_inline]] inline std::uint32_t bias_self() noexcept { return detail::bias_identity; }
+
+// From now on locks may be biased to the calling thread: for one that runs many processes. No effect where the system has no membarrier.
+inline void bias_to_this_thread() noexcept {
+  if (detail::bias_identity != no_bias) return;
+  const std::uint32_t id = asymmetric() ? detail::bias_identities.fetch_add(1, std::memory_order_relaxed) + 1 : 0;
+  if (id != 0 && id < no_bias - 1) detail::bias_identity = id;
+}
+
+// A revocation costs a system call: no more biases where more than one in eight is taken back (after the first 64).
+inline bool bias_allowed() noexcept {
+  const std::uint32_t given = detail::biases_given.fetch_add(1, std::memory_order_relaxed);
+  return detail::biases_revoked.load(std::memory_order_relaxed) <= 8 + given / 8;
+}
+inline void bias_revoked() noexcept { detail::biases_revoked.fetch_add(1, std::memory_order_relaxed); }
+#else
+inline void bias_to_this_thread() noexcept {}
+#endif
+
 }  // namespace weft::prim
 #else  // freestanding: one core and no threads unless the platform supplies WEFT_PRIM_HEADER
 namespace weft::prim {
@@ -120,4 +192,7 @@ using atomic = std::atomic<T>;
 inline void pause(unsigned) noexcept {}
 [[noreturn]] inline void fatal(const char*) noexcept { __builtin_trap(); }
 }  // namespace weft::prim
+#endif
+#ifndef WEFT_PRIM_BIASED
+#define WEFT_PRIM_BIASED 0
 #endif

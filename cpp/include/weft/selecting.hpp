@@ -1,12 +1,15 @@
 // A select in progress (rules 5.1, 5.4, 5.8, 6): between the core's engines and a process.
 #pragma once
+#include <array>
+
 #include "guards.hpp"
 
 namespace weft::detail {
 
-// Where the next ad hoc select over the same guards by the same process begins, so that it is fair (rule 5.4). One table per thread, in
-// which a key is looked for in a few neighbouring places. When they are taken the table doubles; from kLargest on the oldest of them is
-// given up, and that select begins anywhere (an Alternative remembers for itself).
+// Where the next ad hoc select over the same guards by the same process begins, so that it is fair (rule 5.4). One table per thread, and
+// a few with a lock for the processes of multi-core executors, whose threads change; in which a key is looked for in a few neighbouring
+// places. When they are taken the table doubles; from kLargest on the oldest of them is given up, and that select begins anywhere (an
+// Alternative remembers for itself).
 class Turns {
  public:
   static Turns& mine() {
@@ -18,6 +21,9 @@ class Turns {
     for (std::uint32_t i = 0; i < n; ++i) h = (h ^ reinterpret_cast<std::uintptr_t>(g[i].where)) * 0x100000001B3ull;
     return (h ^ h >> 29) | 1;
   }
+  static std::uint32_t first(std::uint64_t key, std::uint32_t n) noexcept;
+  static void next(std::uint64_t key, std::uint32_t at);
+
   std::uint32_t begin(std::uint64_t key, std::uint32_t n) noexcept {
     for (std::size_t i = 0; i < kNeighbours; ++i)
       if (const Entry& e = at(key, i); e.key == key) return e.next < n ? e.next : 0;
@@ -45,6 +51,12 @@ class Turns {
   std::uint64_t random() noexcept { return seed_ = seed_ * 6364136223846793005ull + 1442695040888963407ull; }
 
  private:
+  struct Common;
+  static bool moves() noexcept {
+    const runtime::Context* c = runtime::this_context;
+    return c && c->moves;
+  }
+  static Common& common(std::uint64_t key) noexcept;
   static constexpr std::size_t kNeighbours = 8;
   static constexpr std::size_t kLargest = std::size_t{1} << 15;  // entries; half a megabyte
   struct Entry {
@@ -67,6 +79,32 @@ class Turns {
   std::uint32_t clock_ = 0;
   std::uint64_t seed_ = 0x853C49E6748FEA9Bull;
 };
+
+struct Turns::Common {
+  core::SpinLock lock;
+  Turns turns;
+};
+inline Turns::Common& Turns::common(std::uint64_t key) noexcept {
+  static std::array<Common, 16> all;
+  return all[key >> 60];
+}
+inline std::uint32_t Turns::first(std::uint64_t key, std::uint32_t n) noexcept {
+  if (!moves()) [[likely]]
+    return mine().begin(key, n);
+  Common& c = common(key);
+  c.lock.lock();
+  const std::uint32_t r = c.turns.begin(key, n);
+  c.lock.unlock();
+  return r;
+}
+inline void Turns::next(std::uint64_t key, std::uint32_t at) {
+  if (!moves()) [[likely]]
+    return mine().end(key, at);
+  Common& c = common(key);
+  c.lock.lock();
+  c.turns.end(key, at);
+  c.lock.unlock();
+}
 
 // One select in progress: the same for one-shot and standing, coroutine and thread. Engine: core::Select or core::Standing.
 //
@@ -229,7 +267,7 @@ class SelectAwaiter : Selecting<Set, Engine> {
   auto await_resume() { return this->result(); }
 
  private:
-  static void wake(core::Waker* w) noexcept { process(w)->executor()->post(w); }
+  static void wake(core::Waker* w) noexcept { runtime::executor_of(*process(w)).post(w); }
   static void run(core::Waker* w) {
     runtime::ProcessBase* p = process(w);
     auto* self = static_cast<SelectAwaiter*>(static_cast<Base*>(p->place));
@@ -241,7 +279,7 @@ class SelectAwaiter : Selecting<Set, Engine> {
   // Another thread that cancels asks the ops for our executor meanwhile.
   void set_ops(const core::WakerOps* o) noexcept { std::atomic_ref(this->p->ops).store(o, std::memory_order_relaxed); }
   static runtime::ProcessBase* process(core::Waker* w) noexcept { return static_cast<runtime::ProcessBase*>(w); }
-  static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept { return p.group->executor; }
+  static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept { return &runtime::executor_of(p); }
   static const runtime::ProcessOps ops;
 
   const core::WakerOps* usual_ = nullptr;

@@ -2,10 +2,12 @@
 #pragma once
 #include "alt.hpp"
 #include "blocks.hpp"
+#include "blocking.hpp"
 #include "channel.hpp"
 #include "compose.hpp"
 #include "coroutine.hpp"
 #include "errors.hpp"
+#include "executors.hpp"
 #include "extended.hpp"
 #include "handle.hpp"
 #include "mobile.hpp"

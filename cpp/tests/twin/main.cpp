@@ -1,6 +1,9 @@
 // A twin for conformance: plays a network on coroutines in virtual time and prints its history, a JSON object a line.
 //
-//   twin [--local] [--seed N] < network            --local: the channels are weft::Local
+//   twin [--local | --cores N] [--seed N] < network      --local: the channels are weft::Local; --cores: on a multi-core executor
+//
+// On several cores a process may close only the ends that it alone was given: one end in two processes is two of ours, and the other
+// process may be using its own at this moment. So networks for --cores are made without "nested", "sequence", "spawn" and "mobile".
 //
 // The player is one coroutine per process with a stack of its own for the blocks of the network:
 //
@@ -14,6 +17,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <mutex>
 
 #include <weft/weft.hpp>
 
@@ -71,7 +75,7 @@ class Play {
   };
 
  public:
-  explicit Play(const Network& n) : net_(n) {
+  explicit Play(const Network& n, unsigned cores = 0) : net_(n), pool_(cores ? std::optional<weft::Cores>(cores) : std::nullopt) {
     for (const ChannelSpec& c : n.channels) {
       weft::ChannelOptions o;
       o.capacity = c.capacity;
@@ -88,7 +92,9 @@ class Play {
   void run() {
     std::string out;
     try {
-      weft::run(weft::RunOptions{weft::Clock::virtual_time}, make(*net_.main, {}));
+      weft::RunOptions o{weft::Clock::virtual_time};
+      if (pool_) o.on = &*pool_;
+      weft::run(o, make(*net_.main, {}));
       out = "[\"ok\"]";
     } catch (const weft::Deadlock& d) {
       // The library knows who last used an end, not everybody who holds a copy: with several ends of a side the knot may differ.
@@ -133,6 +139,7 @@ class Play {
         g.readers.push_back(c.reader());
       else
         g.writers.push_back(c.writer());
+      const std::lock_guard l(lock_);
       g.slots.emplace_back(e.side, ends_++);
     }
   }
@@ -147,9 +154,14 @@ class Play {
   void close(const Slot& s, bool died) {
     if (!s.open()) return;
     const int n = s.number;
-    for (auto& [process, slots] : live_)
-      for (const Slot& x : *slots)
-        if (x.number == n) x.close(died);
+    std::vector<const Slot*> all;
+    {
+      const std::lock_guard l(lock_);
+      for (auto& [process, slots] : live_)
+        for (const Slot& x : *slots)
+          if (x.number == n) all.push_back(&x);
+    }
+    for (const Slot* x : all) x->close(died);
   }
 
   // --- records ------------------------------------------------------------------------------------------------------------------
@@ -217,6 +229,7 @@ class Play {
   }
   // The process that this failure left last; -1: none.
   int left_by(const std::exception_ptr& x) const {
+    const std::lock_guard l(lock_);
     for (auto f = failed_.rbegin(); f != failed_.rend(); ++f)
       if (f->first == x) return f->second;
     return -1;
@@ -246,8 +259,14 @@ class Play {
     struct Live {
       Play* me;
       int pid;
-      Live(Play* m, int p, std::vector<Slot>* s) : me(m), pid(p) { me->live_[p] = s; }
-      ~Live() { me->live_.erase(pid); }
+      Live(Play* m, int p, std::vector<Slot>* s) : me(m), pid(p) {
+        const std::lock_guard l(me->lock_);
+        me->live_[p] = s;
+      }
+      ~Live() {
+        const std::lock_guard l(me->lock_);
+        me->live_.erase(pid);
+      }
     } live(me, pid, &slots);
 
     int made = 0;
@@ -394,6 +413,7 @@ class Play {
     std::printf("{\"p\": %d, \"e\": \"end\", \"out\": [\"%s\"]}\n", pid, failure ? name_of(failure).c_str() : "ok");
     if (failure) {
       const std::string name = name_of(failure);
+      const std::lock_guard l(me->lock_);
       if (name != "Retired" && name != "Poisoned" && name != "Cancelled") me->failed_.emplace_back(failure, pid);
       std::rethrow_exception(failure);
     }
@@ -469,6 +489,8 @@ class Play {
   const Network& net_;
   std::vector<weft::Channel<V, P>> channels_;
   std::vector<weft::Barrier> barriers_;
+  const std::optional<weft::Cores> pool_;
+  mutable std::mutex lock_;                                 // the following
   std::map<int, std::vector<Slot>*> live_;                  // of the processes that run
   std::vector<std::pair<std::exception_ptr, int>> failed_;  // what left which process
   int ends_ = 0;
@@ -479,13 +501,16 @@ class Play {
 
 int main(int argc, char** argv) {
   bool local = false;
+  unsigned cores = 0;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--local") == 0) {
       local = true;
+    } else if (std::strcmp(argv[i], "--cores") == 0 && i + 1 < argc) {
+      cores = static_cast<unsigned>(std::atoi(argv[++i]));
     } else if (std::strcmp(argv[i], "--seed") == 0 && i + 1 < argc) {
       ++i;  // nothing here is random
     } else {
-      std::fprintf(stderr, "twin: unknown argument '%s'; use: twin [--local] [--seed N] < network\n", argv[i]);
+      std::fprintf(stderr, "twin: unknown argument '%s'; use: twin [--local | --cores N] [--seed N] < network\n", argv[i]);
       return 2;
     }
   }
@@ -494,7 +519,7 @@ int main(int argc, char** argv) {
     if (local)
       twin::Play<weft::Local>(net).run();
     else
-      twin::Play<weft::Shared>(net).run();
+      twin::Play<weft::Shared>(net, cores).run();
   } catch (const std::exception& e) {
     std::fprintf(stderr, "twin: %s\n", e.what());
     return 2;

@@ -37,14 +37,19 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   // Begin a read into me.slot or a write from me.slot. `pending`: me.status and the waker will tell.
   template <Side S>
   [[gnu::always_inline]] Status begin(Node& me) noexcept {
+    me.place = static_cast<Place*>(this);
+    return begin<S>(me, me.slot, me.is(NodeFlags::special));
+  }
+  // The same for one whose place is this channel already; its slot is written only if it has to wait.
+  template <Side S>
+  [[gnu::always_inline]] Status begin(Node& me, void* slot, bool special = false) noexcept {
     lock_.lock();
-    if (special_ == 0 && !me.is(NodeFlags::special)) [[likely]] {
+    if (special_ == 0 && !special) [[likely]] {
       Queue& q = this->template opposite<S>();
       Node* y = node(q.front());
       if (!y) {
-        me.status = Status::pending;
+        me.slot = slot;
         me.flags = S == Side::out ? NodeFlags::queued | NodeFlags::out : NodeFlags::queued;
-        me.place = static_cast<Place*>(this);
         this->template own<S>().push_back(&me);
         lock_.unlock();
         return Status::pending;
@@ -52,16 +57,17 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
       if (!y->is(NodeFlags::special)) [[likely]] {
         q.pop_front();
         y->flags = 0;
-        ++transfers_;
-        Node& w = S == Side::in ? *y : me;
-        Node& r = S == Side::in ? me : *y;
-        ::new (r.slot) T(std::move(*static_cast<T*>(w.slot)));
         y->status = Status::ok;
+        ++transfers_;
+        void* const from = S == Side::in ? y->slot : slot;
+        void* const to = S == Side::in ? slot : y->slot;
+        ::new (to) T(std::move(*static_cast<T*>(from)));
         lock_.unlock();
         P::wake(y);
         return Status::ok;
       }
     }
+    me.slot = slot;
     return begin_special<S>(me);
   }
 

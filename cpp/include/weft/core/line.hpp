@@ -103,6 +103,11 @@ class ChannelBase : public Place {
   std::uint8_t died_ = 0;
   std::uint8_t poison_ = 0;
   std::uint8_t immunity_ = 0;
+
+ public:
+  std::uint8_t restricted = 0;  // which sides may have one end only (rule 1.8; the hosted layer's); here because there is a byte
+
+ protected:
   std::uint16_t deciding_ = 0;
   typename P::Count readers_{0}, writers_{0};
   Tally transfers_ = 0;

@@ -1,12 +1,16 @@
 // Local or shared: whether the parties of a channel are on one scheduler or anywhere in the address space.
 //
-// Local costs no atomic operation. Shared takes a spin lock of one byte per operation: held for a few tens of instructions, never
-// across user code (rule 12), never two of them at once (invariant 1 of waiter.hpp).
+// Local costs no atomic operation. Shared takes a spin lock per operation: held for a few tens of instructions, never across user code
+// (rule 12), never two of them at once (invariant 1 of waiter.hpp). As long as one scheduler alone uses a channel its lock is biased to it
+// (biased.hpp).
 #pragma once
 #include <cstdint>
 
 #include "../prim.hpp"
 #include "waiter.hpp"
+#if WEFT_PRIM_BIASED
+#include "biased.hpp"
+#endif
 
 namespace weft {
 
@@ -96,15 +100,24 @@ struct Local {
 };
 
 struct Shared {
+#if WEFT_PRIM_BIASED
+  using Lock = core::BiasedLock;
+#else
   using Lock = core::SpinLock;
+#endif
   using Count = core::Count<true>;
   static constexpr bool shared = true;
-  static void wake(core::Waker* w) noexcept {
+  [[gnu::always_inline]] static void wake(core::Waker* w) noexcept {
     if (w->ops->home && w->ops->home == core::current_run_queue)
       w->ops->home->push(w);
     else
       w->ops->wake(w);
   }
+};
+
+// Shared, with one reader end and one writer end, over a buffer: one2one.hpp (rule 1.8).
+struct OneToOne : Shared {
+  static constexpr bool one_to_one = true;
 };
 
 }  // namespace weft

@@ -167,18 +167,14 @@ class Group {
   }
   void cancel(ProcessBase& p) noexcept {
     p.cancel.store(1, std::memory_order_release);
-    Executor* e = p.executor();
-    if (e->here())
-      withdraw(p);
-    else
-      e->nudge();
+    ask(p);
   }
   bool cancelled() const noexcept { return cancelled_; }
 
   void serve_cancellations(Executor& e) noexcept {
     lock_.lock();
     for (ProcessBase* p = children_; p; p = p->sibling_next)
-      if (p->cancel.load(std::memory_order_acquire) != 0 && p->executor() == &e) withdraw(*p);
+      if (p->cancel.load(std::memory_order_acquire) != 0 && p->executor() == &e) e.withdraw(*p);
     lock_.unlock();
   }
 
@@ -205,17 +201,17 @@ class Group {
     cancelled_ = true;
     for (ProcessBase* p = children_; p; p = p->sibling_next) {
       p->cancel.store(1, std::memory_order_release);
-      Executor* e = p->executor();
-      if (e->here())
-        withdraw(*p);
-      else
-        e->nudge();
+      ask(*p);
     }
     lock_.unlock();
   }
-  // On p's own thread. Withdrawn before the commit: it goes on with `cancelled`.
-  static void withdraw(ProcessBase& p) noexcept {
-    if (p.op && p.op->withdraw(p)) p.ops->wake(&p);
+  // Its request is set: let its executor act on it.
+  static void ask(ProcessBase& p) noexcept {
+    Executor* e = p.executor();
+    if (e->here())
+      e->withdraw(p);
+    else
+      e->nudge();
   }
   void adopt() noexcept {
     lock_.lock();
@@ -248,6 +244,11 @@ class Group {
   Group* next_ = nullptr;  // in the run's list
   Group* prev_ = nullptr;
 };
+
+// Where a coroutine process runs.
+inline Executor& executor_of(const ProcessBase& p) noexcept {
+  return p.at == At::group ? *p.group->executor : p.group->run.executor_at(p.at);
+}
 
 inline void Run::add_group(Group& g) noexcept {
   const std::lock_guard lock(groups_mutex_);

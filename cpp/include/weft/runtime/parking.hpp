@@ -33,6 +33,30 @@ struct AroundSleep {
 };
 inline AroundSleep around_sleep;
 
+// Who is just posting something to an executor, which must not go before they have done: what they post may be what ends it.
+class Posting {
+ public:
+  Posting() = default;
+  Posting(const Posting&) = delete;
+  Posting& operator=(const Posting&) = delete;
+  ~Posting() {
+    for (unsigned round = 0; n_.load(std::memory_order_acquire) != 0;) prim::pause(round++);
+  }
+  class Now {
+   public:
+    explicit Now(Posting& p) noexcept : p_(p) { p_.n_.fetch_add(1, std::memory_order_acquire); }
+    Now(const Now&) = delete;
+    Now& operator=(const Now&) = delete;
+    ~Now() { p_.n_.fetch_sub(1, std::memory_order_release); }
+
+   private:
+    Posting& p_;
+  };
+
+ private:
+  prim::atomic<std::uint32_t> n_{0};
+};
+
 class Parking {
  public:
   static constexpr std::uint32_t woken = 1;

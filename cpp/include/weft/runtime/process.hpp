@@ -7,8 +7,8 @@
 //                             └──op begins─────────┘
 //                             └──ends: Group::finished()
 //
-// Who touches what: `op`, `line`, `flags` only the process's own thread (and a reporter while nothing can run); the sibling links under the
-// group's lock; `cancel` anybody.
+// Who touches what: `op`, `line`, `flags` only the process's own thread (and a reporter while nothing can run; and on a multi-core executor
+// whoever serves cancellations while runs_on is 0, see crew.hpp); the sibling links under the group's lock; `cancel` anybody.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -43,6 +43,9 @@ struct ProcessOps : core::WakerOps {
   Executor* (*executor)(ProcessBase&) noexcept;
 };
 
+// Where in its run a process runs: with its group's others, or on an executor of the run's list (run.hpp).
+enum class At : std::uint8_t { group = 0, first = 1, last = 64, holds_local = 255 };
+
 class ProcessBase : public core::Waiter {
  public:
   Group* group = nullptr;
@@ -56,6 +59,10 @@ class ProcessBase : public core::Waiter {
   std::uint32_t index = 0;               // among those of one name in its group
   prim::atomic<std::uint8_t> cancel{0};  // cancellations asked for and not yet raised: 0 or 1
   std::uint8_t dying = 0;                // ended by an uncaught poison of this strength
+  // holds_local: not started, and among its arguments is an end of a local channel.
+  At at = At::group;
+  // On a multi-core executor: 1 + the worker that runs it, from its being taken until it is wholly suspended; else 0.
+  prim::atomic<std::uint8_t> runs_on{0};
 
   // From any thread: a select exchanges the ops for its own while it is parked (alt.hpp).
   Executor* executor() noexcept {
@@ -83,6 +90,8 @@ class ProcessBase : public core::Waiter {
 // leaves poisons what it holds (rule 4.3).
 struct Context {
   ProcessBase* running = nullptr;
+  Executor* executor = nullptr;          // which runs it; null: a thread process
+  bool moves = false;                    // what runs here may go on on another thread
   std::uint8_t dying = 0;                // its frame is being destroyed after an uncaught poison of this strength
   std::uint8_t thrown = 0;               // a Poisoned of this strength was made since it was resumed
   std::weak_ptr<const void> poisoned{};  // lives as long as that exception does: a poison that was caught spreads no more
@@ -95,7 +104,17 @@ class Executor {
  public:
   virtual void post(core::Waker*) noexcept = 0;  // make it runnable; from any thread
   virtual void nudge() noexcept = 0;             // look for cancellations
-  virtual bool here() const noexcept = 0;        // is this the calling thread's?
+  virtual bool here() const noexcept = 0;        // is this the calling thread's, and nobody else's?
+  // The ops of a process that is to start here.
+  virtual const ProcessOps& homed(const ProcessOps& ops) { return ops; }
+  // May processes move between threads?
+  virtual bool multi() const noexcept { return false; }
+  // It was cancelled: withdrawn before the commit it goes on with `cancelled`. On its own thread.
+  virtual void withdraw(ProcessBase& p) noexcept {
+    if (p.op && p.op->withdraw(p)) p.ops->wake(&p);
+  }
+  // For a process that runs here and gives way: is nobody else ready, having looked everywhere? If somebody is: it goes behind them.
+  virtual bool nobody_ready() noexcept { return true; }
 
  protected:
   ~Executor() = default;

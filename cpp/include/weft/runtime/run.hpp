@@ -6,6 +6,9 @@
 // active_ falls to 0 ──► quiescent(): outside_ > 0 → wait │ a timer → steady: wait, virtual: jump │ else deadlock: cancel everybody
 #pragma once
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -21,6 +24,17 @@ class Group;
 
 enum class Clock : std::uint8_t { steady, virtual_time };
 
+struct Part {
+  virtual ~Part() = default;  // joins its threads
+};
+
+// An executor with threads of its own, which a run uses and ends.
+class Hired {
+ public:
+  virtual ~Hired() = default;  // nothing is ready any more: stops its threads and joins them
+  virtual Executor& executor() noexcept = 0;
+};
+
 class Run final : public Activity {
  public:
   explicit Run(Clock clock = Clock::steady) noexcept : clock_(clock) {}
@@ -33,7 +47,7 @@ class Run final : public Activity {
   void deactivated() noexcept override {
     if (active_.fetch_sub(1, std::memory_order_seq_cst) == 1) quiescent();
   }
-  std::int64_t wake_time() noexcept override { return clock_ == Clock::steady ? earliest_.load(std::memory_order_seq_cst) : prim::forever; }
+  std::int64_t wake_time() noexcept override { return clock_ == Clock::steady ? earliest() : prim::forever; }
 
   // Something beyond the run may wake it, from now on until leave_outside().
   void enter_outside() noexcept { outside_.fetch_add(1, std::memory_order_seq_cst); }
@@ -56,6 +70,7 @@ class Run final : public Activity {
     timers_.remove(t);
     earliest_.store(timers_.earliest(), std::memory_order_seq_cst);
   }
+  std::int64_t earliest() const noexcept { return earliest_.load(std::memory_order_seq_cst); }
   bool timers_due() const noexcept {
     const std::int64_t e = earliest_.load(std::memory_order_relaxed);
     return e != prim::forever && clock_ == Clock::steady && e <= prim::now();
@@ -71,6 +86,51 @@ class Run final : public Activity {
 
   // Where spawned processes go (rule 7.4): the outermost network's, while there is one.
   Group* spawned = nullptr;
+
+  // --- executors beside the one that the run began with ---------------------------------------------------------------------------
+  Executor& executor_at(At at) const noexcept { return *executors_[index_of(at)].load(std::memory_order_acquire); }
+  // The executor of that key, made by `make` (→ unique_ptr<Hired>) at its first use. At::group: there is no room for another.
+  template <class Make>
+  At hire(const std::shared_ptr<const void>& key, Make&& make) {
+    const std::lock_guard g(hiring_);
+    for (std::size_t i = 0; i < hired_.size(); ++i)
+      if (hired_[i].key == key) return at_of(i);
+    if (hired_.size() == executors_.size()) return At::group;
+    hired_.reserve(hired_.size() + 1);
+    std::unique_ptr<Hired> h = make();
+    Executor& e = h->executor();
+    hired_.push_back({key, std::move(h)});
+    executors_[hired_.size() - 1].store(&e, std::memory_order_release);
+    return at_of(hired_.size() - 1);
+  }
+  // The run began with this one, which has that key.
+  void list(const std::shared_ptr<const void>& key, Executor& e) {
+    const std::lock_guard g(hiring_);
+    hired_.push_back({key, nullptr});
+    executors_[hired_.size() - 1].store(&e, std::memory_order_release);
+  }
+  // At::group: it is none of the list.
+  At whereabouts(const Executor& e) const noexcept {
+    for (std::size_t i = 0; i < executors_.size(); ++i) {
+      const Executor* x = executors_[i].load(std::memory_order_acquire);
+      if (x == &e) return at_of(i);
+      if (!x) break;
+    }
+    return At::group;
+  }
+  // Whatever else has threads that end with the run.
+  template <class T>
+  T& part() {
+    const std::lock_guard g(hiring_);
+    for (const auto& p : parts_)
+      if (T* t = dynamic_cast<T*>(p.get())) return *t;
+    parts_.push_back(std::make_unique<T>());
+    return static_cast<T&>(*parts_.back());
+  }
+  void dismiss() noexcept {
+    hired_.clear();
+    parts_.clear();
+  }
 
   // --- groups, for reports and cancellation -------------------------------------------------------------------------------------
   void add_group(Group&) noexcept;
@@ -186,6 +246,17 @@ class Run final : public Activity {
 
   std::mutex groups_mutex_;
   Group* groups_ = nullptr;
+
+  static std::size_t index_of(At at) noexcept { return static_cast<std::size_t>(at) - static_cast<std::size_t>(At::first); }
+  static At at_of(std::size_t i) noexcept { return static_cast<At>(i + static_cast<std::size_t>(At::first)); }
+  std::mutex hiring_;  // hired_, parts_
+  struct Hiring {
+    std::shared_ptr<const void> key;
+    std::unique_ptr<Hired> who;  // null: not ours
+  };
+  std::vector<Hiring> hired_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::array<std::atomic<Executor*>, static_cast<std::size_t>(At::last)> executors_{};
 };
 
 }  // namespace weft::runtime

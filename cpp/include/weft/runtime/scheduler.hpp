@@ -5,6 +5,7 @@
 #pragma once
 #include <coroutine>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "group.hpp"
@@ -34,8 +35,9 @@ class Scheduler final : public Executor {
   }
   void nudge() noexcept override { parking_.signal(Parking::nudged); }
   bool here() const noexcept override { return this_scheduler == this; }
-  // These ops, for processes that are at home here.
-  const ProcessOps& homed(const ProcessOps& base) {
+  // These ops, for processes that are at home here. From any thread.
+  const ProcessOps& homed(const ProcessOps& base) override {
+    const std::lock_guard g(homed_lock_);
     for (const auto& h : homed_)
       if (h->executor == base.executor && h->run == base.run) return *h;
     homed_.push_back(std::make_unique<ProcessOps>(base));
@@ -43,6 +45,10 @@ class Scheduler final : public Executor {
     return *homed_.back();
   }
   bool anything_ready() const noexcept { return !queue_.empty(); }
+  bool nobody_ready() noexcept override {
+    if (queue_.empty()) look_around();
+    return queue_.empty();
+  }
   // Work from elsewhere: cancellations, wake-ups from other threads, timers.
   void look_around() noexcept {
     if (parking_.signalled() && (parking_.take() & Parking::nudged)) serve();
@@ -52,8 +58,10 @@ class Scheduler final : public Executor {
 
   // Run until stop() was called from within.
   void loop() {
+    prim::bias_to_this_thread();
     Context& context = context_;
     context = {};
+    context.executor = this;
     Context* const outer_context = std::exchange(this_context, &context);
     Scheduler* const outer = std::exchange(this_scheduler, this);
     core::RunQueue* const outer_queue = std::exchange(core::current_run_queue, &queue_);
@@ -100,8 +108,10 @@ class Scheduler final : public Executor {
   // A turn, for a host that has its own loop: steps until the run queue is empty or `budget` ns have passed. True: more is ready. The
   // clock is read after every so many steps as it takes to pass some 4 us, by the pace of the last ones.
   bool turn(std::int64_t budget) {
+    prim::bias_to_this_thread();
     Context& context = context_;
     context = {};
+    context.executor = this;
     Context* const outer_context = std::exchange(this_context, &context);
     Scheduler* const outer = std::exchange(this_scheduler, this);
     core::RunQueue* const outer_queue = std::exchange(core::current_run_queue, &queue_);
@@ -141,7 +151,9 @@ class Scheduler final : public Executor {
 
   static void step(core::Waker* w, Context& context) {
     if (const std::ptrdiff_t frame = w->ops->frame) [[likely]] {
-      context.running = static_cast<ProcessBase*>(w);
+      ProcessBase* const p = static_cast<ProcessBase*>(w);
+      context.running = p;
+      p->op = nullptr;  // it is parked no more; here once instead of in every operation
       std::coroutine_handle<>::from_address(reinterpret_cast<char*>(w) - frame).resume();
     } else {
       w->ops->run(w);
@@ -155,6 +167,7 @@ class Scheduler final : public Executor {
 
   // A stack (many threads push), turned round so that the order of arrival is kept.
   void post_remote(core::Waker* w) noexcept {
+    const Posting::Now now(posting_);
     core::Waker* head = inbox_.load(std::memory_order_relaxed);
     do w->next = head;
     while (!inbox_.compare_exchange_weak(head, w, std::memory_order_seq_cst));
@@ -183,6 +196,7 @@ class Scheduler final : public Executor {
   ProcessBase* const host_;
   Context context_;  // not on the stack, where a process with a stack of its own may lie when it asks
   core::RunQueue queue_;
+  core::SpinLock homed_lock_;
   std::vector<std::unique_ptr<ProcessOps>> homed_;
   bool stop_ = false;
   bool looping_ = false;
@@ -190,6 +204,7 @@ class Scheduler final : public Executor {
   unsigned stride_ = 1;  // steps of a turn between two looks at the clock
   Parking parking_;
   prim::atomic<core::Waker*> inbox_{nullptr};
+  Posting posting_;  // the last member: it goes first
 };
 
 }  // namespace weft::runtime

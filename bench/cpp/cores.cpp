@@ -1,0 +1,82 @@
+// What a second core brings.
+//
+//   rings N      N independent CommsTime rings, on one core or on two; a figure is the whole run ÷ its communications
+//   compute      two processes that only compute, on a multi-core executor, beside two threads that know nothing of each other
+#include <cmath>
+#include <string_view>
+#include <thread>
+
+#include "common.hpp"
+
+namespace {
+
+using In = weft::Reader<int>;
+using Out = weft::Writer<int>;
+
+weft::Process prefix(In in, Out out) {
+  co_await out.write(0);
+  for (;;) {
+    const int x = co_await in.read();
+    co_await out.write(x);
+  }
+}
+weft::Process delta(In in, Out left, Out right) {
+  for (;;) {
+    const int x = co_await in.read();
+    co_await left.write(x);
+    co_await right.write(x);
+  }
+}
+weft::Process consumer(In in, long per) {
+  for (int expected = 0; expected < per; ++expected)
+    if (co_await in.read() != expected) bench::fail("rings: read a wrong number");
+}
+weft::Process ring(long per) {
+  weft::Channel<int> a, b, c, d;
+  co_await weft::par(prefix(c.reader(), a.writer()), delta(a.reader(), b.writer(), d.writer()),
+                     bench::successor<weft::Shared>(b.reader(), c.writer()), consumer(d.reader(), per));
+}
+
+// Some arithmetic that no compiler foresees; its result is checked.
+double work(long n) {
+  double x = 1;
+  for (long i = 0; i < n; ++i) x = x * 0.999999 + 1e-6 * static_cast<double>(i & 1);
+  return x;
+}
+weft::ProcessOf<double> worker(long n) { co_return work(n); }
+void check(double x, double y) {
+  if (x != y || !std::isfinite(x)) bench::fail("compute: the two results differ");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view what = argc == 6 ? argv[1] : "";
+  if (what != "rings" && what != "compute")
+    bench::fail("usage: cores rings CORES N SAMPLES PER, or cores compute 1|2 1 SAMPLES PER (1: threads, 2: the executor)");
+  const auto cores = static_cast<unsigned>(bench::number(argv[2]));
+  const long n = bench::number(argv[3]), samples = bench::number(argv[4]), per = bench::number(argv[5]);
+  bench::Sampler s(samples);
+  for (long k = 0; k < samples; ++k) {
+    s.begin();
+    if (what == "rings") {
+      std::vector<weft::Process> all;
+      for (long i = 0; i < n; ++i) all.push_back(ring(per));
+      weft::run({.cores = cores}, weft::par(std::move(all)));
+      s.end(4.0 * static_cast<double>(n) * static_cast<double>(per));
+    } else {
+      if (cores == 1) {
+        double x = 0, y = 0;
+        std::thread t([&] { x = work(1000 * per); });
+        y = work(1000 * per);
+        t.join();
+        check(x, y);
+      } else {
+        const auto [x, y] = weft::run({.cores = cores}, worker(1000 * per), worker(1000 * per));
+        check(x, y);
+      }
+      s.end(2000.0 * static_cast<double>(per));
+    }
+  }
+  s.print();
+}

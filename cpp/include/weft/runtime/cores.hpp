@@ -1,0 +1,176 @@
+// The multi-core executor: a crew (crew.hpp) with threads, in a run. Its first worker may be the thread that started the run.
+//
+//   Cores ──start(from)──► threads for the workers from `from` on ──~Cores()──► stopped and joined
+//   worker 0 in the run's own thread: loop() until release()
+//
+// A process is resumed by whichever worker took it, so nothing of a thread may be remembered across a suspension: what a worker is, and its
+// Context, are found anew by thread-local pointers, which are set once for each thread.
+#pragma once
+#include <coroutine>
+#include <thread>
+#include <vector>
+
+#include "affinity.hpp"
+#include "crew.hpp"
+#include "group.hpp"
+
+namespace weft::runtime {
+
+class Cores final : public Executor, public Hired, private Crew<Cores> {
+  using Base = Crew<Cores>;
+  friend Base;
+
+ public:
+  // `cpus`: where to hold its threads, one for each; empty: nowhere. `host`: the thread process whose thread is worker 0, or null.
+  Cores(Run& run, unsigned workers, std::vector<int> cpus, ProcessBase* host = nullptr)
+      : Base(workers, &run), run_(run), cpus_(std::move(cpus)), host_(host) {}
+  ~Cores() override { stop(); }
+
+  // Threads for the workers from this one on.
+  void start(unsigned from) {
+    for (unsigned i = from; i < size(); ++i) {
+      run_.activated();
+      try {
+        threads_.emplace_back([this, i] { help(i); });
+      } catch (...) {
+        run_.deactivated();
+        throw;
+      }
+    }
+  }
+
+  Executor& executor() noexcept override { return *this; }
+  bool multi() const noexcept override { return true; }
+  bool here() const noexcept override { return false; }  // its processes may be on any of its threads
+  void post(core::Waker* w) noexcept override {
+    if (Worker* me = this_worker; me && me->crew == this) [[likely]]
+      ready(*me, w);
+    else
+      post_remote(w);
+  }
+  void nudge() noexcept override {
+    const Posting::Now now(posting_);
+    Base::nudge();
+    if (host_ && host_->cancel.load(std::memory_order_acquire)) {
+      host_asked_.store(1, std::memory_order_release);
+      call(0);
+    }
+  }
+  bool nobody_ready() noexcept override { return !look_everywhere(*this_worker); }
+
+  // Worker i, on the calling thread, which the run has counted as active, until stop().
+  void help(unsigned i) noexcept {
+    {
+      const Pinned pinned(cpus_.empty() ? -1 : cpus_[i % cpus_.size()]);
+      const Seat seat(*this, i);
+      work(worker(i), [this] { return stopping_.load(std::memory_order_acquire) != 0; });
+    }
+    run_.deactivated();
+  }
+  void stop() noexcept {
+    stopping_.store(1, std::memory_order_release);
+    for (unsigned i = 0; i < size(); ++i) call(i);
+    for (std::thread& t : threads_) t.join();
+    threads_.clear();
+  }
+  // Worker 0, on the calling thread, until release().
+  void loop() {
+    const Pinned pinned(cpus_.empty() ? -1 : cpus_[0]);
+    const Seat seat(*this, 0);
+    work(worker(0), [this] {
+      if (host_asked_.load(std::memory_order_relaxed) != 0 && host_asked_.exchange(0) != 0 && host_->op) host_->op->withdraw(*host_);
+      return released_.load(std::memory_order_acquire) != 0;
+    });
+    released_.store(0, std::memory_order_relaxed);
+  }
+  void release() noexcept {
+    const Posting::Now now(posting_);
+    released_.store(1, std::memory_order_release);
+    call(0);
+  }
+
+  static inline constinit thread_local Crew<Cores>::Worker* this_worker = nullptr;
+
+ private:
+  // What this thread is, while it works here.
+  struct Seat {
+    explicit Seat(Cores& c, unsigned i) noexcept
+        : outer_context(std::exchange(this_context, &context)),
+          outer_worker(std::exchange(this_worker, &c.worker(i))),
+          outer_queue(std::exchange(core::current_run_queue, nullptr)) {
+      context.executor = &c;
+      context.moves = true;
+    }
+    Seat(const Seat&) = delete;
+    Seat& operator=(const Seat&) = delete;
+    ~Seat() {
+      this_context = outer_context;
+      this_worker = outer_worker;
+      core::current_run_queue = outer_queue;
+    }
+    Context context;
+    Context* const outer_context;
+    Worker* const outer_worker;
+    core::RunQueue* const outer_queue;
+  };
+
+  void post_remote(core::Waker* w) noexcept {
+    const Posting::Now now(posting_);
+    ready_from_elsewhere(w);
+  }
+
+  // --- what the crew asks for -----------------------------------------------------------------------------------------------------
+  void step(Worker&, ProcessBase* p) {
+    Context& c = *this_context;
+    c.running = p;
+    c.thrown = 0;
+    if (const std::ptrdiff_t frame = p->ops->frame) [[likely]]
+      std::coroutine_handle<>::from_address(reinterpret_cast<char*>(static_cast<core::Waker*>(p)) - frame).resume();
+    else
+      p->ops->run(p);
+    // If it has ended (Final), it is no more. Else it is suspended, and may be resumed elsewhere from here on.
+    if (c.running) p->runs_on.store(0, std::memory_order_release);
+  }
+  void withdraw_cancelled(Worker&) noexcept { run_.serve_cancellations(*this); }
+  void withdraw(ProcessBase& p) noexcept override {
+    Base::withdraw(p, [](ProcessBase& q) {
+      if (q.op && q.op->withdraw(q)) q.ops->wake(&q);
+    });
+  }
+  bool fire_due() noexcept {
+    if (!run_.timers_due()) return false;
+    run_.fire_due();
+    return true;
+  }
+  bool timers_armed() const noexcept { return run_.wake_time() != prim::forever; }
+  std::int64_t earliest() const noexcept { return run_.wake_time(); }
+  std::int64_t clock() const noexcept { return prim::now(); }
+  // Whoever concludes on this very thread that nothing can run wakes us as any other thread would.
+  void asleep(Worker&) noexcept {
+    this_context->running = nullptr;
+    this_worker = nullptr;
+  }
+  void awake(Worker& w) noexcept { this_worker = &w; }
+
+  Run& run_;
+  const std::vector<int> cpus_;
+  ProcessBase* const host_;
+  prim::atomic<std::uint8_t> released_{0};
+  prim::atomic<std::uint8_t> stopping_{0};
+  prim::atomic<std::uint8_t> host_asked_{0};  // the host was cancelled; worker 0, which is its thread, acts on it
+  std::vector<std::thread> threads_;
+  Posting posting_;  // the last member: it goes first
+};
+
+// Ends worker 0's loop when it is woken.
+struct Release : core::Waiter {
+  Cores* c;
+  explicit Release(Cores& of) noexcept : c(&of) { ops = &kOps; }
+
+ private:
+  static void wake(core::Waker* w) noexcept { static_cast<Release*>(w)->c->release(); }
+  static const core::WakerOps kOps;
+};
+inline constexpr core::WakerOps Release::kOps{&Release::wake, nullptr, nullptr, 0};
+
+}  // namespace weft::runtime

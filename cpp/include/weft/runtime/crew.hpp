@@ -1,0 +1,378 @@
+// The crew of a multi-core executor: how its workers share out the processes that are ready, sleep and wake. No threads, no clock, no run
+// here, so that the protocol can be explored as it is; the Host (cores.hpp) supplies them.
+//
+//   worker:   take() from its queue ──► Host::step() ──► let go (runs_on := 0) ──► …
+//                │ empty
+//                ▼
+//             inbox ─► timers ─► steal() ─► idle(): bit set, look again, Parking::sleep() ──woken, nudged, time──► bit cleared ─► …
+//
+//   process:  ready: in one queue, or in the inbox          ──take(): runs_on := worker──►   running
+//             ▲                                                                               │ suspends, and is let go
+//             └──ready(): by a worker: its queue; else: the inbox──── parked ◄────────────────┘
+//
+// Invariants
+//  1 A process is in at most one queue, and is run only by who took it; one that is woken before it is wholly suspended is not taken until
+//    its worker has let go of it (runs_on == 0, stored after the suspension with release, read before the resumption with acquire).
+//  2 Only a worker that is not idle has anything in its queue.
+//  3 Nothing is forgotten in the inbox: whoever puts something in looks for idle workers afterwards and signals one; a worker sets its idle
+//    bit first and looks into the inbox afterwards (sequentially consistent on both sides). The same holds for `pending_`.
+//  4 The sleep of an idle worker is counted by its Parking; what a signal gives it to do is counted before it wakes (parking.hpp).
+//  5 One idle worker, the keeper, keeps time: it wakes for timers, and while others are busy it looks after processes that wait behind
+//    one that runs on and on. The others sleep without a limit.
+//
+// Who is woken, and when. Waking another core takes microseconds, and pulling apart processes that talk to each other costs more than it
+// brings. So a surplus wakes somebody only if this worker's steps have been long lately (`coarse`) or kMany wait; and at most one worker
+// at a time is on its way to search (as in Go's scheduler). What is left the keeper finds, at intervals that double while it does not help.
+#pragma once
+#include <memory>
+
+#include "deque.hpp"
+#include "parking.hpp"
+
+namespace weft::runtime {
+
+template <class Host>
+class Crew {
+ public:
+  static constexpr unsigned kMaxWorkers = 64;
+
+  class alignas(64) Worker final : public Activity {
+   public:
+    unsigned index = 0;
+    Crew* crew = nullptr;
+    StealQueue queue;
+
+   private:
+    friend class Crew;
+    // As the run sees us: what our Parking tells it.
+    void activated() noexcept override { crew->run_->activated(); }
+    void deactivated() noexcept override { crew->run_->deactivated(); }
+    std::int64_t wake_time() noexcept override { return crew->wake_time(*this); }
+
+    Parking parking_;
+    prim::atomic<std::uint32_t> steps_{0};  // that it has run; written by itself, a hint for the keeper
+    prim::atomic<bool> coarse_{true};       // its steps take long, as far as it knows
+    // Its own:
+    bool searching_ = false;  // stole, and does not know yet whether it was worth it
+    unsigned turn_ = 0;
+    std::uint32_t stolen_at_ = 0;  // steps_ when it stole last
+    std::int64_t since_ = 0;       // when it began to measure
+    std::uint32_t since_steps_ = 0;
+    std::int64_t busy_ = 0;                  // ns
+    std::unique_ptr<std::uint32_t[]> seen_;  // steps_ of the others when it last looked
+  };
+
+  // `run`: told when workers stop and start to have something to do.
+  // `coarse`: what is assumed of the workers' steps before they have been measured.
+  Crew(unsigned workers, Activity* run, bool coarse = true) : n_(workers), run_(run), workers_(new Worker[workers]) {
+    for (unsigned i = 0; i < n_; ++i) {
+      Worker& w = workers_[i];
+      w.index = i;
+      w.crew = this;
+      w.parking_.activity = &w;
+      w.coarse_.store(coarse, std::memory_order_relaxed);
+      w.seen_.reset(new std::uint32_t[n_]());
+    }
+  }
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  unsigned size() const noexcept { return n_; }
+  Worker& worker(unsigned i) noexcept { return workers_[i]; }
+
+  // --- from a worker's own thread ---------------------------------------------------------------------------------------------------
+
+  void ready(Worker& w, core::Waker* p) noexcept {
+    const std::uint32_t n = w.queue.push(p);
+    if (idle_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      surplus(w, n);
+  }
+
+  // Work until `done()`, which is asked between two steps (and after release() or stop()).
+  template <class Done>
+  void work(Worker& w, Done&& done) noexcept {
+    w.since_ = host().clock();
+    w.since_steps_ = w.steps_.load(std::memory_order_relaxed);
+    for (unsigned round = 0; !done();) {
+      if (w.parking_.signalled()) [[unlikely]] {
+        signals(w.parking_.take());
+        continue;  // it may have been a call to ask again
+      }
+      if (pending_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+        serve(w);
+      if (ProcessBase* p = w.queue.take(mark(w))) [[likely]] {
+        if (idle_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+          appoint(w);
+        host().step(w, p);
+        w.steps_.store(w.steps_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        if (++w.turn_ % kLook == 0) [[unlikely]]
+          look_around(w);
+        round = 0;
+        continue;
+      }
+      if (w.queue.size() != 0) {  // its worker is just letting go of it
+        prim::pause(round++);
+        continue;
+      }
+      round = 0;
+      if (take_inbox(w) || host().fire_due() || steal(w, false)) continue;
+      idle(w);
+    }
+  }
+
+  // Wherever something could be ready, for one who gives way. True: something is, in this worker's queue.
+  bool look_everywhere(Worker& w) noexcept {
+    if (w.queue.size() != 0) return true;
+    take_inbox(w);
+    host().fire_due();
+    return w.queue.size() != 0 || steal(w, false);
+  }
+
+  // Nobody of this crew starts to run a process until resume_all(); whoever has runs_on == 0 is at rest. At most one worker at a time
+  // (serve() sees to it).
+  void hold_all(Worker& me) noexcept {
+    for (unsigned i = 0; i < n_; ++i)
+      for (unsigned round = 0; !workers_[i].queue.lock().try_book();) prim::pause(round++);
+    for (unsigned i = 0; i < n_; ++i)
+      if (i != me.index) workers_[i].queue.lock().announce();
+    OwnersLock::fence();
+    for (unsigned i = 0; i < n_; ++i)
+      if (i != me.index) workers_[i].queue.lock().await_owner();
+  }
+  void resume_all(Worker& me) noexcept {
+    for (unsigned i = 0; i < n_; ++i) {
+      if (i == me.index)
+        workers_[i].queue.lock().unbook();
+      else
+        workers_[i].queue.lock().depart();
+    }
+  }
+  // While all are held: a process that was cancelled. Withdrawn if it is at rest; else whoever runs it looks again when it has let go.
+  template <class Withdraw>
+  void withdraw(ProcessBase& p, Withdraw&& f) noexcept {
+    if (const std::uint8_t by = p.runs_on.load(std::memory_order_acquire); by == 0)
+      f(p);
+    else
+      workers_[by - 1].parking_.signal(Parking::nudged);
+  }
+
+  // --- from any thread ----------------------------------------------------------------------------------------------------------------
+
+  // From a thread that is no worker of this crew.
+  void ready_from_elsewhere(core::Waker* p) noexcept {
+    core::Waker* head = inbox_.load(std::memory_order_relaxed);
+    do p->next = head;
+    while (!inbox_.compare_exchange_strong(head, p, std::memory_order_seq_cst));
+    signal_one(Parking::woken);
+  }
+  // Somebody was cancelled.
+  void nudge() noexcept {
+    pending_.store(1, std::memory_order_seq_cst);
+    signal_one(Parking::nudged);
+  }
+  // That worker asks its `done` soon.
+  void call(unsigned worker) noexcept { workers_[worker].parking_.signal(Parking::woken); }
+
+ private:
+  static constexpr unsigned kLook = 64;               // steps between two looks at the inbox and the clock
+  static constexpr std::uint32_t kMany = 4;           // that many waiting are worth waking another core for
+  static constexpr std::int64_t kCoarse = 3'000;      // ns a step
+  static constexpr std::int64_t kSoonest = 200'000;   // ns between two looks of the keeper
+  static constexpr std::int64_t kLatest = 6'400'000;  // ns
+  static constexpr std::uint32_t kWorthwhile = 256;   // steps after a theft, if it was worth it
+  static constexpr std::uint32_t kWatching = 0x100;   // of keeper_
+
+  Host& host() noexcept { return static_cast<Host&>(*this); }
+  static std::uint8_t mark(const Worker& w) noexcept { return static_cast<std::uint8_t>(w.index + 1); }
+  static std::uint64_t bit(const Worker& w) noexcept { return std::uint64_t{1} << w.index; }
+  std::uint64_t everybody() const noexcept { return n_ == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n_) - 1; }
+
+  void signals(std::uint32_t s) noexcept {
+    if (s & Parking::nudged) pending_.store(1, std::memory_order_seq_cst);
+  }
+
+  // One pass at a time; what comes meanwhile gets another.
+  void serve(Worker& w) noexcept {
+    while (pending_.load(std::memory_order_seq_cst) != 0) {
+      if (serving_.exchange(1, std::memory_order_seq_cst) != 0) {  // whoever serves looks again afterwards
+        prim::pause(0);
+        return;
+      }
+      pending_.store(0, std::memory_order_seq_cst);
+      hold_all(w);
+      host().withdraw_cancelled(w);
+      resume_all(w);
+      serving_.store(0, std::memory_order_seq_cst);
+    }
+  }
+
+  // Turned round, so that the order of arrival is kept.
+  bool take_inbox(Worker& w) noexcept {
+    if (!inbox_.load(std::memory_order_relaxed)) return false;
+    core::Waker* p = inbox_.exchange(nullptr, std::memory_order_seq_cst);
+    core::Waker* in_order = nullptr;
+    while (p) {
+      core::Waker* next = core::next_of(p);
+      p->next = in_order;
+      in_order = p;
+      p = next;
+    }
+    return take_over(w, in_order);
+  }
+  bool take_over(Worker& w, core::Waker* list) noexcept {
+    if (!list) return false;
+    if (on_the_way_.load(std::memory_order_relaxed) != 0) on_the_way_.store(0, std::memory_order_release);
+    while (list) {
+      core::Waker* next = core::next_of(list);
+      ready(w, list);
+      list = next;
+    }
+    return true;
+  }
+
+  // From another's queue. `patient`: the keeper, on its round.
+  bool steal(Worker& w, bool patient) noexcept {
+    for (unsigned k = 1; k < n_; ++k) {
+      const unsigned i = w.index + k < n_ ? w.index + k : w.index + k - n_;
+      Worker& v = workers_[i];
+      const std::uint32_t waiting = v.queue.size();
+      if (waiting == 0) continue;
+      bool worth = waiting >= kMany || v.coarse_.load(std::memory_order_relaxed);
+      if (patient && !worth) {
+        const std::uint32_t now = v.steps_.load(std::memory_order_relaxed);
+        worth = now == w.seen_[i] || waiting >= 2;  // its step takes long, or: try
+      }
+      if (!worth) continue;
+      if (core::Waker* list = v.queue.steal()) {
+        w.searching_ = true;
+        w.stolen_at_ = w.steps_.load(std::memory_order_relaxed);
+        return take_over(w, list);
+      }
+    }
+    return false;
+  }
+  void see(Worker& w) noexcept {
+    for (unsigned i = 0; i < n_; ++i) w.seen_[i] = workers_[i].steps_.load(std::memory_order_relaxed);
+  }
+
+  void look_around(Worker& w) noexcept {
+    take_inbox(w);
+    host().fire_due();
+    measure(w);
+  }
+  // The mean length of its steps, over kLook of them at least, sleep left out.
+  void measure(Worker& w) noexcept {
+    const std::int64_t now = host().clock();
+    w.busy_ += now - w.since_;
+    w.since_ = now;
+    const std::uint32_t steps = w.steps_.load(std::memory_order_relaxed) - w.since_steps_;
+    if (steps < kLook) return;
+    w.coarse_.store(w.busy_ / steps > kCoarse, std::memory_order_relaxed);
+    w.since_steps_ += steps;
+    w.busy_ = 0;
+  }
+
+  // More is ready here than runs, and somebody is idle.
+  void surplus(Worker& w, std::uint32_t waiting) noexcept {
+    if (waiting < kMany && !w.coarse_.load(std::memory_order_relaxed)) return appoint(w);
+    if (on_the_way_.load(std::memory_order_relaxed) != 0 || on_the_way_.exchange(1, std::memory_order_acq_rel) != 0) return;
+    if (!signal_one(Parking::woken)) on_the_way_.store(0, std::memory_order_release);
+  }
+  // Before a step, and when it leaves others waiting: somebody must look after timers and after those who wait, or a long step holds them
+  // up.
+  void appoint(Worker& w) noexcept {
+    if (keeper_.load(std::memory_order_relaxed) & kWatching) return;
+    if (w.queue.size() == 0 && !host().timers_armed()) return;
+    if (const std::uint32_t k = keeper_.load(std::memory_order_relaxed))
+      workers_[(k & ~kWatching) - 1].parking_.signal(Parking::nudged);
+    else
+      signal_one(Parking::nudged);
+  }
+  // Somebody idle, if anybody is, and rather not the keeper.
+  bool signal_one(std::uint32_t what) noexcept {
+    std::uint64_t idle = idle_.load(std::memory_order_seq_cst);
+    if (idle == 0) return false;
+    if (const std::uint32_t k = keeper_.load(std::memory_order_relaxed)) {
+      const std::uint64_t others = idle & ~(std::uint64_t{1} << ((k & ~kWatching) - 1));
+      if (others != 0) idle = others;
+    }
+    workers_[static_cast<unsigned>(__builtin_ctzll(idle))].parking_.signal(what);
+    return true;
+  }
+
+  void idle(Worker& w) noexcept {
+    measure(w);
+    if (w.searching_) {  // was it worth it?
+      w.searching_ = false;
+      const bool was = w.steps_.load(std::memory_order_relaxed) - w.stolen_at_ >= kWorthwhile || w.coarse_.load(std::memory_order_relaxed);
+      std::int64_t p = period_.load(std::memory_order_relaxed);
+      p = was ? kSoonest : p * 2 < kLatest ? p * 2 : kLatest;
+      period_.store(p, std::memory_order_relaxed);
+    }
+    if (on_the_way_.load(std::memory_order_relaxed) != 0) on_the_way_.store(0, std::memory_order_release);
+    idle_.fetch_or(bit(w), std::memory_order_seq_cst);
+    if (inbox_.load(std::memory_order_seq_cst) || pending_.load(std::memory_order_seq_cst) != 0) {
+      idle_.fetch_and(~bit(w), std::memory_order_seq_cst);
+      return;
+    }
+    take_time(w);
+    host().asleep(w);
+    const std::uint32_t s = w.parking_.sleep();
+    host().awake(w);
+    const bool kept = leave_time(w);
+    idle_.fetch_and(~bit(w), std::memory_order_seq_cst);
+    w.since_ = host().clock();
+    signals(s);
+    if (s == 0 && kept) steal(w, true);
+  }
+
+  // Become the keeper if there is none, or if this one would sleep past a timer that was armed since.
+  void take_time(Worker& w) noexcept {
+    see(w);
+    time_lock_.lock();
+    if (keeper_.load(std::memory_order_relaxed) == 0 || host().earliest() < keeper_until_) {
+      keeper_.store(w.index + 1, std::memory_order_relaxed);
+      keeper_until_ = prim::forever;
+    }
+    time_lock_.unlock();
+  }
+  bool is_keeper(const Worker& w) const noexcept { return (keeper_.load(std::memory_order_relaxed) & ~kWatching) == w.index + 1; }
+  bool leave_time(Worker& w) noexcept {
+    time_lock_.lock();
+    const bool kept = is_keeper(w);
+    if (kept) keeper_.store(0, std::memory_order_relaxed);
+    time_lock_.unlock();
+    return kept;
+  }
+  // The end of this worker's sleep, which is beginning.
+  std::int64_t wake_time(Worker& w) noexcept {
+    std::int64_t until = prim::forever;
+    time_lock_.lock();
+    if (is_keeper(w)) {
+      until = host().earliest();
+      if (idle_.load(std::memory_order_seq_cst) != everybody()) {
+        keeper_.store((w.index + 1) | kWatching, std::memory_order_relaxed);
+        const std::int64_t look = host().clock() + period_.load(std::memory_order_relaxed);
+        if (look < until) until = look;
+      }
+      keeper_until_ = until;
+    }
+    time_lock_.unlock();
+    return until;
+  }
+
+  const unsigned n_;
+  Activity* const run_;
+  const std::unique_ptr<Worker[]> workers_;
+  alignas(64) prim::atomic<std::uint64_t> idle_{0};  // a bit for each worker that is
+  core::SpinLock time_lock_;
+  prim::atomic<std::uint32_t> keeper_{0};      // 1 + its index, and kWatching; written under time_lock_, elsewhere a hint
+  std::int64_t keeper_until_ = prim::forever;  // when it wakes; forever: it has not gone to sleep yet   (time_lock_)
+  prim::atomic<std::uint8_t> pending_{0};      // cancellations to be served
+  prim::atomic<std::uint8_t> serving_{0};
+  prim::atomic<std::uint8_t> on_the_way_{0};  // somebody was woken to search and has not finished
+  prim::atomic<std::int64_t> period_{kSoonest};
+  alignas(64) prim::atomic<core::Waker*> inbox_{nullptr};
+};
+
+}  // namespace weft::runtime

@@ -1,0 +1,52 @@
+// A single-core executor with a thread of its own, in a run: a Scheduler there.
+//
+//   Solo() ──► thread: Scheduler::loop() ──~Solo(): a Stop is posted──► joined
+#pragma once
+#include <thread>
+
+#include "affinity.hpp"
+#include "scheduler.hpp"
+
+namespace weft::runtime {
+
+// Posted to a scheduler, it ends its loop.
+struct Stop : core::Waiter {
+  Scheduler* s;
+  explicit Stop(Scheduler& to) noexcept : s(&to) { ops = &kOps; }
+
+ private:
+  static Stop* self(core::Waker* w) noexcept { return static_cast<Stop*>(w); }
+  static void wake(core::Waker* w) noexcept { self(w)->s->post(w); }
+  static void run(core::Waker* w) { self(w)->s->stop(); }
+  static const core::WakerOps kOps;
+};
+inline constexpr core::WakerOps Stop::kOps{&Stop::wake, &Stop::run, nullptr, 0};
+
+class Solo final : public Hired {
+ public:
+  Solo(Run& run, int cpu) : scheduler_(run), stop_(scheduler_) {
+    run.activated();
+    try {
+      thread_ = std::thread([this, cpu, &run] {
+        const Pinned pinned(cpu);
+        scheduler_.loop();
+        run.deactivated();
+      });
+    } catch (...) {
+      run.deactivated();
+      throw;
+    }
+  }
+  ~Solo() override {
+    scheduler_.post(&stop_);
+    thread_.join();
+  }
+  Executor& executor() noexcept override { return scheduler_; }
+
+ private:
+  Scheduler scheduler_;
+  Stop stop_;
+  std::thread thread_;
+};
+
+}  // namespace weft::runtime

@@ -1,0 +1,66 @@
+// The biased lock: its owner, those who revoke it, and a channel under it.
+#pragma once
+#include "weft/core/biased.hpp"
+
+namespace weft::test {
+
+// Enters n times and looks whether it is alone; the sum is plain data under the lock.
+struct Guarded {
+  core::BiasedLock lock;
+  prim::atomic<std::uint32_t> inside{0};
+  std::uint32_t sum = 0;
+  Guarded() { prim::late_stores.clear(); }
+  void enter(unsigned n) {
+    for (unsigned i = 0; i < n; ++i) {
+      lock.lock();
+      REQUIRE_THAT(inside.fetch_add(1) == 0);
+      ++sum;
+      inside.fetch_sub(1);
+      lock.unlock();
+    }
+  }
+};
+
+SCENARIO("biased lock: the owner and one who revokes it are never inside together", 3) {
+  Guarded g;
+  name(g, "lock");
+  spawn("A", [&] { g.enter(3); });
+  spawn("B", [&] { g.enter(2); });
+  run();
+  REQUIRE_THAT(g.sum == 5);
+}
+
+SCENARIO("biased lock: two revoke it at the same time", 2) {
+  Guarded g;
+  name(g, "lock");
+  spawn("A", [&] { g.enter(2); });
+  spawn("B", [&] { g.enter(2); });
+  spawn("C", [&] { g.enter(1); });
+  run();
+  REQUIRE_THAT(g.sum == 5);
+}
+
+struct Biased : Shared {
+  using Lock = core::BiasedLock;
+};
+
+SCENARIO("biased lock: a rendezvous under it, cancelled by a third (rules 1.1, 6.2)", 2) {
+  prim::late_stores.clear();
+  Balance b;
+  Channel<Biased> c;
+  Process w, r;
+  name(c, "c"), name(w, "W"), name(r, "R");
+  Status sent{};
+  Got got;
+  spawn("W", [&] {
+    sent = w.write(c, 7);
+    if (sent != Status::ok) REQUIRE_THAT(w.write(c, 8) == Status::ok);
+  });
+  spawn("R", [&] { got = r.read(c); });
+  spawn("X", [&] { w.cancel(); });
+  run();
+  REQUIRE_THAT(got.ok() && got.value == (sent == Status::ok ? 7u : 8u) && empty(c) && c.transfers() == 1);
+  b.check();
+}
+
+}  // namespace weft::test
