@@ -95,8 +95,8 @@ struct ProcessObject {
     Strand* strand;           // of a greenlet process that runs
     runtime::Scheduler* own;  // of one that runs apart
   };
-  GuestPart* guest;                // of a coroutine process of a network that is a guest (asyncio.hpp); else null
-  SelectMemory* memory;            // where its ad-hoc selects begin (rule 5.4); null: none yet
+  GuestPart* guest;      // of a coroutine process of a network that is a guest (asyncio.hpp); else null
+  SelectMemory* memory;  // where its ad-hoc selects begin (rule 5.4); null: none yet
   Kind kind;
   std::uint8_t started;
   std::uint8_t given_up;  // by the Sequence that stopped before it: not started, and nobody need be told

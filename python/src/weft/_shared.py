@@ -124,6 +124,10 @@ def run(
         raise BadUse(f"run: host must be 'weft' or 'asyncio', not {host!r}")
     if host == "asyncio" and _native.where() != 0:
         raise BadUse("run(host='asyncio') is for ordinary code: here use `await Parallel(...)`")
+    if host == "asyncio" and partial is not None:
+        raise BadUse(
+            "run(partial=…) looks when a scheduler falls asleep, which a guest of asyncio never does: ask weft.observe.deadlocks()"
+        )
     virtual = check_clock(clock)
     with contextlib.ExitStack() as observers:
         if watchdog is not None:
