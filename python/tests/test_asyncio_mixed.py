@@ -38,7 +38,7 @@ def test_all_backends_and_io_calls_in_a_guest(play: Runner) -> None:
         w.write(thread_of(3)[0])
 
     async def main() -> Any:
-        c = Channel()
+        c: Channel[Any] = Channel()
         w = c.writer
         return (await Parallel(by_io(w(), 1), greenlet(w()), thread(w()), receive(c.reader())))[3]
 
@@ -72,7 +72,7 @@ def test_a_trace_has_guests_and_tasks(play: Runner, tmp_path: Path) -> None:
         return await r.read()
 
     async def main() -> Any:
-        c = Channel()
+        c: Channel[Any] = Channel()
         task = asyncio.ensure_future(read(c.reader()))
         await Parallel(send(c.writer(), 7))
         return await task
@@ -99,7 +99,7 @@ def test_a_partial_deadlock_of_a_guest_is_reported_on_demand(play: Runner) -> No
         raise LookupError(str(report))
 
     async def main() -> Any:
-        c = Channel("knot")
+        c: Channel[Any] = Channel("knot")
         loop = asyncio.get_running_loop()
         future = loop.create_future()
 
@@ -115,7 +115,7 @@ def test_a_partial_deadlock_of_a_guest_is_reported_on_demand(play: Runner) -> No
 
 def test_what_run_observes_on_asyncio(tmp_path: Path) -> None:
     file = tmp_path / "trace"
-    c = Channel()
+    c: Channel[Any] = Channel()
     two = send(c.writer(), 5), wait(c.reader())
     with pytest.raises(BadUse, match="deadlocks\\(\\)"):
         run(*two, host="asyncio", partial="warn")
