@@ -263,6 +263,8 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
       me.status = Status::pending;
       this->template join<Side::in>(me);
       rematch(fx);  // a standing output must learn of us
+    } else if (t == Try::held && !me.is(NodeFlags::extended)) {
+      me.place = static_cast<Place*>(this);  // it is pending, so it may be asked where it waits
     }
     unlock(fx);
     return outcome(t, me);
