@@ -157,6 +157,18 @@ SCENARIO("together: a poison of one withdraws the other, which a writer may have
   b.check();
 }
 
+SCENARIO("together: a poison that is met while they are offered, or later, withdraws those before and after it (rules 4.1, 7.9)", 3) {
+  Balance b;
+  Chan c, d, e;
+  Several<Side::in, 3> r;
+  spawn("R", [&] { REQUIRE_THAT(!r.go({&c, &d, &e})); });
+  spawn("X", [&] { d.poison(1); });
+  run();
+  REQUIRE_THAT(r.status[1] == Status::poisoned && r.status[0] == Status::cancelled && r.status[2] == Status::cancelled);
+  REQUIRE_THAT(empty(c) && empty(d) && empty(e));
+  b.check();
+}
+
 SCENARIO("together: poisons of two at once withdraw the third once (rules 4.1, 7.9)", 2) {
   Balance b;
   Chan c, d, e;
