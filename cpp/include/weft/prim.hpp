@@ -119,13 +119,7 @@ inline bool asymmetric() noexcept {
   return works;
 }
 inline void heavy_fence() noexcept {
-<<<<<<< HEAD
-#if !WEFT_TSAN
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // the system call is one too
-#endif
-=======
   std::atomic_signal_fence(std::memory_order_seq_cst);  // the system call is a full fence for its caller too
->>>>>>> main
   if (detail::membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
   // A child of a fork may have to register anew; it worked in the parent.
   if (!detail::membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) || !detail::membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
