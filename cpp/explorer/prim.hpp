@@ -86,6 +86,9 @@ class atomic {
   bool compare_exchange_strong(T& expected, T to, std::memory_order o, std::memory_order, WEFT_EXPLORER_SITE) noexcept {
     return compare_exchange_strong(expected, to, o, file, line);
   }
+  bool compare_exchange_weak(T& expected, T to, std::memory_order o, std::memory_order, WEFT_EXPLORER_SITE) noexcept {
+    return compare_exchange_strong(expected, to, o, file, line);
+  }
   T fetch_add(T n, std::memory_order = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) noexcept {
     before(Op::rmw, file, line);
     const T was = v_;
