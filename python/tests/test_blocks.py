@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -17,28 +16,6 @@ if sys.version_info < (3, 11):
     from exceptiongroup import BaseExceptionGroup
 
 LIMIT = 60  # seconds: what hangs fails here, not in the whole room
-
-
-@threads.process
-def fails(error):
-    raise error
-
-
-@threads.process
-def fails_when_told(go, error):
-    go.read()
-    raise error
-
-
-@threads.process
-def reads(r):
-    return r.read()
-
-
-@threads.process
-def writes(w, *values):
-    for v in values:
-        w.write(v)
 
 
 # --- in ordinary code: programs of their own, since what is wrong here hangs ------------------------------------------------
@@ -68,7 +45,7 @@ def test_a_block_that_waits_for_nobody_is_a_deadlock():  # rules 10.1, 10.2
                 r.read()
         except Deadlock as e:
             assert [(p.path, p.operation, p.places) for p in e.processes] == [("main", "read", ("'c'",))], e
-            assert e.processes[0].at == "<string>:6", e
+            assert e.processes[0].at == "<string>:8", e
             assert e.knot == ["main"], e
             print("deadlock")
     """)
@@ -141,8 +118,7 @@ def test_a_failure_cancels_a_block_of_ordinary_code(waits):  # rules 7.2, 7.5
         try:
             with Group() as g:
                 g.start(fails(start.reader()))
-                with start.writer() as go:
-                    go.write(None)
+                start.writer().write(None)
                 try:
                     {waits}
                 except Cancelled:
