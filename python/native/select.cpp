@@ -522,6 +522,7 @@ int init_choice(PyObject* m) {
     if (t != &GuardType) t->tp_base = &GuardType;
   }
   GuardType.tp_name = "weft.Guard";
+  GuardType.tp_doc = "What a select may choose: an input, an output, a time, skip, a barrier, a timer (rule 5.2).";
   GuardType.tp_methods = guard_methods;
   GuardType.tp_flags |= Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   InputType.tp_name = "weft.Input";
