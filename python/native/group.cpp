@@ -502,7 +502,8 @@ PyObject* group_start(PyObject* o, PyObject* p) {
     return bad_use("start in a Group that is not open: start processes inside its with block");
   if (!Py_IS_TYPE(p, &ProcessType)) return bad_use("%R is no process: call a function that is decorated with @process", p);
   // The thread of an outermost block does not run its scheduler while the block goes on.
-  if (g->scheduler && g->group->parent == &run_of(g->group->run).self && (proc(p)->kind == Kind::coroutine || proc(p)->kind == Kind::greenlet))
+  if (g->scheduler && g->group->parent == &run_of(g->group->run).self &&
+      (proc(p)->kind == Kind::coroutine || proc(p)->kind == Kind::greenlet))
     return bad_use("a Group in ordinary code starts thread processes: for process %s, which is a %s, use run(...)", proc(p)->base.function,
                    proc(p)->kind == Kind::coroutine ? "coroutine" : "greenlet");
   PyObject* one = PyList_New(1);

@@ -295,7 +295,10 @@ def test_what_the_block_raises_when_it_is_cancelled_is_raised_too(b):  # rule 7.
 
     with pytest.raises(BaseExceptionGroup) as caught:
         in_a_block(b, block)
-    assert sorted(type(e).__name__ for e in caught.value.exceptions) == ["LookupError", "ValueError"]
+    assert sorted(type(e).__name__ for e in caught.value.exceptions) == [
+        "LookupError",
+        "ValueError",
+    ]
     assert not kept.closed
 
 
