@@ -229,9 +229,12 @@ def test_a_block_within_a_block_takes_threads_only():  # rule 11.1
     async def nothing():
         pass
 
-    with threads.Group(), threads.Group() as inner:
-        with pytest.raises(BadUse, match="starts thread processes"):
-            inner.start(p := nothing())
+    with (
+        threads.Group(),
+        threads.Group() as inner,
+        pytest.raises(BadUse, match="starts thread processes"),
+    ):
+        inner.start(p := nothing())
     coroutines.run(p)
 
 
