@@ -25,6 +25,8 @@
 
 namespace weft::core {
 
+struct StandingNode;
+
 template <class P>
 inline constexpr bool one_to_one = requires {
   requires P::one_to_one;
