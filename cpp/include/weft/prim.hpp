@@ -16,6 +16,7 @@
 //   asymmetric()                 is there a heavy fence?
 //   light_fence()                orders what this thread does against a heavy fence only; free
 //   light_store(atomic, value)   a relaxed store, then a light fence
+//   light_release(atomic, value) a releasing store, then a light fence
 //   heavy_fence()                a fence for all threads of the program at once
 //
 // and for core/biased.hpp, if WEFT_PRIM_BIASED is 1:
@@ -84,6 +85,11 @@ inline void yield() noexcept { std::this_thread::yield(); }
 template <class T>
 [[gnu::always_inline]] inline void light_store(atomic<T>& a, T v) noexcept {
   a.store(v, std::memory_order_relaxed);
+  light_fence();
+}
+template <class T>
+[[gnu::always_inline]] inline void light_release(atomic<T>& a, T v) noexcept {
+  a.store(v, std::memory_order_release);
   light_fence();
 }
 
@@ -191,6 +197,12 @@ template <class T>
 using atomic = std::atomic<T>;
 inline void pause(unsigned) noexcept {}
 [[noreturn]] inline void fatal(const char*) noexcept { __builtin_trap(); }
+inline bool asymmetric() noexcept { return false; }
+inline void heavy_fence() noexcept {}
+template <class T>
+inline void light_release(atomic<T>& a, T v) noexcept {
+  a.store(v, std::memory_order_release);
+}
 }  // namespace weft::prim
 #endif
 #ifndef WEFT_PRIM_BIASED
