@@ -229,7 +229,7 @@ inline constexpr runtime::OpKind write_op{"write", &withdraw_plain<C, core::Side
     bad_use(std::string(what) + " blocks the thread: in a coroutine process use co_await");
   return runtime::ThreadProcess::self();
 }
-[[gnu::always_inline]] inline runtime::ThreadProcess& blocking_caller(const char* what) {
+inline runtime::ThreadProcess& blocking_caller(const char* what) {
   if (runtime::ThreadProcess* p = runtime::ThreadProcess::plain()) [[likely]]
     return *p;
   return blocking_guest(what);
@@ -245,17 +245,14 @@ template <core::Side S, class C>
 // A thread's read or write begins. At a buffer that does not let it through at once it lingers first, out of the line: those in line are
 // served one by one, each with a wake-up.
 template <core::Side S, class C>
-[[gnu::always_inline]] Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
-  if constexpr (requires { c->template pass<S>(slot); }) {
-    if (c->template pass<S>(slot)) [[likely]]
-      return Status::ok;
-    return begin_waiting<S>(c, self, slot);
-  } else {
-    if (c->ring && !c->template ready<S>()) [[unlikely]]
-      self.worth_waiting([c]() noexcept { return c->template ready<S>(); });
+inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
+  if (!c->buffered()) {
     self.slot = slot;
     return c->template begin<S>(self);
   }
+  if (c->template pass<S>(slot)) [[likely]]
+    return Status::ok;
+  return begin_waiting<S>(c, self, slot);
 }
 
 }  // namespace detail

@@ -21,6 +21,7 @@
 //
 // and for core/biased.hpp, if WEFT_PRIM_BIASED is 1:
 //   no_bias, bias_self()         this thread's identity, of no other thread ever; no_bias: it owns no lock
+//   back_off(round)              as pause(), for a lock that is passed back and forth: longer, so that whoever has it does several operations
 //   bias_allowed()               may a new lock be biased? bias_revoked(): one had to be taken back
 #pragma once
 #include <atomic>
@@ -170,6 +171,13 @@ namespace detail {
 inline constinit thread_local std::uint32_t bias_identity = no_bias;
 inline atomic<std::uint32_t> bias_identities{0}, biases_given{0}, biases_revoked{0};
 }  // namespace detail
+
+// Every look at a lock that another CPU works with costs that CPU a cache miss; two that take turns operation by operation cost each other
+// several per operation. 7 us in all before the first yield.
+inline void back_off(unsigned round) noexcept {
+  if (round >= 4) return std::this_thread::yield();
+  for (unsigned i = 8u << round; i > 0; --i) relax();
+}
 
 [[gnu::always_inline]] inline std::uint32_t bias_self() noexcept { return detail::bias_identity; }
 

@@ -45,6 +45,8 @@ class BiasedLock {
 #endif
         return;
       held_.store(0, std::memory_order_relaxed);
+    } else if (owner_.load(std::memory_order_relaxed) == kPlain && word_.exchange(1, std::memory_order_acquire) == 0) {
+      return;
     }
     lock_slow(me);
   }
@@ -62,7 +64,7 @@ class BiasedLock {
 
   [[gnu::noinline]] void lock_slow(std::uint32_t me) noexcept {
     for (unsigned round = 0; word_.exchange(1, std::memory_order_acquire) != 0;)
-      while (word_.load(std::memory_order_relaxed) != 0) prim::pause(round++);
+      while (word_.load(std::memory_order_relaxed) != 0) prim::back_off(round++);
     const std::uint32_t owner = owner_.load(std::memory_order_relaxed);
     if (owner == kPlain) [[likely]]
       return;

@@ -59,6 +59,7 @@ class OneToOneCore : public ChannelBase<P> {
   }
   // Before its first use, where there is a heavy fence: both sides begin light.
   void begin_light() noexcept { look_.fetch_or(kReaderLight | kWriterLight, std::memory_order_relaxed); }
+  static constexpr bool buffered() noexcept { return true; }
   T* storage() const noexcept { return data_; }
   void (*discard)(OneToOneCore&) noexcept = nullptr;  // calls clear(), outside the lock; null: clear() does
 
@@ -212,7 +213,7 @@ class OneToOneCore : public ChannelBase<P> {
   template <Side S>
   [[gnu::always_inline]] bool fast(void* slot) noexcept {
     constexpr std::uint32_t over = S == Side::in ? kPoisoned : kPoisoned | kReadersGone;
-    constexpr std::uint32_t other = S == Side::in ? kWriterWaits : kReaderWaits;
+    [[maybe_unused]] constexpr std::uint32_t other = S == Side::in ? kWriterWaits : kReaderWaits;
     const std::uint32_t l = look_.load(std::memory_order_relaxed);
     if (l & over) [[unlikely]]
       return false;
@@ -289,6 +290,10 @@ class OneToOneCore : public ChannelBase<P> {
     } else if (was && passed < kFew) {
       look_.fetch_and(~light, std::memory_order_seq_cst);
       me.unsettled = true;
+#if WEFT_MUTANT == 15
+    } else if (!was) {
+      return;
+#endif
     } else if (!was && !(me.unsettled &= other.load(std::memory_order_seq_cst) == me.fenced_at)) {
       return;
     }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "group.hpp"
+#include "linger.hpp"
 
 namespace weft::runtime {
 
@@ -51,7 +52,7 @@ class ThreadProcess : public ProcessBase, public Executor {
     Context* outer_context_;
   };
 
-  // Before an operation that would have to wait is begun: is it about to be able not to (parking.hpp)?
+  // Before an operation that would have to wait is begun: is it about to be able not to (linger.hpp)?
   template <class F>
   bool worth_waiting(F&& ready) noexcept {
     return linger_.until(ready);
