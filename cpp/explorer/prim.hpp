@@ -156,7 +156,7 @@ class atomic {
 
 inline void pause(unsigned) noexcept { explorer::engine().pause(); }
 inline void back_off(unsigned) noexcept { explorer::engine().pause(); }
-inline void yield() noexcept {}                     // whoever yields may be the next to run as well
+inline void yield() noexcept {}  // whoever yields may be the next to run as well
 inline std::int64_t now() noexcept { return explorer::engine().now(); }
 [[noreturn]] inline void fatal(const char* message) noexcept { explorer::engine().fail(message); }
 

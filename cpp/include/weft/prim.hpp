@@ -21,8 +21,8 @@
 //
 // and for core/biased.hpp, if WEFT_PRIM_BIASED is 1:
 //   no_bias, bias_self()         this thread's identity, of no other thread ever; no_bias: it owns no lock
-//   back_off(round)              as pause(), for a lock that is passed back and forth: longer, so that whoever has it does several operations
-//   bias_allowed()               may a new lock be biased? bias_revoked(): one had to be taken back
+//   back_off(round)              as pause(), for a lock that is passed back and forth: longer, so that whoever has it does several
+//   operations bias_allowed()               may a new lock be biased? bias_revoked(): one had to be taken back
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -353,8 +353,10 @@ class OneToOneCore : public ChannelBase<P> {
     Node probe;
     if (!wq_.empty() && ended<Side::out>(probe)) fail(wq_, probe.status, fx);
     if (!rq_.empty() && ended<Side::in>(probe)) fail(rq_, probe.status, fx);
-    if (rq_.empty() && (look_.load(std::memory_order_relaxed) & ~announced_ & kReaderWaits)) look_.fetch_and(~kReaderWaits, std::memory_order_seq_cst);
-    if (wq_.empty() && (look_.load(std::memory_order_relaxed) & ~announced_ & kWriterWaits)) look_.fetch_and(~kWriterWaits, std::memory_order_seq_cst);
+    if (rq_.empty() && (look_.load(std::memory_order_relaxed) & ~announced_ & kReaderWaits))
+      look_.fetch_and(~kReaderWaits, std::memory_order_seq_cst);
+    if (wq_.empty() && (look_.load(std::memory_order_relaxed) & ~announced_ & kWriterWaits))
+      look_.fetch_and(~kWriterWaits, std::memory_order_seq_cst);
   }
   template <Side S>
   bool commit(Wakes& fx) noexcept {

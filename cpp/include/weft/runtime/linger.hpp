@@ -30,8 +30,8 @@ inline std::int32_t usable_cpus() noexcept {
 #endif
 }
 
-// A short look-out of a thread before it sleeps, for a peer on another CPU that is about to do what we wait for. Bounded by time and by what
-// it has been worth; none at all where more of the threads that use it are awake than there are CPUs: the peer would wait for ours.
+// A short look-out of a thread before it sleeps, for a peer on another CPU that is about to do what we wait for. Bounded by time and by
+// what it has been worth; none at all where more of the threads that use it are awake than there are CPUs: the peer would wait for ours.
 class Linger {
  public:
   // True: ready() came true. Polled rarely, since a poll disturbs the peer.
@@ -61,7 +61,7 @@ class Linger {
     return n;
   }
   static constexpr std::int64_t kLongest = 3'000;  // ns
-  static constexpr int kBetween = 24;               // 0.1 to 0.5 us, as the machine pauses
+  static constexpr int kBetween = 24;              // 0.1 to 0.5 us, as the machine pauses
   static constexpr std::uint8_t kPatience = 8;     // failures in a row
   static constexpr std::uint8_t kRetry = 64;       // waits between two attempts once patience is lost
 
