@@ -19,6 +19,8 @@ class Buffered : public Rendezvous<T, P> {
     if (r) special_ |= B::kBuffered;
   }
 
+  bool buffered() const noexcept { return ring != nullptr; }
+
   std::uint64_t dropped() const noexcept { return ring ? ring->dropped : 0; }
 
  protected:
