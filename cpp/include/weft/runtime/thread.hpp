@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "group.hpp"
+#include "observer.hpp"
 
 namespace weft::runtime {
 
@@ -53,6 +54,7 @@ class ThreadProcess : public ProcessBase, public Executor {
       op = nullptr;
       return;
     }
+    if (Observer* const o = watched()) o->suspended(this, nullptr);
     for (;;) {
       const std::uint32_t s = parking_.sleep();
       if (s & Parking::woken) break;
@@ -60,6 +62,7 @@ class ThreadProcess : public ProcessBase, public Executor {
       if ((s & Parking::nudged) && cancel.load(std::memory_order_acquire) && kind.withdraw(*this)) break;
       if ((s & Parking::nudged) && interrupted && interrupted(*this) && kind.withdraw(*this)) break;
     }
+    if (Observer* const o = watched()) o->resumes(*this, nullptr);
     op = nullptr;
   }
   // A host's signal (Ctrl-C) while parked: true asks for withdrawal.
