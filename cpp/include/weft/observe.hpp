@@ -82,6 +82,17 @@ inline ProcessOf<PartialDeadlock> looks() {
   co_return here && !here->multi() ? look(runtime::this_process()->group->run, *here) : PartialDeadlock();
 }
 
+inline PartialDeadlock look_from_thread() {
+  runtime::ThreadProcess& self = runtime::ThreadProcess::self();
+  Room<PartialDeadlock> found;
+  runtime::Group group(*self.run, &runtime::executor_of(self), &self);
+  looks().start(group, &found);
+  GroupAwaiter wait{&self, &group};
+  if (!wait.await_ready()) self.block(wait_op);
+  wait.await_resume();
+  return found ? std::move(*found) : PartialDeadlock();
+}
+
 }  // namespace detail
 
 // The processes of this run that are stuck at this moment, on this process's scheduler. In a thread process: on the one where its children
@@ -90,14 +101,7 @@ inline ProcessOf<PartialDeadlock> looks() {
   const runtime::Context* const c = runtime::this_context;
   if (!c || !c->running || !c->running->group) detail::bad_use("weft::deadlocks() is for use inside a process");
   if (c->executor) return c->executor->multi() ? PartialDeadlock() : detail::look(c->running->group->run, *c->executor);
-  runtime::ThreadProcess& self = runtime::ThreadProcess::self();
-  detail::Room<PartialDeadlock> found;
-  runtime::Group group(*self.run, &runtime::executor_of(self), &self);
-  detail::looks().start(group, &found);
-  detail::GroupAwaiter wait{&self, &group};
-  if (!wait.await_ready()) self.block(detail::wait_op);
-  wait.await_resume();
-  return found ? std::move(*found) : PartialDeadlock();
+  return detail::look_from_thread();
 }
 
 // --- what is told ---------------------------------------------------------------------------------------------------------------------
