@@ -192,3 +192,37 @@ TEST_CASE("rule 10.1: a process asleep is no deadlock, on either clock") {
   weft::run(virtually, weft::par(collect<weft::Shared>(d.reader(), got), late(d.writer())));
   CHECK(got == std::vector<int>{4, 4});
 }
+
+TEST_CASE("rule 10.2: a ring of many, and as many who wait for it: the report is cut, and takes no more than its time") {
+  constexpr int n = 50'000;
+  std::vector<weft::Channel<int, weft::Local>> c;
+  for (int i = 0; i <= n; ++i) c.emplace_back(weft::named("c"));
+  auto node = [](weft::Reader<int, weft::Local> r, weft::Writer<int, weft::Local> w) -> Process {
+    for (;;) co_await w.write(co_await r.read());
+  };
+  auto missing = [](weft::Barrier b) -> Process { co_await b.sync(); };
+  std::vector<Process> all;
+  for (int i = 0; i < n; ++i) all.push_back(node(c[i].reader(), c[(i + 1) % n].writer()).named("ring"));
+  weft::Barrier b(n + 1);
+  for (int i = 0; i < n; ++i) all.push_back(missing(b).named("waits"));
+  const auto d = deadlock_of([&] { weft::run(weft::par(std::move(all))); });
+  CHECK(d.knot.size() == n);
+  CHECK(d.knot[0] == "main/ring[0]");
+  CHECK(has(d.what(), "100000 processes are blocked"));
+  CHECK(has(d.what(), "… and 99960 more\nknot:"));
+  CHECK(has(d.what(), "… and 49960 more"));
+  CHECK(std::string(d.what()).size() < 10'000);
+}
+
+TEST_CASE("rule 10.2: of two knots the smaller; those who wait for both are in none") {
+  std::vector<weft::Channel<int>> c(7);
+  auto node = [](weft::Reader<int> r, weft::Writer<int>) -> Process { co_await r.read(); };
+  auto either = [](weft::Reader<int> x, weft::Reader<int> y) -> Process { co_await weft::select(x, y); };
+  const auto d = deadlock_of([&] {
+    weft::run(node(c[0].reader(), c[1].writer()).named("three"), node(c[1].reader(), c[2].writer()).named("three"),
+              node(c[2].reader(), c[0].writer()).named("three"), node(c[3].reader(), c[4].writer()).named("two"),
+              node(c[4].reader(), c[3].writer()).named("two"), either(c[0].reader(), c[3].reader()).named("both"));
+  });
+  CHECK(d.knot == Paths{"main/two[0]", "main/two[1]"});
+  CHECK(has(d.what(), "main/two[0] waits for main/two[1]"));
+}

@@ -218,10 +218,22 @@ template <bool Writing>
 void visit_plain(runtime::ProcessBase& p, runtime::Places& v) {
   v.channel(*static_cast<core::Place*>(p.place), Writing);
 }
+using runtime::in_line;
+template <class C, bool Writing>
+void undecided_plain(runtime::ProcessBase& p, runtime::Places& v) {
+  C& c = *static_cast<C*>(static_cast<core::Place*>(p.place));
+  if (in_line(c, p)) v.channel(c, Writing);
+}
+template <class C, bool Writing>
+void passed_plain(runtime::ProcessBase& p, runtime::Passed& v) {
+  v.at(*static_cast<C*>(static_cast<core::Place*>(p.place)), Writing);
+}
 template <class C>
-inline constexpr runtime::OpKind read_op{"read", &withdraw_plain<C, core::Side::in>, &visit_plain<false>};
+inline constexpr runtime::OpKind read_op{"read", &withdraw_plain<C, core::Side::in>, &visit_plain<false>, &undecided_plain<C, false>,
+                                         &passed_plain<C, false>};
 template <class C>
-inline constexpr runtime::OpKind write_op{"write", &withdraw_plain<C, core::Side::out>, &visit_plain<true>};
+inline constexpr runtime::OpKind write_op{"write", &withdraw_plain<C, core::Side::out>, &visit_plain<true>, &undecided_plain<C, true>,
+                                          &passed_plain<C, true>};
 
 // The blocking forms are for threads. A coroutine that called one would stop its whole scheduler.
 [[gnu::noinline]] inline runtime::ThreadProcess& blocking_guest(const char* what) {

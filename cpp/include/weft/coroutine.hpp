@@ -7,11 +7,14 @@
 // The promise is the process: waiter, name, place in its group. One node per process serves all its plain operations, so that an awaiter
 // is a pointer and a value.
 #pragma once
+#include <array>
 #include <coroutine>
 #include <iterator>
 #include <ranges>
+#include <vector>
 
 #include "channel.hpp"
+#include "runtime/held.hpp"
 
 namespace weft {
 
@@ -54,6 +57,23 @@ void note_holder(const A& a, std::uint32_t id) {
     using E = std::remove_cvref_t<std::ranges::range_reference_t<const A>>;
     if constexpr (IsReader<E>::value || IsWriter<E>::value)
       for (const auto& e : a) note_holder(e, id);
+  }
+}
+
+// The ends in one argument that it owns itself.
+template <class A>
+inline constexpr bool kHolds = IsReader<A>::value || IsWriter<A>::value;
+template <class E, class Alloc>
+inline constexpr bool kHolds<std::vector<E, Alloc>> = kHolds<E>;
+template <class E, std::size_t N>
+inline constexpr bool kHolds<std::array<E, N>> = kHolds<E>;
+template <class A>
+void visit_held(const void* at, runtime::Ends& v) {
+  const A& a = *static_cast<const A*>(at);
+  if constexpr (std::ranges::range<const A> && !IsReader<A>::value) {
+    for (const auto& e : a) visit_held<std::remove_cvref_t<decltype(e)>>(&e, v);
+  } else if (const auto* c = a.core()) {
+    v.end(*c, IsWriter<A>::value, at, c->reader_ends(), c->writer_ends());
   }
 }
 
@@ -156,6 +176,12 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   explicit PromiseBase(const A&... args) {
     ops = &kOps;
     (note(args), ...);
+    if constexpr ((kHolds<A> || ...)) remember(args...);
+  }
+  static void* operator new(std::size_t n) {
+    void* const p = runtime::Pool::allocate(n);
+    runtime::last_frame = {static_cast<const char*>(p), n};
+    return p;
   }
 
   std::suspend_always initial_suspend() const noexcept { return {}; }
@@ -225,6 +251,24 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   std::coroutine_handle<PromiseBase> handle() noexcept { return std::coroutine_handle<PromiseBase>::from_promise(*this); }
 
  private:
+  template <class... A>
+  void remember(const A&... args) {
+    static constinit runtime::Layouts known{nullptr};
+    const char* const frame = static_cast<const char*>(handle().address());
+    const runtime::LastFrame last = runtime::last_frame;
+    if (last.begin != frame) return;  // it is not on the heap, or an argument's copying made another frame
+    std::array<runtime::HeldAt, sizeof...(A)> at;
+    std::size_t n = 0;
+    const auto one = [&]<class X>(const X& a) {
+      if constexpr (kHolds<X>) {
+        const auto* const x = reinterpret_cast<const char*>(&a);
+        if (x >= frame && x < frame + last.size)
+          at[n++] = {x - reinterpret_cast<const char*>(static_cast<ProcessBase*>(this)), &visit_held<X>};
+      }
+    };
+    (one(args), ...);
+    if (n > 0) held = runtime::layout(known, at.data(), n);
+  }
   template <class A>
   void note(const A& a) {
     if constexpr (IsReader<A>::value || IsWriter<A>::value || std::ranges::range<const A>) {

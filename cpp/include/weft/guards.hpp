@@ -227,6 +227,12 @@ struct FixedGuards {
     });
     return r;
   }
+  void passed(std::size_t at, runtime::Passed& v) noexcept {
+    each([&](auto& g, std::size_t i) {
+      if constexpr (requires { g.c; })
+        if (i == at) v.at(*g.c, guards[i].kind == core::Kind::output);
+    });
+  }
   // For the records of who holds which end.
   void used_by(std::size_t at, std::uint32_t process) noexcept {
     each([&](auto& g, std::size_t i) {
@@ -299,6 +305,7 @@ struct ManyReaders {
   }
   void refill_timers(runtime::ProcessBase&) noexcept {}
   const core::Place* place(std::size_t i) const { return cores[i]; }
+  void passed(std::size_t i, runtime::Passed& v) noexcept { v.at(*cores[i], false); }
   void used_by(std::size_t i, std::uint32_t process) noexcept { cores[i]->last_reader = process; }
   Value take(std::size_t) { return Value(slot.take()); }
   Status compute(std::size_t) { return Status::ok; }
@@ -335,6 +342,11 @@ struct ManyGuards {
     const core::Place* r = nullptr;
     on(i, [&](auto& g) { r = g.place(); });
     return r;
+  }
+  void passed(std::size_t i, runtime::Passed& v) noexcept {
+    on(i, [&](auto& g) {
+      if constexpr (requires { g.c; }) v.at(*g.c, guards[i].kind == core::Kind::output);
+    });
   }
   void used_by(std::size_t i, std::uint32_t process) noexcept {
     on(i, [&](auto& g) {

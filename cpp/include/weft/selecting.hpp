@@ -192,7 +192,15 @@ class Selecting {
         v.barrier(*s->set.place(i));
     }
   }
-  static constexpr runtime::OpKind kind{"select", &withdraw, &visit};
+  static void undecided(runtime::ProcessBase& p, runtime::Places& v) {
+    auto* s = static_cast<Selecting*>(p.place);
+    if (!s->computing && !s->engine.held() && !s->armed && s->engine.choice.word() == core::WAITING) visit(p, v);
+  }
+  static void passed(runtime::ProcessBase& p, runtime::Passed& v) {
+    auto* s = static_cast<Selecting*>(p.place);
+    if (s->engine.choice.done() && s->engine.choice.winner() < s->set.size()) s->set.passed(s->engine.choice.winner(), v);
+  }
+  static constexpr runtime::OpKind kind{"select", &withdraw, &visit, &undecided, &passed};
 
  private:
   void park() {
@@ -272,6 +280,8 @@ class SelectAwaiter : Selecting<Set, Engine> {
     runtime::ProcessBase* p = process(w);
     auto* self = static_cast<SelectAwaiter*>(static_cast<Base*>(p->place));
     runtime::this_context->running = p;
+    if (runtime::Observer* const o = runtime::watched()) [[unlikely]]
+      o->resumes(*p, runtime::this_context);
     if (!self->woken()) return;
     self->set_ops(self->usual_);
     p->ops->run(p);

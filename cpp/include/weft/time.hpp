@@ -186,7 +186,11 @@ class Barrier {
       return true;
     }
     static void visit(runtime::ProcessBase& p, runtime::Places& v) { v.barrier(*static_cast<core::Place*>(p.place)); }
-    static constexpr runtime::OpKind kind{"sync", &withdraw, &visit};
+    static void undecided(runtime::ProcessBase& p, runtime::Places& v) {
+      auto& c = *static_cast<Core*>(static_cast<core::Place*>(p.place));
+      if (detail::in_line(c, p)) v.barrier(c);
+    }
+    static constexpr runtime::OpKind kind{"sync", &withdraw, &visit, &undecided};
   };
   // co_await b.sync() in a coroutine; b.sync()() in a thread.
   [[nodiscard]] Sync sync() const noexcept { return {core_}; }

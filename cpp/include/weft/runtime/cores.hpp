@@ -13,6 +13,7 @@
 #include "affinity.hpp"
 #include "crew.hpp"
 #include "group.hpp"
+#include "observer.hpp"
 
 namespace weft::runtime {
 
@@ -124,11 +125,16 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
     Context& c = *this_context;
     c.running = p;
     c.thrown = 0;
+    Observer* const o = watched();
+    if (o && p->ops->frame) [[unlikely]]
+      o->resumes(*p, &c);
     if (const std::ptrdiff_t frame = p->ops->frame) [[likely]]
       std::coroutine_handle<>::from_address(reinterpret_cast<char*>(static_cast<core::Waker*>(p)) - frame).resume();
     else
       p->ops->run(p);
     // If it has ended (Final), it is no more. Else it is suspended, and may be resumed elsewhere from here on.
+    if (o) [[unlikely]]
+      o->suspended(c.running ? p : nullptr, &c);
     if (c.running) p->runs_on.store(0, std::memory_order_release);
   }
   void withdraw_cancelled(Worker&) noexcept { run_.serve_cancellations(*this); }

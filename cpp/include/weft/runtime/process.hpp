@@ -27,7 +27,19 @@ struct OpKind {
   const char* verb;                            // "read", "write", "select", "sync", "sleep", "wait for"
   bool (*withdraw)(ProcessBase&) noexcept;     // on the process's own thread; true: withdrawn, before the commit (rule 6.2)
   void (*visit)(ProcessBase&, class Places&);  // the places at which it waits, for reports; null: none
+  // The same on the process's own executor while others run: those at which it is undecided still. Nothing, or null: it may go on.
+  void (*undecided)(ProcessBase&, class Places&) = nullptr;
+  // It was woken and has not gone on: where it was committed. Null: nowhere that is measured.
+  void (*passed)(ProcessBase&, struct Passed&) = nullptr;
 };
+
+// Does the node still wait at this channel or barrier?
+template <class C>
+bool in_line(C& c, const core::Node& n) noexcept {
+  bool queued = false;
+  c.with_lock([&](auto&, auto&) { queued = n.is(core::NodeFlags::queued); });
+  return queued;
+}
 
 // Receives the places at which a process waits.
 class Places {
@@ -54,6 +66,7 @@ class ProcessBase : public core::Waiter {
   const char* function = nullptr;  // its name in its path
   const char* file = nullptr;
   const OpKind* op = nullptr;            // null: running or runnable
+  const struct Held* held = nullptr;     // the ends among its arguments (held.hpp); null: none that is known
   std::uint32_t line = 0;                // of the last operation
   std::uint32_t id = 0;                  // unique in this program, ascending; holders are recorded by it
   std::uint32_t index = 0;               // among those of one name in its group

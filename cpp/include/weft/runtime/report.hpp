@@ -1,17 +1,19 @@
 // The deadlock report (rule 10.2): every blocked process, what it waits on and where, and the knot.
 //
 // An edge p → q: p waits for something that q, by the recorded holders, can give. A *knot* is a smallest non-empty set of processes whose
-// edges all stay inside; a process that waits for nobody known is a knot by itself. (Knot in the sense of Holt, "Some deadlock properties
-// of computer systems", 1972, section 3: with OR-waits a cycle is not enough, a knot is.)
+// edges all stay inside; a process that waits for nobody known is a knot by itself (knot.hpp finds it). (Knot in the sense of Holt, "Some
+// deadlock properties of computer systems", 1972, section 3: with OR-waits a cycle is not enough, a knot is.)
 #pragma once
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
 
 #include "group.hpp"
+#include "knot.hpp"
 
 namespace weft::runtime {
 
@@ -58,23 +60,21 @@ struct Report {
     std::string path, verb, at;
     bool for_children = false;  // it waits for its group: no operation of its own, but part of the graph
     std::vector<std::string> places;
-    std::set<std::uint32_t> waits_for;
     std::vector<std::string> unknown;  // places whose other side nobody is known to hold
   };
+  static constexpr std::size_t kLines = 40;  // of processes, in a text
+  static constexpr std::size_t kNames = 8;   // in a line
+
   std::map<std::uint32_t, Blocked> blocked;
   std::vector<std::uint32_t> order;  // the blocked, by their paths: ids depend on the order in which a compiler evaluates arguments
   std::vector<std::uint32_t> knot;   // in that order
 
-  // Only while nothing can run.
+  // Only while nothing can run. Its time and memory grow with the number of processes and of records, not with their product.
   static Report of(Run& run) {
     Report r;
     if (report_hooks.begin) report_hooks.begin(run);
     std::vector<ProcessBase*> all;  // nothing can run, so they stay; paths take their groups' locks
     run.each_process([&](ProcessBase& p) { all.push_back(&p); });
-    std::map<const ProcessBase*, std::uint32_t> alive;
-    for (const ProcessBase* p : all) alive.emplace(p, p->id);
-    Collect collect(r.blocked);
-    for (const ProcessBase* p : all) collect.ids.insert(p->id);
     for (ProcessBase* p : all) {
       if (!p->op) continue;  // running
       Blocked& b = r.blocked[p->id];
@@ -82,31 +82,30 @@ struct Report {
       b.verb = p->op->verb;
       b.at = where(*p);
       b.for_children = !p->op->visit;
-      collect.b = &b;
-      collect.self = p->id;
+    }
+    for (const auto& x : r.blocked) r.order.push_back(x.first);
+    r.sort_by_path();
+    Collect collect(r, all);
+    for (ProcessBase* p : all) {
+      if (!p->op) continue;
+      collect.begin(p->id);
       if (p->op->visit) p->op->visit(*p, collect);
     }
     for (const ProcessBase* p : all)
-      if (const auto parent = alive.find(p->group->parent); parent != alive.end())
-        if (const auto b = r.blocked.find(parent->second); b != r.blocked.end() && b->second.for_children)
-          b->second.waits_for.insert(p->id);
+      if (const ProcessBase* const parent = p->group->parent)
+        if (const auto b = r.blocked.find(parent->id); b != r.blocked.end() && b->second.for_children)
+          r.to_[r.node_.at(parent->id)].push_back(collect.node(p->id));
     collect.channels();
     collect.barriers();
-    for (const auto& x : r.blocked) r.order.push_back(x.first);
-    r.sort_by_path(r.order);
-    for (const std::uint32_t id : r.order) {
-      std::vector<std::uint32_t> inside = r.closure(id);
-      if (r.knot.empty() || inside.size() < r.knot.size()) r.knot = std::move(inside);
-    }
-    r.sort_by_path(r.knot);
+    for (const std::uint32_t n : smallest_knot(r.to_, static_cast<std::uint32_t>(r.order.size()), r.running()))
+      r.knot.push_back(r.order[n]);
     if (report_hooks.end) report_hooks.end(run);
     return r;
   }
 
   std::vector<std::string> knot_paths() const {
     std::vector<std::string> r;
-    for (const std::uint32_t id : knot)
-      if (auto it = blocked.find(id); it != blocked.end()) r.push_back(it->second.path);
+    for (const std::uint32_t id : knot) r.push_back(blocked.at(id).path);
     return r;
   }
 
@@ -119,108 +118,128 @@ struct Report {
     for (const std::uint32_t id : order) {
       const Blocked& b = blocked.at(id);
       if (b.for_children) continue;
-      if (++shown > 40) {
-        s += "\n  … and " + std::to_string(n - 40) + " more";
+      if (++shown > kLines) {
+        s += more(n - kLines);
         break;
       }
       s += "\n  " + line(b);
     }
     s += "\nknot:";
-    for (const std::uint32_t id : knot) {
-      const auto it = blocked.find(id);
-      if (it == blocked.end()) continue;
-      s += "\n  " + it->second.path + " waits for ";
-      const char* const between = it->second.for_children ? " and " : " or ";
-      bool first = true;
-      for (const std::uint32_t q : it->second.waits_for) {
-        const auto w = blocked.find(q);
-        s += (first ? "" : between) + (w == blocked.end() ? "process #" + std::to_string(q) : w->second.path);
-        first = false;
-      }
-      for (const std::string& u : it->second.unknown) {
-        s += std::string(first ? "" : " or ") + "whoever is on the other side of " + u + " (nobody that is known)";
-        first = false;
-      }
+    for (std::size_t i = 0; i < knot.size(); ++i) {
+      if (i == kLines) return s + more(knot.size() - kLines);
+      s += "\n  " + waiting(knot[i]);
     }
     return s;
   }
 
  private:
-  // Receives the places at which a process waits, and notes for whom it waits there.
+  static std::string more(std::size_t n) { return "\n  … and " + std::to_string(n) + " more"; }
+
+  // The graph. Nodes: the blocked, in `order`; one for all that run; then, for each side of a channel and each barrier, one that leads to
+  // all that could come there: n who wait for the same m cost n + m edges.
+  std::vector<std::vector<std::uint32_t>> to_;
+  std::unordered_map<std::uint32_t, std::uint32_t> node_;  // of a blocked process
+  std::uint32_t running() const noexcept { return static_cast<std::uint32_t>(order.size()); }
+
+  // Receives the places at which processes wait, and notes for whom they wait there.
   struct Collect final : Places {
-    std::map<std::uint32_t, Blocked>& blocked;
-    Blocked* b = nullptr;
+    Report& r;
     std::uint32_t self = 0;
     std::set<std::uint32_t> ids;  // of all processes
     // Who waits there; at a channel: to read, to write.
     std::map<const core::Place*, std::array<std::set<std::uint32_t>, 2>> at_channel;
     std::map<const core::Place*, std::set<std::uint32_t>> at_barrier;
 
-    explicit Collect(std::map<std::uint32_t, Blocked>& to) : blocked(to) {}
+    Collect(Report& to, const std::vector<ProcessBase*>& all) : r(to) {
+      for (const ProcessBase* p : all) ids.insert(p->id);
+      for (std::uint32_t n = 0; n < r.order.size(); ++n) r.node_.emplace(r.order[n], n);
+      r.to_.resize(r.order.size() + 1);
+    }
+    void begin(std::uint32_t id) { self = id; }
+    std::uint32_t node(std::uint32_t id) const {
+      const auto n = r.node_.find(id);
+      return n == r.node_.end() ? r.running() : n->second;
+    }
     void channel(const core::Place& c, bool writing) override {
-      b->places.push_back(name_of(c));
+      r.blocked[self].places.push_back(name_of(c));
       at_channel[&c][writing].insert(self);
     }
     // Who waits at a channel waits for those that hold its other side: who was given or last used an end of it, and who waits there.
     void channels() {
       for (const auto& [place, there] : at_channel)
-        for (const bool writing : {false, true})
-          for (const std::uint32_t p : there[writing]) {
-            std::set<std::uint32_t> others;
-            if (report_hooks.holders) report_hooks.holders(*place, writing, others);
-            if (others.empty()) {
-              others = there[!writing];
-              others.insert(writing ? place->last_reader : place->last_writer);
-            }
-            bool any = false;
-            for (const std::uint32_t other : others)
-              if (ids.count(other)) any = true, blocked[p].waits_for.insert(other);
-            if (!any) blocked[p].unknown.push_back(name_of(*place));
+        for (const bool writing : {false, true}) {
+          if (there[writing].empty()) continue;
+          std::set<std::uint32_t> others;
+          if (report_hooks.holders) report_hooks.holders(*place, writing, others);
+          if (others.empty()) {
+            others = there[!writing];
+            others.insert(writing ? place->last_reader : place->last_writer);
           }
+          wait(*place, there[writing], others);
+        }
     }
     void barrier(const core::Place& c) override {
-      b->places.push_back(name_of(c));
+      r.blocked[self].places.push_back(name_of(c));
       at_barrier[&c].insert(self);
     }
     // Who is enrolled is not recorded: whoever is not there may be the one that is missing.
     void barriers() {
-      for (const auto& [place, there] : at_barrier)
-        for (const std::uint32_t p : there) {
-          Blocked& w = blocked[p];
-          for (const std::uint32_t q : ids)
-            if (!there.count(q)) w.waits_for.insert(q);
-          if (w.waits_for.empty()) w.unknown.push_back(name_of(*place));
-        }
+      for (const auto& [place, there] : at_barrier) {
+        std::set<std::uint32_t> others;
+        std::set_difference(ids.begin(), ids.end(), there.begin(), there.end(), std::inserter(others, others.end()));
+        wait(*place, there, others);
+      }
+    }
+    void wait(const core::Place& place, const std::set<std::uint32_t>& those, const std::set<std::uint32_t>& others) {
+      std::vector<std::uint32_t> to;
+      for (const std::uint32_t other : others)
+        if (ids.count(other)) to.push_back(node(other));
+      for (const std::uint32_t p : those) {
+        if (to.empty())
+          r.blocked[p].unknown.push_back(name_of(place));
+        else
+          r.to_[r.node_.at(p)].push_back(static_cast<std::uint32_t>(r.to_.size()));
+      }
+      if (!to.empty()) r.to_.push_back(std::move(to));
     }
   };
 
-  void sort_by_path(std::vector<std::uint32_t>& ids) const {
-    static const std::string none;
-    auto path = [this](std::uint32_t id) -> const std::string& {
-      const auto b = blocked.find(id);
-      return b == blocked.end() ? none : b->second.path;
-    };
-    std::sort(ids.begin(), ids.end(), [&](std::uint32_t a, std::uint32_t b) { return path(a) != path(b) ? path(a) < path(b) : a < b; });
+  void sort_by_path() {
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      const std::string &x = blocked.at(a).path, &y = blocked.at(b).path;
+      return x != y ? x < y : a < b;
+    });
   }
 
-  // Everybody for whom a process waits, directly or through others, and itself.
-  std::vector<std::uint32_t> closure(std::uint32_t of) const {
-    std::set<std::uint32_t> inside{of};
-    std::vector<std::uint32_t> todo{of};
-    while (!todo.empty()) {
-      const auto it = blocked.find(todo.back());
-      todo.pop_back();
-      if (it == blocked.end()) continue;
-      for (const std::uint32_t q : it->second.waits_for)
-        if (inside.insert(q).second) todo.push_back(q);
+  std::string waiting(std::uint32_t id) const {
+    const Blocked& b = blocked.at(id);
+    std::set<std::uint32_t> others;  // in the order of `order`
+    for (const std::uint32_t n : to_[node_.at(id)]) {
+      if (n <= running())
+        others.insert(n);
+      else
+        others.insert(to_[n].begin(), to_[n].end());
     }
-    return {inside.begin(), inside.end()};
+    const std::string between = b.for_children ? " and " : " or ";
+    std::string s = b.path + " waits for ";
+    std::size_t shown = 0;
+    for (const std::uint32_t n : others) {
+      if (shown++) s += between;
+      if (shown > kNames) {
+        s += std::to_string(others.size() - kNames) + " more";
+        break;
+      }
+      s += n == running() ? "one that runs" : blocked.at(order[n]).path;
+    }
+    for (const std::string& u : b.unknown)
+      s += (shown++ ? " or whoever is on the other side of " : "whoever is on the other side of ") + u + " (nobody that is known)";
+    return s;
   }
 
   static std::string line(const Blocked& b) {
     std::string s = b.path + ": " + b.verb;
-    for (std::size_t i = 0; i < b.places.size() && i < 8; ++i) s += (i ? ", " : " ") + b.places[i];
-    if (b.places.size() > 8) s += ", …";
+    for (std::size_t i = 0; i < b.places.size() && i < kNames; ++i) s += (i ? ", " : " ") + b.places[i];
+    if (b.places.size() > kNames) s += ", …";
     return s + " at " + b.at;
   }
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "group.hpp"
+#include "observer.hpp"
 
 namespace weft::runtime {
 
@@ -54,6 +55,12 @@ class Scheduler final : public Executor {
     if (parking_.signalled() && (parking_.take() & Parking::nudged)) serve();
     take_inbox();
     if (run.timers_due()) run.fire_due();
+    heed();
+  }
+  // On its own thread: is somebody watching?
+  void heed() noexcept {
+    if (watched()) [[unlikely]]
+      halt_ |= kWatched;
   }
 
   // Run until stop() was called from within.
@@ -65,10 +72,11 @@ class Scheduler final : public Executor {
     Context* const outer_context = std::exchange(this_context, &context);
     Scheduler* const outer = std::exchange(this_scheduler, this);
     core::RunQueue* const outer_queue = std::exchange(core::current_run_queue, &queue_);
-    stop_ = false;
+    halt_ = 0;
+    heed();
     looping_ = true;
     unsigned turn = 0;
-    while (!stop_) {
+    while (!halt_ || observed(context)) {
       if (!queue_.empty()) [[likely]] {
         core::Waker* w = queue_.pop();
         context.thrown = 0;
@@ -89,13 +97,14 @@ class Scheduler final : public Executor {
       this_scheduler = this;
       if (s & Parking::nudged) serve();
       if (run.timers_due()) run.fire_due();
+      heed();
     }
     looping_ = false;
     this_scheduler = outer;
     this_context = outer_context;
     core::current_run_queue = outer_queue;
   }
-  void stop() noexcept { stop_ = true; }
+  void stop() noexcept { halt_ |= kStop; }
 
   // For a process that has a stack of its own and hands control on as it parks: the next waker, taken, if it is run by `kind`. Null: back
   // to the loop.
@@ -160,6 +169,35 @@ class Scheduler final : public Executor {
     }
   }
 
+  static constexpr std::uint8_t kStop = 1;
+  static constexpr std::uint8_t kWatched = 2;
+  // The loop while somebody is watching, as far as there is something to do. False: it is to stop.
+  [[gnu::cold, gnu::noinline]] bool observed(Context& context) {
+    while (!(halt_ & kStop)) {
+      Observer* const o = watched();
+      if (!o) {
+        halt_ = 0;
+        return true;
+      }
+      if (queue_.empty()) {
+        context.running = nullptr;
+        look_around();
+        if (!queue_.empty()) continue;
+        o->idle(run, *this);
+        if (queue_.empty()) return true;
+        continue;
+      }
+      core::Waker* const w = queue_.pop();
+      context.thrown = 0;
+      context.running = nullptr;
+      if (w->ops->frame) o->resumes(*static_cast<ProcessBase*>(w), &context);
+      step(w, context);  // what has no frame of its own to be resumed says for itself that it goes on
+      o->suspended(context.running, &context);
+      if (++handed_on_ % kLook == 0) look_around();
+    }
+    return false;
+  }
+
   void serve() noexcept {
     run.serve_cancellations(*this);
     if (host_ && host_->op && host_->cancel.load(std::memory_order_acquire)) host_->op->withdraw(*host_);
@@ -198,7 +236,7 @@ class Scheduler final : public Executor {
   core::RunQueue queue_;
   core::SpinLock homed_lock_;
   std::vector<std::unique_ptr<ProcessOps>> homed_;
-  bool stop_ = false;
+  std::uint8_t halt_ = 0;  // why the loop does not just go on: kStop, kWatched
   bool looping_ = false;
   unsigned handed_on_ = 0;
   unsigned stride_ = 1;  // steps of a turn between two looks at the clock

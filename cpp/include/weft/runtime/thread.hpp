@@ -4,6 +4,7 @@
 
 #include "group.hpp"
 #include "linger.hpp"
+#include "observer.hpp"
 
 namespace weft::runtime {
 
@@ -65,6 +66,7 @@ class ThreadProcess : public ProcessBase, public Executor {
       op = nullptr;
       return;
     }
+    if (Observer* const o = watched()) o->suspended(this, nullptr);
     for (;;) {
       Linger::one_less();
       const std::uint32_t s = parking_.sleep();
@@ -74,6 +76,7 @@ class ThreadProcess : public ProcessBase, public Executor {
       if ((s & Parking::nudged) && cancel.load(std::memory_order_acquire) && kind.withdraw(*this)) break;
       if ((s & Parking::nudged) && interrupted && interrupted(*this) && kind.withdraw(*this)) break;
     }
+    if (Observer* const o = watched()) o->resumes(*this, nullptr);
     op = nullptr;
   }
   // A host's signal (Ctrl-C) while parked: true asks for withdrawal.

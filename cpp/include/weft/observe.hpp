@@ -1,0 +1,443 @@
+// Seeing a program at work (rule 14): who is stuck for ever, who hogs a scheduler, where time is lost in waiting. Off, it costs nothing.
+//
+//   if (auto stuck = weft::deadlocks()) std::puts(stuck.text().c_str());        from within any process
+//   weft::watching_deadlocks w([](const weft::PartialDeadlock& d) { … });      whenever a scheduler has nothing to do
+//   weft::watchdog dog(100ms, [](const weft::Hog& h) { … });
+//   weft::measuring m;  weft::run(…);  std::puts(m.table().c_str());
+//
+// What they call must not throw.
+#pragma once
+#include <algorithm>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/partial.hpp"
+#include "weft.hpp"
+
+namespace weft {
+
+// --- partial deadlock ---------------------------------------------------------------------------------------------------------------
+
+// One process that is stuck.
+struct Stuck {
+  std::string path;
+  std::string operation;
+  std::string at;                      // file:line
+  std::vector<std::string> places;     // channels and barriers
+  std::vector<std::string> waits_for;  // paths of the processes that hold ends there; all are stuck
+};
+
+// What deadlocks() found; false if nothing.
+class PartialDeadlock {
+ public:
+  std::vector<Stuck> processes;  // by path; without those that wait for stuck children only
+
+  explicit operator bool() const noexcept { return !processes.empty(); }
+  // One line each; of very many, the first.
+  std::string text() const {
+    const std::size_t n = processes.size();
+    if (n == 0) return "no process is stuck";
+    std::string s = std::to_string(n) + (n == 1 ? " process is" : " processes are") + " stuck: nothing that can run holds an end there";
+    for (std::size_t i = 0; i < n; ++i) {
+      if (i == runtime::Report::kLines) return s + "\n  … and " + std::to_string(n - i) + " more";
+      const Stuck& p = processes[i];
+      s += "\n  " + p.path + ": " + p.operation + " " + list(p.places, ", ") + " at " + p.at + "; held by ";
+      s += p.waits_for.empty() ? "nobody" : list(p.waits_for, " and ");
+    }
+    return s;
+  }
+
+ private:
+  static std::string list(const std::vector<std::string>& names, const char* between) {
+    std::string s;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (i == runtime::Report::kNames) return s + between + std::to_string(names.size() - i) + " more";
+      s += (i ? between : "") + names[i];
+    }
+    return s;
+  }
+};
+
+namespace detail {
+
+// Of the processes on `here`, the calling thread's scheduler. `ids`: of those found, if asked for.
+inline PartialDeadlock look(runtime::Run& run, runtime::Executor& here, std::set<std::uint32_t>* ids = nullptr) {
+  PartialDeadlock d;
+  for (runtime::StuckProcess& s : runtime::Partial::look(run, here, wait_op)) {
+    if (ids) ids->insert(s.id);
+    d.processes.push_back({std::move(s.path), std::move(s.operation), std::move(s.at), std::move(s.places), std::move(s.waits_for)});
+  }
+  return d;
+}
+inline ProcessOf<PartialDeadlock> looks() {
+  runtime::Executor* const here = runtime::this_context->executor;
+  co_return here && !here->multi() ? look(runtime::this_process()->group->run, *here) : PartialDeadlock();
+}
+
+inline PartialDeadlock look_from_thread() {
+  runtime::ThreadProcess& self = runtime::ThreadProcess::self();
+  Room<PartialDeadlock> found;
+  runtime::Group group(*self.run, &runtime::executor_of(self), &self);
+  looks().start(group, &found);
+  GroupAwaiter wait{&self, &group};
+  if (!wait.await_ready()) self.block(wait_op);
+  wait.await_resume();
+  return found ? std::move(*found) : PartialDeadlock();
+}
+
+}  // namespace detail
+
+// The processes of this run that are stuck at this moment, on this process's scheduler. In a thread process: on the one where its children
+// run, which it waits for. BadUse outside any process.
+[[nodiscard]] inline PartialDeadlock deadlocks() {
+  const runtime::Context* const c = runtime::this_context;
+  if (!c || !c->running || !c->running->group) detail::bad_use("weft::deadlocks() is for use inside a process");
+  if (c->executor) return c->executor->multi() ? PartialDeadlock() : detail::look(c->running->group->run, *c->executor);
+  return detail::look_from_thread();
+}
+
+// --- what is told ---------------------------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+// One that watches: of everything that happens, on the thread where it does, under the lock of the watchers but for idle().
+class Tool {
+ public:
+  virtual ~Tool() = default;
+  virtual void resumes(runtime::ProcessBase&, const void*) {}
+  virtual void suspended(runtime::ProcessBase*, const void*) {}
+  virtual void idle(runtime::Run&, runtime::Executor&) {}
+
+ private:
+  friend class Watchers;
+  unsigned busy_ = 0;  // calls of idle()
+};
+
+class Watchers final : public runtime::Observer {
+ public:
+  static Watchers& all() {
+    static Watchers& w = *new Watchers;  // schedulers may ask for it until the very end
+    return w;
+  }
+  void add(std::shared_ptr<Tool> t) {
+    {
+      const std::lock_guard g(mutex_);
+      tools_.push_back(std::move(t));
+      runtime::observer.store(this, std::memory_order_release);
+    }
+    if (runtime::Scheduler* s = runtime::Scheduler::current()) s->heed();
+  }
+  // From here on it is called no more.
+  void remove(const std::shared_ptr<Tool>& t) {
+    std::unique_lock g(mutex_);
+    std::erase(tools_, t);
+    if (tools_.empty()) runtime::observer.store(nullptr, std::memory_order_release);
+    if (idling() != t.get()) left_.wait(g, [&] { return t->busy_ == 0; });
+  }
+
+  void resumes(runtime::ProcessBase& p, const void* where) noexcept override {
+    const std::lock_guard g(mutex_);
+    for (const auto& t : tools_) t->resumes(p, where);
+  }
+  void suspended(runtime::ProcessBase* p, const void* where) noexcept override {
+    const std::lock_guard g(mutex_);
+    for (const auto& t : tools_) t->suspended(p, where);
+  }
+  void idle(runtime::Run& run, runtime::Executor& here) noexcept override {
+    std::unique_lock g(mutex_);
+    const std::vector<std::shared_ptr<Tool>> tools = tools_;
+    for (const auto& t : tools) ++t->busy_;
+    for (const auto& t : tools) {
+      g.unlock();
+      idling() = t.get();
+      t->idle(run, here);
+      idling() = nullptr;
+      g.lock();
+      --t->busy_;
+    }
+    left_.notify_all();
+  }
+
+ private:
+  static const Tool*& idling() noexcept {
+    static thread_local const Tool* t = nullptr;
+    return t;
+  }
+  std::mutex mutex_;
+  std::condition_variable left_;
+  std::vector<std::shared_ptr<Tool>> tools_;
+};
+
+class IdleLook final : public Tool {
+ public:
+  explicit IdleLook(std::function<void(const PartialDeadlock&)> f) : tell_(std::move(f)) {}
+  void idle(runtime::Run& run, runtime::Executor& here) override {
+    std::set<std::uint32_t> ids;
+    const PartialDeadlock found = look(run, here, &ids);
+    {
+      const std::lock_guard g(mutex_);
+      if (std::includes(told_.begin(), told_.end(), ids.begin(), ids.end())) return;
+      told_.insert(ids.begin(), ids.end());
+    }
+    tell_(found);
+  }
+
+ private:
+  std::function<void(const PartialDeadlock&)> tell_;
+  std::mutex mutex_;
+  std::set<std::uint32_t> told_;
+};
+
+}  // namespace detail
+
+// While it lives, looks whenever a single-core scheduler has nothing to do, and calls the function, on that scheduler's thread, if somebody
+// is stuck who was not reported before.
+class watching_deadlocks {
+ public:
+  explicit watching_deadlocks(std::function<void(const PartialDeadlock&)> tell)
+      : tool_(std::make_shared<detail::IdleLook>(std::move(tell))) {
+    detail::Watchers::all().add(tool_);
+  }
+  watching_deadlocks(const watching_deadlocks&) = delete;
+  watching_deadlocks& operator=(const watching_deadlocks&) = delete;
+  ~watching_deadlocks() { detail::Watchers::all().remove(tool_); }
+
+ private:
+  std::shared_ptr<detail::Tool> tool_;
+};
+
+// --- watchdog -------------------------------------------------------------------------------------------------------------------------
+
+// A process that keeps its scheduler from others.
+struct Hog {
+  std::string path;
+  Span seconds;    // so long already, at least
+  std::string at;  // file:line of the last operation at which it waited; of its function, if there was none
+};
+
+namespace detail {
+
+class Dog final : public Tool {
+ public:
+  Dog(Span limit, std::function<void(const Hog&)> f) : limit_(limit.count()), tell_(std::move(f)), thread_([this] { watch(); }) {}
+  // Waits for a call that is under way.
+  void stop() {
+    {
+      const std::lock_guard g(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  void resumes(runtime::ProcessBase& p, const void* where) override {
+    if (!where) return;
+    const std::lock_guard g(mutex_);
+    std::string& path = paths_[p.id];
+    if (path.empty()) path = runtime::path_of(p);
+    steps_[where] = {p.id, prim::now(), runtime::where(p), false};
+    if (steps_.size() == 1) changed_.notify_all();
+  }
+  void suspended(runtime::ProcessBase* p, const void* where) override {
+    if (!where) return;
+    const std::lock_guard g(mutex_);
+    const auto s = steps_.find(where);
+    if (s == steps_.end()) return;
+    if (!p) paths_.erase(s->second.id);
+    steps_.erase(s);
+  }
+
+ private:
+  struct Step {
+    std::uint32_t id;
+    std::int64_t since;
+    std::string at;
+    bool told;
+  };
+  void watch() {
+    std::unique_lock g(mutex_);
+    while (!stopping_) {
+      if (steps_.empty())
+        changed_.wait(g, [&] { return stopping_ || !steps_.empty(); });
+      else
+        changed_.wait_for(g, std::chrono::nanoseconds(std::max<std::int64_t>(limit_ / 4, 100'000)), [&] { return stopping_; });
+      std::vector<Hog> hogs;
+      const std::int64_t now = prim::now();
+      for (auto& [where, s] : steps_)
+        if (!s.told && now - s.since >= limit_) {
+          s.told = true;
+          hogs.push_back({paths_[s.id], Span(now - s.since), s.at});
+        }
+      g.unlock();
+      for (const Hog& h : hogs) tell_(h);
+      g.lock();
+    }
+  }
+  const std::int64_t limit_;
+  std::function<void(const Hog&)> tell_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  std::unordered_map<const void*, Step> steps_;  // which go on
+  std::unordered_map<std::uint32_t, std::string> paths_;
+  std::thread thread_;  // the last member: it uses the others
+};
+
+}  // namespace detail
+
+// While it lives, calls the function, on a thread of its own, for each step of a coroutine process that takes longer than the limit; once
+// for a step, while it goes on. BadUse if the limit is not positive.
+class watchdog {
+ public:
+  watchdog(Span limit, std::function<void(const Hog&)> tell) {
+    if (limit.count() <= 0) detail::bad_use("watchdog: the limit must be positive");
+    dog_ = std::make_shared<detail::Dog>(limit, std::move(tell));
+    detail::Watchers::all().add(dog_);
+  }
+  watchdog(const watchdog&) = delete;
+  watchdog& operator=(const watchdog&) = delete;
+  ~watchdog() {
+    detail::Watchers::all().remove(dog_);
+    dog_->stop();
+  }
+
+ private:
+  std::shared_ptr<detail::Dog> dog_;
+};
+
+// --- measuring ------------------------------------------------------------------------------------------------------------------------
+
+// What was measured of the channels of one name.
+struct ChannelCounts {
+  std::string name;
+  std::uint64_t channels = 0;
+  std::uint64_t transfers = 0, dropped = 0;           // values, as of the last time that somebody who had waited there went on
+  std::uint64_t parked_reads = 0, parked_writes = 0;  // operations that had to wait and went on
+  Span blocked_readers{0}, blocked_writers{0};        // of all of them together, from waiting to going on
+};
+
+namespace detail {
+
+class Measure final : public Tool {
+ public:
+  void suspended(runtime::ProcessBase* p, const void*) override {
+    if (p && p->op && p->op->passed) since_[p->id] = prim::now();
+  }
+  void resumes(runtime::ProcessBase& p, const void*) override {
+    const auto since = since_.find(p.id);
+    if (since == since_.end()) return;
+    const std::int64_t t = prim::now() - since->second;
+    since_.erase(since);
+    if (!p.op || !p.op->passed) return;
+    runtime::Passed at;
+    p.op->passed(p, at);
+    if (!at.place) return;
+    const std::lock_guard g(mutex_);
+    One& one = channels_[{at.place, {at.place->name, at.place->line}}];
+    if (one.name.empty()) one.name = runtime::name_of(*at.place);
+    one.transfers = at.transfers;
+    one.dropped = at.dropped;
+    ++(at.writing ? one.writes : one.reads);
+    (at.writing ? one.writers : one.readers) += t;
+  }
+  std::vector<ChannelCounts> rows() const {
+    std::map<std::string, ChannelCounts> by_name;
+    const std::lock_guard g(mutex_);
+    for (const auto& [key, one] : channels_) {
+      ChannelCounts& r = by_name[one.name];
+      r.name = one.name;
+      ++r.channels;
+      r.transfers += one.transfers;
+      r.dropped += one.dropped;
+      r.parked_reads += one.reads;
+      r.parked_writes += one.writes;
+      r.blocked_readers = Span(r.blocked_readers.count() + one.readers);
+      r.blocked_writers = Span(r.blocked_writers.count() + one.writers);
+    }
+    std::vector<ChannelCounts> all;
+    for (auto& [name, r] : by_name) all.push_back(std::move(r));
+    std::stable_sort(all.begin(), all.end(), [](const ChannelCounts& a, const ChannelCounts& b) {
+      return a.blocked_readers.count() + a.blocked_writers.count() > b.blocked_readers.count() + b.blocked_writers.count();
+    });
+    return all;
+  }
+
+ private:
+  struct One {
+    std::string name;
+    std::uint64_t transfers = 0, dropped = 0, reads = 0, writes = 0;
+    std::int64_t readers = 0, writers = 0;  // ns
+  };
+  using Key = std::pair<const void*, std::pair<const char*, std::uint32_t>>;
+  std::unordered_map<std::uint32_t, std::int64_t> since_;  // when a process parked; under the lock of the watchers
+  mutable std::mutex mutex_;
+  std::map<Key, One> channels_;
+};
+
+}  // namespace detail
+
+// While it lives, or until stop(): how often and how long operations wait, for each channel at which one does.
+class measuring {
+ public:
+  measuring() : tool_(std::make_shared<detail::Measure>()) { detail::Watchers::all().add(tool_); }
+  measuring(const measuring&) = delete;
+  measuring& operator=(const measuring&) = delete;
+  ~measuring() { stop(); }
+
+  void stop() {
+    if (!std::exchange(stopped_, true)) detail::Watchers::all().remove(tool_);
+  }
+  // One for each name of channels, those at which most time was lost first.
+  std::vector<ChannelCounts> rows() const { return tool_->rows(); }
+  // For people.
+  std::string table() const {
+    std::string s = "  blocked readers     reads   blocked writers    writes    transfers      dropped  channel\n";
+    for (const ChannelCounts& r : rows()) {
+      char line[160];
+      std::snprintf(line, sizeof line, "%15.6f s %9llu %15.6f s %9llu %12llu %12llu  ", seconds(r.blocked_readers), number(r.parked_reads),
+                    seconds(r.blocked_writers), number(r.parked_writes), number(r.transfers), number(r.dropped));
+      s += line + r.name + (r.channels > 1 ? " (" + std::to_string(r.channels) + " channels)\n" : "\n");
+    }
+    return s;
+  }
+  // For programs: an array of objects with the names of ChannelCounts; times in seconds.
+  std::string json() const {
+    std::string s = "[";
+    for (const ChannelCounts& r : rows()) {
+      char line[320];
+      std::snprintf(line, sizeof line,
+                    ", \"channels\": %llu, \"transfers\": %llu, \"dropped\": %llu, \"parked_reads\": %llu, \"parked_writes\": %llu, "
+                    "\"blocked_readers\": %.9f, \"blocked_writers\": %.9f}",
+                    number(r.channels), number(r.transfers), number(r.dropped), number(r.parked_reads), number(r.parked_writes),
+                    seconds(r.blocked_readers), seconds(r.blocked_writers));
+      s += (s.size() > 1 ? ",\n {\"name\": " : "{\"name\": ") + quoted(r.name) + line;
+    }
+    return s + "]";
+  }
+
+ private:
+  static double seconds(Span t) noexcept { return static_cast<double>(t.count()) * 1e-9; }
+  static unsigned long long number(std::uint64_t n) noexcept { return n; }
+  static std::string quoted(const std::string& text) {
+    std::string s = "\"";
+    for (const char c : text) {
+      char code[8];
+      if (static_cast<unsigned char>(c) < 0x20)
+        std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c)), s += code;
+      else
+        s += (c == '"' || c == '\\' ? std::string("\\") : std::string()) + c;
+    }
+    return s + "\"";
+  }
+  std::shared_ptr<detail::Measure> tool_;
+  bool stopped_ = false;
+};
+
+}  // namespace weft

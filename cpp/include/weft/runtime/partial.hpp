@@ -1,0 +1,197 @@
+// Partial deadlock: the processes that nothing that can still run will ever wake (rules 10.5, 14.3).
+//
+// A look is taken on a single-core scheduler's own thread, so that its processes stand still; all others of the run (threads, other
+// executors) count as able to go on, and what they hold as held by nobody that is known. Threads beyond may commit and drop ends meanwhile:
+// so first who waits where, then the ends, then again who waits. Whoever waits still was not woken by an end that had gone before it was
+// counted.
+//
+//   able: runs, is ready, sleeps, was cancelled, is elsewhere ──able()──► whoever waits where it holds an end; at a barrier, everybody;
+//   for its children, who waits for it as the last          ──until nothing changes──► the rest are stuck
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "held.hpp"
+#include "report.hpp"
+
+namespace weft::runtime {
+
+struct StuckProcess {
+  std::uint32_t id;
+  std::string path, operation, at;
+  std::vector<std::string> places, waits_for;
+};
+
+class Partial {
+ public:
+  // On the thread of `here`, a single-core scheduler of this run. `waits`: the operation of one that waits for a group, its place.
+  static std::vector<StuckProcess> look(Run& run, Executor& here, const OpKind& waits) {
+    Partial p(here, waits);
+    run.each_process([&](ProcessBase& x) { p.add(x); });
+    return p.found();
+  }
+
+ private:
+  struct Spot {
+    bool channel = false, known = false;  // known: an end is, so the counts are
+    std::uint32_t readers = 0, writers = 0;
+    std::set<const void*> reader_ends, writer_ends;
+    std::set<std::uint32_t> read_by, written_by;
+    std::vector<std::uint32_t> waiting;
+
+    // Somebody may come whom we do not know.
+    bool open(bool to_read, bool to_write) const {
+      if (!channel) return false;
+      if (!known || readers > reader_ends.size() || writers > writer_ends.size()) return true;
+      return (to_read && written_by.empty()) || (to_write && read_by.empty());
+    }
+  };
+  struct One {
+    ProcessBase* process;
+    bool able = false;
+    std::vector<std::pair<const core::Place*, bool>> places;  // and whether it writes
+    const Group* children = nullptr;                          // for which it waits
+    std::set<const core::Place*> holds;
+  };
+  struct Waiting final : Places {
+    One* one = nullptr;
+    void channel(const core::Place& c, bool writing) override { one->places.emplace_back(&c, writing); }
+    void barrier(const core::Place& b) override { one->places.emplace_back(&b, false), barriers.insert(&b); }
+    std::unordered_set<const core::Place*> barriers;
+  };
+  struct Holding final : Ends {
+    Partial& p;
+    One* one = nullptr;
+    explicit Holding(Partial& to) : p(to) {}
+    void end(const core::Place& c, bool writer, const void* at, std::uint32_t readers, std::uint32_t writers) override {
+      const auto spot = p.spots_.find(&c);
+      if (spot == p.spots_.end()) return;  // nobody waits there
+      Spot& s = spot->second;
+      s.known = true;
+      s.readers = std::max(s.readers, readers);
+      s.writers = std::max(s.writers, writers);
+      (writer ? s.writer_ends : s.reader_ends).insert(at);
+      (writer ? s.written_by : s.read_by).insert(one->process->id);
+      one->holds.insert(&c);
+    }
+  };
+
+  Partial(Executor& here, const OpKind& waits) : here_(here), waits_(waits) {}
+
+  // Under the lock of its group.
+  void add(ProcessBase& x) {
+    One& one = all_[x.id];
+    one.process = &x;
+    ++live_[x.group];
+    if (x.executor() != &here_) {
+      one.process = nullptr;  // it may end at any moment
+      one.able = true;
+    } else if (!x.op || x.cancel.load(std::memory_order_relaxed) != 0) {
+      one.able = true;
+    } else if (x.op == &waits_) {
+      one.children = static_cast<const Group*>(x.place);
+    } else {
+      one.able = x.op->undecided == nullptr;
+    }
+    group_[x.id] = x.group;
+  }
+
+  std::vector<StuckProcess> found() {
+    Waiting waiting;
+    for (auto& [id, one] : all_) ask(waiting, one);
+    for (auto& [id, one] : all_)
+      for (const auto& [place, writing] : one.places) {
+        Spot& s = spots_[place];
+        s.channel = waiting.barriers.count(place) == 0;
+        s.waiting.push_back(id);
+      }
+    Holding holding(*this);
+    for (auto& [id, one] : all_) {
+      if (!one.process || !one.process->held) continue;
+      holding.one = &one;
+      for (const HeldAt& h : one.process->held->at) h.visit(reinterpret_cast<const char*>(one.process) + h.offset, holding);
+    }
+    for (auto& [id, one] : all_) {
+      if (one.places.empty()) continue;
+      std::vector<std::pair<const core::Place*, bool>> before;
+      std::swap(before, one.places);
+      ask(waiting, one);
+      one.places = std::move(before);
+    }
+    for (auto& [id, one] : all_) {
+      for (const auto& [place, writing] : one.places) one.able = one.able || spots_[place].open(!writing, writing);
+      if (one.children) {
+        waiters_[one.children] = id;
+        one.able = one.able || live_[one.children] == 0;
+      }
+    }
+    spread();
+    return report();
+  }
+  // Where it waits at this moment; nowhere: it is able.
+  void ask(Waiting& waiting, One& one) {
+    if (one.able || one.children) return;
+    one.places.clear();
+    waiting.one = &one;
+    one.process->op->undecided(*one.process, waiting);
+    one.able = one.places.empty();
+  }
+
+  void spread() {
+    std::vector<std::uint32_t> todo;
+    for (const auto& [id, one] : all_)
+      if (one.able) todo.push_back(id);
+    const auto able = [&](std::uint32_t id) {
+      One& one = all_.at(id);
+      if (!std::exchange(one.able, true)) todo.push_back(id);
+    };
+    bool barriers = false;
+    while (!todo.empty()) {
+      const std::uint32_t id = todo.back();
+      todo.pop_back();
+      if (!std::exchange(barriers, true))
+        for (auto& [place, s] : spots_)
+          if (!s.channel)
+            for (const std::uint32_t w : s.waiting) able(w);
+      for (const core::Place* place : all_.at(id).holds)
+        for (const std::uint32_t w : std::exchange(spots_.at(place).waiting, {})) able(w);
+      const Group* const g = group_.at(id);
+      if (--live_[g] == 0)
+        if (const auto w = waiters_.find(g); w != waiters_.end()) able(w->second);
+    }
+  }
+
+  std::vector<StuckProcess> report() {
+    std::vector<StuckProcess> r;
+    for (const auto& [id, one] : all_) {
+      if (one.able || one.places.empty()) continue;
+      StuckProcess s{id, path_of(*one.process), one.process->op->verb, where(*one.process), {}, {}};
+      std::set<std::uint32_t> others;
+      for (const auto& [place, writing] : one.places) {
+        s.places.push_back(name_of(*place));
+        const Spot& spot = spots_.at(place);
+        const std::set<std::uint32_t>& held = writing ? spot.read_by : spot.written_by;
+        others.insert(held.begin(), held.end());
+      }
+      for (const std::uint32_t other : others) s.waits_for.push_back(path_of(*all_.at(other).process));
+      std::sort(s.waits_for.begin(), s.waits_for.end());
+      r.push_back(std::move(s));
+    }
+    std::sort(r.begin(), r.end(), [](auto& a, auto& b) { return a.path != b.path ? a.path < b.path : a.id < b.id; });
+    return r;
+  }
+
+  Executor& here_;
+  const OpKind& waits_;
+  std::map<std::uint32_t, One> all_;
+  std::unordered_map<std::uint32_t, const Group*> group_;
+  std::unordered_map<const Group*, std::size_t> live_;  // its processes that are not known to be able
+  std::unordered_map<const Group*, std::uint32_t> waiters_;
+  std::unordered_map<const core::Place*, Spot> spots_;
+};
+
+}  // namespace weft::runtime
