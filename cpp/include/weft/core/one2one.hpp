@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "line.hpp"
+#include "ready.hpp"
 
 namespace weft::core {
 
