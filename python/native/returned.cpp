@@ -19,9 +19,9 @@ PyObject* spare = nullptr;
 destructor dealloc_for_good;
 
 void stop_dealloc(PyObject* o) {
-  if (spare) return dealloc_for_good(o);
-  PyObject_GC_UnTrack(o);
   auto* e = reinterpret_cast<PyStopIterationObject*>(o);
+  if (spare || !e->args) return dealloc_for_good(o);  // no args: the collector has cleared it
+  PyObject_GC_UnTrack(o);
   PyObject* const args = Py_NewRef(e->args);
   Py_TYPE(o)->tp_clear(o);
   e->suppress_context = 0;

@@ -103,6 +103,19 @@ def test_it_is_raised_without_the_exception_that_is_handled() -> None:
     in_a_process(body)
 
 
+def test_one_in_a_cycle_is_collected() -> None:
+    async def body(r: Any, w: Any) -> None:
+        for value in "abc":
+            await w.write(value)
+        stop = stopped(r.read())
+        stop.me = stop  # type: ignore[attr-defined]
+        del stop
+        gc.collect()
+        assert [await r.read(), await r.read()] == ["b", "c"]
+
+    in_a_process(body)
+
+
 def test_an_end_of_what_was_kept_may_run_code_that_communicates() -> None:
     """What hangs on a StopIteration is let go while it is put by: its finaliser may raise others."""
     seen = []
