@@ -39,6 +39,9 @@ class Names:
     """The package's names, as the driver expects them."""
 
     def __init__(self, module: str):
+        # "weft.guest": coroutine processes as guests of an asyncio loop (rule 13)
+        self.how = {"host": "asyncio"} if module == "weft.guest" else {}
+        module = "weft.coroutines" if self.how else module
         self.m = importlib.import_module(module)
         m = self.m
         self.errors: list[tuple[type[BaseException], str]] = [
@@ -103,7 +106,7 @@ class Names:
         return self.m.process(function)
 
     def run(self, root: Any) -> Any:
-        return self.m.run(root, clock="virtual")
+        return self.m.run(root, clock="virtual", **self.how)
 
     def now(self) -> int | None:
         """The virtual time, in the network's units (seconds); None if it cannot be told."""
@@ -160,7 +163,7 @@ class ApartDriver:
 
     def __init__(self, backend: str, features: frozenset[str] = DEFAULT, seconds: float = 5):
         self.name, self.features, self.seconds = backend, features, seconds
-        self.grain = "atomic" if backend in ("coroutines", "greenlets") else "cores"
+        self.grain = "atomic" if backend in ("coroutines", "greenlets", "guest") else "cores"
         self.clock = "virtual"
         self.server: subprocess.Popen[str] | None = None
 

@@ -53,7 +53,8 @@ def definitions(module: str, name: str, seen: frozenset[str] = frozenset()) -> l
     here = [
         node
         for node in tree.body
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name == name
     ]
     if here:
         return list(here)
@@ -116,8 +117,12 @@ def entry(module: str, name: str, lacking: list[str]) -> str:
     calls: list[str] = []
     for node in nodes:
         if isinstance(node, ast.ClassDef):
-            inits = [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"]
-            calls += [signature(n).replace("__init__", name, 1).removesuffix(" -> None") for n in inits]
+            inits = [
+                n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"
+            ]
+            calls += [
+                signature(n).replace("__init__", name, 1).removesuffix(" -> None") for n in inits
+            ]
             if not inits and node.bases:
                 calls.append(f"class {name}({', '.join(ast.unparse(b) for b in node.bases)})")
         else:
@@ -126,7 +131,7 @@ def entry(module: str, name: str, lacking: list[str]) -> str:
         lines += ["```python", *dict.fromkeys(calls), "```", ""]
     doc = text_of(thing)
     if not doc:
-        if name != "Guard": lacking.append(f"{module}.{name}")
+        lacking.append(f"{module}.{name}")
     lines += [doc, ""]
     for node in nodes:
         if not isinstance(node, ast.ClassDef):
@@ -151,7 +156,9 @@ def page() -> str:
     parts = [HEAD]
     main = importlib.import_module("weft.coroutines")
     listed = set(main.__all__)
-    parts += [entry("weft.coroutines", name, lacking) for name in sorted(main.__all__, key=str.lower)]
+    parts += [
+        entry("weft.coroutines", name, lacking) for name in sorted(main.__all__, key=str.lower)
+    ]
     for module in MODULES:
         try:
             names = importlib.import_module(module).__all__
@@ -182,7 +189,10 @@ def main(arguments: list[str]) -> int:
         return 0
     if PAGE.exists() and PAGE.read_text() == text:
         return 0
-    print("python/docs/reference.md is out of date: run .venv/bin/python tools/reference.py", file=sys.stderr)
+    print(
+        "python/docs/reference.md is out of date: run .venv/bin/python tools/reference.py",
+        file=sys.stderr,
+    )
     return 1
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .runner import Samples
-from .targets import Bench
+from .targets import Bench, reach_at
 
 Result = dict[str, Any]
 
@@ -78,7 +78,7 @@ def evaluate(
     for target in bench.targets:
         figure = _figure(result[target.of], target.top, target.bottom)
         result["ratio"][target.name] = figure
-        reach = target.reach.get(milestone)
+        reach = reach_at(target.reach, milestone)
         if reach is None:
             continue
         result["reach"][target.name] = reach

@@ -84,6 +84,16 @@ class Bench:
         return dataclasses.replace(self, rounds=rounds)
 
 
+STRICTEST = "strictest"  # the milestone that asks for the least value any milestone asks for
+
+
+def reach_at(reach: dict[str, float], milestone: str) -> float | None:
+    """What `milestone` asks of a target with these reaches; None: nothing."""
+    if milestone == STRICTEST:
+        return min(reach.values(), default=None)
+    return reach.get(milestone)
+
+
 @dataclasses.dataclass(frozen=True)
 class Targets:
     """The whole file."""

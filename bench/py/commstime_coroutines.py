@@ -1,4 +1,6 @@
-"""CommsTime by coroutine processes, sequential delta."""
+"""CommsTime by coroutine processes, sequential delta; WEFT_BENCH_HOST=asyncio: as a guest of asyncio."""
+
+import os
 
 from sampler import Sampler, fail, numbers
 
@@ -53,4 +55,4 @@ async def main(samples, per):
     )
 
 
-run(main(*numbers("SAMPLES PER")))
+run(main(*numbers("SAMPLES PER")), host=os.environ.get("WEFT_BENCH_HOST", "weft"))

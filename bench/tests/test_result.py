@@ -64,6 +64,10 @@ class Evaluation(Folder):
         result = self.judge(Samples({"ns": [4.0]}), Samples({"ns": [10.0]}), milestone="second")
         self.assertEqual((result["met"], result["reach"]), (False, {"a ÷ b": 0.1}))
 
+    def test_the_strictest_asks_for_the_least_of_all(self):
+        result = self.judge(Samples({"ns": [4.0]}), Samples({"ns": [10.0]}), milestone="strictest")
+        self.assertEqual((result["met"], result["reach"]), (False, {"a ÷ b": 0.1}))
+
     def test_a_milestone_without_an_entry_asks_nothing(self):
         result = self.judge(Samples({"ns": [40.0]}), Samples({"ns": [10.0]}), milestone="third")
         self.assertEqual(

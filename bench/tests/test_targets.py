@@ -78,7 +78,7 @@ class Ours(unittest.TestCase):
         self.targets = targets.load(BENCH / "targets.toml")
 
     def test_the_milestone(self):
-        self.assertEqual(self.targets.milestone, "foundation")
+        self.assertEqual(self.targets.milestone, targets.STRICTEST)
 
     def test_every_bench_of_the_foundation_is_there(self):
         self.assertLessEqual({*FOUNDATION, *CPP, *PYTHON}, set(self.targets.benches))

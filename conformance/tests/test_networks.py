@@ -17,7 +17,7 @@ from conformance.python_driver import ApartDriver
 from conformance.shrink import report
 from conformance.tests.kit import net, proc
 
-BACKENDS = ("coroutines", "threads", "greenlets", "mixed")
+BACKENDS = ("coroutines", "threads", "greenlets", "mixed", "guest")  # guest: of an asyncio loop
 EACH = 25  # networks a test
 
 

@@ -520,6 +520,7 @@ constexpr const char* kUsage = R"(usage: explore [options]
   --random N --seed S    N random executions of each scenario in place of the exhaustive search
   --schedule S           replay one schedule of the scenario chosen by --only, with its trace
   --first                stop at the first failure
+  --mutant N             with the defect of that number (tests/MUTANTS.md)
   --killers              print only the names of scenarios that fail (for mutants); the exit status is 0 if there is one
   --quiet                no line for a scenario that passes
 )";
@@ -563,6 +564,8 @@ int explore_main(int argc, char** argv) {
       schedule = value();
     else if (a == "--first")
       first = true;
+    else if (a == "--mutant")
+      mutant = std::atoi(value().c_str());
     else if (a == "--killers")
       killers = true;
     else if (a == "--quiet")

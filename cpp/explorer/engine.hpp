@@ -23,6 +23,8 @@
 
 namespace weft::explorer {
 
+inline int mutant = 0;  // explore --mutant N: which defect the code under exploration shall have; 0: none
+
 enum class Op : std::uint8_t { load, store, exchange, cas, rmw, park, unpark, pause, begin };
 
 struct Failure {

@@ -17,6 +17,9 @@
 #include <vector>
 
 #include "engine.hpp"
+#ifndef WEFT_MUTANT
+#define WEFT_MUTANT (::weft::explorer::mutant)
+#endif
 
 namespace weft::prim {
 

@@ -1,4 +1,4 @@
-// Exploration of the core: every file below is a group of scenarios. Built once for the real thing and once for each mutant.
+// Exploration of the core: every file below is a group of scenarios. The real thing, or with --mutant N one with a defect.
 #include "engine.hpp"
 #include "parties.hpp"
 

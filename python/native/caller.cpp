@@ -5,7 +5,7 @@
 //                                     └──thrown into──► withdrawn, or parked on until what was committed arrives
 #include <sched.h>
 
-#include "native.hpp"
+#include "asyncio.hpp"
 #include "observe.hpp"
 #include "weft/runtime/scheduler.hpp"
 
@@ -14,22 +14,6 @@ namespace weft::py {
 namespace {
 
 bool guest_interrupted(runtime::ThreadProcess&) { return guest_interrupt != nullptr; }
-
-// A thread that is no process must not stop an event loop.
-bool asyncio_runs_here() {
-  static PyObject* get = nullptr;
-  if (!get) {
-    PyObject* m = PyImport_GetModule(PyUnicode_InternFromString("_asyncio"));
-    if (m) get = PyObject_GetAttrString(m, "_get_running_loop");
-    Py_XDECREF(m);
-    PyErr_Clear();
-  }
-  PyObject* loop = get ? PyObject_CallNoArgs(get) : nullptr;
-  const bool running = loop && loop != Py_None;
-  Py_XDECREF(loop);
-  PyErr_Clear();
-  return running;
-}
 
 }  // namespace
 
@@ -50,12 +34,10 @@ Caller::Caller(const char* verb) noexcept {
     return;
   }
   runtime::ThreadProcess& t = runtime::ThreadProcess::self();
-  if (!runtime::ThreadProcess::current_or_null()) {  // a guest
-    t.interrupted = &guest_interrupted;
-    if (asyncio_runs_here()) {
-      bad_use("%s would block the running asyncio loop: start the network by weft.coroutines.run(...) outside of asyncio", verb);
-      return;
-    }
+  if (!runtime::ThreadProcess::current_or_null()) t.interrupted = &guest_interrupted;  // a guest
+  if (in_asyncio()) {
+    bad_use("%s would block the running asyncio loop: await it, or do it in a thread (asyncio.to_thread)", verb);
+    return;
   }
   if (t.op) {
     bad_use("%s while this thread is in another operation (a finaliser ran there): do it elsewhere", verb);

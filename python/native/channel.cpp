@@ -4,6 +4,7 @@
 //                                   └──collected: its retirement is queued (pending.cpp)
 //
 // A Channel holds its core; an end holds its Channel (rule 2.6). Only an end that is open owns a count of the core.
+#include "asyncio.hpp"
 #include "choice.hpp"
 
 namespace weft::py {
@@ -265,7 +266,8 @@ PyObject* reader_call(PyObject* o, PyObject* args, PyObject* kw) {
   return operation_read(o, false);
 }
 PyObject* reader_next(PyObject* o) {
-  if (current_coroutine()) return bad_use("for over a reader blocks: in a coroutine process use `async for`");
+  if (current_coroutine() || in_task())
+    return bad_use("for over a reader blocks: in a coroutine process or an asyncio task use `async for`");
   return operation_read(o, true);
 }
 PyObject* reader_anext(PyObject* o) { return operation_read(o, true); }

@@ -278,7 +278,23 @@ void Choice::set_deadlines(std::int64_t now) noexcept {
   }
 }
 
-int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory) {
+std::int64_t Choice::deadline() const noexcept {
+  const int t = timers_ && !held() ? select_->earliest_timer() : -1;
+  return t < 0 ? prim::forever : guards_[static_cast<std::size_t>(t)].deadline;
+}
+
+// A standing alternative may be handed a value while it sleeps: an asyncio task selects over its guards anew each time.
+void Choice::unstand() noexcept {
+  if (!standing_) return;
+  standing_.reset();
+  for (std::uint32_t i = 0; i < n_; ++i) {
+    guards_[i].node.clear(core::NodeFlags::standing | core::NodeFlags::disabled | core::NodeFlags::queued);
+    guards_[i].flat = false;
+  }
+}
+
+int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign) {
+  if (foreign) unstand();
   const auto now = [run]() noexcept { return run ? run->now() : prim::now(); };
   if (timers_) set_deadlines(now());
   chosen_ = -1;
@@ -292,7 +308,7 @@ int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory) {
     select_.emplace(guards_.get(), n_, mode_, &p, from);
     if (mode_ == Mode::random) select_->seed = next_seed();
     r = select_->scan(now);
-    if (r == core::Select::none) r = select_->enrol();
+    if (r == core::Select::none) r = select_->enrol(foreign);
     if (r >= 0 && start_) *start_ = select_->next_start();
   }
   if (r >= 0) return r;

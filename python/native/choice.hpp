@@ -54,8 +54,12 @@ class Choice {
   bool has_timers() const noexcept { return timers_; }
   bool held() const noexcept { return standing_ ? standing_->held() : select_ && select_->held(); }
 
-  int begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory);  // index or parked
-  int woken() noexcept;                                                // index or cancelled
+  // Index or parked. `foreign`: p is an asyncio task's (rule 6.6); its timer is the caller's.
+  int begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign = false);
+  int look_again() noexcept { return select_->look_again(); }  // a foreign one was told
+  std::int64_t deadline() const noexcept;                      // of a foreign one that is parked; forever: none
+  bool expire() noexcept { return word().finish_as(core::TIMED_OUT); }
+  int woken() noexcept;  // index or cancelled
   bool withdraw() noexcept;
   void visit(runtime::Places& v);
   void give_up() noexcept;  // the owner is torn down while parked
@@ -81,6 +85,7 @@ class Choice {
 
  private:
   core::Choice& word() noexcept { return standing_ ? static_cast<core::Choice&>(standing_->choice) : select_->choice; }
+  void unstand() noexcept;
   void set_deadlines(std::int64_t now) noexcept;
   void load_output(std::uint32_t i);
   int add(std::uint32_t i, PyObject* guard, const char* verb);

@@ -1,7 +1,7 @@
 // How the outcomes of the core become Python exceptions, which name process, operation and channel.
 #include <cstdarg>
 
-#include "native.hpp"
+#include "asyncio.hpp"
 
 namespace weft::py {
 
@@ -77,6 +77,10 @@ PyObject* raise_closed(EndObject* e, const char* verb) {
 }
 
 PyObject* raise_cancelled(ProcessBase& p, PyObject* value) {
+  if (PyObject* e = guest_cancellation(p)) {
+    restore_exception(e);
+    return nullptr;
+  }
   p.take_cancel();
   PyObject* e = PyObject_CallFunctionObjArgs(errors.Cancelled, value ? value : Py_None, nullptr);
   if (!e) return nullptr;

@@ -5,6 +5,7 @@
 //   wait_for()  the same in a greenlet process, which parks
 //
 // A group lives until all its processes have ended (rule 7.6); the objects here outlive their groups.
+#include "asyncio.hpp"
 #include "interrupt.hpp"
 #include "observe.hpp"
 #include "weft/compose.hpp"
@@ -41,6 +42,8 @@ void give_up_all(PyObject* list) noexcept {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) proc(PyList_GET_ITEM(list, i))->given_up = 1;
 }
 
+}  // namespace
+
 // The results of processes that have all ended without failure, in order.
 PyObject* results_of(PyObject* list) {
   const Py_ssize_t n = PyList_GET_SIZE(list);
@@ -53,7 +56,7 @@ PyObject* results_of(PyObject* list) {
 }
 
 // Raises what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of the block, or null.
-PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* also = nullptr) {
+PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* also) {
   PyObject* list = PyList_New(0);
   if (!list) return nullptr;
   if (also) PyList_Append(list, also);
@@ -72,21 +75,6 @@ PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* als
   Py_DECREF(list);
   if (e) restore_exception(e);
   return nullptr;
-}
-
-// --- on a thread ------------------------------------------------------------------------------------------------------------------------
-
-// Waits, as the scheduler of this thread, until the groups have ended.
-void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group, runtime::Group* spawned) {
-  weft::detail::Stop stop(scheduler);
-  self.place = &group;
-  self.op = &wait_op;
-  while (!group.done() || (spawned && !spawned->done())) {
-    runtime::Group& g = group.done() ? *spawned : group;
-    if (g.begin_wait(stop) == Status::pending) scheduler.loop();
-    settle();
-  }
-  self.op = nullptr;
 }
 
 PyObject* raise_deadlock(PyRun& run) {
@@ -111,6 +99,23 @@ PyObject* raise_deadlock(PyRun& run) {
   Py_DECREF(processes);
   if (e) restore_exception(e);
   return nullptr;
+}
+
+namespace {
+
+// --- on a thread ------------------------------------------------------------------------------------------------------------------------
+
+// Waits, as the scheduler of this thread, until the groups have ended.
+void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group, runtime::Group* spawned) {
+  weft::detail::Stop stop(scheduler);
+  self.place = &group;
+  self.op = &wait_op;
+  while (!group.done() || (spawned && !spawned->done())) {
+    runtime::Group& g = group.done() ? *spawned : group;
+    if (g.begin_wait(stop) == Status::pending) scheduler.loop();
+    settle();
+  }
+  self.op = nullptr;
 }
 
 // Run what is in `list` on this thread, which is `self`; the outermost run waits for what was spawned too. Null: something is to be raised.
@@ -190,6 +195,7 @@ struct GroupObject {
   Interrupts* interrupts;
   runtime::Scheduler* scheduler;
   runtime::Group* spawned;
+  GuestObject* guest;  // the network that the block is, in an asyncio task
   GroupState state;
 };
 struct GroupOpObject {
@@ -215,6 +221,7 @@ GroupObject* new_group(PyObject* list) {
   g->interrupts = nullptr;
   g->scheduler = nullptr;
   g->spawned = nullptr;
+  g->guest = nullptr;
   g->state = GroupState::made;
   PyObject_GC_Track(reinterpret_cast<PyObject*>(g));
   return g;
@@ -296,7 +303,7 @@ PySendResult group_op_send(PyObject* self, PyObject*, PyObject** r) {
   }
   if (!me) {
     o->done = true;
-    bad_use("%s was awaited outside any coroutine process of Weft: use weft.coroutines.run(...)", o->parallel ? "Parallel" : "a group");
+    bad_use("%s was awaited outside the coroutine process that made it", o->parallel ? "Parallel" : "a group");
     return PYGEN_ERROR;
   }
   ProcessBase& p = me->base;
@@ -331,7 +338,7 @@ PySendResult group_op_send_observed(PyObject* self, PyObject* arg, PyObject** r)
 
 PyAsyncMethods group_op_async{};
 PyObject* group_op_next(PyObject* self) { return iternext_by(group_op_async.am_send, self); }
-PyObject* group_op_pysend(PyObject* self, PyObject*) { return iternext_by(group_op_async.am_send, self); }
+PyObject* group_op_pysend(PyObject* self, PyObject*) { return send_by(group_op_async.am_send, self); }
 PyObject* group_op_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   gop(self)->done = true;
   return raise_thrown(args, n);
@@ -382,8 +389,18 @@ void open_block(GroupObject* g, ProcessBase& p) {
 }
 PyObject* group_aenter(PyObject* o, PyObject*) {
   ProcessObject* me = current_coroutine();
-  if (!me) return bad_use("async with Group() is for coroutine processes: from ordinary code use run(...), in a thread `with Group()`");
+  if (!me && !in_task())
+    return bad_use(
+        "async with Group() is for coroutine processes and asyncio tasks: from ordinary code use run(...), in a thread "
+        "`with Group()`");
   if (check_made(grp(o)) < 0) return nullptr;
+  if (!me) {
+    settle();
+    if (!(grp(o)->guest = guest_open())) return nullptr;
+    grp(o)->group = group_of(grp(o)->guest);
+    grp(o)->state = GroupState::open;
+    return operation_ready(Py_NewRef(o));
+  }
   open_block(grp(o), me->base);
   return operation_ready(Py_NewRef(o));
 }
@@ -394,13 +411,22 @@ void leave_with(GroupObject* g, PyObject* e) {
 }
 PyObject* group_aexit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
   if (n != 3) return PyErr_Format(PyExc_TypeError, "__aexit__ takes three arguments");
+  if (GuestObject* guest = grp(o)->guest) {
+    const Section section(link_of(guest));
+    leave_with(grp(o), args[1]);
+    grp(o)->group = nullptr;
+    grp(o)->state = GroupState::ended;
+    PyObject* r = guest_leave(guest, grp(o)->block);
+    Py_CLEAR(grp(o)->guest);
+    return r;
+  }
   leave_with(grp(o), args[1]);
   return new_group_op(grp(Py_NewRef(o)), false);
 }
 
 PyObject* group_enter(PyObject* o, PyObject*) {
   GroupObject* g = grp(o);
-  if (current_coroutine()) return bad_use("with Group() blocks: in a coroutine process use `async with`");
+  if (current_coroutine() || in_task()) return bad_use("with Group() blocks: in a coroutine process or an asyncio task use `async with`");
   if (check_made(g) < 0) return nullptr;
   if (ProcessObject* me = current_greenlet()) {
     open_block(g, me->base);
@@ -491,11 +517,13 @@ PyObject* group_start(PyObject* o, PyObject* p) {
   const int claimed = claim_processes(one);
   Py_DECREF(one);
   if (claimed < 0) return nullptr;
+  const Section section(g->guest ? link_of(g->guest) : nullptr);
   start_process(*g->group, proc(p));
   return Py_NewRef(p);
 }
 PyObject* group_cancel(PyObject* o, PyObject*) {
   settle();
+  const Section section(grp(o)->guest ? link_of(grp(o)->guest) : nullptr);
   if (grp(o)->group) grp(o)->group->cancel();
   Py_RETURN_NONE;
 }
@@ -516,7 +544,8 @@ int group_clear(PyObject* o) {
 void group_dealloc(PyObject* o) {
   PyObject_GC_UnTrack(o);
   GroupObject* g = grp(o);
-  if (g->group && g->group->done()) delete g->group;  // else its processes still refer to it: an owner that was torn down
+  if (!g->guest && g->group && g->group->done()) delete g->group;  // else its processes still refer to it: an owner that was torn down
+  Py_XDECREF(reinterpret_cast<PyObject*>(g->guest));
   Py_CLEAR(g->list);
   Py_CLEAR(g->block);
   PyObject_GC_Del(o);
@@ -536,6 +565,10 @@ PyObject* f_parallel(PyObject*, PyObject* const* args, Py_ssize_t n) {
   PyObject* list = process_list(args, n);
   if (!list) return nullptr;
   if (current_coroutine()) return new_group_op(new_group(list), true);
+  if (in_task()) {
+    Py_DECREF(list);
+    return bad_use("Parallel of weft.threads would block the running asyncio loop: await that of weft.coroutines");
+  }
   PyObject* r =
       observed("wait for", list, nullptr, [&] { return current_greenlet() ? parallel_here(list) : execute(list, runtime::Clock::steady); });
   Py_DECREF(list);
@@ -549,6 +582,7 @@ PyObject* f_run(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "O!p", &PyTuple_Type, &processes, &virtual_time)) return nullptr;
   settle();
   if (current_coroutine()) return bad_use("run inside a coroutine process would stop its scheduler: use `await Parallel(...)`");
+  if (in_task()) return bad_use("run would block the running asyncio loop: use `await Parallel(...)` or `await run_async(...)`");
   if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
       t && t->run && virtual_time && t->run->clock() == runtime::Clock::steady)
     return bad_use("run(clock='virtual') inside a run on the steady clock: the clock belongs to the outermost run");
@@ -580,10 +614,12 @@ PyObject* f_current_process(PyObject*, PyObject*) {
   ProcessObject* p = process_object(this_process());
   return Py_NewRef(p ? reinterpret_cast<PyObject*>(p) : Py_None);
 }
-// 0: ordinary code, 1: a coroutine process, 2: a thread process (or a thread that runs a network), 3: a greenlet process.
+// 0: ordinary code, 1: a coroutine process, 2: a thread process (or a thread that runs a network), 3: a greenlet process,
+// 4: an asyncio loop.
 PyObject* f_where(PyObject*, PyObject*) {
   if (current_coroutine()) return PyLong_FromLong(1);
   if (current_greenlet()) return PyLong_FromLong(3);
+  if (in_task()) return PyLong_FromLong(4);
   runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
   return PyLong_FromLong(t && t->run ? 2 : 0);
 }

@@ -1,5 +1,5 @@
 // The extension module weft._native.
-#include "native.hpp"
+#include "asyncio.hpp"
 #include "observe.hpp"
 #include "weft/version.hpp"
 
@@ -24,9 +24,10 @@ int need_lock() {
   const bool on = r == Py_True;
   Py_DECREF(r);
   if (on) return 0;
-  PyErr_SetString(PyExc_ImportError,
-                  "weft needs the interpreter lock, which PYTHON_GIL=0 or -X gil=0 keeps off: start Python without; the lock is then on from "
-                  "the import of weft");
+  PyErr_SetString(
+      PyExc_ImportError,
+      "weft needs the interpreter lock, which PYTHON_GIL=0 or -X gil=0 keeps off: start Python without; the lock is then on from "
+      "the import of weft");
   return -1;
 #else
   return 0;
@@ -42,8 +43,8 @@ PyMODINIT_FUNC PyInit__native() {
   if (!m) return nullptr;
   if (PyModule_AddStringConstant(m, "version", WEFT_VERSION) < 0) return nullptr;
   if (init_channel(m) < 0 || init_operation(m) < 0 || init_process(m) < 0 || init_group(m) < 0 || init_choice(m) < 0 || init_time(m) < 0 ||
-      init_arrays(m) < 0 || init_observe(m) < 0 || init_partial(m) < 0 || init_report() < 0 || init_returned() < 0 || init_greenlet(m) < 0 || init_io(m) < 0 ||
-      init_alloc(m) < 0) {
+      init_arrays(m) < 0 || init_observe(m) < 0 || init_partial(m) < 0 || init_report() < 0 || init_returned() < 0 ||
+      init_greenlet(m) < 0 || init_io(m) < 0 || init_alloc(m) < 0 || init_asyncio(m) < 0 || init_guest(m) < 0) {
     Py_DECREF(m);
     return nullptr;
   }

@@ -71,6 +71,7 @@ struct EndObject {
 };
 
 struct SelectMemory;
+struct GuestPart;
 
 // The runtime's part of a process that a scheduler runs: a coroutine or a greenlet.
 struct CoroutineProcess final : ProcessBase {
@@ -94,6 +95,7 @@ struct ProcessObject {
     Strand* strand;           // of a greenlet process that runs
     runtime::Scheduler* own;  // of one that runs apart
   };
+  GuestPart* guest;      // of a coroutine process of a network that is a guest (asyncio.hpp); else null
   SelectMemory* memory;  // where its ad-hoc selects begin (rule 5.4); null: none yet
   Kind kind;
   std::uint8_t started;
@@ -110,7 +112,7 @@ struct BarrierObject {
 };
 
 extern PyTypeObject ChannelType, ReaderType, WriterType, OpType, ProcessType, ProcessFunctionType, BarrierType, TimerType, GuardType,
-    InputType, OutputType, SelectOpType, AlternativeType, ExtendedType, GroupType, GroupOpType, RunType;
+    InputType, OutputType, SelectOpType, AlternativeType, ExtendedType, GroupType, GroupOpType, LinkType, GuestType;
 
 inline bool is_reader(PyObject* o) noexcept { return Py_IS_TYPE(o, &ReaderType); }
 inline bool is_writer(PyObject* o) noexcept { return Py_IS_TYPE(o, &WriterType); }
@@ -242,6 +244,7 @@ PyObject* extended_new(PyObject* end);
 PySendResult return_none(PyObject** r) noexcept;
 // tp_iternext, send, throw, close over an am_send (returned.cpp).
 PyObject* iternext_by(sendfunc send, PyObject* self);
+PyObject* send_by(sendfunc send, PyObject* self);  // the same for a method, which must set StopIteration also for None
 PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n);
 
 // Who calls an operation that blocks, and how it waits: a thread sleeps, a greenlet lets others run.
@@ -301,6 +304,12 @@ void drop_strand(ProcessObject* p) noexcept;
 const runtime::ProcessOps& greenlet_ops_on(runtime::Scheduler& s);
 runtime::Executor* executor_of_group(ProcessBase& p) noexcept;
 void post_to_group(core::Waker* w) noexcept;
+
+// What an outermost run comes to.
+PyObject* results_of(PyObject* list);  // of processes that have all ended without failure, in order
+// Raise what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of the block, or null. Null.
+PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* also = nullptr);
+PyObject* raise_deadlock(PyRun& run);
 
 runtime::Run* current_run() noexcept;
 std::int64_t now_ns() noexcept;

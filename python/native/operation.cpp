@@ -5,8 +5,8 @@
 //     │                            └──throw, close, collected: withdrawn
 //     └──collected: RuntimeWarning, it was never awaited
 //
-// The node is the process's; the slot is the operation's `value`.
-#include "native.hpp"
+// The node is the process's, or in an asyncio task a Party's (asyncio.hpp); the slot is the operation's `value`.
+#include "asyncio.hpp"
 #include "observe.hpp"
 
 namespace weft::py {
@@ -17,7 +17,8 @@ enum class OpState : std::uint8_t { fresh, waiting, done };
 struct OpObject {
   PyObject_HEAD PyObject* target;  // the end, the barrier, the Extended
   Value value;
-  ProcessObject* process;  // while waiting; not owned: a process that waits lives
+  ProcessObject* process;  // while waiting; not owned: a process that waits lives. Null in an asyncio task
+  Party* party;            // while waiting in an asyncio task; owned
   OpType_ type;
   OpState state;
   bool transit;  // the value stands for an end that was sent: see `transits`
@@ -66,6 +67,7 @@ OpObject* new_op(OpType_ type, PyObject* target) noexcept {
   o->target = Py_XNewRef(target);
   new (&o->value) Value;
   o->process = nullptr;
+  o->party = nullptr;
   o->type = type;
   o->state = OpState::fresh;
   o->transit = false;
@@ -102,10 +104,25 @@ constexpr const runtime::OpKind& write_op = weft::detail::write_op<Core>;
 constexpr runtime::OpKind extended_op{"extended read", &withdraw_extended, &visit_extended};
 constexpr runtime::OpKind sync_op{"sync", &withdraw_sync, &visit_sync};
 
+void give_up_party(OpObject* o) noexcept {
+  Party* const p = o->party;
+  if (!p) return;
+  const Section s(p->link);
+  if (p->woken || p->op->withdraw(*p)) {
+    delete std::exchange(o->party, nullptr);
+  } else if (Py_REFCNT(o) > 0) {
+    p->kept = Py_NewRef(reinterpret_cast<PyObject*>(o));
+  } else {  // collected, and never closed: the party stays
+    o->party = nullptr;
+    p->slot = new Value;
+  }
+}
+
 // Withdraw what a coroutine that is closed or thrown into was waiting for.
 void give_up(OpObject* o) noexcept {
   if (o->state != OpState::waiting) return;
   o->state = OpState::done;
+  if (!o->process) return give_up_party(o);
   ProcessBase& p = o->process->base;
   if (p.op) p.op->withdraw(p);
   p.clear(core::NodeFlags::extended);
@@ -126,6 +143,7 @@ void op_dealloc(PyObject* self) {
     Py_XDECREF(on);
     PyErr_Restore(t, v, tb);
   }
+  if (o->party) delete std::exchange(o->party, nullptr);
   PyObject* value = o->value.take();
   if (o->transit) [[unlikely]] {
     take_transit(o).abandon(value);
@@ -193,15 +211,126 @@ PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
   return PYGEN_ERROR;
 }
 
-PySendResult outside(OpObject* o) {
-  bad_use("%s was awaited outside any coroutine process of Weft: start the network by weft.coroutines.run(...)", verb_of(o->type));
-  return PYGEN_ERROR;
+// Begins the operation, which is the caller's to conclude; null `kind`: an exception is set. `P`: the process, or a Party.
+template <class P>
+Status begin_op(OpObject* o, P& p, const runtime::OpKind*& kind) {
+  constexpr bool foreign = std::is_same_v<P, Party>;
+  const auto read = [&](Core& c) {
+    if constexpr (foreign)
+      return c.begin_foreign(p);
+    else
+      return c.template begin<Side::in>(p);
+  };
+  kind = nullptr;
+  switch (o->type) {
+    case OpType_::read:
+    case OpType_::next:
+      if (check_end(end_of(o->target), "read") < 0) return Status::pending;
+      p.slot = &o->value;
+      kind = &read_op;
+      return read(core_of(o->target));
+    case OpType_::write:
+      if (check_end(end_of(o->target), "write") < 0) return Status::pending;
+      p.slot = &o->value;
+      kind = &write_op;
+      return core_of(o->target).begin<Side::out>(p);
+    case OpType_::extended: {
+      auto* x = reinterpret_cast<ExtendedObject*>(o->target);
+      if (check_end(x->end, "extended read") < 0) return Status::pending;
+      p.slot = &o->value;
+      p.set(core::NodeFlags::extended);
+      kind = &extended_op;
+      return read(x->end->channel->core);
+    }
+    default: {
+      BarrierCore& b = reinterpret_cast<BarrierObject*>(o->target)->core;
+      if (b.enrolled() == 0) {
+        bad_use("sync on a barrier with nobody enrolled: make it with parties, or enrol() first");
+        return Status::pending;
+      }
+      kind = &sync_op;
+      return b.begin_sync(p);
+    }
+  }
 }
+
+// --- in an asyncio task -----------------------------------------------------------------------------------------------------------------
+
+PySendResult op_send(PyObject* self, PyObject*, PyObject** r);
+
+PySendResult conclude_party(OpObject* o, Status s, PyObject** r) {
+  const std::unique_ptr<Party> p(std::exchange(o->party, nullptr));
+  if (p->owed) owe_cancellation();
+  return conclude(o, *p, s, r);
+}
+
+PySendResult party_begin(OpObject* o, PyObject** r) {
+  o->state = OpState::done;
+  std::unique_ptr<Party> p = begin_party(verb_of(o->type));
+  if (!p) return PYGEN_ERROR;
+  const Section section(p->link);
+  settle();
+  if (o->type == OpType_::yield) {  // asyncio's own: the other callbacks run
+    o->state = OpState::waiting;
+    *r = Py_NewRef(Py_None);
+    return PYGEN_NEXT;
+  }
+  const Status s = begin_op(o, *p, p->op);
+  if (!p->op) return PYGEN_ERROR;
+  if (s != Status::pending) return conclude(o, *p, s, r);
+  o->party = p.release();
+  o->state = OpState::waiting;
+  return o->party->await(r);
+}
+
+// The future is done: told to look, or decided.
+PySendResult party_resume(OpObject* o, PyObject** r) {
+  Party* p = o->party;
+  if (!p) {  // yield_
+    o->state = OpState::done;
+    return return_none(r);
+  }
+  const Section section(p->link);
+  if (p->woken) return conclude_party(o, p->status, r);
+  if (p->is(core::NodeFlags::foreign)) {
+    Core& c = o->type == OpType_::extended ? reinterpret_cast<ExtendedObject*>(o->target)->end->channel->core : core_of(o->target);
+    switch (c.take(*p, core::Free{})) {
+      case core::Try::committed: return conclude_party(o, Status::ok, r);
+      case core::Try::ended: return conclude_party(o, p->status, r);
+      default: break;
+    }
+  }
+  return p->await(r);
+}
+
+PyObject* party_throw(OpObject* o, PyObject* const* args, Py_ssize_t n) {
+  Party* p = o->party;
+  if (!p || !is_cancellation(args, n)) {
+    give_up(o);
+    return raise_thrown(args, n);
+  }
+  const Section section(p->link);
+  if (p->woken) {
+    p->owed = true;
+    return send_by(op_send, reinterpret_cast<PyObject*>(o));
+  }
+  if (!p->op->withdraw(*p)) {  // committed, and held: by an extended read, or for a value that is being made
+    p->owed = true;
+    PyObject* r;
+    return p->await(&r) == PYGEN_NEXT ? r : nullptr;
+  }
+  give_up(o);
+  return raise_thrown(args, n);
+}
+
+// --- in a coroutine process, again ------------------------------------------------------------------------------------------------------
 
 PySendResult op_send(PyObject* self, PyObject*, PyObject** r) {
   OpObject* o = op_of(self);
   *r = nullptr;
   if (o->state == OpState::waiting) {
+    if (!o->process) [[unlikely]]
+      return party_resume(o, r);
     ProcessBase& p = o->process->base;
     o->process = nullptr;
     p.op = nullptr;
@@ -222,7 +351,7 @@ PySendResult op_send(PyObject* self, PyObject*, PyObject** r) {
   }
   ProcessObject* self_process = current_coroutine();
   if (!self_process) [[unlikely]]
-    return outside(o);
+    return party_begin(o, r);
   o->state = OpState::done;
   ProcessBase& p = self_process->base;
   settle();
@@ -233,49 +362,18 @@ PySendResult op_send(PyObject* self, PyObject*, PyObject** r) {
   }
   if (p.cancel.load(std::memory_order_relaxed) != 0) [[unlikely]]
     return conclude(o, p, Status::cancelled, r);
-  Status s;
-  const runtime::OpKind* kind;
-  switch (o->type) {
-    case OpType_::read:
-    case OpType_::next:
-      if (check_end(end_of(o->target), "read") < 0) return PYGEN_ERROR;
-      p.slot = &o->value;
-      s = core_of(o->target).begin<Side::in>(p);
-      kind = &read_op;
-      break;
-    case OpType_::write:
-      if (check_end(end_of(o->target), "write") < 0) return PYGEN_ERROR;
-      p.slot = &o->value;
-      s = core_of(o->target).begin<Side::out>(p);
-      kind = &write_op;
-      break;
-    case OpType_::extended: {
-      auto* x = reinterpret_cast<ExtendedObject*>(o->target);
-      if (check_end(x->end, "extended read") < 0) return PYGEN_ERROR;
-      p.slot = &o->value;
-      p.set(core::NodeFlags::extended);
-      s = x->end->channel->core.begin<Side::in>(p);
-      kind = &extended_op;
-      break;
-    }
-    case OpType_::sync: {
-      BarrierCore& b = reinterpret_cast<BarrierObject*>(o->target)->core;
-      if (b.enrolled() == 0) {
-        bad_use("sync on a barrier with nobody enrolled: make it with parties, or enrol() first");
-        return PYGEN_ERROR;
-      }
-      s = b.begin_sync(p);
-      kind = &sync_op;
-      break;
-    }
-    default:  // yield
-      self_process->yielded = 1;
-      o->process = self_process;
-      o->state = OpState::waiting;
-      runtime::Scheduler::current()->push(&p);
-      *r = Py_NewRef(Py_None);
-      return PYGEN_NEXT;
+  if (o->type == OpType_::yield) {
+    self_process->yielded = 1;
+    o->process = self_process;
+    o->state = OpState::waiting;
+    runtime::Scheduler::current()->push(&p);
+    *r = Py_NewRef(Py_None);
+    return PYGEN_NEXT;
   }
+  const runtime::OpKind* kind;
+  const Status s = begin_op(o, p, kind);
+  if (!kind) [[unlikely]]
+    return PYGEN_ERROR;
   if (s == Status::pending) {
     p.op = kind;
     o->process = self_process;
@@ -300,10 +398,12 @@ PySendResult op_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
 
 PyAsyncMethods op_async{};
 PyObject* op_iternext(PyObject* self) { return iternext_by(op_async.am_send, self); }
-PyObject* op_pysend(PyObject* self, PyObject*) { return iternext_by(op_async.am_send, self); }
+PyObject* op_pysend(PyObject* self, PyObject*) { return send_by(op_async.am_send, self); }
 PyObject* op_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-  give_up(op_of(self));
-  op_of(self)->state = OpState::done;
+  OpObject* o = op_of(self);
+  if (o->state == OpState::waiting && !o->process) return party_throw(o, args, n);
+  give_up(o);
+  o->state = OpState::done;
   return raise_thrown(args, n);
 }
 PyObject* op_close(PyObject* self, PyObject*) {
@@ -393,7 +493,7 @@ void extended_dealloc(PyObject* o) {
   PyObject_Free(o);
 }
 PyObject* extended_aenter(PyObject* o, PyObject*) {
-  if (!current_coroutine()) return bad_use("async with over an extended read is for coroutine processes: use with");
+  if (!current_coroutine() && !in_task()) return bad_use("async with over an extended read is for coroutine processes: use with");
   return reinterpret_cast<PyObject*>(new_op(OpType_::extended, o));
 }
 PyObject* extended_aexit(PyObject* o, PyObject*) {
@@ -464,14 +564,14 @@ PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n) {
 PyObject* operation_read(PyObject* end, bool next) {
   settle();
   if (check_end(end_of(end), "read") < 0) return nullptr;
-  if (current_coroutine()) return reinterpret_cast<PyObject*>(new_op(next ? OpType_::next : OpType_::read, end));
+  if (current_coroutine() || in_task()) return reinterpret_cast<PyObject*>(new_op(next ? OpType_::next : OpType_::read, end));
   return observed("read", end, nullptr, [&] { return blocking_read(end, next); });
 }
 
 PyObject* operation_write(PyObject* end, PyObject* v) {
   settle();
   if (check_end(end_of(end), "write") < 0) return nullptr;
-  if (!current_coroutine()) return observed("write", end, v, [&] { return blocking_write(end, v); });
+  if (!current_coroutine() && !in_task()) return observed("write", end, v, [&] { return blocking_write(end, v); });
   OpObject* o = new_op(OpType_::write, end);
   if (!o) return nullptr;
   if (!is_end(v)) [[likely]] {
@@ -506,7 +606,7 @@ static PyObject* blocking_sync(BarrierObject* b) {
 PyObject* operation_sync(BarrierObject* b) {
   settle();
   PyObject* o = reinterpret_cast<PyObject*>(b);
-  if (current_coroutine()) return reinterpret_cast<PyObject*>(new_op(OpType_::sync, o));
+  if (current_coroutine() || in_task()) return reinterpret_cast<PyObject*>(new_op(OpType_::sync, o));
   return observed("sync", o, nullptr, [&] { return blocking_sync(b); });
 }
 
@@ -524,7 +624,7 @@ PyObject* operation_ready(PyObject* owned) {
 
 PyObject* operation_yield() {
   settle();
-  if (current_coroutine()) return reinterpret_cast<PyObject*>(new_op(OpType_::yield, nullptr));
+  if (current_coroutine() || in_task()) return reinterpret_cast<PyObject*>(new_op(OpType_::yield, nullptr));
   Caller self("yield_");
   if (!self) return nullptr;
   if (self.cancelled()) return self.withdrawn(nullptr);

@@ -5,7 +5,7 @@
 //     └──collected: its ends are let go, RuntimeWarning
 //
 // How it ended (rules 3.5, 4.3, 4.6, 6.5): returned │ Retired, Cancelled: quiet │ Poisoned: poisons what it holds, quiet │ else: failed.
-#include "native.hpp"
+#include "asyncio.hpp"
 #include "observe.hpp"
 
 namespace weft::py {
@@ -97,6 +97,7 @@ ProcessObject* make(Kind kind, const Ends& ends) {
   p->thread = nullptr;
   p->strand = nullptr;
   p->memory = nullptr;
+  p->guest = nullptr;
   p->kind = kind;
   p->started = p->given_up = p->done = p->failed = p->yielded = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
@@ -155,7 +156,7 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
 
 // The current exception, of a process that it leaves: its failure, or null if the process ends quietly.
 PyObject* judge(ProcessObject* p) {
-  if (PyErr_ExceptionMatches(errors.Retired) || PyErr_ExceptionMatches(errors.Cancelled)) {
+  if (PyErr_ExceptionMatches(errors.Retired) || PyErr_ExceptionMatches(errors.Cancelled) || ended_by_asyncio(p)) {
     PyErr_Clear();
     return nullptr;
   }
@@ -190,6 +191,7 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   Py_CLEAR(p->context);
   forget_selects(p->memory);
   p->memory = nullptr;
+  if (p->guest) leave_guest(p);
   settle();
   g->unlink(b);
   b.group = nullptr;
@@ -237,6 +239,30 @@ class Variables {
   PyObject* outer_;
 };
 
+void not_awaitable(ProcessObject* p, PyObject* r) {
+  PyObject* future = PyObject_GetAttrString(r, "_asyncio_future_blocking");
+  if (!future) PyErr_Clear();
+  if (future && !p->guest)
+    bad_use(
+        "awaited a %.100s of asyncio: run the network inside an asyncio loop, by await Parallel(...) in a task or by "
+        "run(..., host='asyncio')",
+        Py_TYPE(r)->tp_name);
+  else
+    bad_use("awaited a %.100s, which is not an operation of Weft", Py_TYPE(r)->tp_name);
+  Py_XDECREF(future);
+}
+
+PySendResult throw_into(PyObject* body, PyObject* owned, PyObject** r) {
+  *r = PyObject_CallMethod(body, "throw", "O", owned);
+  Py_DECREF(owned);
+  if (*r) return PYGEN_NEXT;
+  if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return PYGEN_ERROR;
+  PyObject* stop = take_exception();
+  *r = PyObject_GetAttrString(stop, "value");
+  Py_DECREF(stop);
+  return *r ? PYGEN_RETURN : PYGEN_ERROR;
+}
+
 PyObject* inherited_context() {
   PyObject* now = PyThreadState_Get()->context;
   if (!now || PyObject_Size(now) == 0) return nullptr;
@@ -249,6 +275,7 @@ void coroutine_run(core::Waker* w) {
   ProcessObject* p = object_of(self_of(w));
   runtime::Context& here = *runtime::this_context;
   here.running = &p->base;
+  const bool yielded = p->yielded;
   p->yielded = 0;
   if (stepping) [[unlikely]]
     step_begins(p);
@@ -256,7 +283,8 @@ void coroutine_run(core::Waker* w) {
   PySendResult s;
   {
     const Variables v(&p->context);
-    s = PyIter_Send(p->body, Py_None, &r);
+    PyObject* thrown = p->guest ? guest_begin(p, yielded) : nullptr;
+    s = thrown ? throw_into(p->body, thrown, &r) : PyIter_Send(p->body, Py_None, &r);
     while (s == PYGEN_NEXT && !p->base.op && !p->yielded) [[unlikely]] {
         // Not an operation of ours: a bare yield lets others run, anything else cannot be waited for here.
         if (r == Py_None) {
@@ -264,18 +292,11 @@ void coroutine_run(core::Waker* w) {
           runtime::Scheduler::current()->push(&p->base);
           break;
         }
-        bad_use("awaited a %.100s, which is not an operation of Weft", Py_TYPE(r)->tp_name);
+        const int parked = p->guest ? guest_await(p, r) : 0;
+        if (parked > 0) break;
+        if (parked == 0) not_awaitable(p, r);
         Py_DECREF(r);
-        PyObject* e = take_exception();
-        r = PyObject_CallMethod(p->body, "throw", "O", e);
-        Py_DECREF(e);
-        s = r ? PYGEN_NEXT : PYGEN_ERROR;
-        if (!r && PyErr_ExceptionMatches(PyExc_StopIteration)) {
-          PyObject* stop = take_exception();
-          r = PyObject_GetAttrString(stop, "value");
-          Py_DECREF(stop);
-          s = r ? PYGEN_RETURN : PYGEN_ERROR;
-        }
+        s = throw_into(p->body, take_exception(), &r);
       }
   }
   if (stepping) [[unlikely]]
@@ -595,9 +616,10 @@ void start_process(runtime::Group& g, ProcessObject* p) {
   }
   auto& here = *static_cast<runtime::Scheduler*>(g.executor);  // it stays where it was started
   p->base.ops = p->kind == Kind::greenlet ? &greenlet_ops_on(here) : &here.homed(coroutine_ops);
+  if (p->kind == Kind::coroutine && here.host()) join_guest(here, p);
   if (observing) [[unlikely]]
     observe_start(p);
-  g.executor->post(&p->base);
+  here.post(&p->base);
 }
 
 PyObject* process_list(PyObject* const* args, Py_ssize_t n) {

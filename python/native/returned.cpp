@@ -95,4 +95,10 @@ PyObject* iternext_by(sendfunc send, PyObject* self) {
   return nullptr;
 }
 
+PyObject* send_by(sendfunc send, PyObject* self) {
+  PyObject* r = iternext_by(send, self);
+  if (!r && !PyErr_Occurred()) PyErr_SetNone(PyExc_StopIteration);
+  return r;
+}
+
 }  // namespace weft::py

@@ -3,6 +3,9 @@
 //   fresh ──awaited: Choice::begin()──► chosen ──► done
 //     │                └─► waiting ──resumed: woken()──► chosen ──► done │ held ──resumed──► done
 //     └──collected: RuntimeWarning
+#include <algorithm>
+
+#include "asyncio.hpp"
 #include "choice.hpp"
 #include "observe.hpp"
 
@@ -21,7 +24,9 @@ struct AlternativeObject {
 struct SelectOpObject {
   PyObject_HEAD Choice* choice;    // owned, unless of an alternative
   AlternativeObject* alternative;  // owned reference, or null
-  ProcessObject* process;          // while waiting
+  ProcessObject* process;          // while waiting; null in an asyncio task
+  Party* party;                    // while waiting in an asyncio task; owned
+  PyObject* alarm;                 // the loop's timer for it
   Purpose purpose;
   SelectState state;
 };
@@ -74,9 +79,22 @@ PySendResult park(SelectOpObject* o, ProcessObject* p, const runtime::OpKind* ki
   return PYGEN_NEXT;
 }
 
+void silence(SelectOpObject* o) noexcept {
+  PyObject* h = std::exchange(o->alarm, nullptr);
+  if (!h) return;
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  PyObject* r = PyObject_CallMethod(h, "cancel", nullptr);
+  Py_XDECREF(r);
+  Py_DECREF(h);
+  PyErr_Restore(t, v, tb);
+}
+
 void finish(SelectOpObject* o) noexcept {
   o->state = SelectState::done;
   o->process = nullptr;
+  delete std::exchange(o->party, nullptr);
+  silence(o);
   if (o->alternative) o->alternative->busy = false;
 }
 
@@ -103,9 +121,160 @@ SelectMemory* memory_of(ProcessObject* p) {
   return p->memory;
 }
 
+void abandon(SelectOpObject* o, bool withdrawn = false) noexcept {
+  if (Party* const p = withdrawn ? nullptr : o->party) {
+    const Section section(p->link);
+    const bool parked = o->state == SelectState::waiting || o->state == SelectState::held;
+    if (parked && !p->woken && (o->state == SelectState::held || !o->choice->withdraw())) {  // committed, and a partner holds it
+      silence(o);
+      o->state = SelectState::done;
+      if (Py_REFCNT(o) > 0) {
+        p->kept = Py_NewRef(reinterpret_cast<PyObject*>(o));
+      } else {  // collected, and never closed: both stay
+        o->party = nullptr;
+        o->choice = nullptr;
+      }
+      return;
+    }
+  }
+  if (o->state == SelectState::waiting) {
+    if (o->process) o->process->base.op = nullptr;
+    o->choice->give_up();
+  } else if (o->state == SelectState::held && o->process) {
+    o->process->base.op = nullptr;
+  }
+  if (o->state != SelectState::fresh) finish(o);
+}
+
+PySendResult select_send(PyObject* self, PyObject*, PyObject** r);
+
+// --- in an asyncio task -----------------------------------------------------------------------------------------------------------------
+
+// 0: may begin; -1: bad use.
+int prepare(SelectOpObject* o) {
+  if (o->alternative) {
+    if (!o->alternative->choice) {
+      bad_use("select on an Alternative that is closed");
+      return -1;
+    }
+    if (o->alternative->busy) {
+      bad_use("select on an Alternative on which another process waits: make one for each process");
+      return -1;
+    }
+    o->choice = o->alternative->choice;
+  }
+  if (o->choice->check(verb_of(o->purpose)) < 0) return -1;
+  if (o->alternative) o->alternative->busy = true;
+  return 0;
+}
+
+PyObject* alarm_rings(PyObject* self, PyObject*);
+PyMethodDef alarm_def{"weft_timer", alarm_rings, METH_NOARGS, nullptr};
+
+// The loop's timer for the earliest deadline. A loop whose clock is coarse may be early, and is then asked again for 1 ms or more.
+int set_alarm(SelectOpObject* o, std::int64_t least) {
+  const std::int64_t at = o->choice->deadline();
+  if (at == prim::forever) return 0;
+  PyObject* loop = loop_of(o->party->link);
+  PyObject* f = loop ? PyCFunction_New(&alarm_def, reinterpret_cast<PyObject*>(o)) : nullptr;
+  if (f)
+    Py_XSETREF(o->alarm, PyObject_CallMethod(loop, "call_later", "dO", static_cast<double>(std::max(at - prim::now(), least)) * 1e-9, f));
+  Py_XDECREF(f);
+  Py_XDECREF(loop);
+  return o->alarm ? 0 : -1;
+}
+PyObject* alarm_rings(PyObject* self, PyObject*) {
+  SelectOpObject* o = sel(self);
+  Py_CLEAR(o->alarm);
+  if (o->state != SelectState::waiting || !o->party || o->party->woken) Py_RETURN_NONE;
+  if (o->choice->deadline() > prim::now()) {
+    if (set_alarm(o, 1'000'000) < 0) return nullptr;
+    Py_RETURN_NONE;
+  }
+  const Section s(o->party->link);
+  if (o->choice->expire()) o->party->ops->wake(o->party);
+  Py_RETURN_NONE;
+}
+
+PySendResult party_chose(SelectOpObject* o, int index, PyObject** r) {
+  *r = nullptr;
+  PyObject* value = nullptr;
+  o->party->woken = false;  // from here on: a wake-up ends a hold
+  const int s = o->choice->settle_guard(index, *o->party, &value);
+  if (s == 0) {
+    o->state = SelectState::held;
+    if (o->party->woken) return select_send(reinterpret_cast<PyObject*>(o), Py_None, r);
+    return o->party->await(r);
+  }
+  if (o->party->owed) owe_cancellation();
+  finish(o);
+  if (s < 0) return PYGEN_ERROR;
+  *r = outcome(*o->choice, o->purpose, index, value);
+  return *r ? PYGEN_RETURN : PYGEN_ERROR;
+}
+
+PySendResult party_begin(SelectOpObject* o, PyObject** r) {
+  std::unique_ptr<Party> p = begin_party(verb_of(o->purpose));
+  if (!p) return PYGEN_ERROR;
+  const Section section(p->link);
+  settle();
+  if (prepare(o) < 0) return PYGEN_ERROR;
+  o->party = p.release();
+  const int i = o->choice->begin(*o->party, nullptr, o->alternative ? nullptr : memory_of(nullptr), true);
+  if (i != Choice::parked) return party_chose(o, i, r);
+  o->state = SelectState::waiting;
+  if (set_alarm(o, 0) < 0) {
+    abandon(o);
+    return PYGEN_ERROR;
+  }
+  return o->party->await(r);
+}
+
+PySendResult party_resume(SelectOpObject* o, PyObject** r) {
+  Party* p = o->party;
+  const Section section(p->link);
+  if (o->state == SelectState::held) {
+    if (!p->woken) return p->await(r);
+    PyObject* v = o->choice->finish_held(*p);
+    const int index = o->choice->chosen();
+    if (p->owed) owe_cancellation();
+    finish(o);
+    *r = outcome(*o->choice, o->purpose, index, v);
+    return *r ? PYGEN_RETURN : PYGEN_ERROR;
+  }
+  int i = p->woken ? o->choice->woken() : o->choice->look_again();
+  if (i == Choice::parked) return p->await(r);
+  if (i >= 0) return party_chose(o, i, r);
+  bad_use("%s was withdrawn by nobody", verb_of(o->purpose));  // not reached: only its own throw() withdraws it
+  finish(o);
+  return PYGEN_ERROR;
+}
+
+PyObject* party_throw(SelectOpObject* o, PyObject* const* args, Py_ssize_t n) {
+  Party* p = o->party;
+  const Section section(p->link);
+  const bool cancelled = is_cancellation(args, n);
+  if (cancelled) {
+    const bool held = o->state == SelectState::held;
+    if (p->woken || held || !o->choice->withdraw()) {  // committed: it completes, and the cancellation comes next (rule 6.3)
+      p->owed = true;
+      if (p->woken) return send_by(select_send, reinterpret_cast<PyObject*>(o));
+      PyObject* r;
+      return p->await(&r) == PYGEN_NEXT ? r : nullptr;
+    }
+  }
+  abandon(o, cancelled);
+  o->state = SelectState::done;
+  return raise_thrown(args, n);
+}
+
+// --- in a coroutine process, again ------------------------------------------------------------------------------------------------------
+
 PySendResult select_send(PyObject* self, PyObject*, PyObject** r) {
   SelectOpObject* o = sel(self);
   *r = nullptr;
+  if (o->party) [[unlikely]]
+    return party_resume(o, r);
   ProcessObject* p = current_coroutine();
   switch (o->state) {
     case SelectState::waiting: {
@@ -130,10 +299,7 @@ PySendResult select_send(PyObject* self, PyObject*, PyObject** r) {
     default: break;
   }
   o->state = SelectState::done;
-  if (!p) {
-    bad_use("%s was awaited outside any coroutine process of Weft: start the network by weft.coroutines.run(...)", verb_of(o->purpose));
-    return PYGEN_ERROR;
-  }
+  if (!p) return party_begin(o, r);
   settle();
   if (p->base.op) {
     bad_use("%s while another operation of this process waits: a process does one thing at a time", verb_of(o->purpose));
@@ -143,32 +309,10 @@ PySendResult select_send(PyObject* self, PyObject*, PyObject** r) {
     raise_cancelled(p->base, nullptr);
     return PYGEN_ERROR;
   }
-  if (o->alternative) {
-    if (!o->alternative->choice) {
-      bad_use("select on an Alternative that is closed");
-      return PYGEN_ERROR;
-    }
-    if (o->alternative->busy) {
-      bad_use("select on an Alternative on which another process waits: make one for each process");
-      return PYGEN_ERROR;
-    }
-    o->choice = o->alternative->choice;
-  }
-  if (o->choice->check(verb_of(o->purpose)) < 0) return PYGEN_ERROR;
-  if (o->alternative) o->alternative->busy = true;
+  if (prepare(o) < 0) return PYGEN_ERROR;
   const int i = o->choice->begin(p->base, &p->base.group->run, o->alternative ? nullptr : memory_of(p));
   if (i == Choice::parked) return park(o, p, kind_of(o->purpose), SelectState::waiting, r);
   return conclude(o, p, i, r);
-}
-
-void abandon(SelectOpObject* o) noexcept {
-  if (o->state == SelectState::waiting) {
-    o->process->base.op = nullptr;
-    o->choice->give_up();
-  } else if (o->state == SelectState::held) {
-    o->process->base.op = nullptr;
-  }
-  if (o->state != SelectState::fresh) finish(o);
 }
 
 SelectOpObject* new_op(Choice* choice, AlternativeObject* alternative, Purpose purpose) {
@@ -181,6 +325,8 @@ SelectOpObject* new_op(Choice* choice, AlternativeObject* alternative, Purpose p
   o->alternative = alternative;
   Py_XINCREF(reinterpret_cast<PyObject*>(alternative));
   o->process = nullptr;
+  o->party = nullptr;
+  o->alarm = nullptr;
   o->purpose = purpose;
   o->state = SelectState::fresh;
   return o;
@@ -215,8 +361,9 @@ PySendResult select_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
 
 PyAsyncMethods select_async{};
 PyObject* select_next(PyObject* self) { return iternext_by(select_async.am_send, self); }
-PyObject* select_pysend(PyObject* self, PyObject*) { return iternext_by(select_async.am_send, self); }
+PyObject* select_pysend(PyObject* self, PyObject*) { return send_by(select_async.am_send, self); }
 PyObject* select_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+  if (sel(self)->party) return party_throw(sel(self), args, n);
   abandon(sel(self));
   sel(self)->state = SelectState::done;
   return raise_thrown(args, n);
@@ -266,7 +413,7 @@ PyObject* blocking_select(Choice& c, Purpose purpose, bool remember) {
 }
 
 PyObject* either(Choice* owned, Purpose purpose) {
-  if (current_coroutine()) return reinterpret_cast<PyObject*>(new_op(owned, nullptr, purpose));
+  if (current_coroutine() || in_task()) return reinterpret_cast<PyObject*>(new_op(owned, nullptr, purpose));
   const std::unique_ptr<Choice> c(owned);
   return blocking_select(*c, purpose, true);
 }
@@ -414,7 +561,7 @@ PyObject* alternative_select(PyObject* o, PyObject*) {
   AlternativeObject* a = alt_of(o);
   settle();
   if (!a->choice) return bad_use("select on an Alternative that is closed");
-  if (current_coroutine()) return reinterpret_cast<PyObject*>(new_op(nullptr, a, Purpose::select));
+  if (current_coroutine() || in_task()) return reinterpret_cast<PyObject*>(new_op(nullptr, a, Purpose::select));
   if (a->busy) return bad_use("select on an Alternative on which another process waits: make one for each process");
   a->busy = true;
   Py_INCREF(o);
@@ -522,6 +669,7 @@ int init_choice(PyObject* m) {
     if (t != &GuardType) t->tp_base = &GuardType;
   }
   GuardType.tp_name = "weft.Guard";
+  GuardType.tp_doc = "What a select may choose: an input, an output, a time, skip, a barrier, a timer (rule 5.2).";
   GuardType.tp_methods = guard_methods;
   GuardType.tp_flags |= Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   InputType.tp_name = "weft.Input";

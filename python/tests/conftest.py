@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
+from loops import RUNNERS, Runner
 
 from weft import coroutines, greenlets, threads
 
@@ -97,3 +98,9 @@ def _nothing_left() -> Generator[None, None, None]:
     """A warning about something never awaited or started belongs to the test that made it."""
     yield
     gc.collect()
+
+
+@pytest.fixture(params=sorted(RUNNERS))
+def play(request: pytest.FixtureRequest) -> Runner:
+    """What runs a coroutine on an event loop."""
+    return RUNNERS[request.param]

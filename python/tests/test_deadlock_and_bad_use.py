@@ -266,7 +266,7 @@ def test_awaiting_what_is_not_wefts():
         loop = asyncio.new_event_loop()
         future = loop.create_future()
         try:
-            with pytest.raises(BadUse, match="which is not an operation of Weft"):
+            with pytest.raises(BadUse, match="host='asyncio'"):
                 await future
         finally:
             loop.close()
@@ -278,15 +278,26 @@ def test_awaiting_what_is_not_wefts():
 def test_weft_in_a_running_asyncio_loop():
     import asyncio
 
-    from weft import coroutines
+    from weft import coroutines, threads
 
-    r = coroutines.Channel().reader()
+    @coroutines.process
+    async def one():
+        return 1
+
+    @threads.process
+    def two():
+        return 2
+
+    p, q = one(), two()
 
     async def main():
         with pytest.raises(BadUse, match="running asyncio loop"):
-            await r.read()
+            coroutines.run(p)
+        with pytest.raises(BadUse, match="running asyncio loop"):
+            threads.Parallel(q)
 
     asyncio.run(main())
+    assert coroutines.run(p, q) == [1, 2]
 
 
 def test_backends_are_chosen(monkeypatch):

@@ -61,3 +61,11 @@ def test_the_notebook_prints_what_stands_below_its_cells(
 
     assert cells
     asyncio.run(run_cells())
+
+
+def test_the_reference_says_what_is_there() -> None:
+    """And every public name has a docstring: the reference cannot be written otherwise."""
+    run = subprocess.run(
+        [sys.executable, ROOT / "tools/reference.py", "--check"], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr

@@ -119,7 +119,7 @@ inline bool asymmetric() noexcept {
   return works;
 }
 inline void heavy_fence() noexcept {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // the system call is a full fence for its caller too
   if (detail::membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
   // A child of a fork may have to register anew; it worked in the parent.
   if (!detail::membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) || !detail::membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
@@ -195,4 +195,9 @@ inline void pause(unsigned) noexcept {}
 #endif
 #ifndef WEFT_PRIM_BIASED
 #define WEFT_PRIM_BIASED 0
+#endif
+// Mutants: each breaks an algorithm on purpose; the tests must notice (conformance/models/MUTANTS.md). 0 is the real thing; the explorer's
+// header makes it a variable.
+#ifndef WEFT_MUTANT
+#define WEFT_MUTANT 0
 #endif

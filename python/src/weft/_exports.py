@@ -31,6 +31,7 @@ from weft._shared import (
     poison,
     retire,
     run,
+    run_async,
     statistics,
 )
 from weft.errors import (
@@ -91,6 +92,7 @@ __all__ = [
     "poison",
     "retire",
     "run",
+    "run_async",
     "select",
     "skip",
     "sleep",

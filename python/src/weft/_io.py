@@ -94,7 +94,7 @@ def io(function: Callable[..., Any]) -> Callable[..., Any]:
     """Make a function that blocks one that any process may call: meanwhile it alone waits (rule 7.9).
 
     In a coroutine process the call is awaited, in a greenlet process it is called; both run it on a thread of a pool.
-    A thread process and ordinary code simply call it.
+    A thread process and ordinary code simply call it. In an asyncio task the call is awaited, on a thread of asyncio's.
 
     Raises:
         BadUse: it is no plain function.
@@ -118,6 +118,10 @@ def io(function: Callable[..., Any]) -> Callable[..., Any]:
             return _native.Call(function, args, keywords)
         if where == 3:
             return _native.Call(function, args, keywords).wait()
+        if where == 4:
+            import asyncio
+
+            return asyncio.to_thread(function, *args, **keywords)
         return function(*args, **keywords)
 
     return call

@@ -24,6 +24,7 @@ __all__ = [
     "process_of",
     "retire",
     "run",
+    "run_async",
     "statistics",
 ]
 
@@ -100,6 +101,7 @@ def run(
     first: Any,
     *others: Any,
     clock: str = "steady",
+    host: str = "weft",
     trace: str | os.PathLike[str] | None = None,
     watchdog: float | None = None,
     partial: Action | None = None,
@@ -109,6 +111,8 @@ def run(
     Args:
         first, others: processes, or iterables of them.
         clock: "steady"; or "virtual", which jumps to the next deadline when nothing can run (rule 8.6).
+        host: "weft", its own scheduler; or "asyncio": inside `asyncio.run`, so that processes may await what
+            asyncio has (rule 13). For another loop, await `run_async` in it.
         trace: a file to which everything that happens is written (:func:`tracing`).
         watchdog: seconds after which a process that has not returned to its scheduler is named (:func:`watchdog`).
         partial: "warn" or "raise" when processes are stuck for ever while others go on (:func:`watching_deadlocks`).
@@ -116,19 +120,48 @@ def run(
         what failed in it (several: an ExceptionGroup); Deadlock; BadUse; KeyboardInterrupt once the network
         was cancelled.
     """
+    if host not in ("weft", "asyncio"):
+        raise BadUse(f"run: host must be 'weft' or 'asyncio', not {host!r}")
+    if host == "asyncio" and _native.where() != 0:
+        raise BadUse("run(host='asyncio') is for ordinary code: here use `await Parallel(...)`")
+    if host == "asyncio" and partial is not None:
+        raise BadUse(
+            "run(partial=…) looks when a scheduler falls asleep, which a guest of asyncio never does: ask weft.observe.deadlocks()"
+        )
     virtual = check_clock(clock)
-    if trace is None and watchdog is None and partial is None:
+    with contextlib.ExitStack() as observers:
+        if watchdog is not None:
+            observers.enter_context(watch_schedulers(watchdog))
+        if partial is not None:
+            observers.enter_context(watching_deadlocks(partial))
+        if trace is not None:
+            observers.enter_context(tracing(trace))
+        if host == "asyncio":
+            import asyncio
+
+            return asyncio.run(run_async(first, *others, clock=clock))
         results = _native.run((first, *others), virtual)
-    else:
-        with contextlib.ExitStack() as observers:
-            if watchdog is not None:
-                observers.enter_context(watch_schedulers(watchdog))
-            if partial is not None:
-                observers.enter_context(watching_deadlocks(partial))
-            if trace is not None:
-                observers.enter_context(tracing(trace))
-            results = _native.run((first, *others), virtual)
     return results[0] if not others and isinstance(first, _native.Process) else results
+
+
+async def run_async(first: Any, *others: Any, clock: str = "steady") -> Any:
+    """Awaited in an asyncio task: runs a network inside the running loop (rule 13); what `run` gives.
+
+    Args:
+        first, others: processes, or iterables of them.
+        clock: "steady"; or "virtual", which jumps when nothing can run in the network and nothing else is on the loop.
+    Raises:
+        what failed in it (several: an ExceptionGroup); asyncio.CancelledError once all have ended, if the task was
+        cancelled; Deadlock, if nothing else on the loop could wake anybody; BadUse.
+    """
+    virtual = check_clock(clock)
+    if _native.where() != 4:
+        raise BadUse(
+            "run_async is awaited in an asyncio task: here use run(...), or `await Parallel(...)`"
+        )
+    from weft import _asyncio
+
+    return await _asyncio.run(first, others, virtual)
 
 
 def poison(*ends: Any, strength: int = 1) -> None:

@@ -16,11 +16,18 @@ __all__ = [*names]
 def Parallel(*processes: Any) -> Any:
     """Awaited: starts the processes in order, waits for all, gives their results in order (rule 7.1).
 
+    In an asyncio task they run inside its loop (rule 13): cancelling the task cancels them and waits for them.
+
     Raises:
         the first failure after the others were cancelled (several: an ExceptionGroup); Cancelled; BadUse.
     """
-    if _native.where() == 0:
+    where = _native.where()
+    if where == 0:
         raise BadUse("Parallel in ordinary code: start the network by weft.coroutines.run(...)")
+    if where == 4:
+        from weft import _asyncio
+
+        return _asyncio.parallel(*processes)
     return _native.parallel(*processes)
 
 
@@ -30,7 +37,7 @@ async def Sequence(*processes: Any) -> list[Any]:
     results: list[Any] = []
     try:
         while waiting:
-            results.append((await _native.parallel(waiting.pop(0)))[0])
+            results.append((await Parallel(waiting.pop(0)))[0])
     finally:
         give_up(waiting)
         waiting, processes = [], ()  # now, not when the traceback of a failure goes

@@ -160,6 +160,7 @@ def run(
     /,
     *,
     clock: str = "steady",
+    host: str = "weft",
     trace: str | PathLike[str] | None = None,
     watchdog: float | None = None,
     partial: Literal["warn", "raise"] | None = None,
@@ -171,6 +172,7 @@ def run(
     /,
     *others: Process[Any] | Iterable[Process[Any]],
     clock: str = "steady",
+    host: str = "weft",
     trace: str | PathLike[str] | None = None,
     watchdog: float | None = None,
     partial: Literal["warn", "raise"] | None = None,
@@ -181,10 +183,28 @@ def run(
     /,
     *others: Process[Any] | Iterable[Process[Any]],
     clock: str = "steady",
+    host: str = "weft",
     trace: str | PathLike[str] | None = None,
     watchdog: float | None = None,
     partial: Literal["warn", "raise"] | None = None,
 ) -> list[Any]: ...
+@overload
+def run_async(first: Process[R], /, *, clock: str = "steady") -> Coroutine[Any, Any, R]: ...
+@overload
+def run_async(
+    first: Process[Any],
+    second: Process[Any] | Iterable[Process[Any]],
+    /,
+    *others: Process[Any] | Iterable[Process[Any]],
+    clock: str = "steady",
+) -> Coroutine[Any, Any, list[Any]]: ...
+@overload
+def run_async(
+    first: Iterable[Process[Any]],
+    /,
+    *others: Process[Any] | Iterable[Process[Any]],
+    clock: str = "steady",
+) -> Coroutine[Any, Any, list[Any]]: ...
 def Parallel(*processes: Process[R] | Iterable[Process[R]]) -> Awaitable[list[R]]: ...
 def Sequence(*processes: Process[R] | Iterable[Process[R]]) -> Awaitable[list[R]]: ...
 def Spawn(*processes: Process[Any] | Iterable[Process[Any]]) -> None: ...
@@ -232,6 +252,7 @@ __all__ = [
     "process",
     "retire",
     "run",
+    "run_async",
     "select",
     "skip",
     "sleep",

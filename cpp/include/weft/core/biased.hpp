@@ -28,9 +28,6 @@
 #include "../prim.hpp"
 
 // Mutants of the lock, for the explorer (cpp/tests/explore_biased.hpp). 0 is the real thing.
-#ifndef WEFT_MUTANT
-#define WEFT_MUTANT 0
-#endif
 
 namespace weft::core {
 
@@ -40,9 +37,7 @@ class BiasedLock {
     const std::uint32_t me = prim::bias_self();
     if (owner_.load(std::memory_order_relaxed) == me) [[likely]] {
       prim::light_store(held_, std::uint8_t{1});  // and a light fence
-#if WEFT_MUTANT != 9
-      if (owner_.load(std::memory_order_relaxed) == me) [[likely]]
-#endif
+      if (WEFT_MUTANT == 9 || owner_.load(std::memory_order_relaxed) == me) [[likely]]
         return;
       held_.store(0, std::memory_order_relaxed);
     }
@@ -78,12 +73,9 @@ class BiasedLock {
   // With word_ held. Once in the life of the lock, if ever.
   void revoke() noexcept {
     owner_.store(kPlain, std::memory_order_relaxed);
-#if WEFT_MUTANT != 10
-    prim::heavy_fence();
-#endif
-#if WEFT_MUTANT != 11
-    for (unsigned round = 0; held_.load(std::memory_order_acquire) != 0; ++round) prim::pause(round);
-#endif
+    if (WEFT_MUTANT != 10) prim::heavy_fence();
+    if (WEFT_MUTANT != 11)
+      for (unsigned round = 0; held_.load(std::memory_order_acquire) != 0; ++round) prim::pause(round);
     plain_ = true;
     prim::bias_revoked();
   }

@@ -171,11 +171,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   Try enrol(Node& n) noexcept {
     Effects fx;
     lock_.lock();
-#if WEFT_MUTANT == 3
-    Try t = Try::not_ready;
-#else
-    Try t = attempt<S>(n, Enrolled{n.choice_, n.index}, fx);
-#endif
+    Try t = WEFT_MUTANT == 3 ? Try::not_ready : attempt<S>(n, Enrolled{n.choice_, n.index}, fx);
     if (t == Try::not_ready) {
       if (!n.is(NodeFlags::queued)) {
         n.status = Status::pending;
@@ -267,6 +263,8 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
       me.status = Status::pending;
       this->template join<Side::in>(me);
       rematch(fx);  // a standing output must learn of us
+    } else if (t == Try::held && !me.is(NodeFlags::extended)) {
+      me.place = static_cast<Place*>(this);  // it is pending, so it may be asked where it waits
     }
     unlock(fx);
     return outcome(t, me);

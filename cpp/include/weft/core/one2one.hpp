@@ -196,10 +196,8 @@ class OneToOneCore : public ChannelBase<P> {
       return false;
     if (!(S == Side::in ? pop(slot) : push(slot))) [[unlikely]]
       return false;
-#if WEFT_MUTANT != 12
-    if (look_.load(std::memory_order_seq_cst) & other) [[unlikely]]
+    if (WEFT_MUTANT != 12 && (look_.load(std::memory_order_seq_cst) & other)) [[unlikely]]
       serve();
-#endif
     return true;
   }
 
@@ -230,10 +228,10 @@ class OneToOneCore : public ChannelBase<P> {
       n.status = Status::pending;
       this->template join<S>(n);
       look_.fetch_or(mine, std::memory_order_seq_cst);
-#if WEFT_MUTANT == 13
-      lock_.unlock();
-      return t;
-#endif
+      if (WEFT_MUTANT == 13) {
+        lock_.unlock();
+        return t;
+      }
       t = attempt<S>(n, me);
       if (t == Try::committed || t == Try::ended) this->template leave<S>(n);
     }

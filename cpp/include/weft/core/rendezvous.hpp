@@ -43,11 +43,11 @@ class Rendezvous : public ChannelBase<P> {
       l = l->next;
       if (y->flags & (NodeFlags::foreign | NodeFlags::disabled)) [[unlikely]] {
         if (y->is(NodeFlags::disabled)) continue;
-#if WEFT_MUTANT == 6
-        release(q, y);
-        ++transfers_;
-        return pass(n, *y, fx, *y);
-#endif
+        if (WEFT_MUTANT == 6) {
+          release(q, y);
+          ++transfers_;
+          return pass(n, *y, fx, *y);
+        }
         return Try::not_ready;  // it takes for itself, and those behind it wait (rule 6.6)
       }
       switch (me.with(y)) {

@@ -39,9 +39,7 @@ class Sleepers : public Buffered<T, P, Self> {
       const bool standing = r->is(NodeFlags::standing);
       if (standing) {
         if (offered()) mark_ready(r);
-#if WEFT_MUTANT == 4
-        continue;
-#endif
+        if (WEFT_MUTANT == 4) continue;
         if (r->choice_->word() != WAITING) continue;
       }
       const Try t = r->choice() ? match(*r, Enrolled{r->choice_, r->index}, fx) : match(*r, Free{}, fx);
@@ -57,9 +55,7 @@ class Sleepers : public Buffered<T, P, Self> {
       if (!w->is(NodeFlags::standing) || w->is(NodeFlags::disabled)) continue;
       if (!blocked(rq_) && !accepts()) continue;
       mark_ready(w);
-#if WEFT_MUTANT == 4
-      continue;
-#endif
+      if (WEFT_MUTANT == 4) continue;
       if (w->choice_->word() != WAITING) continue;
       const Enrolled me{w->choice_, w->index};
       const Try t = ring ? to_buffer(*w, me, fx) : this->template meet<Side::out>(*w, me, fx);
@@ -112,12 +108,11 @@ class Sleepers : public Buffered<T, P, Self> {
     r.clear(NodeFlags::notified);
     deciding_ = 0;
     special_ &= static_cast<std::uint8_t>(~B::kDeciding);
-#if WEFT_MUTANT != 7
+    if (WEFT_MUTANT == 7) return;
     if (special_ & B::kPoisoned)
       fail_all(rq_, Status::poisoned, fx);
     else
       rematch(fx);
-#endif
   }
 
   // A standing alternative just took something here: is there more?

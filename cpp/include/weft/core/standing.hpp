@@ -69,12 +69,10 @@ class Standing {
       choice.arm();
       if (contested_) [[unlikely]]
         invite_foreigners();
-#if WEFT_MUTANT != 5
-      if (choice.some()) {
+      if (WEFT_MUTANT != 5 && choice.some()) {
         if (choice.claim_one(IDLE)) continue;
         return parked;  // claimed meanwhile: the wake-up is under way
       }
-#endif
       return flat_ ? parked : enrol_others();
     }
   }

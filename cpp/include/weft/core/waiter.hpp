@@ -27,11 +27,6 @@
 #include "list.hpp"
 #include "status.hpp"
 
-// Mutants: each breaks the algorithm on purpose; the tests must notice (see conformance/models/MUTANTS.md). 0 is the real thing.
-#ifndef WEFT_MUTANT
-#define WEFT_MUTANT 0
-#endif
-
 namespace weft::core {
 
 class Choice;
@@ -139,12 +134,11 @@ class Choice {
 
   // A timer or a cancellation competes for the word like everybody else. False: somebody committed us, the wake-up is under way.
   bool finish_as(Word outcome) noexcept {
-#if WEFT_MUTANT == 8
-    word_.store(outcome);
-    return true;
-#else
+    if (WEFT_MUTANT == 8) {
+      word_.store(outcome);
+      return true;
+    }
     return claim_one(outcome);
-#endif
   }
 
   // Whoever has this word LOCKED gives it its next value (claim_both, barriers).
@@ -157,9 +151,7 @@ class Choice {
       if (s == WAITING) {
         if (cas(WAITING, to)) return true;
       } else if (s == LOCKED) {
-#if WEFT_MUTANT == 1
-        return false;
-#endif
+        if (WEFT_MUTANT == 1) return false;
         prim::pause(round);
       } else {
         return false;
@@ -171,11 +163,7 @@ class Choice {
 
   // Two choices commit with each other: x's guard xi with y's guard yi.
   static Both claim_both(Choice& x, std::uint32_t xi, Choice& y, std::uint32_t yi) noexcept {
-#if WEFT_MUTANT == 2
-    const bool x_low = true;
-#else
-    const bool x_low = &x < &y;
-#endif
+    const bool x_low = WEFT_MUTANT == 2 || &x < &y;
     Choice& lo = x_low ? x : y;
     Choice& hi = x_low ? y : x;
     const std::uint32_t lo_to = DONE + (x_low ? xi : yi);

@@ -3,6 +3,9 @@
 //   0 ──sleep()──► idle ──signal(woken │ nudged)──► awake again: the signaller has already counted it active
 //                   └───time is up────────────────► 0: it counts itself active
 //
+// A host with a loop of its own does not sleep here: it rests (0 ──rest()──► idle), goes back to its loop, and rises in its next turn; the
+// signaller rings its bell where it would have woken a sleeper.
+//
 // Counting before waking is what makes `active == 0` mean that nothing can run (rules 8.6 and 10.1).
 #pragma once
 #include <atomic>
@@ -60,7 +63,9 @@ class Parking {
   static constexpr std::uint32_t nudged = 2;
   static constexpr std::uint32_t idle = 4;
 
-  Activity* activity = nullptr;  // null outside any run
+  Activity* activity = nullptr;               // null outside any run
+  void (*bell)(Parking&) noexcept = nullptr;  // of a host with a loop of its own: called in place of waking a sleeper, from any thread
+  void* host = nullptr;                       // the bell's
 
   // Sleep until signalled or until the earliest timer. Returns the signals; 0: only time has passed.
   std::uint32_t sleep() noexcept {
@@ -89,6 +94,21 @@ class Parking {
     return take();
   }
 
+  // False: there are signals, so there is no resting.
+  bool rest() noexcept {
+    std::uint32_t s = 0;
+    if (!word_.compare_exchange_strong(s, idle, std::memory_order_seq_cst)) return false;
+    if (activity) activity->deactivated();
+    return true;
+  }
+  // After rest(), whatever the reason: counted active again. The signals are left for take().
+  void rise() noexcept {
+    if (activity) activity->activated();
+    std::uint32_t s = idle;
+    if (!word_.compare_exchange_strong(s, 0, std::memory_order_acq_rel) && activity)
+      activity->deactivated();  // the signaller has counted us
+  }
+
   // Signals that came without our sleeping.
   std::uint32_t take() noexcept { return word_.exchange(0, std::memory_order_acq_rel) & (woken | nudged); }
   bool signalled() const noexcept { return word_.load(std::memory_order_relaxed) != 0; }
@@ -105,7 +125,10 @@ class Parking {
       }
     } while (!word_.compare_exchange_weak(s, s | bit, std::memory_order_seq_cst));
     if (s == idle) {
-      prim::unpark(word_);
+      if (bell)
+        bell(*this);
+      else
+        prim::unpark(word_);
     } else if (counted) {
       a->deactivated();  // it woke by itself or by another: counted twice
     }

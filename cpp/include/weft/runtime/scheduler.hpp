@@ -105,8 +105,9 @@ class Scheduler final : public Executor {
     return queue_.empty() || queue_.front()->ops->run != kind ? nullptr : queue_.pop();
   }
 
-  // Everything in small steps, for a host that has its own loop: at most `steps` of the run queue. True: more is ready.
-  bool turn(unsigned steps) {
+  // A turn, for a host that has its own loop: steps until the run queue is empty or `budget` ns have passed. True: more is ready. The
+  // clock is read after every so many steps as it takes to pass some 4 us, by the pace of the last ones.
+  bool turn(std::int64_t budget) {
     prim::bias_to_this_thread();
     Context& context = context_;
     context = {};
@@ -115,19 +116,38 @@ class Scheduler final : public Executor {
     Scheduler* const outer = std::exchange(this_scheduler, this);
     core::RunQueue* const outer_queue = std::exchange(core::current_run_queue, &queue_);
     look_around();
-    while (!queue_.empty() && steps-- > 0) {
-      core::Waker* w = queue_.pop();
-      context.thrown = 0;
-      step(w, context);
+    std::int64_t last = prim::now();
+    const std::int64_t until = last + budget;
+    while (!queue_.empty()) {
+      for (unsigned n = stride_; n > 0 && !queue_.empty(); --n) {
+        core::Waker* w = queue_.pop();
+        context.thrown = 0;
+        step(w, context);
+      }
+      const std::int64_t now = prim::now();
+      stride_ = now - last > kGlance ? stride_ / 2 + (stride_ == 1) : stride_ < kLook && now - last < kGlance / 2 ? stride_ * 2 : stride_;
+      if (now >= until) break;
+      last = now;
+      if (parking_.signalled() || inbox_.load(std::memory_order_relaxed)) look_around();
     }
+    if (queue_.empty()) look_around();
     this_scheduler = outer;
     this_context = outer_context;
     core::current_run_queue = outer_queue;
     return !queue_.empty();
   }
+  // Between two turns: see Parking. rest() is true if nothing is ready and nothing came meanwhile; rise() begins a turn after that.
+  bool rest() noexcept { return queue_.empty() && !inbox_.load(std::memory_order_seq_cst) && parking_.rest(); }
+  void rise() noexcept { parking_.rise(); }
+  void host_by(void (*bell)(Parking&) noexcept, void* host) noexcept {
+    parking_.bell = bell;
+    parking_.host = host;
+  }
+  void* host() const noexcept { return parking_.host; }
 
  private:
-  static constexpr unsigned kLook = 64;  // steps between two looks at the inbox and the clock
+  static constexpr unsigned kLook = 64;          // steps between two looks at the inbox and the clock
+  static constexpr std::int64_t kGlance = 8000;  // ns between two looks at the clock in a turn, at most, if steps are short
 
   static void step(core::Waker* w, Context& context) {
     if (const std::ptrdiff_t frame = w->ops->frame) [[likely]] {
@@ -181,6 +201,7 @@ class Scheduler final : public Executor {
   bool stop_ = false;
   bool looping_ = false;
   unsigned handed_on_ = 0;
+  unsigned stride_ = 1;  // steps of a turn between two looks at the clock
   Parking parking_;
   prim::atomic<core::Waker*> inbox_{nullptr};
   Posting posting_;  // the last member: it goes first

@@ -1,0 +1,318 @@
+// An asyncio loop as Weft sees it, and its tasks as foreign waiters (rule 6.6).
+//
+//   Party:  begin ──► done │ waiting: its task awaits a future ──told (look again) or woken (decided)──► the future is set, the task runs
+//   throw:  not committed ──► withdrawn, the exception goes on
+//           committed     ──► the operation completes; the cancellation is owed: it comes at the task's next point (rule 6.3)
+#include "asyncio.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace weft::py {
+
+namespace {
+
+thread_local LinkObject* cached = nullptr;      // owned: the last one used on this thread
+thread_local LinkObject* in_section = nullptr;  // of the section that this thread is in
+
+PyObject* get_running = nullptr;  // asyncio's, once it was imported
+PyObject* cancelled_error = nullptr;
+std::size_t owing = 0;  // tasks to which a cancellation is owed
+
+LinkObject* lnk(PyObject* o) noexcept { return reinterpret_cast<LinkObject*>(o); }
+
+PyObject* module_function(const char* name, PyObject* argument) noexcept {
+  PyObject* m = PyImport_ImportModule("weft._asyncio");
+  PyObject* f = m ? PyObject_GetAttrString(m, name) : nullptr;
+  PyObject* r = f ? argument ? PyObject_CallOneArg(f, argument) : PyObject_CallNoArgs(f) : nullptr;
+  Py_XDECREF(f);
+  Py_XDECREF(m);
+  return r;
+}
+
+// The running loop, owned; null: none (an error counts as none).
+PyObject* running_loop() noexcept {
+  if (!get_running) {
+    static PyObject* name = PyUnicode_InternFromString("_asyncio");
+    PyObject* modules = PyImport_GetModuleDict();
+    PyObject* m = modules && name ? PyDict_GetItem(modules, name) : nullptr;
+    if (!m || !(get_running = PyObject_GetAttrString(m, "_get_running_loop"))) {
+      PyErr_Clear();
+      return nullptr;
+    }
+  }
+  PyObject* loop = PyObject_CallNoArgs(get_running);
+  if (!loop) PyErr_Clear();
+  if (loop == Py_None) Py_CLEAR(loop);
+  return loop;
+}
+
+bool refers_to(LinkObject* l, PyObject* loop) noexcept {
+  PyObject* its = loop_of(l);
+  Py_XDECREF(its);
+  return its == loop;
+}
+
+// --- passing on -------------------------------------------------------------------------------------------------------------------------
+
+void set_future(PyObject* future) noexcept {
+  static PyObject* done = PyUnicode_InternFromString("done");
+  static PyObject* set_result = PyUnicode_InternFromString("set_result");
+  PyObject* already = PyObject_CallMethodNoArgs(future, done);
+  PyObject* r = already == Py_False ? PyObject_CallMethodOneArg(future, set_result, Py_None) : Py_XNewRef(already);
+  if (!r) PyErr_Clear();  // the loop is closed: nobody will run
+  Py_XDECREF(already);
+  Py_XDECREF(r);
+}
+
+}  // namespace
+
+void schedule_due(LinkObject* l, PyObject* loop) noexcept;  // guest.cpp
+
+namespace {
+
+void deliver(LinkObject* l) noexcept {
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  PyObject* loop = loop_of(l);
+  while (Party* p = l->told) {
+    l->told = p->next_told;
+    p->listed = false;
+    if (p->kept && p->woken) {
+      Py_DECREF(std::exchange(p->kept, nullptr));
+      continue;
+    }
+    if (!p->future) continue;
+    PyObject* f = std::exchange(p->future, nullptr);  // what follows may free the party
+    if (loop) set_future(f);
+    Py_DECREF(f);
+  }
+  if (loop && l->due) schedule_due(l, loop);
+  Py_XDECREF(loop);
+  PyErr_Restore(t, v, tb);
+}
+
+void unlist(Party* p) noexcept {
+  if (!p->listed) return;
+  Party* before = nullptr;
+  for (Party* x = p->link->told; x != p; x = x->next_told) before = x;
+  (before ? before->next_told : p->link->told) = p->next_told;
+  if (p->link->told_last == p) p->link->told_last = before;
+  p->listed = false;
+}
+
+void list(Party* p) noexcept {
+  if (p->listed) return;
+  p->listed = true;
+  p->next_told = nullptr;
+  LinkObject* l = p->link;
+  (l->told ? l->told_last->next_told : l->told) = p;
+  l->told_last = p;
+  ring(l);
+}
+
+Party* party_of(core::Waker* w) noexcept { return static_cast<Party*>(static_cast<ProcessBase*>(w)); }
+void party_tell(core::Node* n) noexcept { list(party_of(n)); }
+void party_wake(core::Node* n) noexcept {
+  party_of(n)->woken = true;
+  list(party_of(n));
+}
+runtime::Executor* no_executor(ProcessBase&) noexcept { return nullptr; }
+
+const runtime::ProcessOps party_ops{{&party_wake, nullptr, nullptr, 0, &party_tell}, &no_executor};
+
+// --- the type ---------------------------------------------------------------------------------------------------------------------------
+
+PyObject* link_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
+  PyObject* loop;
+  if (kw || !PyArg_ParseTuple(args, "O", &loop)) return nullptr;
+  PyObject* weak = PyWeakref_NewRef(loop, nullptr);
+  if (!weak) return nullptr;
+  LinkObject* l = lnk(type->tp_alloc(type, 0));
+  if (!l) {
+    Py_DECREF(weak);
+    return nullptr;
+  }
+  l->loop = weak;
+  l->told = l->told_last = nullptr;
+  l->due = nullptr;
+  l->dirty = false;
+  new (&l->rung) prim::atomic<bool>(false);
+  l->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (l->bell < 0) {
+    PyErr_SetFromErrno(PyExc_OSError);
+    Py_DECREF(l);
+    return nullptr;
+  }
+  return reinterpret_cast<PyObject*>(l);
+}
+void link_dealloc(PyObject* o) {
+  if (lnk(o)->bell >= 0) close(lnk(o)->bell);
+  Py_XDECREF(lnk(o)->loop);
+  Py_TYPE(o)->tp_free(o);
+}
+PyObject* link_fileno(PyObject* o, PyObject*) { return PyLong_FromLong(lnk(o)->bell); }
+PyObject* link_answer(PyObject* o, PyObject*) {
+  LinkObject* l = lnk(o);
+  std::uint64_t n;
+  while (read(l->bell, &n, sizeof n) < 0 && errno == EINTR) {
+  }
+  l->rung.store(false);
+  const Section s(l);
+  l->dirty = true;
+  Py_RETURN_NONE;
+}
+PyMethodDef link_methods[] = {{"fileno", link_fileno, METH_NOARGS, nullptr}, {"answer", link_answer, METH_NOARGS, nullptr}, {}};
+
+PyObject* f_names(PyObject*, PyObject* args) {
+  PyObject* c;
+  if (!PyArg_ParseTuple(args, "O", &c)) return nullptr;
+  Py_XSETREF(cancelled_error, Py_NewRef(c));
+  Py_RETURN_NONE;
+}
+PyObject* f_owing(PyObject*, PyObject* n) {
+  owing = PyLong_AsSize_t(n);
+  if (PyErr_Occurred()) return nullptr;
+  Py_RETURN_NONE;
+}
+PyMethodDef functions[] = {{"_asyncio_names", f_names, METH_VARARGS, nullptr}, {"_asyncio_owing", f_owing, METH_O, nullptr}, {}};
+
+}  // namespace
+
+PyTypeObject LinkType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+PyObject* loop_of(LinkObject* l) noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  PyObject* loop = nullptr;
+  if (PyWeakref_GetRef(l->loop, &loop) < 0) PyErr_Clear();
+  return loop;
+#else
+  PyObject* loop = PyWeakref_GetObject(l->loop);
+  return loop == Py_None ? nullptr : Py_XNewRef(loop);
+#endif
+}
+
+bool in_asyncio() noexcept {
+  PyObject* loop = running_loop();
+  Py_XDECREF(loop);
+  return loop != nullptr;
+}
+
+bool in_task() noexcept {
+  ProcessBase* const p = this_process();
+  return !coroutine_of(p) && !greenlet_of(p) && in_asyncio();
+}
+
+LinkObject* link_here() noexcept {
+  PyObject* loop = running_loop();
+  if (!loop) return nullptr;
+  if (!cached || !refers_to(cached, loop)) {
+    PyObject* l = module_function("_link_of", loop);
+    if (l) {
+      Py_XDECREF(reinterpret_cast<PyObject*>(std::exchange(cached, lnk(l))));
+    } else {
+      Py_DECREF(loop);
+      return nullptr;
+    }
+  }
+  Py_DECREF(loop);
+  return cached;
+}
+
+void ring(LinkObject* l) noexcept {
+  if (in_section == l) {
+    l->dirty = true;
+    return;
+  }
+  if (l->rung.exchange(true)) return;
+  const std::uint64_t one = 1;
+  while (write(l->bell, &one, sizeof one) < 0 && errno == EINTR) {
+  }
+}
+
+Section::Section(LinkObject* l) noexcept : link_(l), outer_(in_section) {
+  if (!l) return;
+  Py_INCREF(reinterpret_cast<PyObject*>(l));
+  in_section = l;
+}
+Section::~Section() {
+  if (!link_) return;
+  settle();
+  if (outer_ != link_)
+    while (std::exchange(link_->dirty, false)) deliver(link_);
+  in_section = outer_;
+  Py_DECREF(reinterpret_cast<PyObject*>(link_));
+}
+
+Party::Party(LinkObject* l) noexcept : link(lnk(Py_NewRef(reinterpret_cast<PyObject*>(l)))) { ops = &party_ops; }
+Party::~Party() {
+  unlist(this);
+  Py_XDECREF(future);
+  Py_DECREF(reinterpret_cast<PyObject*>(link));
+}
+
+PySendResult Party::await(PyObject** r) noexcept {
+  static PyObject* create = PyUnicode_InternFromString("create_future");
+  static PyObject* blocking = PyUnicode_InternFromString("_asyncio_future_blocking");
+  *r = nullptr;
+  Py_CLEAR(future);
+  PyObject* loop = loop_of(link);
+  PyObject* f = loop ? PyObject_CallMethodNoArgs(loop, create) : nullptr;
+  Py_XDECREF(loop);
+  if (!f || PyObject_SetAttr(f, blocking, Py_True) < 0) {
+    Py_XDECREF(f);
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "the event loop is gone");
+    return PYGEN_ERROR;
+  }
+  future = Py_NewRef(f);
+  *r = f;
+  return PYGEN_NEXT;
+}
+
+std::unique_ptr<Party> begin_party(const char* verb) noexcept {
+  LinkObject* l = link_here();
+  if (!l) {
+    if (!PyErr_Occurred())
+      bad_use("%s was awaited outside any coroutine process of Weft and any asyncio task: start the network by weft.coroutines.run(...)",
+              verb);
+    return nullptr;
+  }
+  if (owing > 0) [[unlikely]] {
+    PyObject* due = module_function("_owed", nullptr);
+    if (due == Py_True) PyErr_SetNone(cancelled_error);
+    Py_XDECREF(due);
+    if (PyErr_Occurred()) return nullptr;
+  }
+  return std::make_unique<Party>(l);
+}
+
+bool is_cancellation(PyObject* const* thrown, Py_ssize_t n) noexcept {
+  return n > 0 && cancelled_error && PyErr_GivenExceptionMatches(thrown[0], cancelled_error);
+}
+
+void owe_cancellation() noexcept {
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  PyObject* r = module_function("_owe", nullptr);
+  if (!r) PyErr_WriteUnraisable(Py_None);
+  Py_XDECREF(r);
+  PyErr_Restore(t, v, tb);
+}
+
+bool ended_by_asyncio(ProcessObject* p) noexcept { return p->guest && cancelled_error && PyErr_ExceptionMatches(cancelled_error); }
+PyObject* new_cancellation(PyObject* message) noexcept {
+  return message ? PyObject_CallOneArg(cancelled_error, message) : PyObject_CallNoArgs(cancelled_error);
+}
+
+int init_asyncio(PyObject* m) {
+  LinkType.tp_name = "weft._native.Link";
+  LinkType.tp_basicsize = sizeof(LinkObject);
+  LinkType.tp_flags = Py_TPFLAGS_DEFAULT;
+  LinkType.tp_new = link_new;
+  LinkType.tp_dealloc = link_dealloc;
+  LinkType.tp_methods = link_methods;
+  if (PyType_Ready(&LinkType) < 0 || PyModule_AddFunctions(m, functions) < 0) return -1;
+  return add_type(m, "Link", &LinkType);
+}
+
+}  // namespace weft::py

@@ -1,0 +1,103 @@
+// Weft inside a running asyncio loop (rules 6.6 and 13): what is known of a loop, tasks of it that wait at channels, and networks that are
+// its guests.
+//
+//   told, woken, work for a guest ──ring()──► on the loop's thread, in a Section: passed on when the section is left
+//                                        └──► else: its eventfd, whose reader opens a section
+//
+// Invariants
+//  1 ring() runs no Python code and may be called wherever a waker is woken; the loop's own methods are called only from deliver(), which
+//    runs on the loop's thread, under no lock.
+//  2 A Link refers to its loop weakly: it lives in the loop's reader, in `weft._asyncio`, and in whoever waits.
+#pragma once
+#include "native.hpp"
+
+namespace weft::py {
+
+struct Party;
+struct GuestObject;
+
+struct LinkObject {
+  PyObject_HEAD PyObject* loop;  // a weak reference
+  Party* told;                   // to be told, in order
+  Party* told_last;
+  GuestObject* due;  // guests that have work
+  int bell;          // eventfd; -1: closed
+  bool dirty;
+  prim::atomic<bool> rung;
+};
+
+// The link of the loop that runs on this thread; borrowed. Null without an exception: none runs; null with one: it cannot be joined.
+LinkObject* link_here() noexcept;
+bool in_asyncio() noexcept;                 // a loop runs on this thread
+bool in_task() noexcept;                    // and the caller is no process of a scheduler: a task, or a callback
+PyObject* loop_of(LinkObject* l) noexcept;  // owned; null without an exception: it is gone
+void ring(LinkObject* l) noexcept;
+
+// While it lasts, what is told is collected; then it is passed on. Only on the loop's thread; null: does nothing.
+class Section {
+ public:
+  explicit Section(LinkObject* l) noexcept;
+  Section(const Section&) = delete;
+  Section& operator=(const Section&) = delete;
+  ~Section();
+
+ private:
+  LinkObject* link_;
+  LinkObject* outer_;
+};
+
+// --- a task that waits at a channel, a barrier or in a select (rule 6.6) ----------------------------------------------------------------
+
+struct Party final : runtime::ProcessBase {
+  Party* next_told = nullptr;
+  LinkObject* link;            // owned
+  PyObject* future = nullptr;  // what its task waits on, owned
+  bool listed = false;         // among those to be told
+  bool woken = false;          // somebody has decided
+  bool owed = false;           // its task was cancelled after the commit (rule 6.3)
+  // Its task is gone, but it has committed and a partner holds it: its operation, kept until the wake-up. (A task that is closed was
+  // killed.)
+  PyObject* kept = nullptr;
+
+  explicit Party(LinkObject* l) noexcept;
+  ~Party();
+  // What the task is to wait on until the party is told or woken.
+  PySendResult await(PyObject** r) noexcept;
+};
+
+// For an operation that begins in a task: a party, or null with an exception (no loop: `verb` outside any process; cancelled).
+std::unique_ptr<Party> begin_party(const char* verb) noexcept;
+bool is_cancellation(PyObject* const* thrown, Py_ssize_t n) noexcept;  // asyncio's
+// The running task was cancelled after its operation had committed: the cancellation comes at its next point (rule 6.3).
+void owe_cancellation() noexcept;
+
+// --- a process of a guest ---------------------------------------------------------------------------------------------------------------
+
+struct GuestPart {
+  GuestObject* guest;  // owned
+  PyObject* task;      // what asyncio.current_task() gives
+  PyObject* wakeup;    // called when the future is done
+  PyObject* future;    // that it awaits
+  PyObject* message;   // of a cancellation
+  bool must_cancel;    // asked for by task.cancel(), not yet raised
+  bool interrupted;    // its operation was withdrawn for that
+};
+
+void join_guest(runtime::Scheduler& s, ProcessObject* p) noexcept;  // a process starts on a guest's scheduler
+PyObject* guest_begin(ProcessObject* p, bool yielded) noexcept;     // before a step; an exception to be thrown into it, or null
+int guest_await(ProcessObject* p, PyObject* yielded) noexcept;      // 1: parked on a future; 0: it is none; -1: an exception is set
+void leave_guest(ProcessObject* p) noexcept;                        // it has ended
+bool ended_by_asyncio(ProcessObject* p) noexcept;                   // is the current exception asyncio's cancellation of it?
+PyObject* guest_cancellation(ProcessBase& p) noexcept;              // the CancelledError due now, new reference, or null
+
+// --- Group in a task --------------------------------------------------------------------------------------------------------------------
+
+GuestObject* guest_open() noexcept;  // null: an exception is set
+runtime::Group* group_of(GuestObject* g) noexcept;
+LinkObject* link_of(GuestObject* g) noexcept;
+PyObject* guest_leave(GuestObject* g, PyObject* block);  // an awaitable; `block`: the exception that left the block, or null
+
+int init_asyncio(PyObject* m);
+int init_guest(PyObject* m);
+
+}  // namespace weft::py

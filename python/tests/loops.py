@@ -1,0 +1,55 @@
+"""Event loops for tests: each test that takes `play` runs on asyncio, on uvloop and in asyncio's debug mode."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import uvloop
+
+from weft.coroutines import process
+
+Runner = Callable[[Awaitable[Any]], Any]
+
+
+def on_uvloop(main: Any) -> Any:
+    loop = uvloop.new_event_loop()
+    try:
+        return loop.run_until_complete(main)
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+def in_debug_mode(main: Any) -> Any:
+    return asyncio.run(main, debug=True)
+
+
+RUNNERS: dict[str, Runner] = {
+    "asyncio": asyncio.run,  # type: ignore[dict-item]
+    "uvloop": on_uvloop,
+    "debug": in_debug_mode,
+}
+
+
+async def turns(n: int) -> None:
+    """Let the loop go round `n` times."""
+    for _ in range(n):
+        await asyncio.sleep(0)
+
+
+@process
+async def send(w: Any, *values: Any) -> None:
+    for v in values:
+        await w.write(v)
+
+
+@process
+async def receive(r: Any) -> list[Any]:
+    return [v async for v in r]
+
+
+@process
+async def wait(r: Any) -> Any:
+    return await r.read()

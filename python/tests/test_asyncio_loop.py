@@ -1,0 +1,378 @@
+"""Guests of an asyncio loop (rule 13): turns and time, idleness, deadlock, other threads, endings."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loops import Runner, on_uvloop, receive, turns, wait
+
+from weft.coroutines import (
+    Channel,
+    Deadlock,
+    Parallel,
+    after,
+    now,
+    process,
+    run,
+    run_async,
+    select,
+    sleep,
+    yield_,
+)
+
+if sys.version_info < (3, 11):
+    pass
+
+new_in_3_11 = pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="asyncio.timeout and TaskGroup are of Python 3.11"
+)
+
+
+# ------------------------------------------------------------------------------------------------------ turns and time
+
+
+class Counting(asyncio.SelectorEventLoop):
+    """Counts what is scheduled on it."""
+
+    scheduled = 0
+    late: float = 0
+
+    def call_soon(self, *args: Any, **kw: Any) -> Any:
+        self.scheduled += 1
+        return super().call_soon(*args, **kw)
+
+    def call_at(self, *args: Any, **kw: Any) -> Any:
+        self.scheduled += 1
+        return super().call_at(*args, **kw)
+
+    def call_soon_threadsafe(self, *args: Any, **kw: Any) -> Any:
+        self.scheduled += 1
+        return super().call_soon_threadsafe(*args, **kw)
+
+
+def test_an_idle_guest_schedules_nothing() -> None:
+    """Rule 13.3."""
+    loop = Counting()
+
+    async def main() -> Any:
+        c = Channel()
+        w = c.writer()
+        network = asyncio.ensure_future(Parallel(wait(c.reader()), wait(c.reader())))
+        await turns(5)
+        before = loop.scheduled
+        await asyncio.to_thread(
+            lambda: None
+        )  # a while of the loop's own doing, which schedules as much each time
+        one = loop.scheduled - before
+        before = loop.scheduled
+        await asyncio.to_thread(time.sleep, 0.02)
+        idle = loop.scheduled - before
+        await w.write(1)
+        await w.write(2)
+        return one, idle, await network
+
+    try:
+        one, idle, results = loop.run_until_complete(main())
+    finally:
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+    assert results == [1, 2]
+    assert idle == one
+
+
+def test_a_busy_guest_lets_the_loop_go_on(play: Runner) -> None:
+    """Rule 13.2: callbacks, tasks and sockets have their turns while processes never block."""
+
+    @process
+    async def spins(stop: list[bool]) -> int:
+        n = 0
+        while not stop:
+            await yield_()
+            n += 1
+        return n
+
+    async def main() -> Any:
+        stop: list[bool] = []
+        network = asyncio.create_task(run_async(spins(stop), spins(stop)))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.001)
+        stop.append(True)
+        return all(n > 0 for n in await network)
+
+    assert play(main())
+
+
+def test_timers_of_a_guest_are_never_early(play: Runner) -> None:
+    """Rule 8.5."""
+
+    @process
+    async def sleeper(span: float) -> bool:
+        start = now()
+        await sleep(span)
+        first = now() - start
+        await select(after(span))
+        return first >= span and now() - start >= 2 * span
+
+    async def main() -> Any:
+        return await Parallel(sleeper(k * 0.0004) for k in range(1, 12))
+
+    assert play(main()) == [True] * 11
+
+
+def test_virtual_time_in_a_loop_of_its_own() -> None:
+    """Rules 8.6 and 13.6: it jumps if nothing else is on the loop."""
+
+    @process
+    async def sleeper() -> float:
+        await sleep(1000)
+        return now()
+
+    assert run(sleeper(), clock="virtual", host="asyncio") == pytest.approx(1000)
+
+
+# --------------------------------------------------------------------------------------------------------- deadlock
+
+
+def test_a_deadlock_is_told_when_nothing_else_is_on_the_loop() -> None:
+    """Rules 10.1 and 13.6."""
+
+    async def main() -> None:
+        c, d = Channel("c"), Channel("d")
+        keep = [c.writer(), d.writer()]
+        with pytest.raises(Deadlock) as deadlock:
+            await Parallel(wait(c.reader()), wait(d.reader()))
+        assert sorted(p.path for p in deadlock.value.processes) == ["main/wait[0]", "main/wait[1]"]
+        assert not keep[0].closed
+
+    asyncio.run(main())
+    c = Channel()
+    keep = c.writer()
+    with pytest.raises(Deadlock):
+        run(wait(c.reader()), host="asyncio")
+    assert not keep.closed
+
+
+@pytest.mark.parametrize("what", ["task", "timer", "future", "socket"])
+def test_no_deadlock_is_told_while_something_else_is_on_the_loop(what: str) -> None:
+    """Rule 10.4."""
+
+    async def main() -> Any:
+        c = Channel()
+        w = c.writer()
+        loop = asyncio.get_running_loop()
+        network = [wait(c.reader())]
+        if what == "task":
+
+            async def later() -> None:
+                await turns(20)
+                await w.write(1)
+
+            keep: Any = asyncio.create_task(later())
+        elif what == "timer":
+            keep = loop.call_later(0.005, lambda: tasks.append(asyncio.ensure_future(w.write(1))))
+        elif what == "socket":
+            a, b = os.pipe()
+            loop.add_reader(
+                a,
+                lambda: (loop.remove_reader(a), tasks.append(asyncio.ensure_future(w.write(1)))),
+            )
+            keep = threading.Thread(target=lambda: os.write(b, b"x"))
+            keep.start()
+        else:
+            future = loop.create_future()
+
+            @process
+            async def waits() -> None:
+                await future
+                await w.write(1)
+
+            network.append(waits())
+            keep = threading.Thread(
+                target=lambda: loop.call_soon_threadsafe(future.set_result, None)
+            )
+            keep.start()
+        result = await Parallel(network)
+        if isinstance(keep, threading.Thread):
+            keep.join()
+        if what == "socket":
+            os.close(a)
+            os.close(b)
+        await asyncio.gather(*tasks)
+        return result
+
+    tasks: list[Any] = []
+    assert asyncio.run(main()) in ([1], [1, None])
+
+
+# ---------------------------------------------------------------------------------------------------- from other threads
+
+
+def test_wake_ups_from_other_threads(play: Runner) -> None:
+    async def main() -> Any:
+        c = Channel(capacity=10)
+        ends = [c.writer() for _ in range(3)]
+
+        def plain(w: Any) -> None:
+            for i in range(100):
+                w.write(i)
+            w.retire()
+
+        workers = [threading.Thread(target=plain, args=(w,)) for w in ends]
+        for t in workers:
+            t.start()
+        try:
+            return len(await run_async(receive(c.reader())))
+        finally:
+            for t in workers:
+                t.join()
+
+    assert play(main()) == 300
+
+
+def test_two_loops_in_two_threads_each_with_its_guest() -> None:
+    c, d = Channel(), Channel()
+
+    @process
+    async def relay(r: Any, w: Any) -> None:
+        async for v in r:
+            await asyncio.sleep(0)
+            await w.write(v + 1)
+
+    w, r = c.writer(), d.reader()
+    there = relay(c.reader(), d.writer())
+
+    @process
+    async def ask() -> list[int]:
+        out = []
+        for i in range(50):
+            await w.write(i)
+            out.append(await r.read())
+        w.retire()
+        return out
+
+    async def elsewhere() -> None:
+        await run_async(there)
+
+    thread = threading.Thread(target=lambda: on_uvloop(elsewhere()))
+    thread.start()
+    try:
+        assert run(ask(), host="asyncio") == list(range(1, 51))
+    finally:
+        thread.join()
+
+
+# ---------------------------------------------------------------------------------------------------------- endings
+
+
+def test_a_loop_closed_in_the_middle() -> None:
+    """Rule 13.5: the processes are cancelled, clean up as far as they can without a loop, and let go of their ends."""
+    c = Channel()
+    log: list[Any] = []
+
+    @process
+    async def waits(r: Any) -> None:
+        try:
+            await r.read()
+        finally:
+            log.append("read")
+
+    @process
+    async def sleeps() -> None:
+        try:
+            await asyncio.sleep(100)
+        finally:
+            log.append("sleep")
+
+    async def main() -> None:
+        await run_async(waits(c.reader()), sleeps())
+
+    loop = asyncio.new_event_loop()
+    coroutine = main()
+    task = loop.create_task(coroutine)
+    loop.run_until_complete(turns(5))
+    loop.close()
+    assert log == []
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+    coroutine.close()
+    assert sorted(log) == ["read", "sleep"]
+    del task, coroutine
+    gc.collect()
+    assert c.stats().readers == 0 and c.stats().waiting_readers == 0
+
+
+def child(source: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(source)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("how", ["run(waits(c.reader()), host='asyncio')", "asyncio.run(main())"])
+def test_ctrl_c(how: str) -> None:
+    p = child(
+        f"""
+        import asyncio
+        from weft.coroutines import Channel, process, run, run_async, sleep
+
+        @process
+        async def waits(r):
+            print("ready", flush=True)
+            try:
+                await sleep(1000)
+            finally:
+                print("clean", flush=True)
+
+        async def main():
+            await run_async(waits(c.reader()))
+
+        c = Channel()
+        try:
+            {how}
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        """
+    )
+    assert p.stdout is not None
+    assert p.stdout.readline() == "ready\n"
+    p.send_signal(signal.SIGINT)
+    out, err = p.communicate(timeout=30)
+    assert (out, p.returncode) == ("clean\ninterrupted\n", 0), err
+
+
+def test_nothing_is_left_behind() -> None:
+    """A program that made many guests and tasks at channels ends with as many objects of each kind as after the first."""
+
+    @process
+    async def pair(w: Any, r: Any) -> None:
+        await asyncio.gather(w.write(1), r.read())
+
+    async def main() -> None:
+        c = Channel()
+        await run_async(pair(c.writer(), c.reader()))
+
+    def count() -> dict[str, int]:
+        gc.collect()
+        kinds = ("Process", "ProcessTask", "Guest", "Link", "Operation", "Reader", "Writer")
+        names = [type(o).__name__ for o in gc.get_objects()]
+        return {k: names.count(k) for k in kinds}
+
+    asyncio.run(main())
+    before = count()
+    for _ in range(20):
+        asyncio.run(main())
+    assert count() == before
+    assert len(list(Path("/proc/self/fd").iterdir())) < 60
