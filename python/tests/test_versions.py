@@ -186,6 +186,13 @@ def test_a_lock_that_was_forced_off_is_refused() -> None:
     assert "ImportError" in done.stderr and "PYTHON_GIL" in done.stderr
 
 
+@pytest.mark.skipif(not FREE_THREADED, reason="not a free-threaded build")
+def test_greenlets_are_refused() -> None:
+    done = python("import weft.greenlets", "-W", "ignore")
+    assert done.returncode != 0
+    assert "ImportError" in done.stderr and "use weft.coroutines or weft.threads" in done.stderr
+
+
 def test_with_the_lock_a_network_of_threads_and_coroutines_runs() -> None:
     done = python(NETWORK, "-W", "ignore")
     assert done.returncode == 0, done.stderr
