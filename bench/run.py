@@ -17,7 +17,8 @@ from pathlib import Path
 BENCH = Path(__file__).resolve().parent
 sys.path.insert(0, str(BENCH))
 
-from harness import machine, runner, show, targets  # noqa: E402
+from cppcsp import Experiment, plot  # noqa: E402
+from harness import curve, machine, runner, show, targets  # noqa: E402
 from harness.build import Broken, Builder, Missing, Program  # noqa: E402
 from harness.result import Result, evaluate  # noqa: E402
 
@@ -120,6 +121,18 @@ def measure(
     return evaluate(bench, samples, skipped, broken, milestone, frame)
 
 
+def draw(bench: targets.Bench, result: Result, folder: Path) -> None:
+    """A bench that varies one number is drawn as well."""
+    found = curve.curves(result["ns"])
+    if not found:
+        return
+    points = sorted({n for values in found.values() for n in values})
+    e = Experiment(bench.name, bench.title, "N", "ns", "", bench.candidates[0].cpus, points, {})
+    path = folder / f"{bench.name}.svg"
+    path.write_text(plot(e, found), encoding="utf-8")
+    say(f"wrote out/bench/{path.name}")
+
+
 def kept(folder: Path, names: Sequence[str]) -> dict[str, Result]:
     """The kept result of each bench that has one."""
     found: dict[str, Result] = {}
@@ -166,6 +179,7 @@ def main(argv: Sequence[str]) -> int:
         (folder / (f"{name}.quick.json" if options.quick else f"{name}.json")).write_text(
             line + "\n", encoding="utf-8"
         )
+        draw(bench, result, folder)
         show.table(bench, result)
         if options.json:
             print(line, flush=True)

@@ -33,7 +33,10 @@ class Judge(World):
             elif p.st == "parked":
                 op = self.ops[p.pid]
                 for_whom: set[int] = set()
-                for g in op.guards if op.state == "waiting" else ():
+                # A held writer (1.6) waits at its channel, for whoever holds the other side: who of them holds it is not
+                # recorded.
+                held = op.guards[op.out[1] : op.out[1] + 1] if op.state == "held" and op.out else ()
+                for g in op.guards if op.state == "waiting" else held:
                     if g.kind in ("in", "out"):
                         side = WRITE if g.kind == "in" else READ
                         for e in self.ends:
@@ -46,8 +49,6 @@ class Judge(World):
                             for q in self.procs.values()
                             if q.st not in ("ended", "new") and q.pid not in waiting
                         )
-                if op.state == "held":
-                    for_whom.update(r for r, hs in self.holds.items() if ("writer", p.pid) in hs)
                 found[p.pid] = tuple(sorted(for_whom - {p.pid}))
         return found
 

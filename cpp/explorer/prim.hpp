@@ -23,9 +23,21 @@
 
 namespace weft::prim {
 
-template <class T>
-class atomic;
-inline std::vector<atomic<std::uint8_t>*> late_stores;  // made and not arrived yet
+// A store made and not arrived yet, and who made it.
+struct LateStore {
+  void* at;
+  void (*arrive)(void*) noexcept;
+  int by;
+};
+inline std::vector<LateStore> late_stores;
+// Those of one fiber, or of all (-1): store buffers are emptied in order, so all of them at once.
+inline void arrive(int by) noexcept {
+  std::erase_if(late_stores, [by](const LateStore& s) {
+    if (by >= 0 && s.by != by) return false;
+    s.arrive(s.at);
+    return true;
+  });
+}
 
 template <class T>
 class atomic {
@@ -39,30 +51,32 @@ class atomic {
   atomic& operator=(const atomic&) = delete;
   ~atomic() {
     alive_ = 0;
-    if constexpr (std::is_same_v<T, std::uint8_t>)
-      if (!late_stores.empty()) std::erase(late_stores, this);
+    if (!late_stores.empty()) std::erase_if(late_stores, [this](const LateStore& s) { return s.at == this; });
   }
 
 #define WEFT_EXPLORER_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
   T load(std::memory_order = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) const noexcept {
     before(Op::load, file, line);
-    return after(v_, v_);
+    const T v = is_late_ && late_by_ == explorer::engine().current() ? late_ : v_;  // its own stores nobody sees late
+    return after(v, v);
   }
   void store(T to, std::memory_order = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) noexcept {
     before(Op::store, file, line);
     after(std::exchange(v_, to), to);
-    is_late_ = false;
   }
-  // A store that other threads may see late: at the next store here by the same thread, or at anybody's heavy fence (light_store below).
+  // A store that other threads may see late: at the next store or read-modify-write of the same thread, wherever it is, or at anybody's
+  // heavy fence (light_store below).
   void store_late(T to, WEFT_EXPLORER_SITE) noexcept {
     before(Op::store, file, line);
-    is_late_ = explorer::engine().choose(2) != 0;
+    explorer::Engine& e = explorer::engine();
+    is_late_ = e.current() >= 0 && e.choose(2) != 0;
     late_ = to;
+    late_by_ = e.current();
     after(v_, is_late_ ? v_ : to);
-    if (!is_late_) v_ = to;
-  }
-  void arrive() noexcept {
-    if (std::exchange(is_late_, false)) v_ = late_;
+    if (is_late_)
+      late_stores.push_back({this, [](void* a) noexcept { static_cast<atomic*>(a)->land(); }, late_by_});
+    else
+      v_ = to;
   }
   T exchange(T to, std::memory_order = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) noexcept {
     before(Op::exchange, file, line);
@@ -84,6 +98,9 @@ class atomic {
     return compare_exchange_strong(expected, to, o, file, line);
   }
   bool compare_exchange_strong(T& expected, T to, std::memory_order o, std::memory_order, WEFT_EXPLORER_SITE) noexcept {
+    return compare_exchange_strong(expected, to, o, file, line);
+  }
+  bool compare_exchange_weak(T& expected, T to, std::memory_order o, std::memory_order, WEFT_EXPLORER_SITE) noexcept {
     return compare_exchange_strong(expected, to, o, file, line);
   }
   T fetch_add(T n, std::memory_order = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) noexcept {
@@ -119,6 +136,11 @@ class atomic {
     explorer::Engine& e = explorer::engine();
     e.point(op, this, file, line);
     if (alive_ != kAlive) e.fail("an atomic is used outside its lifetime");
+    if ((op != Op::load || e.current() < 0) && !late_stores.empty()) arrive(e.current());
+  }
+  void land() noexcept {
+    is_late_ = false;
+    v_ = late_;
   }
   static std::uint64_t bits(T v) noexcept {
     if constexpr (std::is_pointer_v<T>)
@@ -133,12 +155,14 @@ class atomic {
 
   T v_;
   T late_{};
+  int late_by_ = -1;
   bool is_late_ = false;
   std::uint32_t alive_ = kAlive;
 };
 
 inline void pause(unsigned) noexcept { explorer::engine().pause(); }
-inline void yield() noexcept {}                     // whoever yields may be the next to run as well
+inline void back_off(unsigned) noexcept { explorer::engine().pause(); }
+inline void yield() noexcept {}  // whoever yields may be the next to run as well
 inline std::int64_t now() noexcept { return explorer::engine().now(); }
 [[noreturn]] inline void fatal(const char* message) noexcept { explorer::engine().fail(message); }
 
@@ -164,14 +188,15 @@ inline bool asymmetric() noexcept { return true; }
 inline void light_fence() noexcept {}  // alone it makes nothing late
 inline std::uint32_t bias_self() noexcept { return static_cast<std::uint32_t>(explorer::engine().current()) + 1; }
 inline void bias_to_this_thread() noexcept {}
-inline void light_store(atomic<std::uint8_t>& a, std::uint8_t v, WEFT_EXPLORER_SITE) noexcept {
-  late_stores.push_back(&a);
+template <class T>
+inline void light_store(atomic<T>& a, std::type_identity_t<T> v, WEFT_EXPLORER_SITE) noexcept {
   a.store_late(v, file, line);
 }
-inline void heavy_fence() noexcept {
-  for (atomic<std::uint8_t>* a : late_stores) a->arrive();
-  late_stores.clear();
+template <class T>
+inline void light_release(atomic<T>& a, std::type_identity_t<T> v, WEFT_EXPLORER_SITE) noexcept {
+  a.store_late(v, file, line);
 }
+inline void heavy_fence() noexcept { arrive(-1); }
 inline bool bias_allowed() noexcept { return true; }
 inline void bias_revoked() noexcept {}
 #undef WEFT_EXPLORER_SITE

@@ -31,5 +31,6 @@ struct Balance {
 #include "explore_one2one.hpp"
 #include "explore_rendezvous.hpp"
 #include "explore_standing.hpp"
+#include "explore_together.hpp"
 
 int main(int argc, char** argv) { return weft::explorer::explore_main(argc, argv); }

@@ -10,8 +10,9 @@ struct OneOne : Shared {
 struct Ring1 {
   core::OneToOneCore<Item, OneOne> c;
   alignas(Item) unsigned char raw[sizeof(Item) * 4];
-  explicit Ring1(std::uint32_t capacity) {
+  explicit Ring1(std::uint32_t capacity, bool light = choose(2) != 0) {
     c.set_storage(reinterpret_cast<Item*>(raw), capacity);
+    if (light) c.begin_light();
     c.first_reader();
     c.first_writer();
     name(c, "ring");
@@ -57,6 +58,25 @@ SCENARIO("one-to-one: cancel meets commit, nothing is lost or doubled (rules 1.8
     spawn("X", [&] { (reader ? r : w).cancel(); });
     run();
     REQUIRE_THAT(sum == sent && empty(f.c));
+  }
+  b.check();
+}
+
+// The reader's first sleep makes the writer cease to be light, its second one comes while the writer may not have noticed (invariant 3).
+SCENARIO("one-to-one: a reader sleeps, is cancelled and sleeps again while a light write is under way (rules 1.8, 6.4)", 3) {
+  Balance b;
+  {
+    Ring1 f(1, true);
+    Process w, r;
+    spawn("W", [&] { REQUIRE_THAT(w.write(f.c, 1) == Status::ok); });
+    spawn("R", [&] {
+      Got g;
+      while (!(g = r.read(f.c)).ok()) REQUIRE_THAT(g.status == Status::cancelled);
+      REQUIRE_THAT(g.value == 1);
+    });
+    spawn("X", [&] { r.cancel(); });
+    run();
+    REQUIRE_THAT(empty(f.c) && f.c.transfers() == 1);
   }
   b.check();
 }
@@ -112,7 +132,7 @@ SCENARIO("one-to-one: poison wakes both sides; what is buffered is dropped when 
 SCENARIO("one-to-one: a choice of two rings (rules 1.8, 5.1)", 2) {
   Balance b;
   {
-    Ring1 f(1), g(1);
+    Ring1 f(1, true), g(1, true);
     Process w1, w2, r;
     std::uint32_t sum = 0;
     spawn("W1", [&] { REQUIRE_THAT(w1.write(f.c, 1) == Status::ok); });
@@ -135,7 +155,7 @@ SCENARIO("one-to-one: a choice of two rings (rules 1.8, 5.1)", 2) {
 SCENARIO("one-to-one: outputs of a choice meet readers (rules 1.8, 5.1)", 2) {
   Balance b;
   {
-    Ring1 f(1), g(1);
+    Ring1 f(1, true), g(1, true);
     Process w, r1, r2;
     std::uint32_t sent = 0, sum = 0;
     spawn("W", [&] {

@@ -33,6 +33,8 @@ NUMBERED = {
     11: "biased lock: the revoker does not wait for the owner to leave",
     12: "one-to-one: who commits does not look whether the other side waits",
     13: "one-to-one: who is in line does not look at the ring again",
+    14: "one-to-one: who sleeps beside a light side passes no heavy fence",
+    15: "one-to-one: no more heavy fences once the other side has ceased to be light",
 }
 
 

@@ -338,9 +338,13 @@ int Choice::woken() noexcept {
 
 bool Choice::withdraw() noexcept { return !held() && word().finish_as(core::CANCELLED); }
 
+// Of one that is decided and held by an extended reader only the guard that was chosen.
 void Choice::visit(runtime::Places& v) {
+  const int chosen = held()          ? standing_ ? standing_->held_guard() : select_->held_guard()
+                              : word().done() ? static_cast<int>(word().winner())
+                                     : -1;
   for (std::uint32_t i = 0; i < n_; ++i) {
-    if (!guards_[i].enabled) continue;
+    if (chosen >= 0 ? static_cast<int>(i) != chosen : !guards_[i].enabled) continue;
     if (guards_[i].kind == core::Kind::barrier)
       v.barrier(*static_cast<core::Place*>(static_cast<BarrierCore*>(guards_[i].where)));
     else if (guards_[i].kind < core::Kind::barrier)

@@ -4,6 +4,9 @@
 //   GroupOp     waits in a coroutine process; its children run on the same scheduler                   (await Parallel, async with Group)
 //   wait_for()  the same in a greenlet process, which parks
 //
+// A block of ordinary code is an outermost run, whose thread is a process of it (`home`) until the block ends: it can be cancelled, and it
+// counts when nothing can go on.
+//
 // A group lives until all its processes have ended (rule 7.6); the objects here outlive their groups.
 #include "asyncio.hpp"
 #include "interrupt.hpp"
@@ -55,11 +58,12 @@ PyObject* results_of(PyObject* list) {
   return r;
 }
 
-// Raises what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of the block, or null.
+// Raises what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of the block, or null; that it was
+// cancelled is no failure (rule 6.5).
 PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* also) {
   PyObject* list = PyList_New(0);
   if (!list) return nullptr;
-  if (also) PyList_Append(list, also);
+  if (also && !PyErr_GivenExceptionMatches(also, errors.Cancelled)) PyList_Append(list, also);
   for (const std::exception_ptr& f : failures) {
     try {
       std::rethrow_exception(f);
@@ -195,6 +199,7 @@ struct GroupObject {
   Interrupts* interrupts;
   runtime::Scheduler* scheduler;
   runtime::Group* spawned;
+  runtime::Group* home;  // of the run's own thread, while the block goes on
   GuestObject* guest;  // the network that the block is, in an asyncio task
   GroupState state;
 };
@@ -221,6 +226,7 @@ GroupObject* new_group(PyObject* list) {
   g->interrupts = nullptr;
   g->scheduler = nullptr;
   g->spawned = nullptr;
+  g->home = nullptr;
   g->guest = nullptr;
   g->state = GroupState::made;
   PyObject_GC_Track(reinterpret_cast<PyObject*>(g));
@@ -385,6 +391,7 @@ int check_made(GroupObject* g) {
 void open_block(GroupObject* g, ProcessBase& p) {
   settle();
   g->group = new runtime::Group(p.group->run, p.executor(), &p);
+  g->group->open_block();
   g->state = GroupState::open;
 }
 PyObject* group_aenter(PyObject* o, PyObject*) {
@@ -405,12 +412,21 @@ PyObject* group_aenter(PyObject* o, PyObject*) {
   return operation_ready(Py_NewRef(o));
 }
 void leave_with(GroupObject* g, PyObject* e) {
+  settle();
+  g->group->close_block();
+  if (g->home) {
+    g->home->unlink(g->run->self);
+    g->run->self.group = nullptr;
+    delete std::exchange(g->home, nullptr);
+  }
   if (e == Py_None) return;
   Py_XSETREF(g->block, Py_NewRef(e));
   g->group->cancel();
+  if (g->spawned) g->spawned->cancel();  // rule 7.4
 }
 PyObject* group_aexit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
   if (n != 3) return PyErr_Format(PyExc_TypeError, "__aexit__ takes three arguments");
+  if (grp(o)->state != GroupState::open) return bad_use("this Group is not open");
   if (GuestObject* guest = grp(o)->guest) {
     const Section section(link_of(guest));
     leave_with(grp(o), args[1]);
@@ -454,7 +470,10 @@ PyObject* group_enter(PyObject* o, PyObject*) {
     g->spawned->also = g->group;  // the two fail as one (rule 7.4)
     g->group->also = g->spawned;
     g->run->spawned = g->spawned;
+    g->home = new runtime::Group(*t->run, g->scheduler, nullptr);
+    g->home->add(*t);
   }
+  g->group->open_block();
   g->state = GroupState::open;
   return Py_NewRef(o);
 }
@@ -508,7 +527,9 @@ PyObject* group_start(PyObject* o, PyObject* p) {
   if (g->state != GroupState::open || (g->group->done() && g->block))
     return bad_use("start in a Group that is not open: start processes inside its with block");
   if (!Py_IS_TYPE(p, &ProcessType)) return bad_use("%R is no process: call a function that is decorated with @process", p);
-  if (g->run && (proc(p)->kind == Kind::coroutine || proc(p)->kind == Kind::greenlet))
+  // The thread of an outermost block does not run its scheduler while the block goes on.
+  if (g->scheduler && g->group->parent == &run_of(g->group->run).self &&
+      (proc(p)->kind == Kind::coroutine || proc(p)->kind == Kind::greenlet))
     return bad_use("a Group in ordinary code starts thread processes: for process %s, which is a %s, use run(...)", proc(p)->base.function,
                    proc(p)->kind == Kind::coroutine ? "coroutine" : "greenlet");
   PyObject* one = PyList_New(1);

@@ -103,9 +103,7 @@ void begin_report(runtime::Run& run) {
   collector_was_on = PyGC_Disable();  // frames are made below, under the runtime's locks: no finaliser may run there
   held.clear();
   run.each_process([](ProcessBase& p) {
-    ProcessObject* o = process_object(&p);
-    if (!o) return;
-    note_ends(o, p.id);
+    if (ProcessObject* o = process_object(&p)) note_ends(o, p.id);
     locate(p);
   });
 }
@@ -195,8 +193,9 @@ void keep_interrupt_for(PyRun* run, PyObject* owned) noexcept {
 
 void locate(ProcessBase& p) noexcept {
   ProcessObject* o = process_object(&p);
-  if (!o) return;
-  if (o->thread)
+  if (!o)  // the thread of an outermost block
+    locate_thread(static_cast<ThreadProcess&>(p));
+  else if (o->thread)
     locate_thread(*static_cast<ThreadProcess*>(o->thread));
   else if (o->kind == Kind::greenlet)
     locate_greenlet(p, o);

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 
 import pytest
 from parts import catch, receive, send, take
 
+from weft import threads as weft_threads
 from weft.errors import BadUse, PeerDied, Poisoned, Retired
 
 
@@ -210,6 +212,38 @@ def test_a_computed_output(b, chooser_first):  # rule 5.8
     ]
     assert calls == ["once"]
     assert not r.closed
+
+
+@pytest.mark.parametrize("capacity", [1, 2])
+def test_a_value_in_the_making_takes_its_place_when_it_is_made(capacity):  # rule 5.8
+    """It reserves its slot and no more: another value enters the buffer, or goes to the reader that waits, before it."""
+    c = weft_threads.Channel(capacity=capacity)
+    making, made, ready = threading.Event(), threading.Event(), []
+
+    def make():
+        making.set()
+        assert made.wait(60), "the other writer waited for the value that is being made"
+        return "computed"
+
+    @weft_threads.process
+    def computes(w):
+        weft_threads.select(weft_threads.Output(w, make=make))
+
+    @weft_threads.process
+    def writes(w):
+        assert making.wait(60)
+        ready.append(weft_threads.select(weft_threads.Output(w, "plain"), weft_threads.skip())[0])
+        if ready != [0]:
+            w.write("plain")
+        made.set()
+
+    @weft_threads.process
+    def reads(r):
+        return [r.read(), r.read()]
+
+    ps = [computes(c.writer()), writes(c.writer()), reads(c.reader())]
+    assert weft_threads.run(*ps)[2] == ["plain", "computed"]
+    assert capacity == 1 or ready == [0]  # of one slot: only if the reader waits by then
 
 
 def test_a_computed_output_that_raises(b):  # rule 5.8

@@ -131,6 +131,9 @@ struct HeapRing : core::Ring<T> {
   }
 };
 
+// A one-to-one ring this big is expected to pass many values between two sleeps; a smaller one learns it.
+inline constexpr std::uint32_t kLightFrom = 256;
+
 // A new core with its buffer, if any. Throws BadUse if that channel cannot have such a buffer.
 template <class T, class P>
 CoreOf<T, P>* make_core(const ChannelOptions& o) {
@@ -148,6 +151,7 @@ CoreOf<T, P>* make_core(const ChannelOptions& o) {
       throw;
     }
     c->set_storage(data, o.capacity);
+    if (o.capacity >= kLightFrom && prim::asymmetric()) c->begin_light();
     c->restricted = static_cast<std::uint8_t>(ChannelKind::one2one);
     c->discard = [](CoreOf<T, P>& x) noexcept {
       const NobodysValues undelivered;
@@ -220,10 +224,35 @@ template <class C>
 inline constexpr runtime::OpKind write_op{"write", &withdraw_plain<C, core::Side::out>, &visit_plain<true>};
 
 // The blocking forms are for threads. A coroutine that called one would stop its whole scheduler.
-inline runtime::ThreadProcess& blocking_caller(const char* what) {
+[[gnu::noinline]] inline runtime::ThreadProcess& blocking_guest(const char* what) {
   if (runtime::this_context && runtime::this_context->executor && runtime::this_context->running)
     bad_use(std::string(what) + " blocks the thread: in a coroutine process use co_await");
   return runtime::ThreadProcess::self();
+}
+inline runtime::ThreadProcess& blocking_caller(const char* what) {
+  if (runtime::ThreadProcess* p = runtime::ThreadProcess::plain()) [[likely]]
+    return *p;
+  return blocking_guest(what);
+}
+
+template <core::Side S, class C>
+[[gnu::noinline]] Status begin_waiting(C* c, runtime::ThreadProcess& self, void* slot) {
+  self.worth_waiting([c]() noexcept { return c->template ready<S>(); });
+  self.slot = slot;
+  return c->template begin<S>(self);
+}
+
+// A thread's read or write begins. At a buffer that does not let it through at once it lingers first, out of the line: those in line are
+// served one by one, each with a wake-up.
+template <core::Side S, class C>
+inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
+  if (!c->buffered()) {
+    self.slot = slot;
+    return c->template begin<S>(self);
+  }
+  if (c->template pass<S>(slot)) [[likely]]
+    return Status::ok;
+  return begin_waiting<S>(c, self, slot);
 }
 
 }  // namespace detail
@@ -280,8 +309,7 @@ class Reader {
     runtime::ThreadProcess& self = detail::blocking_caller("reader()");
     if (self.take_cancel()) throw Cancelled();
     detail::Slot<T> slot;
-    self.slot = &slot;
-    Status s = c->template begin<core::Side::in>(self);
+    Status s = detail::begin_blocking<core::Side::in>(c, self, &slot);
     if (s == Status::pending) {
       self.block(detail::read_op<Core>);
       s = self.status;
@@ -396,8 +424,7 @@ class Writer {
       e.carry(std::move(value));
       throw e;
     }
-    self.slot = &value;
-    Status s = c->template begin<core::Side::out>(self);
+    Status s = detail::begin_blocking<core::Side::out>(c, self, &value);
     if (s == Status::pending) {
       self.block(detail::write_op<Core>);
       s = self.status;

@@ -36,8 +36,8 @@ class ChannelHandle {
     writing()(std::forward<U>(value));
   }
   // In a coroutine.
-  ReadOp<T, P> read() const { return reading().read(); }
-  NextOp<T, P> next() const { return reading().next(); }
+  [[nodiscard]] auto read() const { return reading().read(); }
+  [[nodiscard]] auto next() const { return reading().next(); }
   template <class U = T>
   WriteOp<T, P> write(U&& value) const {
     return writing().write(std::forward<U>(value));

@@ -16,11 +16,13 @@
 //   asymmetric()                 is there a heavy fence?
 //   light_fence()                orders what this thread does against a heavy fence only; free
 //   light_store(atomic, value)   a relaxed store, then a light fence
+//   light_release(atomic, value) a releasing store, then a light fence
 //   heavy_fence()                a fence for all threads of the program at once
 //
 // and for core/biased.hpp, if WEFT_PRIM_BIASED is 1:
 //   no_bias, bias_self()         this thread's identity, of no other thread ever; no_bias: it owns no lock
-//   bias_allowed()               may a new lock be biased? bias_revoked(): one had to be taken back
+//   back_off(round)              as pause(), for a lock that is passed back and forth: longer, so that whoever has it does several
+//   operations bias_allowed()               may a new lock be biased? bias_revoked(): one had to be taken back
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -84,6 +86,11 @@ inline void yield() noexcept { std::this_thread::yield(); }
 template <class T>
 [[gnu::always_inline]] inline void light_store(atomic<T>& a, T v) noexcept {
   a.store(v, std::memory_order_relaxed);
+  light_fence();
+}
+template <class T>
+[[gnu::always_inline]] inline void light_release(atomic<T>& a, T v) noexcept {
+  a.store(v, std::memory_order_release);
   light_fence();
 }
 
@@ -165,6 +172,13 @@ inline constinit thread_local std::uint32_t bias_identity = no_bias;
 inline atomic<std::uint32_t> bias_identities{0}, biases_given{0}, biases_revoked{0};
 }  // namespace detail
 
+// Every look at a lock that another CPU works with costs that CPU a cache miss; two that take turns operation by operation cost each other
+// several per operation. 7 us in all before the first yield.
+inline void back_off(unsigned round) noexcept {
+  if (round >= 4) return std::this_thread::yield();
+  for (unsigned i = 8u << round; i > 0; --i) relax();
+}
+
 [[gnu::always_inline]] inline std::uint32_t bias_self() noexcept { return detail::bias_identity; }
 
 // From now on locks may be biased to the calling thread: for one that runs many processes. No effect where the system has no membarrier.
@@ -191,6 +205,12 @@ template <class T>
 using atomic = std::atomic<T>;
 inline void pause(unsigned) noexcept {}
 [[noreturn]] inline void fatal(const char*) noexcept { __builtin_trap(); }
+inline bool asymmetric() noexcept { return false; }
+inline void heavy_fence() noexcept {}
+template <class T>
+inline void light_release(atomic<T>& a, T v) noexcept {
+  a.store(v, std::memory_order_release);
+}
 }  // namespace weft::prim
 #endif
 #ifndef WEFT_PRIM_BIASED

@@ -40,6 +40,8 @@ class BiasedLock {
       if (WEFT_MUTANT == 9 || owner_.load(std::memory_order_relaxed) == me) [[likely]]
         return;
       held_.store(0, std::memory_order_relaxed);
+    } else if (owner_.load(std::memory_order_relaxed) == kPlain && word_.exchange(1, std::memory_order_acquire) == 0) {
+      return;
     }
     lock_slow(me);
   }
@@ -57,7 +59,7 @@ class BiasedLock {
 
   [[gnu::noinline]] void lock_slow(std::uint32_t me) noexcept {
     for (unsigned round = 0; word_.exchange(1, std::memory_order_acquire) != 0;)
-      while (word_.load(std::memory_order_relaxed) != 0) prim::pause(round++);
+      while (word_.load(std::memory_order_relaxed) != 0) prim::back_off(round++);
     const std::uint32_t owner = owner_.load(std::memory_order_relaxed);
     if (owner == kPlain) [[likely]]
       return;

@@ -19,6 +19,8 @@ class Buffered : public Rendezvous<T, P> {
     if (r) special_ |= B::kBuffered;
   }
 
+  bool buffered() const noexcept { return ring != nullptr; }
+
   std::uint64_t dropped() const noexcept { return ring ? ring->dropped : 0; }
 
  protected:
@@ -69,8 +71,6 @@ class Buffered : public Rendezvous<T, P> {
   Try to_buffer(Node& n, Me me, Effects& fx) noexcept {
     if (special_ & B::kReadersGone && !blocked(rq_)) return Try::not_ready;
     const bool compute = n.is(NodeFlags::compute);
-    // What is being computed was committed before us (rule 1.3).
-    if (ring->reserved > 0 && ring->overflow == Overflow::block) return Try::not_ready;
     if (ring->size == 0 && !compute) {
       // Straight to the first reader (rule 1.5); a buffered write is not held by an extended read, its slot is.
       for (Link* l = rq_.front(); l;) {
@@ -123,7 +123,7 @@ class Buffered : public Rendezvous<T, P> {
   // Room in the buffer: waiting writers' values enter it, in order (rule 1.5).
   void pull(Effects& fx) noexcept {
     if (!ring) return;
-    for (Link* l = wq_.front(); l && ring->room() && ring->reserved == 0;) {
+    for (Link* l = wq_.front(); l && ring->room();) {
       Node* y = node(l);
       l = l->next;
       if (y->is(NodeFlags::disabled)) continue;

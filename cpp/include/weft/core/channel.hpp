@@ -71,6 +71,15 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
     return begin_special<S>(me);
   }
 
+  // At a buffer, a plain operation that need not wait and meets nobody who does. False: nothing has happened.
+  template <Side S>
+  [[gnu::always_inline]] bool pass(void* slot) noexcept {
+    lock_.lock();
+    const bool open = special_ == B::kBuffered && through_buffer<S>(slot);
+    lock_.unlock();
+    return open;
+  }
+
   // Withdraw a plain operation, or a guard's node after the select was decided. True: it was still in line.
   template <Side S>
   bool withdraw(Node& me) noexcept {
@@ -343,7 +352,23 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   }
 
   template <Side S>
+  [[gnu::always_inline]] bool through_buffer(void* slot) noexcept {
+    if constexpr (S == Side::in) {
+      if (ring->size == 0 || !wq_.empty()) return false;
+      ring->pop_into(slot);
+      ++transfers_;
+    } else {
+      if (!rq_.empty() || !ring->room() || ring->reserved > 0) return false;
+      ring->push(std::move(*static_cast<T*>(slot)));
+    }
+    return true;
+  }
+  template <Side S>
   [[gnu::noinline]] Status begin_special(Node& me) noexcept {
+    if (special_ == B::kBuffered && !me.is(NodeFlags::special) && through_buffer<S>(me.slot)) {
+      lock_.unlock();
+      return Status::ok;
+    }
     Effects fx;
     const Try t = attempt<S>(me, Free{}, fx);
     if (t == Try::not_ready) {

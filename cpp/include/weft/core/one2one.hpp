@@ -10,9 +10,14 @@
 // Invariants
 //  1 tail_ is the writer's and head_ the reader's. A side that stands in line lends its index to whoever holds the lock.
 //  2 head_ ≤ tail_ ≤ head_ + capacity_; the slots between them hold values.
-//  3 A side is in line only if look_ has its bit. It sets the bit, then looks at the other's index; the other stores its index, then looks
-//  at
-//    look_: all four sequentially consistent, so at least one of them sees the other (as in ready.hpp). Hence no lost wake-up.
+//  3 A side is in line only if look_ has its bit. It sets the bit, passes a fence and looks at the other's index; the other stores its
+//    index, passes a fence and looks at look_: at least one of them sees the other (Dekker). Hence no lost wake-up.
+//    Of the two fences the other's comes with every item, ours with every sleep. While a side is *light* (its bit in look_, set and cleared
+//    by the sleeper opposite, under the lock) its fence is a light one, nothing but an order for the compiler, and the sleeper's a heavy
+//    one, a system call (see biased.hpp); else both are sequentially consistent accesses. Which is cheaper the sleeper knows from how many
+//    values have passed since it last slept.
+//    An operation that read look_ before its side ceased to be light may still be under way. So the sleeper goes on with heavy fences
+//    until it sees the other's index go beyond where it stood after a heavy fence: what comes after the fence reads look_ anew.
 //  4 Only the reader's side takes values out. So poison does not empty the ring: the reader's next operation does, or the end of its side.
 #pragma once
 #include <bit>
@@ -24,6 +29,8 @@
 #include "ready.hpp"
 
 namespace weft::core {
+
+struct StandingNode;
 
 template <class P>
 inline constexpr bool one_to_one = requires {
@@ -53,6 +60,9 @@ class OneToOneCore : public ChannelBase<P> {
     capacity_ = capacity;
     mask_ = slots_for(capacity) - 1;
   }
+  // Before its first use, where there is a heavy fence: both sides begin light.
+  void begin_light() noexcept { look_.fetch_or(kReaderLight | kWriterLight, std::memory_order_relaxed); }
+  static constexpr bool buffered() noexcept { return true; }
   T* storage() const noexcept { return data_; }
   void (*discard)(OneToOneCore&) noexcept = nullptr;  // calls clear(), outside the lock; null: clear() does
 
@@ -72,6 +82,12 @@ class OneToOneCore : public ChannelBase<P> {
       return Status::ok;
     me.slot = slot;
     return begin_slow<S>(me);
+  }
+
+  // As begin() if that need not wait nor look closer; false: nothing has happened.
+  template <Side S>
+  [[gnu::always_inline]] bool pass(void* slot) noexcept {
+    return fast<S>(slot);
   }
 
   template <Side S>
@@ -166,35 +182,46 @@ class OneToOneCore : public ChannelBase<P> {
   }
 
  private:
-  static constexpr std::uint32_t kReaderWaits = 1, kWriterWaits = 2, kPoisoned = 4, kWritersGone = 8, kReadersGone = 16;
+  static constexpr std::uint32_t kReaderWaits = 1, kWriterWaits = 2, kPoisoned = 4, kWritersGone = 8, kReadersGone = 16, kReaderLight = 32,
+                                 kWriterLight = 64;
+  // Values between two sleeps. A heavy fence costs about as much as 500 sequentially consistent stores.
+  static constexpr Index kFew = 256, kMany = 1024;
 
   T& at(Index i) noexcept { return data_[i & mask_]; }
-  std::uint64_t size() const noexcept { return tail_.load(std::memory_order_acquire) - head_.load(std::memory_order_acquire); }
+  std::uint64_t size() const noexcept { return tail_.load(std::memory_order_seq_cst) - head_.load(std::memory_order_seq_cst); }
 
-  bool push(void* from) noexcept {
+  static void publish(prim::atomic<Index>& index, Index i, bool light) noexcept {
+    if (light)
+      prim::light_release(index, i);
+    else
+      index.store(i, std::memory_order_seq_cst);
+  }
+  [[gnu::always_inline]] bool push(void* from, bool light = false) noexcept {
     const Index t = tail_.load(std::memory_order_relaxed);
-    if (t - head_seen_ == capacity_ && t - (head_seen_ = head_.load(std::memory_order_seq_cst)) == capacity_) return false;
+    if (t - head_seen_ == capacity_ && t - (head_seen_ = head_.load(std::memory_order_acquire)) == capacity_) return false;
     ::new (static_cast<void*>(&at(t))) T(std::move(*static_cast<T*>(from)));
-    tail_.store(t + 1, std::memory_order_seq_cst);
+    publish(tail_, t + 1, light);
     return true;
   }
-  bool pop(void* to) noexcept {
+  [[gnu::always_inline]] bool pop(void* to, bool light = false) noexcept {
     const Index h = head_.load(std::memory_order_relaxed);
-    if (h == tail_seen_ && h == (tail_seen_ = tail_.load(std::memory_order_seq_cst))) return false;
+    if (h == tail_seen_ && h == (tail_seen_ = tail_.load(std::memory_order_acquire))) return false;
     T& v = at(h);
     ::new (to) T(std::move(v));
     v.~T();
-    head_.store(h + 1, std::memory_order_seq_cst);
+    publish(head_, h + 1, light);
     return true;
   }
 
   template <Side S>
   [[gnu::always_inline]] bool fast(void* slot) noexcept {
     constexpr std::uint32_t over = S == Side::in ? kPoisoned : kPoisoned | kReadersGone;
-    constexpr std::uint32_t other = S == Side::in ? kWriterWaits : kReaderWaits;
-    if (look_.load(std::memory_order_relaxed) & over) [[unlikely]]
+    [[maybe_unused]] constexpr std::uint32_t other = S == Side::in ? kWriterWaits : kReaderWaits;
+    const std::uint32_t l = look_.load(std::memory_order_relaxed);
+    if (l & over) [[unlikely]]
       return false;
-    if (!(S == Side::in ? pop(slot) : push(slot))) [[unlikely]]
+    const bool light = l & (S == Side::in ? kReaderLight : kWriterLight);
+    if (!(S == Side::in ? pop(slot, light) : push(slot, light))) [[unlikely]]
       return false;
     if (WEFT_MUTANT != 12 && (look_.load(std::memory_order_seq_cst) & other)) [[unlikely]]
       serve();
@@ -220,20 +247,24 @@ class OneToOneCore : public ChannelBase<P> {
 
   template <Side S, class Me>
   Try locked(Node& n, Me me, bool wait) noexcept {
-    constexpr std::uint32_t mine = S == Side::in ? kReaderWaits : kWriterWaits;
     Wakes fx;
     lock_.lock();
     Try t = attempt<S>(n, me);
     if (t == Try::not_ready && wait) {
-      n.status = Status::pending;
-      this->template join<S>(n);
-      look_.fetch_or(mine, std::memory_order_seq_cst);
       if (WEFT_MUTANT == 13) {
+        n.status = Status::pending;
+        this->template join<S>(n);
+        announce<S>();
         lock_.unlock();
         return t;
       }
+      announce<S>();
       t = attempt<S>(n, me);
-      if (t == Try::committed || t == Try::ended) this->template leave<S>(n);
+      if (t == Try::not_ready) {
+        n.status = Status::pending;
+        this->template join<S>(n);
+      }
+      announced_ &= ~bit_of<S>();
     }
     settle(fx);
     const bool poisoned = poison_ != 0;
@@ -241,6 +272,36 @@ class OneToOneCore : public ChannelBase<P> {
     fx.run();
     if (S == Side::in && t == Try::ended && poisoned) drop_values();
     return t;
+  }
+
+  // Under the lock, which it gives up for the time of a heavy fence: look_ has our bit and keeps it, and what the other side has done
+  // without seeing it we shall see.
+  template <Side S>
+  void announce() noexcept {
+    constexpr std::uint32_t light = S == Side::in ? kWriterLight : kReaderLight;
+    Sleeper& me = S == Side::in ? reader_ : writer_;
+    const prim::atomic<Index>& other = S == Side::in ? tail_ : head_;
+    const Index now = (S == Side::in ? head_ : tail_).load(std::memory_order_relaxed);
+    const Index passed = now - std::exchange(me.slept_at, now);
+    announced_ |= bit_of<S>();
+    const std::uint32_t l = look_.fetch_or(bit_of<S>(), std::memory_order_seq_cst);
+    const bool was = l & light;
+    if (!was && passed > kMany && prim::asymmetric()) {
+      look_.fetch_or(light, std::memory_order_seq_cst);
+    } else if (was && passed < kFew) {
+      look_.fetch_and(~light, std::memory_order_seq_cst);
+      me.unsettled = true;
+    } else if (!was && (WEFT_MUTANT == 15 || !(me.unsettled &= other.load(std::memory_order_seq_cst) == me.fenced_at))) {
+      return;
+    }
+    lock_.unlock();
+    if (WEFT_MUTANT != 14) prim::heavy_fence();
+    lock_.lock();
+    me.fenced_at = other.load(std::memory_order_seq_cst);
+  }
+  template <Side S>
+  static constexpr std::uint32_t bit_of() noexcept {
+    return S == Side::in ? kReaderWaits : kWriterWaits;
   }
 
   template <Side S, class Me>
@@ -287,8 +348,10 @@ class OneToOneCore : public ChannelBase<P> {
     Node probe;
     if (!wq_.empty() && ended<Side::out>(probe)) fail(wq_, probe.status, fx);
     if (!rq_.empty() && ended<Side::in>(probe)) fail(rq_, probe.status, fx);
-    if (rq_.empty() && gone(kReaderWaits)) look_.fetch_and(~kReaderWaits, std::memory_order_seq_cst);
-    if (wq_.empty() && gone(kWriterWaits)) look_.fetch_and(~kWriterWaits, std::memory_order_seq_cst);
+    if (rq_.empty() && (look_.load(std::memory_order_relaxed) & ~announced_ & kReaderWaits))
+      look_.fetch_and(~kReaderWaits, std::memory_order_seq_cst);
+    if (wq_.empty() && (look_.load(std::memory_order_relaxed) & ~announced_ & kWriterWaits))
+      look_.fetch_and(~kWriterWaits, std::memory_order_seq_cst);
   }
   template <Side S>
   bool commit(Wakes& fx) noexcept {
@@ -348,6 +411,14 @@ class OneToOneCore : public ChannelBase<P> {
   std::uint64_t capacity_ = 0;
   prim::atomic<std::uint32_t> look_{0};
   prim::atomic<std::uint64_t> dropped_{0};
+  // A side as one that sleeps (under the lock).
+  struct Sleeper {
+    Index slept_at = 0;      // its index when it last did
+    Index fenced_at = 0;     // the other's after the last heavy fence
+    bool unsettled = false;  // the other has ceased to be light, and may not have noticed
+  };
+  Sleeper reader_, writer_;
+  std::uint32_t announced_ = 0;  // sides that are about to join their line: their bits stay
   alignas(64) prim::atomic<Index> tail_{0};
   Index head_seen_ = 0;  // the writer's
   alignas(64) prim::atomic<Index> head_{0};

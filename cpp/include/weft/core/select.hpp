@@ -194,6 +194,7 @@ class Select {
 
   // Committed already, and only the partner's leave to go on is awaited: not to be cancelled (rule 1.6).
   bool held() const noexcept { return held_ != none; }
+  int held_guard() const noexcept { return held_; }
 
   Status status() const noexcept { return status_; }
 

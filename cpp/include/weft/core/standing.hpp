@@ -43,6 +43,7 @@ class Standing {
   std::uint32_t size() const noexcept { return n_; }
   Status status() const noexcept { return status_; }
   bool held() const noexcept { return held_ != none; }
+  int held_guard() const noexcept { return held_; }
 
   void enable(std::uint32_t i, bool on) noexcept {
     g_[i].enabled = on;

@@ -96,12 +96,13 @@ using Waiter = Node;
 
 inline Waker* next_of(const Waker* w) noexcept { return static_cast<Waker*>(w->next); }
 
-// The id of a process. Several threads may record themselves at once: whichever comes last.
+// The id of a process. Several threads may record themselves at once: whichever comes last. Written only if it changes: both sides of a
+// channel have theirs on one cache line.
 class Holder {
  public:
   operator std::uint32_t() const noexcept { return id_.load(std::memory_order_relaxed); }
   Holder& operator=(std::uint32_t id) noexcept {
-    id_.store(id, std::memory_order_relaxed);
+    if (*this != id) id_.store(id, std::memory_order_relaxed);
     return *this;
   }
 

@@ -1,7 +1,7 @@
 // A group: processes that were started together, that are waited for together, of which one failure cancels the others (rule 7).
 //
 //   add() ──► live ──process ends: finished()──► live == 0 ──► whoever waits is woken
-//                ├──a failure──► cancel(): the others
+//                ├──a failure──► cancel(): the others, and the owner while its block is open (open_block() … close_block(), rule 7.5)
 //                └──abandon()──► its owner's group waits in its owner's place
 //
 // State under the group's lock: the list of children, live, failures, who waits, the names. A group belongs to the frame that waits for it.
@@ -129,9 +129,12 @@ class Group {
     const bool first = failures_.empty();
     failures_.emplace_back(order, std::move(failure));
     lock_.unlock();
-    if (first) {
-      cancel();
-      if (also) also->cancel();
+    if (!first) return;
+    cancel();
+    ask_block();
+    if (also) {
+      also->cancel();
+      also->ask_block();
     }
   }
   Group* also = nullptr;  // fails with this one (spawned processes fail the run, rule 7.4)
@@ -171,6 +174,20 @@ class Group {
   }
   bool cancelled() const noexcept { return cancelled_; }
 
+  // The owner starts processes here from within a block, which the first failure cancels too (rule 7.5).
+  void open_block() noexcept {
+    lock_.lock();
+    block_ = Block::open;
+    lock_.unlock();
+  }
+  // The block has ended, and its owner waits from now on. Withdraws the request if the owner has not met it and nobody else asks.
+  void close_block() noexcept {
+    lock_.lock();
+    const bool asked = std::exchange(block_, Block::none) == Block::cancelled;
+    lock_.unlock();
+    if (asked && !(parent->group && parent->group->cancelled()) && !run.block_cancelled(*parent)) parent->take_cancel();
+  }
+
   void serve_cancellations(Executor& e) noexcept {
     lock_.lock();
     for (ProcessBase* p = children_; p; p = p->sibling_next)
@@ -206,6 +223,15 @@ class Group {
     lock_.unlock();
   }
   // Its request is set: let its executor act on it.
+  void ask_block() noexcept {
+    lock_.lock();
+    if (block_ == Block::open) {
+      block_ = Block::cancelled;
+      parent->cancel.store(1, std::memory_order_release);
+      ask(*parent);
+    }
+    lock_.unlock();
+  }
   static void ask(ProcessBase& p) noexcept {
     Executor* e = p.executor();
     if (e->here())
@@ -229,6 +255,8 @@ class Group {
 
   core::SpinLock lock_;
   bool cancelled_ = false;
+  enum class Block : std::uint8_t { none, open, cancelled };
+  Block block_ = Block::none;
   std::uint8_t poisoned_ = 0;
   std::uint32_t live_ = 0;
   std::uint32_t started_ = 0;
@@ -271,6 +299,17 @@ inline void Run::cancel_everybody() noexcept {
 inline void Run::serve_cancellations(Executor& e) noexcept {
   const std::lock_guard lock(groups_mutex_);
   for (Group* g = groups_; g; g = g->next_) g->serve_cancellations(e);
+}
+inline bool Run::block_cancelled(const ProcessBase& owner) noexcept {
+  const std::lock_guard lock(groups_mutex_);
+  bool any = false;
+  for (Group* g = groups_; g && !any; g = g->next_) {
+    if (g->parent != &owner) continue;
+    g->lock_.lock();
+    any = g->block_ == Group::Block::cancelled;
+    g->lock_.unlock();
+  }
+  return any;
 }
 template <class F>
 void Run::each_process(F&& f) {

@@ -138,6 +138,7 @@ class Run final : public Activity {
   void cancel_everybody() noexcept;
   // On a nudge: withdraw what the processes of this executor wait for, if they were cancelled.
   void serve_cancellations(Executor&) noexcept;
+  bool block_cancelled(const ProcessBase& owner) noexcept;  // by the failure of a group of its own
   template <class F>
   void each_process(F&& f);
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "group.hpp"
+#include "linger.hpp"
 
 namespace weft::runtime {
 
@@ -28,15 +29,20 @@ class ThreadProcess : public ProcessBase, public Executor {
     return guest;
   }
   static ThreadProcess* current_or_null() noexcept { return current; }
+  // The same if it is a process and runs nothing else at the moment (no coroutine); else null.
+  static ThreadProcess* plain() noexcept { return current && this_context == &current->context ? current : nullptr; }
 
   // For the time of a scope this thread is that process.
   class Scope {
    public:
     explicit Scope(ThreadProcess& p) noexcept
-        : outer_(std::exchange(current, &p)), outer_context_(std::exchange(this_context, &p.context)) {}
+        : outer_(std::exchange(current, &p)), outer_context_(std::exchange(this_context, &p.context)) {
+      Linger::one_more();
+    }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
     ~Scope() {
+      Linger::one_less();
       current = outer_;
       this_context = outer_context_;
     }
@@ -46,6 +52,12 @@ class ThreadProcess : public ProcessBase, public Executor {
     Context* outer_context_;
   };
 
+  // Before an operation that would have to wait is begun: is it about to be able not to (linger.hpp)?
+  template <class F>
+  bool worth_waiting(F&& ready) noexcept {
+    return linger_.until(ready);
+  }
+
   // Sleep until the operation that has begun is decided; serves cancellations and timers meanwhile.
   void block(const OpKind& kind) noexcept {
     op = &kind;
@@ -54,7 +66,9 @@ class ThreadProcess : public ProcessBase, public Executor {
       return;
     }
     for (;;) {
+      Linger::one_less();
       const std::uint32_t s = parking_.sleep();
+      Linger::one_more();
       if (s & Parking::woken) break;
       if (run && run->timers_due()) run->fire_due();
       if ((s & Parking::nudged) && cancel.load(std::memory_order_acquire) && kind.withdraw(*this)) break;
@@ -84,6 +98,7 @@ class ThreadProcess : public ProcessBase, public Executor {
   static inline constinit thread_local ThreadProcess* current = nullptr;
 
   Parking parking_;
+  Linger linger_;
 };
 
 inline const ProcessOps ThreadProcess::kOps{{&ThreadProcess::wake, nullptr, nullptr, 0}, &ThreadProcess::executor_of};

@@ -1,0 +1,19 @@
+"""Curves of a bench whose programs are named "CURVE, N": one picture, out/bench/NAME.svg."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+
+def curves(ns: Mapping[str, float | None]) -> dict[str, dict[int, float]]:
+    """ns by curve and N; nothing if a name says no N, or if there are fewer than three N to draw a line through."""
+    found: dict[str, dict[int, float]] = {}
+    for name, value in ns.items():
+        parts = re.fullmatch(r"(.+), (\d+)", name)
+        if parts is None:
+            return {}
+        if value is not None and value > 0:
+            found.setdefault(parts[1], {})[int(parts[2])] = value
+    points = {n for curve in found.values() for n in curve}
+    return found if len(points) >= 3 else {}

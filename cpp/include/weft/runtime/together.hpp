@@ -1,0 +1,171 @@
+// Several plain operations of one process at once, in one direction: the engine of par_read and par_write (rule 7.9).
+//
+//   begin() ─all decided─► true          begin() ─else─► parked ──the last is decided: settle()──► woken, all decided
+//
+// word_: how many are undecided, and whether the process sleeps.
+//
+// Invariants
+//  1 Whoever decides the last one while the process sleeps wakes it, once; from then on nobody else touches this object.
+//  2 Who decides one owns its count until settle(): the object lives until then. So an end that comes while others are undecided withdraws
+//    them, on the thread that brings it, before it settles its own.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <memory>
+
+#include "../core/channel.hpp"
+#include "process.hpp"
+
+namespace weft::runtime {
+
+// A count that several threads may change (shared), or only one (local: no atomic read-modify-write).
+template <bool Shared>
+class TogetherWord {
+ public:
+  std::uint32_t load(std::memory_order o) const noexcept { return word_.load(o); }
+  void add(std::uint32_t n, std::memory_order o) noexcept {  // also to subtract, modulo 2^32
+    if constexpr (Shared)
+      word_.fetch_add(n, o);
+    else
+      set(get() + n);
+  }
+  void raise(std::uint32_t bits) noexcept {
+    if constexpr (Shared)
+      word_.fetch_or(bits, std::memory_order_acq_rel);
+    else
+      set(get() | bits);
+  }
+  void lower(std::uint32_t bits) noexcept {
+    if constexpr (Shared)
+      word_.fetch_and(~bits, std::memory_order_acq_rel);
+    else
+      set(get() & ~bits);
+  }
+  // As compare_exchange_weak.
+  bool change(std::uint32_t& from, std::uint32_t to) noexcept {
+    if constexpr (Shared) return word_.compare_exchange_weak(from, to, std::memory_order_acq_rel, std::memory_order_acquire);
+    set(to);
+    return true;
+  }
+
+ private:
+  std::uint32_t get() const noexcept { return word_.load(std::memory_order_relaxed); }
+  void set(std::uint32_t w) noexcept { word_.store(w, std::memory_order_relaxed); }
+  prim::atomic<std::uint32_t> word_{0};
+};
+
+// n operations, each with a node of its own; N: how many, 0: that is known at run time only.
+template <class Core, core::Side S, std::size_t N, bool Shared>
+class Together {
+ public:
+  struct Offer : core::Waiter {
+    Core* c = nullptr;
+    Together* all = nullptr;
+  };
+  using Offers = std::conditional_t<N == 0, std::unique_ptr<Offer[]>, std::array<Offer, N == 0 ? 1 : N>>;
+
+  explicit Together(ProcessBase* p, std::size_t n) : p_(p), n_(n) {
+    if constexpr (N == 0) offers_.reset(new Offer[n]);
+  }
+  Together(const Together&) = delete;
+  Together& operator=(const Together&) = delete;
+
+  void set(std::size_t i, Core* c, void* slot) noexcept {
+    Offer& o = offers_[i];
+    o.ops = &kOps;
+    o.c = c;
+    o.slot = slot;
+    o.all = this;
+  }
+
+  bool begin() {
+    if (p_->cancel.load(std::memory_order_relaxed) != 0) {  // before anything is offered: the caller raises it
+      for (std::size_t i = 0; i < n_; ++i) offers_[i].status = Status::cancelled;
+      return true;
+    }
+    for (std::size_t i = 0; i < n_; ++i) {
+      word_.add(1, std::memory_order_relaxed);
+      const Status s = offers_[i].c->template begin<S>(offers_[i]);
+      if (s == Status::pending) continue;
+      offers_[i].status = s;
+      word_.add(-1u, std::memory_order_relaxed);
+      if (s == Status::ok) continue;
+      for (++i; i < n_; ++i) offers_[i].status = Status::cancelled;  // those that are not begun
+      withdraw_rest();
+    }
+    p_->place = this;
+    p_->op = &kind;
+    for (std::uint32_t w = word_.load(std::memory_order_acquire);;) {
+      if ((w & kUndecided) == 0) {
+        p_->op = nullptr;
+        return true;
+      }
+      if (w & kEnded) {  // before we slept: not all of them were there to be withdrawn
+        word_.lower(kEnded);
+        withdraw_rest();
+        w = word_.load(std::memory_order_acquire);
+        continue;
+      }
+      if (word_.change(w, w | kAsleep)) return false;
+    }
+  }
+
+  // Once all are decided.
+  const Offer& operator[](std::size_t i) const noexcept { return offers_[i]; }
+  bool done(std::size_t i) const noexcept { return offers_[i].status == Status::ok; }
+  std::size_t size() const noexcept { return n_; }
+  ProcessBase& process() const noexcept { return *p_; }
+
+  static bool cancel(ProcessBase& p) noexcept {
+    auto& self = *static_cast<Together*>(p.place);
+    self.word_.add(1, std::memory_order_relaxed);  // nobody else wakes us meanwhile
+    self.withdraw_rest();
+    return self.settle(false);
+  }
+  static void visit(ProcessBase& p, Places& v) {
+    auto& self = *static_cast<Together*>(p.place);
+    for (std::size_t i = 0; i < self.n_; ++i)
+      if (self.offers_[i].status == Status::pending) v.channel(*self.offers_[i].c, S == core::Side::out);
+  }
+  static constexpr OpKind kind{S == core::Side::in ? "read" : "write", &cancel, &visit};
+
+ private:
+  static constexpr std::uint32_t kAsleep = 1u << 31;
+  static constexpr std::uint32_t kEnded = 1u << 30;
+  static constexpr std::uint32_t kUndecided = kEnded - 1;
+
+  // A withdrawn node is nobody's. The caller has a count of its own, or the process is awake.
+  void withdraw_rest() noexcept {
+    for (std::size_t i = 0; i < n_; ++i) {
+      Offer& o = offers_[i];
+      if (!o.c->template withdraw<S>(o)) continue;
+      o.status = Status::cancelled;
+      word_.add(-1u, std::memory_order_release);
+    }
+  }
+  // One fewer is undecided. True: it was the last and the process sleeps: the caller must wake it, and touch nothing here.
+  bool settle(bool ended) noexcept {
+    if (ended) {
+      word_.raise(kEnded);
+      withdraw_rest();
+    }
+    for (std::uint32_t w = word_.load(std::memory_order_acquire);;) {
+      const bool last = (w & kAsleep) != 0 && (w & kUndecided) == 1;
+      if (word_.change(w, last ? 0 : w - 1)) return last;
+    }
+  }
+  static void decided(core::Waker* w) noexcept {
+    Offer& o = *static_cast<Offer*>(w);
+    ProcessBase* const p = o.all->p_;
+    if (o.all->settle(o.status != Status::ok)) p->ops->wake(p);
+  }
+  static void decided_in_queue(core::Waker* w) { decided(w); }  // a local channel puts whoever it wakes into the run queue
+  static constexpr core::WakerOps kOps{&decided, &decided_in_queue, nullptr, 0, nullptr};
+
+  ProcessBase* const p_;
+  std::size_t const n_;
+  TogetherWord<Shared> word_;
+  Offers offers_;
+};
+
+}  // namespace weft::runtime
