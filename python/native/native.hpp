@@ -242,7 +242,7 @@ PyObject* operation_ready(PyObject* owned);  // an awaitable that is done: for _
 PyObject* operation_yield();
 PyObject* extended_new(PyObject* end);
 PySendResult return_none(PyObject** r) noexcept;
-// tp_iternext, send, throw, close over an am_send.
+// tp_iternext, send, throw, close over an am_send (returned.cpp).
 PyObject* iternext_by(sendfunc send, PyObject* self);
 PyObject* send_by(sendfunc send, PyObject* self);  // the same for a method, which must set StopIteration also for None
 PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n);
@@ -324,6 +324,7 @@ int init_time(PyObject* m);
 int init_group(PyObject* m);
 int init_arrays(PyObject* m);
 int init_report();
+int init_returned();
 int init_greenlet(PyObject* m);
 int init_io(PyObject* m);
 int init_alloc(PyObject* m);

@@ -545,31 +545,6 @@ PySendResult return_none(PyObject** r) noexcept {
   return PYGEN_RETURN;
 }
 
-PyObject* iternext_by(sendfunc send, PyObject* self) {
-  PyObject* r = nullptr;
-  switch (send(self, Py_None, &r)) {
-    case PYGEN_NEXT: return r;
-    case PYGEN_ERROR: return nullptr;
-    default: break;
-  }
-  if (r == Py_None) {  // null without an exception means None
-    Py_DECREF(r);
-    return nullptr;
-  }
-  PyObject* stop = PyObject_CallOneArg(PyExc_StopIteration, r);
-  Py_DECREF(r);
-  if (!stop) return nullptr;
-  PyErr_SetObject(PyExc_StopIteration, stop);
-  Py_DECREF(stop);
-  return nullptr;
-}
-
-PyObject* send_by(sendfunc send, PyObject* self) {
-  PyObject* r = iternext_by(send, self);
-  if (!r && !PyErr_Occurred()) PyErr_SetNone(PyExc_StopIteration);
-  return r;
-}
-
 PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n) {
   if (n < 1) return PyErr_Format(PyExc_TypeError, "throw() takes an exception");
   PyObject* e = args[0];

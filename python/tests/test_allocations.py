@@ -13,9 +13,6 @@ from weft._native import _allocations
 
 NUMBER = 1000
 
-pytestmark = pytest.mark.skipif(
-    sys.version_info[:2] != (3, 11), reason="other versions allocate for awaiting itself"
-)
 
 
 @pytest.mark.parametrize("capacity", [0, 4])

@@ -52,7 +52,8 @@ Base.__name__, Several.__name__, Base.__module__, Several.__module__ = "BaseExce
 stand_in = types.ModuleType("exceptiongroup")
 stand_in.BaseExceptionGroup, stand_in.ExceptionGroup = Base, Several
 sys.modules["exceptiongroup"] = stand_in
-del builtins.BaseExceptionGroup, builtins.ExceptionGroup
+for name in ("BaseExceptionGroup", "ExceptionGroup"):
+    vars(builtins).pop(name, None)  # 3.10 has none
 """
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 try:
     from weft import _native as native
 except ImportError as error:
+    if "interpreter lock" in str(error):
+        raise
     raise ImportError(
         f"weft's extension module is missing or was built for another Python ({error}). "
         "It is built when weft is installed: install a C++20 compiler and the headers of Python "

@@ -1,0 +1,104 @@
+// How an awaitable gives back its value where the interpreter asks by tp_iternext: from 3.12 on, always (before, by am_send).
+//
+//   am_send ──value──► StopIteration made, or the spare one ──raised──► the interpreter takes the value and lets go ──► spare
+//
+// A StopIteration of ours is a subclass that keeps the last one that was let go, so that a communication allocates none. It is raised
+// without the exception that is being handled as its context: nobody is to see it.
+//
+// Invariant: the spare one is untracked, holds no value and nothing that was hung on it; its `args` are empty, as are those of any of ours.
+#include "native.hpp"
+
+namespace weft::py {
+
+#if PY_VERSION_HEX >= 0x030C0000
+
+namespace {
+
+PyTypeObject StopType{PyVarObject_HEAD_INIT(nullptr, 0)};
+PyObject* spare = nullptr;
+destructor dealloc_for_good;
+
+void stop_dealloc(PyObject* o) {
+  auto* e = reinterpret_cast<PyStopIterationObject*>(o);
+  if (spare || !e->args) return dealloc_for_good(o);  // no args: the collector has cleared it
+  PyObject_GC_UnTrack(o);
+  PyObject* const args = Py_NewRef(e->args);
+  Py_TYPE(o)->tp_clear(o);
+  e->suppress_context = 0;
+  if (PyTuple_GET_SIZE(args) == 0 && !spare) {  // what was cleared may have run code that filled it
+    e->args = args;
+    spare = o;
+    return;
+  }
+  Py_DECREF(args);
+  PyObject_GC_Del(o);
+}
+
+PyObject* stop_with(PyObject* owned) {
+  PyObject* o = std::exchange(spare, nullptr);
+  if (o) [[likely]] {
+    _Py_NewReference(o);
+    PyObject_GC_Track(o);
+  } else {
+    o = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&StopType));
+  }
+  if (!o) {
+    Py_DECREF(owned);
+    return nullptr;
+  }
+  Py_XSETREF(reinterpret_cast<PyStopIterationObject*>(o)->value, owned);
+  return o;
+}
+
+}  // namespace
+
+int init_returned() {
+  auto* base = reinterpret_cast<PyTypeObject*>(PyExc_StopIteration);
+  StopType.tp_name = "StopIteration";
+  StopType.tp_doc = base->tp_doc;
+  StopType.tp_base = base;
+  StopType.tp_basicsize = base->tp_basicsize;
+  StopType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
+  StopType.tp_traverse = base->tp_traverse;
+  StopType.tp_clear = base->tp_clear;
+  StopType.tp_dealloc = stop_dealloc;
+  dealloc_for_good = base->tp_dealloc;
+  return PyType_Ready(&StopType);
+}
+
+#else
+
+namespace {
+PyObject* stop_with(PyObject* owned) {
+  PyObject* o = PyObject_CallOneArg(PyExc_StopIteration, owned);
+  Py_DECREF(owned);
+  return o;
+}
+}  // namespace
+
+int init_returned() { return 0; }
+
+#endif
+
+PyObject* iternext_by(sendfunc send, PyObject* self) {
+  PyObject* r = nullptr;
+  switch (send(self, Py_None, &r)) {
+    case PYGEN_NEXT: return r;
+    case PYGEN_ERROR: return nullptr;
+    default: break;
+  }
+  if (r == Py_None) {  // null without an exception means None
+    Py_DECREF(r);
+    return nullptr;
+  }
+  if (PyObject* stop = stop_with(r)) restore_exception(stop);
+  return nullptr;
+}
+
+PyObject* send_by(sendfunc send, PyObject* self) {
+  PyObject* r = iternext_by(send, self);
+  if (!r && !PyErr_Occurred()) PyErr_SetNone(PyExc_StopIteration);
+  return r;
+}
+
+}  // namespace weft::py
