@@ -183,6 +183,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
     runtime::last_frame = {static_cast<const char*>(p), n};
     return p;
   }
+  static void operator delete(void* p, std::size_t n) noexcept { runtime::Pool::release(p, n); }
 
   std::suspend_always initial_suspend() const noexcept { return {}; }
   void ended_well() noexcept { ::new (static_cast<void*>(&slot)) std::exception_ptr; }
