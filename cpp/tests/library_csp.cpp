@@ -470,8 +470,7 @@ TEST_CASE("csp: the plug-and-play classes") {
   CHECK_THROWS_AS(par(network).run(), weft::Deadlock);
   CHECK(text.str() == "<44>\n<66>\n");
   one2one_chan<int> p, q, r, s;
-  const par packets{[=] { p(1); }, [=] { q(2); }, multiplex<int>({p, q}, m), demultiplex<int>(m, {r, s}),
-                    [&] { got = par_read({r, s}); }};
+  const par packets{[=] { p(1); }, [=] { q(2); }, multiplex<int>({p, q}, m), demultiplex<int>(m, {r, s}), [&] { got = par_read({r, s}); }};
   CHECK_THROWS_AS(par(packets).run(), weft::Deadlock);
   CHECK(got == vector<int>{1, 2});
   const par dynamic{[=] { config(g), f(5); }, dynamic_delta<int>(f, config), [&] { got.push_back(g()); }};

@@ -140,7 +140,8 @@ PyObject* greenlet_frame(ProcessObject* p) {
 // Not at the import of weft: who has no greenlet processes needs no greenlet.
 int need_greenlets() {
 #ifdef Py_GIL_DISABLED  // greenlet 3.2 leaves a thread's critical sections on the stack it switches away from: it crashed
-  PyErr_SetString(PyExc_ImportError, "the package greenlet is not safe on a free-threaded Python: use weft.coroutines or weft.threads there");
+  PyErr_SetString(PyExc_ImportError,
+                  "the package greenlet is not safe on a free-threaded Python: use weft.coroutines or weft.threads there");
   return -1;
 #endif
   if (!_PyGreenlet_API) PyGreenlet_Import();

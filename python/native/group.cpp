@@ -200,7 +200,7 @@ struct GroupObject {
   runtime::Scheduler* scheduler;
   runtime::Group* spawned;
   runtime::Group* home;  // of the run's own thread, while the block goes on
-  GuestObject* guest;  // the network that the block is, in an asyncio task
+  GuestObject* guest;    // the network that the block is, in an asyncio task
   GroupState state;
 };
 struct GroupOpObject {

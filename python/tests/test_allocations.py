@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import itertools
-import sys
 
 import pytest
 
@@ -12,7 +11,6 @@ from weft import coroutines as co
 from weft._native import _allocations
 
 NUMBER = 1000
-
 
 
 @pytest.mark.parametrize("capacity", [0, 4])

@@ -28,7 +28,13 @@ def python(
     """Runs a program; once it has printed the line `signal_at`, sends it SIGINT."""
     environment = {**os.environ, "PYTHONPATH": SOURCES, "PYTHONUNBUFFERED": "1"}
     p = subprocess.Popen(
-        [sys.executable, "-W", "ignore:The global interpreter lock", "-c", textwrap.dedent(program)],
+        [
+            sys.executable,
+            "-W",
+            "ignore:The global interpreter lock",
+            "-c",
+            textwrap.dedent(program),
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

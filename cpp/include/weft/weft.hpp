@@ -1,8 +1,8 @@
 // Weft: processes and channels. One include for the hosted library; the freestanding core is in weft/core/.
 #pragma once
 #include "alt.hpp"
-#include "blocks.hpp"
 #include "blocking.hpp"
+#include "blocks.hpp"
 #include "channel.hpp"
 #include "compose.hpp"
 #include "coroutine.hpp"
