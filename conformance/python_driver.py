@@ -115,9 +115,9 @@ class Names:
     def deadlock(self, error: Any) -> dict[str, Any]:
         """Who is blocked, and the knot, by the report."""
         named = [self.pid_of(p.path) for p in error.processes]
-        knot = [self.pid_of(path) for path in error.knot]
+        knot = [self.pid_of(path) for path in getattr(error, "knot", ())]  # a package need not tell
         found: dict[str, Any] = {"blocked": [pid for pid in named if pid is not None]}
-        if None not in knot:
+        if knot and None not in knot:
             found["knot"] = knot
         return found
 

@@ -15,11 +15,18 @@ CASES = [(backend, name) for backend in BACKENDS for name in SCENARIOS[backend]]
 
 # Rules of Part I that have no scenario here, and why.
 NO_SCENARIO = {
-    "6.6": "the Python interface has no foreign waiters yet; cpp/tests has them",
-    "9.2": "the debug mode that detects it is not part of the interface yet",
-    "10.4": "no backend is a guest of another loop yet",
-    "10.5": "the interface has no call for a report on demand yet",
+    "1.8": "restricted channels are C++; cpp/tests/hosted_one2one.cpp and library_blocks.cpp have them",
+    "6.6": "foreign waiters are tasks of another loop; python/tests/test_asyncio_tasks.py has them",
+    "7.10": "par_read and par_write are C++; cpp/tests/library_blocks.cpp and explore_together.hpp have them",
+    "9.2": "what a debug mode detects is its runtime's; python/tests/test_debug.py has it",
+    "10.4": "of guests; python/tests/test_asyncio_guest.py has it",
+    "10.5": "a report on demand; python/tests/test_observe.py and cpp/tests/hosted_observing.cpp have it",
     "11.3": "of the freestanding layer only; cpp/tests has it",
+    **{
+        f"13.{n}": "guests of a loop; python/tests/test_asyncio_*.py have them" for n in range(1, 8)
+    },
+    **{f"14.{n}": "observation; python/tests/test_observe.py has it" for n in range(1, 7)},
+    **{f"15.{n}": "executors of C++; cpp/tests/hosted_cores.cpp has them" for n in range(5, 10)},
 }
 
 
