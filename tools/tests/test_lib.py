@@ -415,7 +415,10 @@ def test_without_go_its_benches_are_skipped_with_a_message(machine: House) -> No
 def test_set_up_names_its_parts(house: House) -> None:
     result = house.run("setup")
     assert result.returncode == 2
-    assert "parts: native cpp portability model python bench peers mcu lint docs packaging weft" in result.stdout
+    assert (
+        "parts: native cpp portability model python bench peers mcu lint docs packaging weft"
+        in result.stdout
+    )
     result = house.run("setup", "native", "loom")
     assert result.returncode == 1
     assert "there is no part 'loom'" in result.stderr

@@ -114,7 +114,8 @@ class Parking {
   bool signalled() const noexcept { return word_.load(std::memory_order_relaxed) != 0; }
 
   void signal(std::uint32_t bit) noexcept {
-    Activity* a = activity;  // ours may be gone as soon as the bit is seen
+    Activity* const a = activity;  // we may be gone as soon as the bit is seen: what is needed then is read before
+    void (*const ring)(Parking&) noexcept = bell;
     std::uint32_t s = word_.load(std::memory_order_relaxed);
     bool counted = false;
     do {
@@ -125,8 +126,8 @@ class Parking {
       }
     } while (!word_.compare_exchange_weak(s, s | bit, std::memory_order_seq_cst));
     if (s == idle) {
-      if (bell)
-        bell(*this);
+      if (ring)
+        ring(*this);  // a host outlives the calls of its bell
       else
         prim::unpark(word_);
     } else if (counted) {
