@@ -30,7 +30,7 @@ function load(name) {
 
 // ---- what it costs -----------------------------------------------------------------------------------------------------------------
 // Budgets are the figures of README.md with a little room for another compiler.
-for (const [name, communication, bytes] of [['commstime', 240, 11000], ['commstime-os', 325, 8000], ['commstime-flash', 240, 11300]]) {
+for (const [name, communication, bytes] of [['commstime', 240, 11000], ['commstime-os', 327, 8000], ['commstime-flash', 240, 11300]]) {
   const { m, text } = load(name);
   const stop = m.run(80e6);
   check(`${name}: ends`, `${stop.reason} ${stop.code}`, 'break 0');
