@@ -90,41 +90,61 @@ inline bool may_begin(runtime::ProcessBase* p) noexcept {
   return false;
 }
 
-// Begin an operation of process p at p->place. False: parked. (`op` is cleared by the scheduler that resumes it.)
+// Whoever uses a channel is not the one who used it last: record it, unless the end is closed.
+template <core::Side S>
+[[gnu::noinline]] void another_user(core::Place* place, std::uint32_t id) {
+  if (place == &closed_place) closed_end(S == core::Side::in ? "read" : "write", S == core::Side::in ? "reader" : "writer");
+  (S == core::Side::in ? place->last_reader : place->last_writer) = id;
+}
+
+// An operation of process p begins where its awaiter is made, with the line at hand that a report will want if it parks. What the awaiter
+// keeps is p, or null if the operation is done and went well; so that what most often happens is written, and tested, once.
+// (`op` is null while p runs: the scheduler that resumes it clears it.)
 template <class Core, core::Side S>
-[[gnu::always_inline]] inline bool begin_operation(runtime::ProcessBase* p, void* slot, const runtime::OpKind& kind) noexcept {
-  if (!may_begin(p)) [[unlikely]]
-    return true;
-  const Status s = channel_of<Core>(p)->template begin<S>(*p, slot);
-  if (s == Status::pending) {
-    p->op = &kind;
-    return false;
+[[gnu::always_inline]] inline runtime::ProcessBase* begin_operation(runtime::ProcessBase* p, core::Place* place, void* slot,
+                                                                     std::uint32_t at, const runtime::OpKind& kind) {
+  if ((S == core::Side::in ? place->last_reader : place->last_writer) != p->id) [[unlikely]]
+    another_user<S>(place, p->id);
+  if (!may_begin(p)) [[unlikely]] {
+    p->place = place;
+    return p;
   }
-  p->status = s;
-  return true;
+  const Status s = static_cast<Core*>(place)->template begin<S>(*p, slot);
+  if (s == Status::ok) [[likely]]
+    return nullptr;
+  p->line = at;
+  if (s == Status::pending)
+    p->op = &kind;
+  else
+    p->status = s;
+  return p;
 }
 
 template <class T, class P>
 struct ReadAwaiter {
   using Core = CoreOf<T, P>;
-  runtime::ProcessBase* p;  // p->place: the channel
   Slot<T> slot;
+  runtime::ProcessBase* p;  // null: the value is there
 
-  [[gnu::always_inline]] bool await_ready() { return begin_operation<Core, core::Side::in>(p, &slot, read_op<Core>); }
+  [[gnu::always_inline]] ReadAwaiter(runtime::ProcessBase* process, core::Place* c, std::uint32_t at)
+      : p(begin_operation<Core, core::Side::in>(process, c, &slot, at, read_op<Core>)) {}
+  ReadAwaiter(const ReadAwaiter&) = delete;
+  ReadAwaiter& operator=(const ReadAwaiter&) = delete;
+
+  [[gnu::always_inline]] bool await_ready() const noexcept { return !p || !p->op; }
   void await_suspend(std::coroutine_handle<>) const noexcept {}
   [[gnu::always_inline]] T await_resume() {
-    Core* c = channel_of<Core>(p);
-    if (p->status != Status::ok) [[unlikely]]
-      throw_end_of(c, p->status, "read");
-    c->last_reader = p->id;
+    if (p && p->status != Status::ok) [[unlikely]]
+      throw_end_of(channel_of<Core>(p), p->status, "read");
     return slot.take();
   }
 };
 
 template <class T, class P>
 struct NextAwaiter : ReadAwaiter<T, P> {
+  using ReadAwaiter<T, P>::ReadAwaiter;
   [[gnu::always_inline]] std::optional<T> await_resume() {
-    if (this->p->status == Status::retired) [[unlikely]]
+    if (this->p && this->p->status == Status::retired) [[unlikely]]
       return std::nullopt;
     return std::optional<T>(ReadAwaiter<T, P>::await_resume());
   }
@@ -133,16 +153,19 @@ struct NextAwaiter : ReadAwaiter<T, P> {
 template <class T, class P>
 struct WriteAwaiter {
   using Core = CoreOf<T, P>;
-  runtime::ProcessBase* p;  // p->place: the channel
   T value;
+  runtime::ProcessBase* p;  // null: the value is taken
 
-  [[gnu::always_inline]] bool await_ready() { return begin_operation<Core, core::Side::out>(p, &value, write_op<Core>); }
+  [[gnu::always_inline]] WriteAwaiter(runtime::ProcessBase* process, core::Place* c, T&& v, std::uint32_t at)
+      : value(std::move(v)), p(begin_operation<Core, core::Side::out>(process, c, &value, at, write_op<Core>)) {}
+  WriteAwaiter(const WriteAwaiter&) = delete;
+  WriteAwaiter& operator=(const WriteAwaiter&) = delete;
+
+  [[gnu::always_inline]] bool await_ready() const noexcept { return !p || !p->op; }
   void await_suspend(std::coroutine_handle<>) const noexcept {}
   [[gnu::always_inline]] void await_resume() {
-    Core* c = channel_of<Core>(p);
-    if (p->status != Status::ok) [[unlikely]]
-      throw_end_with(c, p->status, "write", std::move(value));
-    c->last_writer = p->id;
+    if (p && p->status != Status::ok) [[unlikely]]
+      throw_end_with(channel_of<Core>(p), p->status, "write", std::move(value));
   }
 };
 
@@ -226,19 +249,16 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   }
 
   template <class T, class P>
-  [[gnu::always_inline]] ReadAwaiter<T, P> await_transform(ReadOp<T, P>* o, std::uint32_t at = __builtin_LINE()) noexcept {
-    begin_at(*reinterpret_cast<CoreOf<T, P>*>(o), at);
-    return {this, {}};
+  [[gnu::always_inline]] ReadAwaiter<T, P> await_transform(ReadOp<T, P>* o, std::uint32_t at = __builtin_LINE()) {
+    return {this, reinterpret_cast<core::Place*>(o), at};
   }
   template <class T, class P>
-  [[gnu::always_inline]] NextAwaiter<T, P> await_transform(NextOp<T, P>* o, std::uint32_t at = __builtin_LINE()) noexcept {
-    begin_at(*reinterpret_cast<CoreOf<T, P>*>(o), at);
-    return {{this, {}}};
+  [[gnu::always_inline]] NextAwaiter<T, P> await_transform(NextOp<T, P>* o, std::uint32_t at = __builtin_LINE()) {
+    return {this, reinterpret_cast<core::Place*>(o), at};
   }
   template <class T, class P>
-  [[gnu::always_inline]] WriteAwaiter<T, P> await_transform(WriteOp<T, P>&& o, std::uint32_t at = __builtin_LINE()) noexcept {
-    begin_at(*o.core, at);
-    return {this, std::move(o.value)};
+  [[gnu::always_inline]] WriteAwaiter<T, P> await_transform(WriteOp<T, P>&& o, std::uint32_t at = __builtin_LINE()) {
+    return {this, o.place, std::move(o.value), at};
   }
   template <Operation A>
   auto await_transform(A&& a, std::uint32_t at = __builtin_LINE()) {
@@ -291,11 +311,6 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   // After the last operation the node's slot is free: the failure waits there (null: none) until the frame is gone.
   static_assert(sizeof(std::exception_ptr) == sizeof(void*) && alignof(std::exception_ptr) == alignof(void*));
   std::exception_ptr& failure() noexcept { return *std::launder(reinterpret_cast<std::exception_ptr*>(&slot)); }
-
-  void begin_at(core::Place& channel, std::uint32_t at) noexcept {
-    line = at;
-    place = &channel;
-  }
 };
 
 inline const runtime::ProcessOps PromiseBase::kOps{{&PromiseBase::wake, &PromiseBase::run, nullptr, 0}, &PromiseBase::home};
@@ -305,8 +320,9 @@ template <class Promise>
 const runtime::ProcessOps& ops_of(Promise& p) {
   static const runtime::ProcessOps ops = [&] {
     runtime::ProcessOps o = PromiseBase::kOps;
-    o.frame = reinterpret_cast<char*>(static_cast<core::Waker*>(&p)) -
-              static_cast<char*>(std::coroutine_handle<Promise>::from_promise(p).address());
+    const std::ptrdiff_t frame = reinterpret_cast<char*>(static_cast<core::Waker*>(&p)) -
+                                 static_cast<char*>(std::coroutine_handle<Promise>::from_promise(p).address());
+    o.frame = frame == core::kFrame ? frame : 0;
     return o;
   }();
   return ops;

@@ -40,35 +40,25 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
     me.place = static_cast<Place*>(this);
     return begin<S>(me, me.slot, me.is(NodeFlags::special));
   }
-  // The same for one whose place is this channel already; its slot is written only if it has to wait.
+  // Its slot and its place are written only if it has to wait, or to look closer.
   template <Side S>
   [[gnu::always_inline]] Status begin(Node& me, void* slot, bool special = false) noexcept {
-    lock_.lock();
-    if (special_ == 0 && !special) [[likely]] {
-      Queue& q = this->template opposite<S>();
-      Node* y = node(q.front());
-      if (!y) {
-        me.slot = slot;
-        me.flags = S == Side::out ? NodeFlags::queued | NodeFlags::out : NodeFlags::queued;
-        this->template own<S>().push_back(&me);
-        lock_.unlock();
-        return Status::pending;
-      }
-      if (!y->is(NodeFlags::special)) [[likely]] {
-        q.pop_front();
-        y->flags = 0;
-        y->status = Status::ok;
-        ++transfers_;
-        void* const from = S == Side::in ? y->slot : slot;
-        void* const to = S == Side::in ? slot : y->slot;
-        ::new (to) T(std::move(*static_cast<T*>(from)));
-        lock_.unlock();
-        P::wake(y);
-        return Status::ok;
-      }
+    if (special || !lock_.lock_cheaply()) [[unlikely]]
+      return begin_slow<S>(me, slot);
+    const std::uintptr_t there = rq_.word();
+    if (there & (S == Side::in ? B::kWriter : B::kReader)) [[likely]] {
+      Node* const y = reinterpret_cast<Node*>(there - (S == Side::in ? B::kWriter : B::kReader));
+      meet_alone<S>(y, slot);
+      lock_.unlock_cheaply();
+      P::wake(y);
+      return Status::ok;
     }
-    me.slot = slot;
-    return begin_special<S>(me);
+    if (there == 0) [[likely]] {
+      wait_alone<S>(me, slot);
+      lock_.unlock_cheaply();
+      return Status::pending;
+    }
+    return begin_in_line<S>(me, slot);
   }
 
   // At a buffer, a plain operation that need not wait and meets nobody who does. False: nothing has happened.
@@ -83,11 +73,11 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   // Withdraw a plain operation, or a guard's node after the select was decided. True: it was still in line.
   template <Side S>
   bool withdraw(Node& me) noexcept {
-    lock_.lock();
+    this->lock_lines();
     const bool was = me.is(NodeFlags::queued);
     if (was) this->template leave<S>(me);
     if (special_ == 0) [[likely]] {
-      lock_.unlock();
+      this->unlock_lines();
     } else {
       Effects fx;
       if (S == Side::in && was && ring) rematch(fx);  // an extended read that lacked a slot held up those behind it
@@ -107,7 +97,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
       return;
     }
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     if (ring->held > 0) --ring->held;
     rematch(fx);
     settle(fx);
@@ -130,7 +120,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
       return hold ? Status::pending : Status::ok;
     }
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     --ring->reserved;
     Node probe;
     probe.slot = me.slot;
@@ -151,7 +141,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
       return;
     }
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     if (ring->reserved > 0) --ring->reserved;
     rematch(fx);
     settle(fx);
@@ -164,7 +154,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   template <Side S>
   Try scan(Node& n) noexcept {
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     const Try t = attempt<S>(n, Free{}, fx);
     if (n.is(NodeFlags::standing)) {
       if (t == Try::committed || t == Try::held) this->template remark<S>(n);
@@ -179,7 +169,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   template <Side S>
   Try enrol(Node& n) noexcept {
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     Try t = WEFT_MUTANT == 3 ? Try::not_ready : attempt<S>(n, Enrolled{n.choice_, n.index}, fx);
     if (t == Try::not_ready) {
       if (!n.is(NodeFlags::queued)) {
@@ -197,7 +187,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   template <Side S>
   Try retry(Node& n) noexcept {
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     const Try t = n.is(NodeFlags::queued) ? attempt<S>(n, Enrolled{n.choice_, n.index}, fx) : Try::gone;
     unlock(fx);
     return t;
@@ -206,14 +196,14 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   // Could this guard commit now? (A hint for random choice and for reports; nothing is decided.)
   template <Side S>
   bool ready() noexcept {
-    lock_.lock();
+    this->lock_lines();
     bool r = (special_ & (B::kPoisoned | (S == Side::in ? B::kWritersGone : B::kReadersGone))) != 0;
     if constexpr (S == Side::in)
       r = r || (ring && ring->size > 0);
     else
       r = r || accepts();
     r = r || this->template claimable < S == Side::in ? Side::out : Side::in > ();
-    lock_.unlock();
+    this->unlock_lines();
     return r;
   }
 
@@ -223,7 +213,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   bool link_standing(StandingNode& n) noexcept {
     if constexpr (plain_only<P>) return false;  // it enrols anew for each select
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     bool flat = true;
     for (Link* l = this->template opposite<S>().front(); l; l = l->next)
       if (node(l)->is(NodeFlags::standing)) flat = false;
@@ -242,19 +232,19 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   // look too early, mark the alternative ready and so keep it from ever waiting.)
   void invite_foreign() noexcept {
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     invite(fx);
     unlock(fx);
   }
   template <Side S>
   void set_enabled(StandingNode& n, bool on) noexcept {
-    lock_.lock();
+    this->lock_lines();
     if (on)
       n.clear(NodeFlags::disabled);
     else
       n.set(NodeFlags::disabled);
     if (on) mark_ready(&n);
-    lock_.unlock();
+    this->unlock_lines();
   }
 
   // --- foreign readers (rule 6.6) -----------------------------------------------------------------------------------------------
@@ -264,7 +254,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   Status begin_foreign(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no foreign parties");
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     me.set(NodeFlags::foreign);
     Try t = attempt<Side::in>(me, Free{}, fx);
     if (t == Try::not_ready) {
@@ -284,10 +274,10 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   template <class Me>
   Try take(Node& me, Me how) noexcept {
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     // Out of the line while we try: who settles accounts on the way must not tell us once more.
     if (!me.is(NodeFlags::queued)) {  // committed already, and a partner that computes its value holds us
-      lock_.unlock();
+      this->unlock_lines();
       return Try::held;
     }
     Link* const behind = me.next;
@@ -312,7 +302,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
 
   void poison(std::uint8_t strength) noexcept {
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     if (strength >= B::immunity_ && strength > poison_) {
       const bool was = poison_ != 0;
       poison_ = strength;
@@ -332,10 +322,10 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   // How the channel has ended for a party of that side; `ok`: it has not.
   template <Side S>
   Status how_ended() noexcept {
-    lock_.lock();
+    this->lock_lines();
     Node n;
     const bool e = this->template ended<S>(n);
-    lock_.unlock();
+    this->unlock_lines();
     return e ? n.status : Status::ok;
   }
 
@@ -346,7 +336,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   }
 
   void unlock(Effects& fx) noexcept {
-    lock_.unlock();
+    this->unlock_lines();
     fx.finish_all();
     if (fx.trash.data && fx.trash.discard) fx.trash.discard(fx.trash);
   }
@@ -363,11 +353,77 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
     }
     return true;
   }
+  // No lines: y waits alone, a party of the other side; we take its value or it takes ours.
   template <Side S>
-  [[gnu::noinline]] Status begin_special(Node& me) noexcept {
-    if (special_ == B::kBuffered && !me.is(NodeFlags::special) && through_buffer<S>(me.slot)) {
-      lock_.unlock();
-      return Status::ok;
+  [[gnu::always_inline]] void meet_alone(Node* y, void* slot) noexcept {
+    rq_.set_word(0);
+    y->status = Status::ok;
+    ++transfers_;
+    void* const from = S == Side::in ? y->slot : slot;
+    void* const to = S == Side::in ? slot : y->slot;
+    ::new (to) T(std::move(*static_cast<T*>(from)));
+  }
+  // No lines, and nobody waits.
+  template <Side S>
+  [[gnu::always_inline]] void wait_alone(Node& me, void* slot) noexcept {
+    me.slot = slot;
+    me.place = static_cast<Place*>(this);
+    rq_.set_word(reinterpret_cast<std::uintptr_t>(&me) + (S == Side::in ? B::kReader : B::kWriter));
+  }
+
+  // A special party, or a lock that several threads use.
+  template <Side S>
+  [[gnu::noinline]] Status begin_slow(Node& me, void* slot) noexcept {
+    lock_.lock();
+    if (!me.is(NodeFlags::special)) {
+      const std::uintptr_t there = rq_.word();
+      if (there & (S == Side::in ? B::kWriter : B::kReader)) {
+        Node* const y = reinterpret_cast<Node*>(there - (S == Side::in ? B::kWriter : B::kReader));
+        meet_alone<S>(y, slot);
+        lock_.unlock();
+        P::wake(y);
+        return Status::ok;
+      }
+      if (there == 0) {
+        wait_alone<S>(me, slot);
+        lock_.unlock();
+        return Status::pending;
+      }
+    }
+    return begin_in_line<S>(me, slot);
+  }
+
+  // With the lock held: others of our side wait, or the channel is no plain rendezvous.
+  template <Side S>
+  [[gnu::noinline]] Status begin_in_line(Node& me, void* slot) noexcept {
+    me.slot = slot;
+    me.place = static_cast<Place*>(this);
+    B::form_lines();
+    if (!me.is(NodeFlags::special)) {
+      if (special_ == 0) [[likely]] {
+        Queue& q = this->template opposite<S>();
+        Node* y = node(q.front());
+        if (!y) {
+          this->template join<S>(me);
+          lock_.unlock();
+          return Status::pending;
+        }
+        if (!y->is(NodeFlags::special)) [[likely]] {
+          q.pop_front();
+          y->flags = 0;
+          y->status = Status::ok;
+          ++transfers_;
+          void* const from = S == Side::in ? y->slot : slot;
+          void* const to = S == Side::in ? slot : y->slot;
+          ::new (to) T(std::move(*static_cast<T*>(from)));
+          this->unlock_lines();
+          P::wake(y);
+          return Status::ok;
+        }
+      } else if (special_ == B::kBuffered && through_buffer<S>(slot)) {
+        lock_.unlock();
+        return Status::ok;
+      }
     }
     Effects fx;
     const Try t = attempt<S>(me, Free{}, fx);
@@ -415,10 +471,10 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   template <Side S>
   bool first(typename P::Count& n, std::uint8_t gone) noexcept {
     Node probe;
-    lock_.lock();
+    this->lock_lines();
     const bool open = (special_ & (gone | B::kPoisoned)) == 0 && !this->template ended<S>(probe);
     if (open) n.up();
-    lock_.unlock();
+    this->unlock_lines();
     return open;
   }
 
@@ -426,13 +482,13 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
 
   void drop_end(typename P::Count& n, std::uint8_t gone, std::uint8_t died) noexcept {
     if (died) {
-      lock_.lock();
+      this->lock_lines();
       died_ |= died;
-      lock_.unlock();
+      this->unlock_lines();
     }
     if (!n.down()) return;
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     special_ |= gone;
     settle(fx);
     unlock(fx);

@@ -48,7 +48,7 @@ class OneToOneCore : public ChannelBase<P> {
  public:
   using value_type = T;
 
-  OneToOneCore() = default;
+  OneToOneCore() noexcept { B::special_ = B::kBuffered; }  // its parties wait in lines
   OneToOneCore(const OneToOneCore&) = delete;
   OneToOneCore& operator=(const OneToOneCore&) = delete;
   ~OneToOneCore() { clear(); }
