@@ -90,29 +90,24 @@ inline bool may_begin(runtime::ProcessBase* p) noexcept {
   return false;
 }
 
-// Whoever uses a channel is not the one who used it last: record it, unless the end is closed.
-template <core::Side S>
-[[gnu::noinline]] void another_user(core::Place* place, std::uint32_t id) {
-  if (place == &closed_place) closed_end(S == core::Side::in ? "read" : "write", S == core::Side::in ? "reader" : "writer");
-  (S == core::Side::in ? place->last_reader : place->last_writer) = id;
-}
+// Stands in for a process whose operation is done and went well: a constant, so that an awaiter that refers to it has nothing to test.
+struct Done final : runtime::ProcessBase {
+  constexpr Done() noexcept { status = Status::ok; }
+};
+inline constexpr Done done;
 
-// An operation of process p begins where its awaiter is made, with the line at hand that a report will want if it parks. What the awaiter
-// keeps is p, or null if the operation is done and went well; so that what most often happens is written, and tested, once.
-// (`op` is null while p runs: the scheduler that resumes it clears it.)
+// An operation of process p in full: the end may be closed, p cancelled, another process may have used the channel last.
 template <class Core, core::Side S>
-[[gnu::always_inline]] inline runtime::ProcessBase* begin_operation(runtime::ProcessBase* p, core::Place* place, void* slot,
-                                                                     std::uint32_t at, const runtime::OpKind& kind) {
-  if ((S == core::Side::in ? place->last_reader : place->last_writer) != p->id) [[unlikely]]
-    another_user<S>(place, p->id);
-  if (!may_begin(p)) [[unlikely]] {
-    p->place = place;
-    return p;
-  }
-  const Status s = static_cast<Core*>(place)->template begin<S>(*p, slot);
-  if (s == Status::ok) [[likely]]
-    return nullptr;
+[[gnu::noinline, gnu::cold]] const runtime::ProcessBase* begin_in_full(runtime::ProcessBase* p, core::Place* place, void* slot, std::uint32_t at,
+                                                            const runtime::OpKind& kind) {
+  if (place == &closed_place) closed_end(S == core::Side::in ? "read" : "write", S == core::Side::in ? "reader" : "writer");
   p->line = at;
+  p->place = place;
+  if (!may_begin(p)) return p;
+  (S == core::Side::in ? place->last_reader : place->last_writer) = p->id;
+  p->slot = slot;
+  const Status s = static_cast<Core*>(place)->template begin_slowly<S>(*p);
+  if (s == Status::ok) return &done;
   if (s == Status::pending)
     p->op = &kind;
   else
@@ -120,22 +115,52 @@ template <class Core, core::Side S>
   return p;
 }
 
+// An operation begins where its awaiter is made, with the line at hand that a report will want if it parks. What the awaiter keeps is p, or
+// `done`; so that what most often happens is written, and tested, once. One test of the last user finds closed ends too.
+// (`op` is null while p runs: the scheduler that resumes it clears it.)
+template <class Core, core::Side S>
+[[gnu::always_inline]] inline const runtime::ProcessBase* begin_operation(runtime::ProcessBase* p, core::Place* place, void* slot,
+                                                                           std::uint32_t at, const runtime::OpKind& kind) {
+  if ((S == core::Side::in ? place->last_reader : place->last_writer) != p->id || p->cancel.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return begin_in_full<Core, S>(p, place, slot, at, kind);
+  const auto q = static_cast<Core*>(place)->template begin_quickly<S>(*p, slot);
+  if (q == Core::Quick::met) [[likely]]
+    return &done;
+  if (q == Core::Quick::neither) [[unlikely]]
+    return begin_in_full<Core, S>(p, place, slot, at, kind);
+  p->line = at;
+  p->op = &kind;
+  return p;
+}
+
+// The process that runs is asked for again, which costs the way that is often taken no register.
+template <class Core>
+[[noreturn, gnu::cold, gnu::noinline]] void read_failed() {
+  const runtime::ProcessBase* p = runtime::this_process();
+  throw_end_of(channel_of<Core>(p), p->status, "read");
+}
+template <class Core, class T>
+[[noreturn, gnu::cold, gnu::noinline]] void write_failed(T& value) {
+  const runtime::ProcessBase* p = runtime::this_process();
+  throw_end_with(channel_of<Core>(p), p->status, "write", std::move(value));
+}
+
 template <class T, class P>
 struct ReadAwaiter {
   using Core = CoreOf<T, P>;
   Slot<T> slot;
-  runtime::ProcessBase* p;  // null: the value is there
+  const runtime::ProcessBase* p;
 
   [[gnu::always_inline]] ReadAwaiter(runtime::ProcessBase* process, core::Place* c, std::uint32_t at)
       : p(begin_operation<Core, core::Side::in>(process, c, &slot, at, read_op<Core>)) {}
   ReadAwaiter(const ReadAwaiter&) = delete;
   ReadAwaiter& operator=(const ReadAwaiter&) = delete;
 
-  [[gnu::always_inline]] bool await_ready() const noexcept { return !p || !p->op; }
+  [[gnu::always_inline]] bool await_ready() const noexcept { return !p->op; }
   void await_suspend(std::coroutine_handle<>) const noexcept {}
   [[gnu::always_inline]] T await_resume() {
-    if (p && p->status != Status::ok) [[unlikely]]
-      throw_end_of(channel_of<Core>(p), p->status, "read");
+    if (p->status != Status::ok) [[unlikely]]
+      read_failed<Core>();
     return slot.take();
   }
 };
@@ -144,7 +169,7 @@ template <class T, class P>
 struct NextAwaiter : ReadAwaiter<T, P> {
   using ReadAwaiter<T, P>::ReadAwaiter;
   [[gnu::always_inline]] std::optional<T> await_resume() {
-    if (this->p && this->p->status == Status::retired) [[unlikely]]
+    if (this->p->status == Status::retired) [[unlikely]]
       return std::nullopt;
     return std::optional<T>(ReadAwaiter<T, P>::await_resume());
   }
@@ -154,18 +179,18 @@ template <class T, class P>
 struct WriteAwaiter {
   using Core = CoreOf<T, P>;
   T value;
-  runtime::ProcessBase* p;  // null: the value is taken
+  const runtime::ProcessBase* p;
 
   [[gnu::always_inline]] WriteAwaiter(runtime::ProcessBase* process, core::Place* c, T&& v, std::uint32_t at)
       : value(std::move(v)), p(begin_operation<Core, core::Side::out>(process, c, &value, at, write_op<Core>)) {}
   WriteAwaiter(const WriteAwaiter&) = delete;
   WriteAwaiter& operator=(const WriteAwaiter&) = delete;
 
-  [[gnu::always_inline]] bool await_ready() const noexcept { return !p || !p->op; }
+  [[gnu::always_inline]] bool await_ready() const noexcept { return !p->op; }
   void await_suspend(std::coroutine_handle<>) const noexcept {}
   [[gnu::always_inline]] void await_resume() {
-    if (p && p->status != Status::ok) [[unlikely]]
-      throw_end_with(channel_of<Core>(p), p->status, "write", std::move(value));
+    if (p->status != Status::ok) [[unlikely]]
+      write_failed<Core>(value);
   }
 };
 

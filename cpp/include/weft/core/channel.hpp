@@ -37,28 +37,85 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   // Begin a read into me.slot or a write from me.slot. `pending`: me.status and the waker will tell.
   template <Side S>
   [[gnu::always_inline]] Status begin(Node& me) noexcept {
-    me.place = static_cast<Place*>(this);
-    return begin<S>(me, me.slot, me.is(NodeFlags::special));
+    if (!me.is(NodeFlags::special)) [[likely]]
+      if (const Quick q = begin_quickly<S>(me, me.slot); q != Quick::neither) [[likely]]
+        return q == Quick::met ? Status::ok : Status::pending;
+    return begin_slowly<S>(me);
   }
-  // Its slot and its place are written only if it has to wait, or to look closer.
+
+  // The same for one who is not special, if it meets a lone party or finds nobody in a channel without lines. `neither`: nothing has
+  // happened, begin_slowly() looks closer. The slot and the place are written only if it waits.
+  enum class Quick : std::uint8_t { met, waits, neither };
   template <Side S>
-  [[gnu::always_inline]] Status begin(Node& me, void* slot, bool special = false) noexcept {
-    if (special || !lock_.lock_cheaply()) [[unlikely]]
-      return begin_slow<S>(me, slot);
+  [[gnu::always_inline]] Quick begin_quickly(Node& me, void* slot) noexcept {
+    if (!lock_.lock_cheaply()) [[unlikely]]
+      return Quick::neither;
     const std::uintptr_t there = rq_.word();
-    if (there & (S == Side::in ? B::kWriter : B::kReader)) [[likely]] {
-      Node* const y = reinterpret_cast<Node*>(there - (S == Side::in ? B::kWriter : B::kReader));
-      meet_alone<S>(y, slot);
+    if (there & kOther<S>) [[likely]] {
+      Node* const y = meet_alone<S>(there, slot);
       lock_.unlock_cheaply();
       P::wake(y);
-      return Status::ok;
+      return Quick::met;
     }
-    if (there == 0) [[likely]] {
+    if (there == 0) [[likely]]
       wait_alone<S>(me, slot);
-      lock_.unlock_cheaply();
-      return Status::pending;
+    lock_.unlock_cheaply();
+    return there == 0 ? Quick::waits : Quick::neither;
+  }
+
+  // Any party; its slot is me.slot.
+  template <Side S>
+  [[gnu::noinline]] Status begin_slowly(Node& me) noexcept {
+    lock_.lock();
+    me.place = static_cast<Place*>(this);
+    if (!me.is(NodeFlags::special)) {
+      const std::uintptr_t there = rq_.word();
+      if (there & kOther<S>) {
+        Node* const y = meet_alone<S>(there, me.slot);
+        lock_.unlock();
+        P::wake(y);
+        return Status::ok;
+      }
+      if (there == 0) {
+        wait_alone<S>(me, me.slot);
+        lock_.unlock();
+        return Status::pending;
+      }
     }
-    return begin_in_line<S>(me, slot);
+    B::form_lines();
+    if (!me.is(NodeFlags::special)) {
+      if (special_ == 0) [[likely]] {
+        Queue& q = this->template opposite<S>();
+        Node* y = node(q.front());
+        if (!y) {
+          this->template join<S>(me);
+          lock_.unlock();
+          return Status::pending;
+        }
+        if (!y->is(NodeFlags::special)) [[likely]] {
+          q.pop_front();
+          y->clear(NodeFlags::queued);
+          move_between<S>(y, me.slot);
+          this->unlock_lines();
+          P::wake(y);
+          return Status::ok;
+        }
+      } else if (special_ == B::kBuffered && through_buffer<S>(me.slot)) {
+        lock_.unlock();
+        return Status::ok;
+      }
+    }
+    Effects fx;
+    const Try t = attempt<S>(me, Free{}, fx);
+    if (t == Try::not_ready) {
+      me.status = Status::pending;
+      this->template join<S>(me);
+      if (special_ & B::kWatched) rematch(fx);
+    } else if (t == Try::held) {
+      me.place = static_cast<Place*>(this);  // it is pending, so it may be asked where it waits
+    }
+    unlock(fx);
+    return outcome(t, me);
   }
 
   // At a buffer, a plain operation that need not wait and meets nobody who does. False: nothing has happened.
@@ -353,15 +410,25 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
     }
     return true;
   }
-  // No lines: y waits alone, a party of the other side; we take its value or it takes ours.
   template <Side S>
-  [[gnu::always_inline]] void meet_alone(Node* y, void* slot) noexcept {
-    rq_.set_word(0);
+  static constexpr std::uintptr_t kOther = S == Side::in ? B::kWriter : B::kReader;
+
+  // The plain party y of the other side is committed: its value moves to our slot, or ours to its.
+  template <Side S>
+  [[gnu::always_inline]] void move_between(Node* y, void* slot) noexcept {
     y->status = Status::ok;
     ++transfers_;
     void* const from = S == Side::in ? y->slot : slot;
     void* const to = S == Side::in ? slot : y->slot;
     ::new (to) T(std::move(*static_cast<T*>(from)));
+  }
+  // No lines, and one of the other side waits alone: the meeting word.
+  template <Side S>
+  [[gnu::always_inline]] Node* meet_alone(std::uintptr_t there, void* slot) noexcept {
+    Node* const y = reinterpret_cast<Node*>(there - kOther<S>);
+    rq_.set_word(0);
+    move_between<S>(y, slot);
+    return y;
   }
   // No lines, and nobody waits.
   template <Side S>
@@ -369,73 +436,6 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
     me.slot = slot;
     me.place = static_cast<Place*>(this);
     rq_.set_word(reinterpret_cast<std::uintptr_t>(&me) + (S == Side::in ? B::kReader : B::kWriter));
-  }
-
-  // A special party, or a lock that several threads use.
-  template <Side S>
-  [[gnu::noinline]] Status begin_slow(Node& me, void* slot) noexcept {
-    lock_.lock();
-    if (!me.is(NodeFlags::special)) {
-      const std::uintptr_t there = rq_.word();
-      if (there & (S == Side::in ? B::kWriter : B::kReader)) {
-        Node* const y = reinterpret_cast<Node*>(there - (S == Side::in ? B::kWriter : B::kReader));
-        meet_alone<S>(y, slot);
-        lock_.unlock();
-        P::wake(y);
-        return Status::ok;
-      }
-      if (there == 0) {
-        wait_alone<S>(me, slot);
-        lock_.unlock();
-        return Status::pending;
-      }
-    }
-    return begin_in_line<S>(me, slot);
-  }
-
-  // With the lock held: others of our side wait, or the channel is no plain rendezvous.
-  template <Side S>
-  [[gnu::noinline]] Status begin_in_line(Node& me, void* slot) noexcept {
-    me.slot = slot;
-    me.place = static_cast<Place*>(this);
-    B::form_lines();
-    if (!me.is(NodeFlags::special)) {
-      if (special_ == 0) [[likely]] {
-        Queue& q = this->template opposite<S>();
-        Node* y = node(q.front());
-        if (!y) {
-          this->template join<S>(me);
-          lock_.unlock();
-          return Status::pending;
-        }
-        if (!y->is(NodeFlags::special)) [[likely]] {
-          q.pop_front();
-          y->flags = 0;
-          y->status = Status::ok;
-          ++transfers_;
-          void* const from = S == Side::in ? y->slot : slot;
-          void* const to = S == Side::in ? slot : y->slot;
-          ::new (to) T(std::move(*static_cast<T*>(from)));
-          this->unlock_lines();
-          P::wake(y);
-          return Status::ok;
-        }
-      } else if (special_ == B::kBuffered && through_buffer<S>(slot)) {
-        lock_.unlock();
-        return Status::ok;
-      }
-    }
-    Effects fx;
-    const Try t = attempt<S>(me, Free{}, fx);
-    if (t == Try::not_ready) {
-      me.status = Status::pending;
-      this->template join<S>(me);
-      if (special_ & B::kWatched) rematch(fx);
-    } else if (t == Try::held) {
-      me.place = static_cast<Place*>(this);  // it is pending, so it may be asked where it waits
-    }
-    unlock(fx);
-    return outcome(t, me);
   }
 
   // --- everything ---------------------------------------------------------------------------------------------------------------
