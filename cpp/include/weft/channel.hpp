@@ -273,8 +273,8 @@ inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
 
 }  // namespace detail
 
-// What co_await takes; see coroutine.hpp. To read is a pointer that names the place and says what to do there: g++ keeps a slot of the frame
-// for every object of class type in an await expression, and none for a pointer.
+// What co_await takes; see coroutine.hpp. To read is a pointer that names the place and says what to do there: g++ keeps a slot of the
+// frame for every object of class type in an await expression, and none for a pointer.
 template <class T, class P>
 struct ReadOp;
 template <class T, class P>
@@ -427,7 +427,7 @@ class Writer {
   // co_await: done when a reader has taken the value (or a buffer has it). An exception carries the value back: e.value<T>().
   template <class U = T>
   WriteOp<T, P> write(U&& value) const requires(!detail::kNumber<std::remove_cvref_t<U>>) {
-    static_assert(writable<U>, 
+    static_assert(writable<U>,
                   "weft: this value cannot be written to this channel: it does not convert to the channel's type, or it can "
                   "only be moved (then say write(std::move(value)))");
     return {place_, T(std::forward<U>(value))};
@@ -435,7 +435,7 @@ class Writer {
   // The same by value: to refer to a number it would have to be in memory.
   template <class U = T>
   WriteOp<T, P> write(U value) const requires detail::kNumber<U> {
-    static_assert(writable<U>, 
+    static_assert(writable<U>,
                   "weft: this value cannot be written to this channel: it does not convert to the channel's type, or it can "
                   "only be moved (then say write(std::move(value)))");
     return {place_, T(std::move(value))};

@@ -96,11 +96,12 @@ struct Done final : runtime::ProcessBase {
 };
 inline constexpr Done done;
 
-// An operation of process p in full: the end may be closed, p cancelled, another process may have used the channel last.
+// An operation in full: the end may be closed, the process cancelled, another one may have used the channel last. Of process
+// this_process(): what a call like this takes from the way that is often taken is a register for each argument.
 template <class Core, core::Side S>
-[[gnu::noinline, gnu::cold]] const runtime::ProcessBase* begin_in_full(runtime::ProcessBase* p, core::Place* place, void* slot, std::uint32_t at,
-                                                            const runtime::OpKind& kind) {
+[[gnu::noinline, gnu::cold]] const runtime::ProcessBase* begin_in_full(core::Place* place, void* slot, std::uint32_t at) {
   if (place == &closed_place) closed_end(S == core::Side::in ? "read" : "write", S == core::Side::in ? "reader" : "writer");
+  runtime::ProcessBase* const p = runtime::this_process();
   p->line = at;
   p->place = place;
   if (!may_begin(p)) return p;
@@ -109,27 +110,9 @@ template <class Core, core::Side S>
   const Status s = static_cast<Core*>(place)->template begin_slowly<S>(*p);
   if (s == Status::ok) return &done;
   if (s == Status::pending)
-    p->op = &kind;
+    p->op = S == core::Side::in ? &read_op<Core> : &write_op<Core>;
   else
     p->status = s;
-  return p;
-}
-
-// An operation begins where its awaiter is made, with the line at hand that a report will want if it parks. What the awaiter keeps is p, or
-// `done`; so that what most often happens is written, and tested, once. One test of the last user finds closed ends too.
-// (`op` is null while p runs: the scheduler that resumes it clears it.)
-template <class Core, core::Side S>
-[[gnu::always_inline]] inline const runtime::ProcessBase* begin_operation(runtime::ProcessBase* p, core::Place* place, void* slot,
-                                                                           std::uint32_t at, const runtime::OpKind& kind) {
-  if ((S == core::Side::in ? place->last_reader : place->last_writer) != p->id || p->cancel.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    return begin_in_full<Core, S>(p, place, slot, at, kind);
-  const auto q = static_cast<Core*>(place)->template begin_quickly<S>(*p, slot);
-  if (q == Core::Quick::met) [[likely]]
-    return &done;
-  if (q == Core::Quick::neither) [[unlikely]]
-    return begin_in_full<Core, S>(p, place, slot, at, kind);
-  p->line = at;
-  p->op = &kind;
   return p;
 }
 
@@ -145,23 +128,53 @@ template <class Core, class T>
   throw_end_with(channel_of<Core>(p), p->status, "write", std::move(value));
 }
 
-template <class T, class P>
-struct ReadAwaiter {
+// An operation begins where its awaiter is made, with the line at hand that a report will want if it parks. What the awaiter keeps is the
+// process, or `done`; so that what most often happens is written, and tested, once. One test of the last user finds closed ends too.
+// (`op` is null while a process runs: the scheduler that resumes it clears it. `room` is named where it is needed: an address that is
+// known everywhere would be computed on every way.)
+template <class T, class P, core::Side S>
+class PlainAwaiter {
+ public:
   using Core = CoreOf<T, P>;
-  Slot<T> slot;
-  const runtime::ProcessBase* p;
 
-  [[gnu::always_inline]] ReadAwaiter(runtime::ProcessBase* process, core::Place* c, std::uint32_t at)
-      : p(begin_operation<Core, core::Side::in>(process, c, &slot, at, read_op<Core>)) {}
-  ReadAwaiter(const ReadAwaiter&) = delete;
-  ReadAwaiter& operator=(const ReadAwaiter&) = delete;
-
+  PlainAwaiter(const PlainAwaiter&) = delete;
+  PlainAwaiter& operator=(const PlainAwaiter&) = delete;
   [[gnu::always_inline]] bool await_ready() const noexcept { return !p->op; }
   void await_suspend(std::coroutine_handle<>) const noexcept {}
+
+ protected:
+  [[gnu::always_inline]] PlainAwaiter() noexcept {}
+  [[gnu::always_inline]] explicit PlainAwaiter(T&& v) noexcept : room(std::move(v)) {}
+  ~PlainAwaiter() = default;
+  [[gnu::always_inline]] void begin(runtime::ProcessBase* me, core::Place* place, std::uint32_t at) {
+    if ((S == core::Side::in ? place->last_reader : place->last_writer) != me->id || me->cancel.load(std::memory_order_relaxed) != 0)
+        [[unlikely]] {
+      p = begin_in_full<Core, S>(place, &room, at);
+      return;
+    }
+    const auto q = static_cast<Core*>(place)->template begin_quickly<S>(*me, &room);
+    if (q == Core::Quick::met) [[likely]] {
+      p = &done;
+    } else if (q == Core::Quick::neither) [[unlikely]] {
+      p = begin_in_full<Core, S>(place, &room, at);
+    } else {
+      me->line = at;
+      me->op = S == core::Side::in ? &read_op<Core> : &write_op<Core>;
+      p = me;
+    }
+  }
+
+  const runtime::ProcessBase* p;
+  std::conditional_t<S == core::Side::in, Slot<T>, T> room;  // for what is read; what is written
+};
+
+template <class T, class P>
+struct ReadAwaiter : PlainAwaiter<T, P, core::Side::in> {
+  [[gnu::always_inline]] ReadAwaiter(runtime::ProcessBase* me, core::Place* place, std::uint32_t at) { this->begin(me, place, at); }
   [[gnu::always_inline]] T await_resume() {
-    if (p->status != Status::ok) [[unlikely]]
-      read_failed<Core>();
-    return slot.take();
+    if (this->p->status != Status::ok) [[unlikely]]
+      read_failed<CoreOf<T, P>>();
+    return this->room.take();
   }
 };
 
@@ -176,21 +189,14 @@ struct NextAwaiter : ReadAwaiter<T, P> {
 };
 
 template <class T, class P>
-struct WriteAwaiter {
-  using Core = CoreOf<T, P>;
-  T value;
-  const runtime::ProcessBase* p;
-
-  [[gnu::always_inline]] WriteAwaiter(runtime::ProcessBase* process, core::Place* c, T&& v, std::uint32_t at)
-      : value(std::move(v)), p(begin_operation<Core, core::Side::out>(process, c, &value, at, write_op<Core>)) {}
-  WriteAwaiter(const WriteAwaiter&) = delete;
-  WriteAwaiter& operator=(const WriteAwaiter&) = delete;
-
-  [[gnu::always_inline]] bool await_ready() const noexcept { return !p->op; }
-  void await_suspend(std::coroutine_handle<>) const noexcept {}
+struct WriteAwaiter : PlainAwaiter<T, P, core::Side::out> {
+  [[gnu::always_inline]] WriteAwaiter(runtime::ProcessBase* me, core::Place* place, T&& v, std::uint32_t at)
+      : PlainAwaiter<T, P, core::Side::out>(std::move(v)) {
+    this->begin(me, place, at);
+  }
   [[gnu::always_inline]] void await_resume() {
-    if (p->status != Status::ok) [[unlikely]]
-      write_failed<Core>(value);
+    if (this->p->status != Status::ok) [[unlikely]]
+      write_failed<CoreOf<T, P>>(this->room);
   }
 };
 
