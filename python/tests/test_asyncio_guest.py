@@ -43,6 +43,8 @@ new_in_3_11 = pytest.mark.skipif(
 
 
 def test_parallel_in_a_task(play: Runner) -> None:
+    """Rule 13.1: the task that awaits gets the results."""
+
     async def main() -> Any:
         c = Channel()
         return await Parallel(send(c.writer(), 1, 2, 3), receive(c.reader()))
