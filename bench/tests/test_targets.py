@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import unittest
 from pathlib import Path
 
@@ -108,6 +109,11 @@ class Ours(unittest.TestCase):
             for c in bench.candidates:
                 with self.subTest(bench.name, candidate=c.name):
                     self.assertTrue((BENCH / c.source).exists(), c.source)
+                    if c.source == "py/on.py":
+                        program = BENCH / f"py/{c.args[1]}.py"
+                        self.assertTrue(program.exists(), program)
+                        # their folder comes first on the path
+                        self.assertNotIn(program.stem, sys.stdlib_module_names)
 
     def test_the_two_sides_of_a_ratio_stand_on_the_same_number_of_cpus(self):
         for bench in self.targets.benches.values():

@@ -112,7 +112,8 @@ TEST_CASE_TEMPLATE("rule 7.10: par_read, par_write: all are offered at once", P,
   weft::run(writer(a, b), reader(a, b));
 }
 
-TEST_CASE_TEMPLATE("rule 7.10: par_read: an end withdraws the others, which lose nothing, and the exception carries what was read", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 7.10: par_read: an end withdraws the others, which lose nothing, and the exception carries what was read", P,
+                   POLICIES) {
   weft::Channel<int, P> a, b, c;
   bool kept = false;
   auto reader = [](weft::Reader<int, P> x, weft::Reader<int, P> y, weft::Reader<int, P> z, bool& ok) -> Process {
