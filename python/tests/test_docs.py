@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "python/docs"
 PAGES = sorted(DOCS.glob("*.md"))
-RUN = [page for page in PAGES if re.search(r"^```(python|sh) run", page.read_text(), re.MULTILINE)]
+RUN = [page for page in [ROOT / "python/README.md", *PAGES] if re.search(r"^```(python|sh) run", page.read_text(), re.MULTILINE)]
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)

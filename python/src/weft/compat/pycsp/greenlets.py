@@ -1,4 +1,4 @@
-"""`pycsp.greenlets`: a process is a greenlet. Needs the package greenlet: pip install 'weft[greenlets]'."""
+"""`pycsp.greenlets`: a process is a greenlet. Needs the package greenlet: pip install greenlet."""
 
 from __future__ import annotations
 
