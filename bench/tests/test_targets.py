@@ -104,6 +104,11 @@ class Ours(unittest.TestCase):
                 with self.subTest(name, line=line):
                     self.assertIn(line, have)
 
+    def test_every_bench_is_in_the_readme(self):
+        rows = [line for line in (BENCH / "README.md").read_text().splitlines() if line[:1] == "|"]
+        named = {name.strip() for row in rows for name in row.split("|")[1].split(",")}
+        self.assertEqual(set(self.targets.benches) - named, set())
+
     def test_every_source_is_there(self):
         for bench in self.targets.benches.values():
             for c in bench.candidates:

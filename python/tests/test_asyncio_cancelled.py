@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
+import weakref
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loops import Runner, turns
+from loops import Runner, new_in_3_11, turns
 
 from weft.coroutines import (
+    Barrier,
     Channel,
     Output,
     Parallel,
@@ -20,6 +23,7 @@ from weft.coroutines import (
     process,
     select,
     skip,
+    yield_,
 )
 
 
@@ -106,10 +110,63 @@ def test_a_cancellation_that_is_owed_comes_at_the_start_of_an_operation(play: Ru
     assert play(main()) == (0, (1, None))
 
 
+@pytest.mark.parametrize("how", ["read", "next", "extended", "write", "select"])
+def test_a_cancelled_task_keeps_nothing(play: Runner, how: str) -> None:
+    """Rule 6.2: withdrawn whole. The end that it waited at is dropped with its last reference (rule 2.2)."""
+
+    async def wait_at(end: Any) -> Any:
+        if how == "write":
+            return await end.write(1)
+        if how == "select":
+            return await select(end, after(100))
+        if how == "extended":
+            async with end.extended() as value:
+                return value
+        return await (end.read() if how == "read" else end.__anext__())
+
+    async def main() -> Any:
+        c = Channel()
+        ends = [c.reader(), c.writer()]
+        task = asyncio.create_task(wait_at(ends.pop(how == "write")))
+        await turns(2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        del task
+        gc.collect()
+        await yield_()  # what a finaliser has queued is done by the next operation (rule 12.2)
+        assert (c.stats().writers if how == "write" else c.stats().readers) == 0
+        with pytest.raises(Retired):
+            await (ends[0].read() if how == "write" else ends[0].write(1))
+
+    play(main())
+
+
+def test_cancelled_tasks_leave_no_loop_behind() -> None:
+    loops: list[weakref.ref[Any]] = []
+
+    async def main() -> None:
+        loops.append(weakref.ref(asyncio.get_running_loop()))
+        a, b, barrier = Channel(), Channel(), Barrier(2)
+        keep = a.writer(), b.reader()
+        waiting = [a.reader().read(), b.writer().write(1), barrier.sync()]
+        tasks = [asyncio.ensure_future(operation) for operation in waiting]
+        await turns(2)
+        for task in tasks:
+            task.cancel()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [type(o) for o in outcomes] == [asyncio.CancelledError] * 3
+        del keep
+
+    for _ in range(5):
+        asyncio.run(main())
+    gc.collect()
+    assert [loop() for loop in loops] == [None] * 5
+
+
+@new_in_3_11
 def test_a_timeout_that_came_too_late_leaves_nothing_behind(play: Runner) -> None:
     """The write has committed when the time is up: the block ends well, and no cancellation comes later."""
-    if not hasattr(asyncio, "timeout"):
-        pytest.skip("asyncio.timeout is of Python 3.11")
 
     async def main() -> Any:
         c = Channel()
