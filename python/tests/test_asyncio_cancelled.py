@@ -24,7 +24,7 @@ from weft.coroutines import (
     process,
     select,
     skip,
-    sleep,
+    yield_,
 )
 
 
@@ -154,7 +154,7 @@ def test_a_cancelled_operation_is_let_go_of(play: Runner, what: str) -> None:
             del task
         del r, w
         gc.collect()
-        await sleep(0)  # a finaliser's retirement waits for an operation (12.2)
+        await yield_()  # a finaliser's retirement waits for an operation (12.2)
         return c.stats()
 
     stats = play(main())
