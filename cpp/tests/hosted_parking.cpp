@@ -24,7 +24,7 @@ struct Count final : weft::runtime::Activity {
 struct Seen {
   Parking* by = nullptr;
   int looked = 0, ended = 0;
-  bool go_on = true;     // what disturbed() says
+  bool go_on = true;      // what disturbed() says
   int stir_in_looks = 0;  // stirred again during this many looks
 } seen;
 
