@@ -16,10 +16,13 @@ namespace weft {
 
 namespace core {
 
+// A lock has a second pair, for a fast path that is written out at each place where it is used: lock_cheaply() may refuse.
 class NoLock {
  public:
   void lock() noexcept {}
   void unlock() noexcept {}
+  bool lock_cheaply() noexcept { return true; }
+  void unlock_cheaply() noexcept {}
 };
 
 class SpinLock {
@@ -29,6 +32,11 @@ class SpinLock {
       while (word_.load(std::memory_order_relaxed) != 0) prim::pause(round++);
   }
   void unlock() noexcept { word_.store(0, std::memory_order_release); }
+  bool lock_cheaply() noexcept {
+    lock();
+    return true;
+  }
+  void unlock_cheaply() noexcept { unlock(); }
 
  private:
   prim::atomic<std::uint8_t> word_{0};
@@ -96,7 +104,7 @@ struct Local {
   using Lock = core::NoLock;
   using Count = core::Count<false>;
   static constexpr bool shared = false;
-  static void wake(core::Waker* w) noexcept { core::current_run_queue->push(w); }
+  [[gnu::always_inline]] static void wake(core::Waker* w) noexcept { core::current_run_queue->push(w); }
 };
 
 struct Shared {
