@@ -62,6 +62,10 @@ struct PooledCore final : CoreOf<T, P>, std::conditional_t<core::one_to_one<P>, 
   bad_use("channel " + runtime::name_of(*c) + " has a " + end + " end already and may have one only (rule 1.8): move that end, " +
           "or make the channel with any2any");
 }
+[[noreturn, gnu::cold, gnu::noinline]] inline void not_at_home(const core::Place* c, const char* what) {
+  bad_use(std::string(what) + " on local channel " + runtime::name_of(*c) + ", at which a process of another scheduler waits: a " +
+          "weft::Local channel works on one scheduler only (rule 11.2); make it weft::Shared, or run both processes on one executor");
+}
 template <class>
 inline constexpr bool never = false;  // for static_asserts in what must not be instantiated
 
@@ -370,6 +374,11 @@ class Reader {
   [[gnu::always_inline]] Core* checked(const char* what) const {
     if (!core_) [[unlikely]]
       detail::closed_end(what, "reader");
+#if WEFT_CHECK_LOCAL
+    if constexpr (!P::shared)
+      if (core_->waits_elsewhere()) [[unlikely]]
+        detail::not_at_home(core_, what);
+#endif
     return core_;
   }
   Core* core() const noexcept { return core_; }
@@ -460,6 +469,11 @@ class Writer {
   [[gnu::always_inline]] Core* checked(const char* what) const {
     if (!core_) [[unlikely]]
       detail::closed_end(what, "writer");
+#if WEFT_CHECK_LOCAL
+    if constexpr (!P::shared)
+      if (core_->waits_elsewhere()) [[unlikely]]
+        detail::not_at_home(core_, what);
+#endif
     return core_;
   }
   Core* core() const noexcept { return core_; }

@@ -13,6 +13,7 @@
 //   unpark(word)                 wake the thread that parks on word
 //   now()                        steady time in ns
 //   fatal(message)               print and abort
+//   Mutex                        as std::mutex (hosted only)
 //   asymmetric()                 is there a heavy fence?
 //   light_fence()                orders what this thread does against a heavy fence only; free
 //   light_store(atomic, value)   a relaxed store, then a light fence
@@ -49,6 +50,7 @@ inline constexpr std::int64_t forever = INT64_MAX;
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <mutex>
 #include <thread>
 #if defined(__linux__) && !defined(WEFT_NO_FUTEX)
 #include <linux/futex.h>
@@ -57,13 +59,13 @@ inline constexpr std::int64_t forever = INT64_MAX;
 #include <unistd.h>
 #else
 #include <condition_variable>
-#include <mutex>
 #endif
 
 namespace weft::prim {
 
 template <class T>
 using atomic = std::atomic<T>;
+using Mutex = std::mutex;
 
 inline void relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)

@@ -33,6 +33,17 @@ class ChannelBase : public Place {
   void another_reader() noexcept { readers_.up(); }
   void another_writer() noexcept { writers_.up(); }
 
+  // Of a local channel: does somebody wait here who is at home on another run queue than the current one? Then one of us is on the wrong
+  // scheduler (rule 11.2).
+  bool waits_elsewhere() const noexcept {
+    for (const Queue* q : {&rq_, &wq_})
+      if (const Link* l = q->front()) {
+        const Node* n = static_cast<const Node*>(l);
+        const Waker* w = n->choice() ? n->choice()->waker : n;
+        if (w && w->ops && w->ops->home && w->ops->home != current_run_queue) return true;
+      }
+    return false;
+  }
   template <class F>
   void with_lock(F&& f) noexcept {
     lock_.lock();
