@@ -128,12 +128,17 @@ SCENARIO("hosted: a failure on one core cancels who waits on another, and who is
 SCENARIO("hosted: a member fails as its block goes on, waits or has ended (rule 7.5)", 1) {
   Net net(2);
   auto fails = []() -> Process { throw std::runtime_error("member"); co_return; };
+  auto waits = [](Reader<int> r) -> Process { co_await r.read(); };
   std::string raised;
   bool again = false;
-  auto block = [](auto f, std::string& what, bool& later) -> Process {
+  Channel<int> never;
+  const auto kept = never.writer();
+  auto block = [](auto f, auto w, Reader<int> r, std::string& what, bool& later) -> Process {
     Group g;
     g.start(f());
     try {
+      co_await yield();
+      g.start(w(r));
       co_await yield();
       co_await g.wait();
     } catch (const Cancelled&) {
@@ -145,9 +150,55 @@ SCENARIO("hosted: a member fails as its block goes on, waits or has ended (rule 
     co_await yield();                    // the request is gone with the block
     later = true;
   };
-  const std::string what = net.run(block(fails, raised, again));
+  const std::string what = net.run(block(fails, waits, never.reader(), raised, again));
   REQUIRE_THAT(raised == "cancelled" ? what == "member" && !again : raised == "member" && what.empty() && again);
   REQUIRE_THAT(!net.deadlocked());
+}
+
+SCENARIO("hosted: a member fails while its block waits for what will not come (rule 7.5)", 1) {
+  Net net(2);
+  auto fails = []() -> Process { throw std::runtime_error("member"); co_return; };
+  Channel<int> never;
+  const auto kept = never.writer();
+  auto block = [](auto f, Reader<int> r) -> Process {
+    Group g;
+    g.start(f());
+    co_await r.read();
+  };
+  REQUIRE_THAT(net.run(block(fails, never.reader())) == "member");
+  REQUIRE_THAT(!net.deadlocked());
+}
+
+SCENARIO("hosted: a request is passed on to the children once, whoever else is cancelled meanwhile (rule 6.1)", 1) {
+  Net net(2);
+  int asked = 0, got = 0;
+  auto child = [](Reader<int> first, Reader<int> second, int& n, int& value) -> Process {
+    while (value == 0) {
+      try {
+        value = n == 0 ? co_await first.read() : co_await second.read();
+      } catch (const Cancelled&) {
+        ++n;
+      }
+    }
+  };
+  auto parent = [](Process c) -> Process { co_await par(std::move(c)); };
+  auto sleeper = [](Reader<int> r) -> Process { co_await r.read(); };
+  auto driver = [](Process p, Process s, Writer<int> w) -> Process {
+    Group g, other;
+    g.start(std::move(p));
+    other.start(std::move(s));
+    co_await yield();
+    g.cancel();
+    co_await yield();
+    other.cancel();
+    co_await other.wait();
+    co_await w.write(7);
+    co_await g.wait();
+  };
+  Channel<int> never, c;
+  const auto kept = never.writer();
+  REQUIRE_THAT(net.run(driver(parent(child(never.reader(), c.reader(), asked, got)), sleeper(never.reader()), c.writer())).empty());
+  REQUIRE_THAT(asked <= 1 && (got == 7 || asked == 0) && !net.deadlocked());
 }
 
 SCENARIO("hosted: a group is left by an exception while its processes are on two cores: the owner's waits for them (rules 7.5, 7.6)", 1) {
@@ -286,6 +337,53 @@ SCENARIO("hosted: poison meets retirement on two cores: one of them ends the rea
   Channel<int> c, d;
   REQUIRE_THAT(net.run(poisons(c.writer()), passes(c.reader(), d.writer()), last(d.reader(), end)).empty());
   REQUIRE_THAT(end == "poisoned" && !net.deadlocked());
+}
+
+SCENARIO("hosted: a look for partial deadlocks accuses nobody who goes on (rules 10.5, 14.3)", 1) {
+  Net net(2);
+  int got = 0;
+  bool accused = false;
+  auto looks = [](bool& found) -> Process {
+    for (int i = 0; i < 2; ++i) {
+      if (const PartialDeadlock d = deadlocks()) found = true;
+      co_await yield();
+    }
+  };
+  auto reads = [](Reader<int> r, int& s) -> Process {
+    while (auto v = co_await r.next()) s += *v;
+  };
+  {
+    Channel<int> c;
+    REQUIRE_THAT(net.run(send(c.writer(), 1, 3), reads(c.reader(), got), looks(accused)).empty());
+  }
+  REQUIRE_THAT(got == 3 && !accused && !net.deadlocked());
+}
+
+SCENARIO("hosted: a look meets a cancellation: both are served (rules 6.1, 14.3)", 1) {
+  Net net(2);
+  bool cancelled = false;
+  auto looks = []() -> Process {
+    static_cast<void>(deadlocks());
+    co_return;
+  };
+  auto waits = [](Reader<int> r, bool& c) -> Process {
+    try {
+      co_await r.read();
+    } catch (const Cancelled&) {
+      c = true;
+    }
+  };
+  auto cancels = [](Process p) -> Process {
+    Group g;
+    g.start(std::move(p));
+    co_await yield();
+    g.cancel();
+    co_await g.wait();
+  };
+  Channel<int> never;
+  const auto kept = never.writer();
+  REQUIRE_THAT(net.run(cancels(waits(never.reader(), cancelled)), looks()).empty());
+  REQUIRE_THAT(!net.deadlocked());
 }
 
 SCENARIO("hosted: what is spawned outlives its group, on another core, and its failure cancels the run (rule 7.4)", 1) {
