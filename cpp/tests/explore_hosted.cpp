@@ -3,6 +3,7 @@
 #include <cxxabi.h>
 
 #include "engine.hpp"
+#include "weft/observe.hpp"
 #include "weft/runtime/cores.hpp"
 #include "weft/weft.hpp"
 
