@@ -127,7 +127,10 @@ class Group {
       if (live) heir_ = heir;
       lock_.unlock();
     });
-    if (!live) heir->finished(0, nullptr);
+    if (!live) {  // the last of them has just ended
+      bequeath();
+      heir->finished(0, nullptr);
+    }
     return live;
   }
   // Who waits for it: of an abandoned group, who waits for its heir. Under Run::still(), or while nothing can run.
