@@ -420,14 +420,6 @@ TEXT = [
     ),
     Text(
         "aa",
-        "hosted: a deadlock is concluded without a second look",
-        "runtime/run.hpp",
-        "      if (active_.load(std::memory_order_seq_cst) != 0 || outside_",
-        "      if (outside_",
-        "hosted:",
-    ),
-    Text(
-        "ab",
         "hosted: the timer of a select that was decided otherwise stays armed",
         "selecting.hpp",
         "    disarm();\n    const int t",
@@ -435,15 +427,7 @@ TEXT = [
         "hosted: a timeout meets",
     ),
     Text(
-        "ac",
-        "hosted: a select says how it is woken after it has enrolled",
-        "selecting.hpp",
-        "    set_ops(&ops);\n    struct Restore",
-        "    struct Restore",
-        "hosted:",
-    ),
-    Text(
-        "ad",
+        "ab",
         "hosted: a process that poison ended retires its ends",
         "coroutine.hpp",
         "      c.dying = p.dying;\n",
@@ -451,7 +435,7 @@ TEXT = [
         "hosted: poison meets",
     ),
     Text(
-        "ae",
+        "ac",
         "hosted: a look for partial deadlocks holds nobody",
         "runtime/partial.hpp",
         "    here.held(takes, &look);\n",
@@ -459,7 +443,7 @@ TEXT = [
         "hosted: a look for partial",
     ),
     Text(
-        "af",
+        "ad",
         "hosted: a cancellation that came during a look is forgotten",
         "runtime/crew.hpp",
         "        if (crew.pending_.load(std::memory_order_seq_cst) != 0) me.parking_.signal(Parking::nudged);  // we were taken for one who serves\n",
