@@ -208,6 +208,32 @@ SCENARIO("together: a cancellation meets two writers, nothing is lost (rules 6.2
   b.check();
 }
 
+SCENARIO("together: a cancellation meets a writer; the process then reads on, and is woken for that alone (rules 6.3, 7.10)", 2) {
+  Balance b;
+  Chan c, d, e;
+  Several<Side::in, 2> r;
+  Process w, again;
+  spawn("R", [&] {
+    if (r.go({&c, &d})) {  // the request comes too late
+      REQUIRE_THAT(r.value[0] == 1 && r.value[1] == 2 && again.read(e).value == 3);
+      return;
+    }
+    REQUIRE_THAT(r.status[1] == Status::cancelled);
+    const std::uint32_t first = r.status[0] == Status::ok ? r.value[0] : again.read(c).value;
+    r.cancel.store(0);
+    REQUIRE_THAT(first == 1 && r.go({&d, &e}) && r.value[0] == 2 && r.value[1] == 3);
+  });
+  spawn("W", [&] {
+    REQUIRE_THAT(w.write(c, 1) == Status::ok);
+    REQUIRE_THAT(w.write(d, 2) == Status::ok);
+    REQUIRE_THAT(w.write(e, 3) == Status::ok);
+  });
+  spawn("X", [&] { r.ask_to_end(); });
+  run();
+  REQUIRE_THAT(empty(c) && empty(d) && empty(e));
+  b.check();
+}
+
 SCENARIO("together: a cancellation meets a poison (rules 4.1, 6.2, 7.10)", 3) {
   Balance b;
   Chan c, d;
