@@ -274,7 +274,8 @@ class _Play:
         self.each, self.names, self.net, self.records = each, names, net, []  # type: ignore[var-annotated]
         self.channels = [names.channel(c) for c in net["channels"]]
         self.barriers = [names.m.Barrier(n) for n in net.get("barriers", [])]
-        self.started: dict[int, Any] = {}  # the process objects
+        # the process objects, if they are needed: otherwise it is the runtime that keeps them, or not
+        self.made: dict[int, Any] | None = {} if '"cancel"' in json.dumps(net) else None
         self.desks: dict[int, task_driver.Desk] = {}
 
     def history(self) -> list[Record]:
@@ -378,14 +379,17 @@ class _Play:
                     except BaseException as error:
                         failure = error
 
-        return names.process(function, f"p{pid}")(*ends)
+        process = names.process(function, f"p{pid}")(*ends)
+        if self.made is not None:
+            self.made[pid] = process
+        return process
 
     def cancel(self, pid: int) -> None:
         """The statement: a process that has a task is cancelled by it."""
-        if pid in self.desks:
+        if pid in self.desks and self.desks[pid].task is not None:
             self.desks[pid].cancel()
-        elif pid in self.started:
-            self.started[pid].cancel()
+        elif self.made and pid in self.made:
+            self.made[pid].cancel()
 
     def names_of(self, pid: int) -> Names:
         return self.each[pid % len(self.each)]
@@ -395,7 +399,6 @@ class _Play:
     def process(self, player: _Player, body: list[Any]) -> Generator[Thunk, Any, Any]:
         """A process as the network says; its end, too, is recorded, and a failure knows who failed."""
         pid = player.pid
-        self.started[pid] = player.names.m.current_process()
         try:
             yield from player.body(body)
         except GeneratorExit:
@@ -516,12 +519,12 @@ class _Player:
             compose = names.m.Parallel if kind == "par" else names.m.Sequence
             yield from self.operate(
                 kind,
-                lambda: compose(*[self.play.make(p, slots) for p in s[1]]),
+                lambda: self.compose(compose, s[1]),
                 shown=lambda r: [list(r)],
             )
         elif kind == "spawn":
             yield from self.operate(
-                "spawn", lambda: names.m.Spawn(self.play.make(s[1], slots)), shown=lambda _: []
+                "spawn", lambda: self.compose(names.m.Spawn, [s[1]]), shown=lambda _: []
             )
         elif kind == "loop":
             for _ in range(s[1]):
@@ -538,6 +541,21 @@ class _Player:
             yield from self.body(s[3])
         else:
             raise ValueError(f"a statement of unknown kind {kind!r}")
+
+    def compose(self, how: Callable[..., Any], processes: list[Any]) -> Any:
+        made = [self.play.make(p, self.slots) for p in processes]
+        if self.play.made is None or not self.names.awaits or how is self.names.m.Spawn:
+            return how(*made)
+        return self.watched(how(*made), processes)
+
+    async def watched(self, composed: Any, processes: list[Any]) -> Any:
+        """If it fails there may be some that were never started, and that nobody must keep."""
+        try:
+            return await composed
+        except BaseException:
+            for p in processes:
+                self.play.made.pop(p["id"], None)  # type: ignore[union-attr]
+            raise
 
     @staticmethod
     def fail() -> None:
