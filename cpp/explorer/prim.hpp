@@ -184,6 +184,7 @@ inline void unpark(atomic<std::uint32_t>& word) noexcept {
 // Every fiber has an identity. A light store may arrive late, as from a store buffer: so a heavy fence that is missing is found.
 
 inline constexpr std::uint32_t no_bias = UINT32_MAX;
+inline constexpr bool wakes_from_handlers = true;
 inline bool asymmetric() noexcept { return true; }
 inline void light_fence() noexcept {}  // alone it makes nothing late
 inline std::uint32_t bias_self() noexcept { return static_cast<std::uint32_t>(explorer::engine().current()) + 1; }

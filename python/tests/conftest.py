@@ -98,6 +98,12 @@ def b(request: pytest.FixtureRequest) -> Backend:
     return Backend(request.param)
 
 
+def pytest_collection_finish() -> None:
+    """What is there before the first test is no test's: the collector need not look at it after each."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _nothing_left() -> Generator[None, None, None]:
     """A warning about something never awaited or started belongs to the test that made it."""

@@ -11,6 +11,7 @@
 //   yield()                      let another thread of this CPU run
 //   park(word, expected, until)  sleep while word == expected, until steady time `until` in ns (forever: never); may wake early
 //   unpark(word)                 wake the thread that parks on word
+//   wakes_from_handlers          may a signal's handler call unpark()?
 //   now()                        steady time in ns
 //   fatal(message)               print and abort
 //   asymmetric()                 is there a heavy fence?
@@ -104,6 +105,7 @@ inline std::int64_t now() noexcept {
 }
 
 #if defined(__linux__) && !defined(WEFT_NO_FUTEX)
+inline constexpr bool wakes_from_handlers = true;
 inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
   timespec t{};
   timespec* limit = nullptr;
@@ -133,6 +135,7 @@ inline void heavy_fence() noexcept {
     fatal("membarrier worked at first and then failed");
 }
 #else
+inline constexpr bool wakes_from_handlers = false;
 inline bool asymmetric() noexcept { return false; }
 inline void heavy_fence() noexcept {}
 // The stand-in, of the standard library alone: condition variables that words share by their address, since std::atomic::wait knows no time
