@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from children import child
 from loops import Runner, on_uvloop, receive, turns, wait
 
 from weft.coroutines import (
@@ -312,19 +313,9 @@ def test_a_loop_closed_in_the_middle() -> None:
     assert c.stats().readers == 0 and c.stats().waiting_readers == 0
 
 
-def child(source: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(source)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 @pytest.mark.parametrize("how", ["run(waits(c.reader()), host='asyncio')", "asyncio.run(main())"])
 def test_ctrl_c(how: str) -> None:
-    p = child(
-        f"""
+    source = f"""
         import asyncio
         from weft.coroutines import Channel, process, run, run_async, sleep
 
@@ -345,11 +336,11 @@ def test_ctrl_c(how: str) -> None:
         except KeyboardInterrupt:
             print("interrupted", flush=True)
         """
-    )
-    assert p.stdout is not None
-    assert p.stdout.readline() == "ready\n"
-    p.send_signal(signal.SIGINT)
-    out, err = p.communicate(timeout=30)
+    with child("-X", "faulthandler", "-c", textwrap.dedent(source)) as p:
+        assert p.stdout is not None
+        assert p.stdout.readline() == "ready\n"
+        p.send_signal(signal.SIGINT)
+        out, err = p.communicate()
     assert (out, p.returncode) == ("clean\ninterrupted\n", 0), err
 
 
