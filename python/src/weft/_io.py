@@ -70,14 +70,17 @@ def _start() -> None:
 
 
 def _next() -> Any:
-    """The next call; None: this thread has been idle for long enough."""
+    """The next call; None: this thread has been idle for long enough, or was told to end."""
     try:
         return _waiting.get_nowait()
     except Empty:
         _idle.put(None)
     while True:
         try:
-            return _waiting.get(timeout=IDLE)
+            call = _waiting.get(timeout=IDLE)
+            if call is None:
+                _took(_idle)
+            return call
         except Empty:
             if _took(_idle):
                 return None
