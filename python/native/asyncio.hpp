@@ -33,6 +33,25 @@ bool in_task() noexcept;                    // and the caller is no process of a
 PyObject* loop_of(LinkObject* l) noexcept;  // owned; null without an exception: it is gone
 void ring(LinkObject* l) noexcept;
 
+// Where methods of the loop are called that are written in Python, a signal's handler may run, and may raise. What it raises is nobody's
+// here: it is kept, and raised in the main thread as soon as that runs Python code again.
+void handle_signals() noexcept;  // those that are there already: before such a call
+void keep_raised() noexcept;     // the current exception
+// The call's result. If a handler raised in it, it is made again: only what may be done twice. Null: it raised something else, which is cleared.
+template <class F>
+PyObject* undisturbed(F call) noexcept {
+  handle_signals();
+  PyObject* r = call();
+  if (!r && !PyErr_ExceptionMatches(PyExc_RuntimeError)) {  // that one: the loop is closed
+    keep_raised();
+    r = call();
+  }
+  if (!r) PyErr_Clear();
+  return r;
+}
+
+void set_future(PyObject* future) noexcept;  // to None, unless it is done
+
 // While it lasts, what is told is collected; then it is passed on. Only on the loop's thread; null: does nothing.
 class Section {
  public:
