@@ -344,6 +344,89 @@ def test_ctrl_c(how: str) -> None:
     assert (out, p.returncode) == ("clean\ninterrupted\n", 0), err
 
 
+class Stop(SystemExit):
+    """As of sys.exit(), or KeyboardInterrupt: asyncio swallows what else a handler raises within a callback."""
+
+
+def stop(*_: Any) -> None:
+    raise Stop
+
+
+@pytest.mark.parametrize("method", ["call_soon", "call_later", "create_future"])
+def test_a_handler_that_raises_in_a_method_of_the_loop(method: str) -> None:
+    """Rule 6.7: those methods are Python code, so that a signal's handler may run in them, also when it is Weft that calls:
+    what it raises ends the loop, whichever call it is."""
+
+    class Loop(asyncio.SelectorEventLoop):
+        left = -1
+
+        def tick(self, name: str) -> None:
+            if name == method and self.left >= 0:
+                self.left -= 1
+                if self.left < 0:
+                    signal.raise_signal(signal.SIGUSR1)
+
+        def call_soon(self, *args: Any, **kw: Any) -> Any:
+            self.tick("call_soon")
+            return super().call_soon(*args, **kw)
+
+        def call_later(self, *args: Any, **kw: Any) -> Any:
+            self.tick("call_later")
+            return super().call_later(*args, **kw)
+
+        def create_future(self) -> Any:
+            self.tick("create_future")
+            return super().create_future()
+
+    @process
+    async def relays(r: Any, w: Any) -> None:
+        async for v in r:
+            await w.write(v)
+            await sleep(0.0001)
+
+    async def main(loop: Loop, k: int) -> None:
+        c, d = Channel(), Channel()
+        w, r = c.writer(), d.reader()
+
+        async def put() -> None:
+            for i in range(4):
+                await w.write(i)
+            w.retire()
+
+        loop.left = k
+        writing = asyncio.ensure_future(put())
+        network = asyncio.ensure_future(run_async(relays(c.reader(), d.writer())))
+        assert [v async for v in r] == [0, 1, 2, 3]
+        await asyncio.gather(writing, network)
+        loop.left = -1
+
+    before = signal.signal(signal.SIGUSR1, stop)
+    ends = []
+    try:
+        for k in range(60):
+            loop = Loop()
+            task = loop.create_task(main(loop, k))
+            guard = threading.Timer(30, os._exit, (1,))  # rather than wait for ever
+            guard.start()
+            try:
+                loop.run_until_complete(task)
+                ends.append("done")
+            except Stop:
+                ends.append("stopped")
+            finally:
+                guard.cancel()
+                guard.join()
+                loop.left = -1
+                for t in asyncio.all_tasks(loop):
+                    t.cancel()
+                    t._log_destroy_pending = False  # type: ignore[attr-defined]
+                loop.close()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    reached = ends.index("done")
+    assert reached > 2 and set(ends[:reached]) == {"stopped"} and set(ends[reached:]) == {"done"}, ends
+
+
 def test_nothing_is_left_behind() -> None:
     """A program that made many guests and tasks at channels ends with as many objects of each kind as after the first."""
 
