@@ -177,7 +177,9 @@ class PythonDriver:
     ):
         self.names = [names] if names else names_of(backend)
         self.name = backend
-        self.grain = grain_of(backend) if not names else "atomic" if names.one_scheduler else "cores"
+        self.grain = (
+            grain_of(backend) if not names else "atomic" if names.one_scheduler else "cores"
+        )
         self.clock, self.features = clock_of(backend), features
 
     def run(self, net: Net, seed: int) -> list[Record]:
@@ -330,7 +332,6 @@ class _Play:
         pid, body, play = proc["id"], proc["body"], self
         names = self.names_of(pid)
         if names.tasks and task_driver.in_loop():  # else a thread makes it, and it runs there
-
 
             def steps(given: list[Any]) -> tuple[task_driver.Steps, list[Any]]:
                 player = _Player(self, pid, given)

@@ -65,7 +65,9 @@ class Desk:
         while not answer.done():
             try:
                 await asyncio.wait({answer})
-            except asyncio.CancelledError:  # owed by the operation before (6.3): it is for what is composed
+            except (
+                asyncio.CancelledError
+            ):  # owed by the operation before (6.3): it is for what is composed
                 self.process.cancel()
         value, error = answer.result()
         if error is not None:
@@ -161,7 +163,6 @@ def in_loop() -> bool:
         return asyncio.get_running_loop() is not None
     except RuntimeError:
         return False
-
 
 
 class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]

@@ -192,12 +192,11 @@ void set_future(PyObject* future) noexcept {
   Py_XDECREF(r);
 }
 
-void keep_raised() noexcept {
-  Py_XSETREF(raised, take_exception());
-  Py_AddPendingCall(&raise_it, nullptr);  // full: then the calls that fill it are yet to come, and we are asked by the next
-}
-void handle_signals() noexcept {
-  if (!PyErr_Occurred() && PyErr_CheckSignals() < 0) keep_raised();
+PyObject* raised_by_signals() noexcept { return !PyErr_Occurred() && PyErr_CheckSignals() < 0 ? take_exception() : nullptr; }
+void raise_in_main(PyObject* e) noexcept {
+  if (!e) return;
+  Py_XSETREF(raised, e);
+  Py_AddPendingCall(&raise_it, nullptr);  // full: those that fill it are yet to come, and the next of ours finds this one
 }
 
 PyObject* loop_of(LinkObject* l) noexcept {

@@ -35,18 +35,20 @@ void ring(LinkObject* l) noexcept;
 
 // Where methods of the loop are called that are written in Python, a signal's handler may run, and may raise. What it raises is nobody's
 // here: it is kept, and raised in the main thread as soon as that runs Python code again.
-void handle_signals() noexcept;  // those that are there already: before such a call
-void keep_raised() noexcept;     // the current exception
-// The call's result. If a handler raised in it, it is made again: only what may be done twice. Null: it raised something else, which is cleared.
+PyObject* raised_by_signals() noexcept;  // of those that are there already: owned, or null
+void raise_in_main(PyObject* owned_or_null) noexcept;
+// The call's result. If a handler raised in it, it is made again: only what may be done twice. Null: it raised something else, which is
+// cleared.
 template <class F>
 PyObject* undisturbed(F call) noexcept {
-  handle_signals();
+  PyObject* raised = raised_by_signals();
   PyObject* r = call();
   if (!r && !PyErr_ExceptionMatches(PyExc_RuntimeError)) {  // that one: the loop is closed
-    keep_raised();
+    Py_XSETREF(raised, take_exception());
     r = call();
   }
   if (!r) PyErr_Clear();
+  raise_in_main(raised);  // only now: it comes with the next Python code that runs
   return r;
 }
 

@@ -96,6 +96,7 @@ def blocking(m):
         nap = m.io(time.sleep)
         while True:
             nap(0.001)
+            m.yield_()  # on threads an io call is a plain call, and no operation
     return source, relay, sink, idle, calls
 
 COROUTINES = co_source, co_relay, co_sink, co_idle, co_calls

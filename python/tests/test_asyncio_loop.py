@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
 import os
 import signal
-import subprocess
 import sys
 import textwrap
 import threading
@@ -406,16 +406,14 @@ def test_a_handler_that_raises_in_a_method_of_the_loop(method: str) -> None:
         for k in range(60):
             loop = Loop()
             task = loop.create_task(main(loop, k))
-            guard = threading.Timer(30, os._exit, (1,))  # rather than wait for ever
-            guard.start()
+            faulthandler.dump_traceback_later(60, exit=True)  # rather than wait for ever
             try:
                 loop.run_until_complete(task)
                 ends.append("done")
             except Stop:
                 ends.append("stopped")
             finally:
-                guard.cancel()
-                guard.join()
+                faulthandler.cancel_dump_traceback_later()
                 loop.left = -1
                 for t in asyncio.all_tasks(loop):
                     t.cancel()
@@ -424,7 +422,9 @@ def test_a_handler_that_raises_in_a_method_of_the_loop(method: str) -> None:
     finally:
         signal.signal(signal.SIGUSR1, before)
     reached = ends.index("done")
-    assert reached > 2 and set(ends[:reached]) == {"stopped"} and set(ends[reached:]) == {"done"}, ends
+    assert reached > 2 and set(ends[:reached]) == {"stopped"} and set(ends[reached:]) == {"done"}, (
+        ends
+    )
 
 
 def test_nothing_is_left_behind() -> None:

@@ -533,7 +533,9 @@ def test_a_timeout_that_came_too_late_leaves_nothing_behind(play: Runner) -> Non
     assert play(main()) == "well"
 
 
-@pytest.mark.parametrize("what", ["read", "write", "next", "extended", "sync", "select", "alternative"])
+@pytest.mark.parametrize(
+    "what", ["read", "write", "next", "extended", "sync", "select", "alternative"]
+)
 def test_a_cancelled_operation_is_let_go_of(play: Runner, what: str) -> None:
     """Rules 6.2, 6.4, 13.7: nothing keeps its end, so that the end is retired when it is dropped, nor its value."""
 

@@ -297,7 +297,9 @@ def test_an_interrupt_while_a_call_is_submitted(monkeypatch, where):
     with monkeypatch.context() as patch:
         if where == "start":
             patch.setattr(threading.Thread, "start", raises)
-        elif where == "run":  # as in CPython's start(), where the exception finds the thread at work
+        elif (
+            where == "run"
+        ):  # as in CPython's start(), where the exception finds the thread at work
             real = threading.Thread.start
 
             def start(self):
