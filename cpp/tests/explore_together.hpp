@@ -208,7 +208,7 @@ SCENARIO("together: a cancellation meets two writers, nothing is lost (rules 6.2
   b.check();
 }
 
-SCENARIO("together: a cancellation meets a poison (rules 4.1, 6.2, 7.10)", 3) {
+SCENARIO("together: a cancellation meets a poison (rules 4.1, 6.2, 7.9)", 3) {
   Balance b;
   Chan c, d;
   Several<Side::in, 2> r;
