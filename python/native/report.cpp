@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "interrupt.hpp"
 #include "native.hpp"
 #include "observe.hpp"
 
@@ -17,18 +18,24 @@ namespace {
 
 bool shut_down = false;  // the interpreter ends: a thread that wakes must not ask for the GIL
 
-void end_sleep(void* state) {
+void take_back(void* state) {
   while (shut_down) pause();  // for ever
   PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+}
+void end_sleep(void* state) {
+  main_sleeps_by(nullptr);
+  take_back(state);
 }
 
 // What a signal's handler raised, to whoever waits on this thread.
 void keep_interrupt() { keep_interrupt_for(nullptr, take_exception()); }
 
-void* begin_sleep() {
+void* begin_sleep(runtime::Parking& by) {
   if (looking) [[unlikely]]
     fell_idle();
+  main_sleeps_by(&by);  // before the look: what comes after it stirs us
   if (PyErr_CheckSignals() < 0) {
+    main_sleeps_by(nullptr);
     keep_interrupt();
     return nullptr;
   }
@@ -36,7 +43,7 @@ void* begin_sleep() {
 }
 
 bool disturbed(void* state) {
-  end_sleep(state);
+  take_back(state);
   if (PyErr_CheckSignals() < 0) keep_interrupt();
   PyEval_SaveThread();
   return true;  // a handler may have made something runnable here

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from loops import RUNNERS, Runner
 
-from weft import coroutines, threads
+from weft import _observers, coroutines, threads
 
 MODULES: dict[str, Any] = {"coroutines": coroutines, "threads": threads}
 if not sysconfig.get_config_var("Py_GIL_DISABLED"):  # there weft.greenlets is refused
@@ -98,6 +98,12 @@ def b(request: pytest.FixtureRequest) -> Backend:
     return Backend(request.param)
 
 
+def pytest_collection_finish() -> None:
+    """What is there before the first test is no test's: the collector need not look at it after each."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _nothing_left() -> Generator[None, None, None]:
     """A warning about something never awaited or started belongs to the test that made it."""
@@ -109,3 +115,10 @@ def _nothing_left() -> Generator[None, None, None]:
 def play(request: pytest.FixtureRequest) -> Runner:
     """What runs a coroutine on an event loop."""
     return RUNNERS[request.param]
+
+
+@pytest.fixture
+def nobody_observes() -> Generator[None, None, None]:
+    """What a test switched on it has switched off."""
+    yield
+    assert _observers._observers == []

@@ -62,6 +62,10 @@ struct PooledCore final : CoreOf<T, P>, std::conditional_t<core::one_to_one<P>, 
   bad_use("channel " + runtime::name_of(*c) + " has a " + end + " end already and may have one only (rule 1.8): move that end, " +
           "or make the channel with any2any");
 }
+[[noreturn, gnu::cold, gnu::noinline]] inline void not_at_home(const core::Place* c, const char* what) {
+  bad_use(std::string(what) + " on local channel " + runtime::name_of(*c) + ", at which a process of another scheduler waits: a " +
+          "weft::Local channel works on one scheduler only (rule 11.2); make it weft::Shared, or run both processes on one executor");
+}
 // Where an end refers to that is closed. Nobody has ever used it, so that whoever begins an operation there looks closer (begin_operation).
 inline constinit core::Place closed_place{};
 template <class U>
@@ -375,6 +379,11 @@ class Reader {
   [[gnu::always_inline]] Core* checked(const char* what) const {
     if (!open()) [[unlikely]]
       detail::closed_end(what, "reader");
+#if WEFT_CHECK_LOCAL
+    if constexpr (!P::shared)
+      if (own()->waits_elsewhere()) [[unlikely]]
+        detail::not_at_home(own(), what);
+#endif
     return own();
   }
   Core* core() const noexcept { return open() ? own() : nullptr; }
@@ -480,6 +489,11 @@ class Writer {
   [[gnu::always_inline]] Core* checked(const char* what) const {
     if (!open()) [[unlikely]]
       detail::closed_end(what, "writer");
+#if WEFT_CHECK_LOCAL
+    if constexpr (!P::shared)
+      if (own()->waits_elsewhere()) [[unlikely]]
+        detail::not_at_home(own(), what);
+#endif
     return own();
   }
   Core* core() const noexcept { return open() ? own() : nullptr; }

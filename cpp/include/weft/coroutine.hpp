@@ -147,6 +147,11 @@ class PlainAwaiter {
   [[gnu::always_inline]] explicit PlainAwaiter(T&& v) noexcept : room(std::move(v)) {}
   ~PlainAwaiter() = default;
   [[gnu::always_inline]] void begin(runtime::ProcessBase* me, core::Place* place, std::uint32_t at) {
+#if WEFT_CHECK_LOCAL
+    if constexpr (!P::shared)
+      if (place != &closed_place && static_cast<Core*>(place)->waits_elsewhere()) [[unlikely]]
+        not_at_home(place, S == core::Side::in ? "read" : "write");
+#endif
     if ((S == core::Side::in ? place->last_reader : place->last_writer) != me->id || me->cancel.load(std::memory_order_relaxed) != 0)
         [[unlikely]] {
       p = begin_in_full<Core, S>(place, &room, at);

@@ -41,6 +41,15 @@ class ChannelBase : public Place {
   void another_reader() noexcept { readers_.up(); }
   void another_writer() noexcept { writers_.up(); }
 
+  // Of a local channel: does somebody wait here who is at home on another run queue than the current one? Then one of us is on the wrong
+  // scheduler (rule 11.2).
+  bool waits_elsewhere() const noexcept {
+    const std::uintptr_t w = rq_.word();
+    if (w != 0 && !(w & Queue::kTag)) return elsewhere(reinterpret_cast<const Node*>(w & ~(kWriter | kReader)));
+    for (const Queue* q : {&rq_, &wq_})
+      if (w != 0 && q->front() && elsewhere(node(q->front()))) return true;
+    return false;
+  }
   template <class F>
   void with_lock(F&& f) noexcept {
     lock_lines();
@@ -131,6 +140,11 @@ class ChannelBase : public Place {
         return true;
     }
     return false;
+  }
+
+  static bool elsewhere(const Node* n) noexcept {
+    const Waker* w = n->choice() ? n->choice()->waker : n;
+    return w && w->ops && w->ops->home && w->ops->home != current_run_queue;
   }
 
   Queue rq_, wq_;

@@ -100,11 +100,28 @@ inline constinit RunQueue* current_run_queue = nullptr;  // one core; a platform
 
 }  // namespace core
 
+// In a program compiled without NDEBUG the use of a local channel from a second scheduler or thread is found where one party waits for the
+// other (rule 11.2): BadUse where it can be raised, else the program stops.
+#ifndef WEFT_CHECK_LOCAL
+#if __STDC_HOSTED__ && !defined(NDEBUG)
+#define WEFT_CHECK_LOCAL 1
+#else
+#define WEFT_CHECK_LOCAL 0
+#endif
+#endif
+
 struct Local {
   using Lock = core::NoLock;
   using Count = core::Count<false>;
   static constexpr bool shared = false;
-  [[gnu::always_inline]] static void wake(core::Waker* w) noexcept { core::current_run_queue->push(w); }
+  [[gnu::always_inline]] static void wake(core::Waker* w) noexcept {
+#if WEFT_CHECK_LOCAL
+    if (w->ops->home ? w->ops->home != core::current_run_queue : !core::current_run_queue) [[unlikely]]
+      prim::fatal("an end of a local channel went on another scheduler or thread than the process that waits at it (rule 11.2); "
+                  "make the channel weft::Shared");
+#endif
+    core::current_run_queue->push(w);
+  }
 };
 
 struct Shared {

@@ -57,6 +57,9 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
       call(0);
     }
   }
+  void held(void (*f)(void*), void* x) override {
+    while_held(*this_worker, [&] { f(x); });
+  }
   bool nobody_ready() noexcept override { return !look_everywhere(*this_worker); }
 
   // Worker i, on the calling thread, which the run has counted as active, until stop().
