@@ -104,6 +104,7 @@ template <class Core, core::Side S>
   runtime::ProcessBase* const p = runtime::this_process();
   p->line = at;
   p->place = place;
+  p->op = nullptr;  // several cores leave the last one there; await_ready() asks
   if (!may_begin(p)) return p;
   (S == core::Side::in ? place->last_reader : place->last_writer) = p->id;
   p->slot = slot;
@@ -130,8 +131,8 @@ template <class Core, class T>
 
 // An operation begins where its awaiter is made, with the line at hand that a report will want if it parks. What the awaiter keeps is the
 // process, or `done`; so that what most often happens is written, and tested, once. One test of the last user finds closed ends too.
-// (`op` is null while a process runs: the scheduler that resumes it clears it. `room` is named where it is needed: an address that is
-// known everywhere would be computed on every way.)
+// (`op` is null if the process does not park: a scheduler clears it, or begin_in_full(). `room` is named where it is needed: an address
+// that is known everywhere would be computed on every way.)
 template <class T, class P, core::Side S>
 class PlainAwaiter {
  public:
