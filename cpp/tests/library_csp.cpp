@@ -41,7 +41,7 @@ auto forwarding(F f, C... c) {
 
 }  // namespace
 
-TEST_CASE("csp, Listings 8, 16: call operators; make_proc") {
+TEST_CASE("csp, Listings 8, 9, 16: call operators; make_proc") {
   auto prefix = [](int value, chan_in<int, true> in, chan_out<int, true> out) {
     forwarding(
         [=] {

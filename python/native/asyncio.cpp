@@ -53,16 +53,13 @@ bool refers_to(LinkObject* l, PyObject* loop) noexcept {
   return its == loop;
 }
 
-// --- passing on -------------------------------------------------------------------------------------------------------------------------
+// --- what a signal's handler raised -----------------------------------------------------------------------------------------------------
 
-void set_future(PyObject* future) noexcept {
-  static PyObject* done = PyUnicode_InternFromString("done");
-  static PyObject* set_result = PyUnicode_InternFromString("set_result");
-  PyObject* already = PyObject_CallMethodNoArgs(future, done);
-  PyObject* r = already == Py_False ? PyObject_CallMethodOneArg(future, set_result, Py_None) : Py_XNewRef(already);
-  if (!r) PyErr_Clear();  // the loop is closed: nobody will run
-  Py_XDECREF(already);
-  Py_XDECREF(r);
+PyObject* raised = nullptr;  // owned; the last one
+int raise_it(void*) {
+  if (!raised) return 0;
+  restore_exception(std::exchange(raised, nullptr));
+  return -1;
 }
 
 }  // namespace
@@ -70,6 +67,8 @@ void set_future(PyObject* future) noexcept {
 void schedule_due(LinkObject* l, PyObject* loop) noexcept;  // guest.cpp
 
 namespace {
+
+// --- passing on -------------------------------------------------------------------------------------------------------------------------
 
 void deliver(LinkObject* l) noexcept {
   PyObject *t, *v, *tb;
@@ -180,6 +179,25 @@ PyMethodDef functions[] = {{"_asyncio_names", f_names, METH_VARARGS, nullptr}, {
 }  // namespace
 
 PyTypeObject LinkType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+void set_future(PyObject* future) noexcept {
+  static PyObject* done = PyUnicode_InternFromString("done");
+  static PyObject* set_result = PyUnicode_InternFromString("set_result");
+  PyObject* r = undisturbed([&] {  // null: the loop is closed, nobody will run
+    PyObject* already = PyObject_CallMethodNoArgs(future, done);
+    if (already != Py_False) return already;
+    Py_DECREF(already);
+    return PyObject_CallMethodOneArg(future, set_result, Py_None);
+  });
+  Py_XDECREF(r);
+}
+
+PyObject* raised_by_signals() noexcept { return !PyErr_Occurred() && PyErr_CheckSignals() < 0 ? take_exception() : nullptr; }
+void raise_in_main(PyObject* e) noexcept {
+  if (!e) return;
+  Py_XSETREF(raised, e);
+  Py_AddPendingCall(&raise_it, nullptr);  // full: those that fill it are yet to come, and the next of ours finds this one
+}
 
 PyObject* loop_of(LinkObject* l) noexcept {
 #if PY_VERSION_HEX >= 0x030D0000

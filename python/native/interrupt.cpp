@@ -51,7 +51,7 @@ std::uint64_t stir_by_signals(PyObject* signal_module) {
   std::uint64_t changed = 0;
   for (int n = 1; prim::wakes_from_handlers && n <= kSignals; ++n) {
     PyObject* f = PyObject_CallMethod(signal_module, "getsignal", "i", n);
-    struct sigaction a{};
+    struct sigaction a {};
     if (f && PyCallable_Check(f) && sigaction(n, nullptr, &a) == 0 && !(a.sa_flags & SA_SIGINFO) && a.sa_handler != stirring_handler &&
         a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN) {
       pythons = a.sa_handler;
@@ -65,7 +65,7 @@ std::uint64_t stir_by_signals(PyObject* signal_module) {
 }
 void leave_signals(std::uint64_t changed) {
   for (int n = 1; n <= kSignals; ++n) {
-    struct sigaction a{};
+    struct sigaction a {};
     if (!(changed >> (n - 1) & 1) || sigaction(n, nullptr, &a) != 0 || a.sa_handler != stirring_handler) continue;
     a.sa_handler = pythons;
     sigaction(n, &a, nullptr);

@@ -84,7 +84,7 @@ void silence(SelectOpObject* o) noexcept {
   if (!h) return;
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
-  PyObject* r = PyObject_CallMethod(h, "cancel", nullptr);
+  PyObject* r = undisturbed([&] { return PyObject_CallMethod(h, "cancel", nullptr); });
   Py_XDECREF(r);
   Py_DECREF(h);
   PyErr_Restore(t, v, tb);

@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from children import child
 
 BACKENDS = ["coroutines", "greenlets", "threads"]
 
@@ -47,24 +48,18 @@ def played(tmp_path: Path, text: str, backend: str, *arguments: str) -> tuple[in
     """The exit status and output of the program, sent SIGUSR2 once it is asleep."""
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(text), encoding="utf-8")
-    running = subprocess.Popen(
-        [sys.executable, "-m", "weft.cli", "run", str(path), "--on", backend, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
+    start = ("-m", "weft.cli", "run", str(path), "--on", backend, *arguments)
+    with child(
+        *start,
         env={k: v for k, v in os.environ.items() if k != "WEFT_BACKEND"},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
-    try:
+    ) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "ready\n"
         while not asleep(running.pid):
             os.sched_yield()
         running.send_signal(signal.SIGUSR2)
-        out, err = running.communicate(timeout=60)
-    finally:
-        running.kill()
-        running.wait()
+        out, err = running.communicate()
     return running.returncode, out, err
 
 

@@ -16,7 +16,9 @@ class Buffered : public Rendezvous<T, P> {
 
   void set_ring(Ring<T>* r) noexcept {
     ring = r;
-    if (r) special_ |= B::kBuffered;
+    if (!r) return;
+    special_ |= B::kBuffered;
+    B::form_lines();
   }
 
   bool buffered() const noexcept { return ring != nullptr; }

@@ -16,10 +16,13 @@ namespace weft {
 
 namespace core {
 
+// A lock has a second pair, for a fast path that is written out at each place where it is used: lock_cheaply() may refuse.
 class NoLock {
  public:
   void lock() noexcept {}
   void unlock() noexcept {}
+  bool lock_cheaply() noexcept { return true; }
+  void unlock_cheaply() noexcept {}
 };
 
 class SpinLock {
@@ -29,6 +32,11 @@ class SpinLock {
       while (word_.load(std::memory_order_relaxed) != 0) prim::pause(round++);
   }
   void unlock() noexcept { word_.store(0, std::memory_order_release); }
+  bool lock_cheaply() noexcept {
+    lock();
+    return true;
+  }
+  void unlock_cheaply() noexcept { unlock(); }
 
  private:
   prim::atomic<std::uint8_t> word_{0};
@@ -106,7 +114,7 @@ struct Local {
   using Lock = core::NoLock;
   using Count = core::Count<false>;
   static constexpr bool shared = false;
-  static void wake(core::Waker* w) noexcept {
+  [[gnu::always_inline]] static void wake(core::Waker* w) noexcept {
 #if WEFT_CHECK_LOCAL
     if (w->ops->home ? w->ops->home != core::current_run_queue : !core::current_run_queue) [[unlikely]]
       prim::fatal(

@@ -131,8 +131,8 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
     Observer* const o = watched();
     if (o && p->ops->frame) [[unlikely]]
       o->resumes(*p, &c);
-    if (const std::ptrdiff_t frame = p->ops->frame) [[likely]]
-      std::coroutine_handle<>::from_address(reinterpret_cast<char*>(static_cast<core::Waker*>(p)) - frame).resume();
+    if (p->ops->frame == core::kFrame) [[likely]]
+      std::coroutine_handle<>::from_address(reinterpret_cast<char*>(static_cast<core::Waker*>(p)) - core::kFrame).resume();
     else
       p->ops->run(p);
     // If it has ended (Final), it is no more. Else it is suspended, and may be resumed elsewhere from here on.

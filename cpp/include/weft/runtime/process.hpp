@@ -93,7 +93,7 @@ class ProcessBase : public core::Waiter {
   }
 
  protected:
-  ProcessBase() = default;
+  constexpr ProcessBase() = default;
   ~ProcessBase() = default;
   ProcessBase(const ProcessBase&) = delete;
   ProcessBase& operator=(const ProcessBase&) = delete;
