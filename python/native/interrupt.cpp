@@ -34,6 +34,15 @@ void stirring_handler(int number) {
   errno = error;
 }
 
+// By a handler, while a run begins: it ends that run. ValueError: this is not the main thread.
+void keep_what_was_raised() {
+  if (!PyErr_Occurred()) return;
+  if (PyErr_ExceptionMatches(PyExc_ValueError))
+    PyErr_Clear();
+  else
+    keep_interrupt_for(nullptr, take_exception());
+}
+
 bool on_main_thread() {
   PyObject* m = PyImport_ImportModule("threading");
   PyObject* t = m ? PyObject_CallMethod(m, "main_thread", nullptr) : nullptr;
@@ -42,7 +51,7 @@ bool on_main_thread() {
   Py_XDECREF(ident);
   Py_XDECREF(t);
   Py_XDECREF(m);
-  PyErr_Clear();
+  keep_what_was_raised();
   return yes;
 }
 
@@ -51,7 +60,7 @@ std::uint64_t stir_by_signals(PyObject* signal_module) {
   std::uint64_t changed = 0;
   for (int n = 1; prim::wakes_from_handlers && n <= kSignals; ++n) {
     PyObject* f = PyObject_CallMethod(signal_module, "getsignal", "i", n);
-    struct sigaction a{};
+    struct sigaction a {};
     if (f && PyCallable_Check(f) && sigaction(n, nullptr, &a) == 0 && !(a.sa_flags & SA_SIGINFO) && a.sa_handler != stirring_handler &&
         a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN) {
       pythons = a.sa_handler;
@@ -65,7 +74,7 @@ std::uint64_t stir_by_signals(PyObject* signal_module) {
 }
 void leave_signals(std::uint64_t changed) {
   for (int n = 1; n <= kSignals; ++n) {
-    struct sigaction a{};
+    struct sigaction a {};
     if (!(changed >> (n - 1) & 1) || sigaction(n, nullptr, &a) != 0 || a.sa_handler != stirring_handler) continue;
     a.sa_handler = pythons;
     sigaction(n, &a, nullptr);
@@ -125,7 +134,7 @@ Interrupts::Interrupts() {
     Py_XDECREF(r);
     Py_XDECREF(mine);
   }
-  PyErr_Clear();  // not the main thread
+  keep_what_was_raised();
   if (m && on_main_thread()) {
     main_thread = pthread_self();
     main_known = true;
@@ -143,10 +152,14 @@ Interrupts::~Interrupts() {
   PyErr_Fetch(&t, &v, &tb);
   PyObject* m = PyImport_ImportModule("signal");
   PyObject* r = m ? PyObject_CallMethod(m, "signal", "iO", 2, old_) : nullptr;
+  PyObject* raised =
+      r ? nullptr : take_exception();  // by a handler, for a signal that came at the very end: it is told, and ours goes all the same
+  if (!r && m) r = PyObject_CallMethod(m, "signal", "iO", 2, old_);
   Py_XDECREF(r);
   Py_XDECREF(m);
   Py_DECREF(old_);
   PyErr_Restore(t, v, tb);
+  if (raised) restore_exception(raised);
 }
 
 void main_sleeps_by(runtime::Parking* p) noexcept {
