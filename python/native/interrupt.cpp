@@ -7,6 +7,8 @@
 // Invariant: `sleeper` is null, or a Parking that lives until main_sleeps_by(nullptr) returns, which waits for handlers on other threads.
 #include "interrupt.hpp"
 
+#include "observe.hpp"
+
 #include <pthread.h>
 #include <signal.h>
 
