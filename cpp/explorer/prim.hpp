@@ -179,6 +179,18 @@ inline void unpark(atomic<std::uint32_t>& word) noexcept {
   e.unpark(&word);
 }
 
+// A lock that a thread may be preempted under: who waits for it spins.
+class Mutex {
+ public:
+  void lock() noexcept {
+    while (word_.exchange(1) != 0) pause(0);
+  }
+  void unlock() noexcept { word_.store(0); }
+
+ private:
+  atomic<std::uint8_t> word_{0};
+};
+
 // --- asymmetric fences and biased locks ------------------------------------------------------------------------------------------------
 //
 // Every fiber has an identity. A light store may arrive late, as from a store buffer: so a heavy fence that is missing is found.

@@ -24,7 +24,7 @@ struct Count final : weft::runtime::Activity {
 struct Seen {
   Parking* by = nullptr;
   int looked = 0, ended = 0;
-  bool go_on = true;     // what disturbed() says
+  bool go_on = true;      // what disturbed() says
   int stir_in_looks = 0;  // stirred again during this many looks
 } seen;
 
@@ -58,7 +58,7 @@ struct Around {
 
 }  // namespace
 
-TEST_CASE("6.7: a signal between the last look and the sleep is looked for at once") {
+TEST_CASE("rule 6.7: a signal between the last look and the sleep is looked for at once") {
   const Around around(&begin_stirred);
   Count count;
   Parking p;
@@ -70,7 +70,7 @@ TEST_CASE("6.7: a signal between the last look and the sleep is looked for at on
   CHECK(!p.signalled());
 }
 
-TEST_CASE("6.7: a signal during the look is looked for after it") {
+TEST_CASE("rule 6.7: a signal during the look is looked for after it") {
   const Around around(&begin_stirred);
   seen.stir_in_looks = 3;
   Count count;
@@ -81,7 +81,7 @@ TEST_CASE("6.7: a signal during the look is looked for after it") {
   CHECK(count.active == 1);
 }
 
-TEST_CASE("6.7: a stirred sleeper is still asleep to whoever wakes it, and counted once") {
+TEST_CASE("rule 6.7: a stirred sleeper is still asleep to whoever wakes it, and counted once") {
   const Around around(&begin_quiet);
   Count count;
   Parking p;
@@ -99,7 +99,7 @@ TEST_CASE("6.7: a stirred sleeper is still asleep to whoever wakes it, and count
   CHECK(!p.signalled());
 }
 
-TEST_CASE("6.7: a sleeper whose time is up although it is stirred") {
+TEST_CASE("rule 6.7: a sleeper whose time is up although it is stirred") {
   const Around around(&begin_stirred);
   seen.go_on = false;
   Count count;
@@ -111,7 +111,7 @@ TEST_CASE("6.7: a sleeper whose time is up although it is stirred") {
   CHECK(!p.signalled());
 }
 
-TEST_CASE("6.7: who is awake is not stirred") {
+TEST_CASE("rule 6.7: who is awake is not stirred") {
   Parking p;
   p.stir();
   CHECK(!p.signalled());
@@ -120,7 +120,7 @@ TEST_CASE("6.7: who is awake is not stirred") {
   CHECK(p.take() == Parking::woken);
 }
 
-TEST_CASE("6.7: a resting host that is stirred rises as one that is not") {
+TEST_CASE("rule 6.7: a resting host that is stirred rises as one that is not") {
   Count count;
   Parking p;
   p.activity = &count;

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from loops import RUNNERS, Runner
 
-from weft import coroutines, threads
+from weft import _observers, coroutines, threads
 
 MODULES: dict[str, Any] = {"coroutines": coroutines, "threads": threads}
 if not sysconfig.get_config_var("Py_GIL_DISABLED"):  # there weft.greenlets is refused
@@ -115,3 +115,10 @@ def _nothing_left() -> Generator[None, None, None]:
 def play(request: pytest.FixtureRequest) -> Runner:
     """What runs a coroutine on an event loop."""
     return RUNNERS[request.param]
+
+
+@pytest.fixture
+def nobody_observes() -> Generator[None, None, None]:
+    """What a test switched on it has switched off."""
+    yield
+    assert _observers._observers == []

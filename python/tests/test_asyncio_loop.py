@@ -35,10 +35,6 @@ from weft.coroutines import (
 if sys.version_info < (3, 11):
     pass
 
-new_in_3_11 = pytest.mark.skipif(
-    sys.version_info < (3, 11), reason="asyncio.timeout and TaskGroup are of Python 3.11"
-)
-
 
 # ------------------------------------------------------------------------------------------------------ turns and time
 

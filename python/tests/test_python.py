@@ -331,7 +331,6 @@ def test_system_exit_in_a_process_ends_the_program(b):
     assert caught.value.code == 3
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_channel_of_before_a_fork_is_refused_in_the_child():  # rule 11.2
     done = python(
         """

@@ -14,6 +14,7 @@
 //   wakes_from_handlers          may a signal's handler call unpark()?
 //   now()                        steady time in ns
 //   fatal(message)               print and abort
+//   Mutex                        as std::mutex (hosted only)
 //   asymmetric()                 is there a heavy fence?
 //   light_fence()                orders what this thread does against a heavy fence only; free
 //   light_store(atomic, value)   a relaxed store, then a light fence
@@ -50,6 +51,7 @@ inline constexpr std::int64_t forever = INT64_MAX;
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <mutex>
 #include <thread>
 #if defined(__linux__) && !defined(WEFT_NO_FUTEX)
 #include <linux/futex.h>
@@ -58,13 +60,13 @@ inline constexpr std::int64_t forever = INT64_MAX;
 #include <unistd.h>
 #else
 #include <condition_variable>
-#include <mutex>
 #endif
 
 namespace weft::prim {
 
 template <class T>
 using atomic = std::atomic<T>;
+using Mutex = std::mutex;
 
 inline void relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
