@@ -25,7 +25,6 @@ from weft.coroutines import (
     select,
     skip,
     sleep,
-    yield_,
 )
 
 
