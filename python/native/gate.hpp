@@ -20,6 +20,7 @@
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <utility>
@@ -45,14 +46,21 @@ inline PyCriticalSection* inside_gate() noexcept {
   return s && s->_cs_mutex == &gate_object.ob_base.ob_mutex ? s : nullptr;
 }
 
+// A thread that outlives the interpreter is ended by it, where it would go on, by pthread_exit(): what lies on its stack is then destroyed
+// without a thread state. It stays there for ever, as threads do in later versions.
+inline void stay_if_ended() noexcept {
+  while (!PyThreadState_GetUnchecked()) pause();
+}
+
 class Gate {  // inside, while it lives
  public:
-  Gate() noexcept : taken_(!inside_gate()) {
+  Gate() : taken_(!inside_gate()) {
     if (taken_) PyCriticalSection_Begin(&section_, &gate_object.ob_base);
   }
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
   ~Gate() {
+    stay_if_ended();
     if (taken_) PyCriticalSection_End(&section_);
   }
 
@@ -68,7 +76,8 @@ class Beyond {  // outside, while it lives
   }
   Beyond(const Beyond&) = delete;
   Beyond& operator=(const Beyond&) = delete;
-  ~Beyond() {
+  ~Beyond() noexcept(false) {
+    stay_if_ended();
     if (section_) PyCriticalSection_Begin(section_, &gate_object.ob_base);
   }
 
@@ -78,10 +87,13 @@ class Beyond {  // outside, while it lives
 
 class Locked {  // an object of the user's, which others may change: its own lock. What is called meanwhile may open both
  public:
-  explicit Locked(PyObject* o) noexcept { PyCriticalSection_Begin(&section_, o); }
+  explicit Locked(PyObject* o) { PyCriticalSection_Begin(&section_, o); }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
-  ~Locked() { PyCriticalSection_End(&section_); }
+  ~Locked() {
+    stay_if_ended();
+    PyCriticalSection_End(&section_);
+  }
 
  private:
   PyCriticalSection section_;
@@ -96,7 +108,8 @@ class Unchained {  // no section at all, across a switch of stacks: they lie on 
   }
   Unchained(const Unchained&) = delete;
   Unchained& operator=(const Unchained&) = delete;
-  ~Unchained() {
+  ~Unchained() noexcept(false) {
+    stay_if_ended();
     if (!chain_) return;
     state_->critical_section = chain_;
     _PyCriticalSection_Resume(state_);
