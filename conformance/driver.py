@@ -290,8 +290,14 @@ def conform(
     return passed, failed, unknown
 
 
-def driver_of(name: str, grain: str, clock: str, without: frozenset[str] = frozenset()) -> Driver:
-    """The driver for a name given on the command line, for networks without some features."""
+def driver_of(
+    name: str,
+    grain: str,
+    clock: str,
+    without: frozenset[str] = frozenset(),
+    also: frozenset[str] = frozenset(),
+) -> Driver:
+    """The driver for a name given on the command line, for networks with and without some features."""
     if name == "model":
         driver: Driver = ModelDriver(grain or "atomic")
     elif name.startswith("program:"):
@@ -300,7 +306,7 @@ def driver_of(name: str, grain: str, clock: str, without: frozenset[str] = froze
         from .python_driver import ApartDriver
 
         driver = ApartDriver(name)
-    driver.features -= without
+    driver.features = (driver.features | also) - without
     return driver
 
 
@@ -313,7 +319,8 @@ def main() -> int:
         "--on",
         default="model",
         metavar="RUNTIME",
-        help="model, coroutines, threads, greenlets, mixed, or program:COMMAND",
+        help="model, program:COMMAND, or a Python backend: coroutines, threads, greenlets, guest, tasks, several of them "
+        "(greenlets+threads), mixed (the first three)",
     )
     args.add_argument(
         "--seeds", default="0:100", metavar="A:B", help="networks of the seeds A to B-1"
@@ -331,6 +338,13 @@ def main() -> int:
         help=f"features that the runtime lacks: {', '.join(sorted(FEATURES))}",
     )
     args.add_argument(
+        "--with",
+        dest="also",
+        default="",
+        metavar="F,F",
+        help="features beyond those of every runtime: cancel",
+    )
+    args.add_argument(
         "--twin",
         action="store_true",
         help="read a network's lines, print its history under the model",
@@ -342,12 +356,12 @@ def main() -> int:
         return 0
     if rest:
         args.error(f"unknown: {' '.join(rest)}")
-    without = frozenset(f for f in given.without.split(",") if f)
-    if without - FEATURES:
+    without, also = (frozenset(filter(None, f.split(","))) for f in (given.without, given.also))
+    if missing := (without | also) - FEATURES:
         args.error(
-            f"no such feature: {', '.join(sorted(without - FEATURES))}; there are {', '.join(sorted(FEATURES))}"
+            f"no such feature: {', '.join(sorted(missing))}; there are {', '.join(sorted(FEATURES))}"
         )
-    driver = driver_of(given.on, given.grain, given.clock, without)
+    driver = driver_of(given.on, given.grain, given.clock, without, also)
     if given.seed is not None:
         net = generate(given.seed, given.size, driver.features)
         v, history = verdict(driver, net, given.seed)

@@ -1,5 +1,5 @@
-"""Runs networks on a Python backend of weft (`weft.coroutines`, `weft.threads`, `weft.greenlets`), or on all of them at once
-("mixed"), and records their histories.
+"""Runs networks on a Python backend of weft (`weft.coroutines`, `weft.threads`, `weft.greenlets`), in tasks of asyncio
+(task_driver.py), or on several of them at once ("tasks+threads"), and records their histories.
 
 What the driver believes about the package stands in one place, the class `Names`; where the package
 differs, adapt it there.  The player below it is one generator for both kinds of process: it yields
@@ -11,6 +11,7 @@ records.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import importlib
 import inspect
@@ -25,6 +26,7 @@ import warnings
 from collections.abc import Callable, Generator
 from typing import Any
 
+from . import task_driver
 from .interp import Record
 from .networks import DEFAULT, Net
 
@@ -38,17 +40,21 @@ class Fail(Exception):
 class Names:
     """The package's names, as the driver expects them."""
 
-    def __init__(self, module: str):
+    def __init__(self, module: str, unit: float = 0):
+        """`unit`: of real time, in seconds; 0: virtual time."""
         # "weft.guest": coroutine processes as guests of an asyncio loop (rule 13)
         self.how = {"host": "asyncio"} if module == "weft.guest" else {}
-        module = "weft.coroutines" if self.how else module
+        self.tasks = module == "weft.tasks"
+        module = "weft.coroutines" if self.how or self.tasks else module
         self.m = importlib.import_module(module)
         m = self.m
+        self.real, self.unit, self.origin = unit > 0, unit or 1, 0.0
         self.errors: list[tuple[type[BaseException], str]] = [
             (m.Retired, "Retired"),
             (m.Poisoned, "Poisoned"),
             (m.PeerDied, "PeerDied"),
             (m.Cancelled, "Cancelled"),
+            (asyncio.CancelledError, "Cancelled"),
             (m.BadUse, "BadUse"),
             (m.Deadlock, "Deadlock"),
             (Fail, "Fail"),
@@ -91,9 +97,12 @@ class Names:
         elif kind == "barrier":
             made = barrier
         else:
-            made = (
-                m.skip() if kind == "skip" else {"timeout": m.after, "deadline": m.at}[kind](g["t"])
-            )
+            t = self.unit * g.get("t", 0)
+            made = {
+                "skip": m.skip,
+                "timeout": lambda: m.after(t),
+                "deadline": lambda: m.at(self.origin + t),
+            }[kind]()
         return made if g.get("pre", True) else made.when(False)
 
     def select(self, guards: list[Any], mode: str) -> Any:
@@ -108,9 +117,15 @@ class Names:
     def run(self, root: Any) -> Any:
         return self.m.run(root, clock="virtual", **self.how)
 
+    def run_async(self, root: Any) -> Any:
+        return self.m.run_async(root)
+
+    def sleep(self, t: float) -> Any:
+        return self.m.sleep(t * self.unit)
+
     def now(self) -> int | None:
         """The virtual time, in the network's units (seconds); None if it cannot be told."""
-        return round(self.m.now()) if hasattr(self.m, "now") else None
+        return round(self.m.now()) if hasattr(self.m, "now") and not self.real else None
 
     def deadlock(self, error: Any) -> dict[str, Any]:
         """Who is blocked, and the knot, by the report."""
@@ -133,13 +148,28 @@ MIXED = ("coroutines", "greenlets", "threads")
 
 def names_of(backend: str) -> list[Names]:
     """The names of the backends between which the processes of a network take turns."""
-    each = MIXED if backend == "mixed" else (backend,)
-    return [Names(b if "." in b else f"weft.{b}") for b in each]
+    each = backends_of(backend)
+    unit = task_driver.UNIT if "tasks" in each else 0
+    return [Names(b if "." in b else f"weft.{b}", unit) for b in each]
+
+
+def backends_of(backend: str) -> tuple[str, ...]:
+    return MIXED if backend == "mixed" else tuple(backend.split("+"))
+
+
+def grain_of(backend: str) -> str:
+    atomic = {"coroutines", "greenlets", "guest"}.issuperset(backends_of(backend))
+    return "atomic" if atomic else "cores"
+
+
+def clock_of(backend: str) -> str:
+    return "real" if "tasks" in backends_of(backend) else "virtual"
 
 
 class PythonDriver:
-    """A Driver over a Python backend: "coroutines", "threads", "greenlets", or the full name of a module with the same names;
-    "mixed": the processes take turns between the three.
+    """A Driver over a Python backend: "coroutines", "threads", "greenlets", "guest" (coroutines, of an asyncio loop), "tasks"
+    (of asyncio), or the full name of a module with the same names; "greenlets+threads": the processes take turns between
+    them; "mixed": between the first three.
     """
 
     def __init__(
@@ -147,8 +177,10 @@ class PythonDriver:
     ):
         self.names = [names] if names else names_of(backend)
         self.name = backend
-        self.grain = "atomic" if all(n.one_scheduler for n in self.names) else "cores"
-        self.clock, self.features = "virtual", features
+        self.grain = (
+            grain_of(backend) if not names else "atomic" if names.one_scheduler else "cores"
+        )
+        self.clock, self.features = clock_of(backend), features
 
     def run(self, net: Net, seed: int) -> list[Record]:
         return _Play(self.names, net).history()
@@ -163,8 +195,7 @@ class ApartDriver:
 
     def __init__(self, backend: str, features: frozenset[str] = DEFAULT, seconds: float = 5):
         self.name, self.features, self.seconds = backend, features, seconds
-        self.grain = "atomic" if backend in ("coroutines", "greenlets", "guest") else "cores"
-        self.clock = "virtual"
+        self.grain, self.clock = grain_of(backend), clock_of(backend)
         self.server: subprocess.Popen[str] | None = None
 
     def run(self, net: Net, seed: int) -> list[Record]:
@@ -245,12 +276,15 @@ class _Play:
         self.each, self.names, self.net, self.records = each, names, net, []  # type: ignore[var-annotated]
         self.channels = [names.channel(c) for c in net["channels"]]
         self.barriers = [names.m.Barrier(n) for n in net.get("barriers", [])]
-        self.factories: dict[int, Callable[..., Any]] = {}
+        # the process objects, if they are needed: otherwise it is the runtime that keeps them, or not
+        self.made: dict[int, Any] | None = {} if '"cancel"' in json.dumps(net) else None
+        self.desks: dict[int, task_driver.Desk] = {}
 
     def history(self) -> list[Record]:
+        out: list[Any] = ["ok"]
         try:
-            self.names.run(self.make(self.net["main"], []))
-            out: list[Any] = ["ok"]
+            if self.run_network():
+                out = ["Deadlock"]
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
@@ -264,6 +298,20 @@ class _Play:
             {"e": "stat", "dropped": [self.names.dropped(c) for c in self.channels]}
         )
         return self.records
+
+    def run_network(self) -> bool:
+        """Whether the driver had to end it as a deadlock."""
+        if not self.names.real:
+            self.names.run(self.make(self.net["main"], []))
+            return False
+        for names in self.each:
+            names.origin = names.m.now()
+
+        async def main() -> None:
+            await self.names.run_async(self.make(self.net["main"], []))
+
+        alone = all(names.one_scheduler for names in self.each)
+        return task_driver.run(main, None if alone else lambda: len(self.records))[1]
 
     @staticmethod
     def pids(error: BaseException, name: str) -> dict[str, Any]:
@@ -283,10 +331,22 @@ class _Play:
         ]
         pid, body, play = proc["id"], proc["body"], self
         names = self.names_of(pid)
-        if names.awaits:
+        if names.tasks and task_driver.in_loop():  # else a thread makes it, and it runs there
+
+            def steps(given: list[Any]) -> tuple[task_driver.Steps, list[Any]]:
+                player = _Player(self, pid, given)
+                return self.process(player, body), player.slots
+
+            desk = self.desks[pid] = task_driver.Desk()
+            function = task_driver.function_of(
+                steps, names.m.Cancelled, names.m.current_process, desk
+            )
+        elif names.awaits:
 
             async def function(*given: Any) -> Any:
-                steps, result, failure = play.process(pid, body, list(given)), None, None
+                player = _Player(play, pid, list(given))
+                steps, result, failure = play.process(player, body), None, None
+                del player
                 del given
                 while True:
                     try:
@@ -305,7 +365,9 @@ class _Play:
         else:
 
             def function(*given: Any) -> Any:  # type: ignore[misc]
-                steps, result, failure = play.process(pid, body, list(given)), None, None
+                player = _Player(play, pid, list(given))
+                steps, result, failure = play.process(player, body), None, None
+                del player
                 while True:
                     try:
                         start = steps.throw(failure) if failure else steps.send(result)
@@ -318,16 +380,26 @@ class _Play:
                     except BaseException as error:
                         failure = error
 
-        return names.process(function, f"p{pid}")(*ends)
+        process = names.process(function, f"p{pid}")(*ends)
+        if self.made is not None:
+            self.made[pid] = process
+        return process
+
+    def cancel(self, pid: int) -> None:
+        """The statement: a process that has a task is cancelled by it."""
+        if pid in self.desks and self.desks[pid].task is not None:
+            self.desks[pid].cancel()
+        elif self.made and pid in self.made:
+            self.made[pid].cancel()
 
     def names_of(self, pid: int) -> Names:
         return self.each[pid % len(self.each)]
 
     # ------------------------------------------------------------------------------------------------ the player
 
-    def process(self, pid: int, body: list[Any], slots: list[Any]) -> Generator[Thunk, Any, Any]:
+    def process(self, player: _Player, body: list[Any]) -> Generator[Thunk, Any, Any]:
         """A process as the network says; its end, too, is recorded, and a failure knows who failed."""
-        player = _Player(self, pid, slots)
+        pid = player.pid
         try:
             yield from player.body(body)
         except GeneratorExit:
@@ -378,6 +450,8 @@ class _Player:
         """One operation between its two records."""
         self.record("call", op=[kind, *made])
         try:
+            if self.names.tasks and kind in ("par", "seq", "spawn"):
+                start = task_driver.Composition(start, waits=kind != "spawn")
             result = yield start
         except GeneratorExit:
             raise
@@ -429,7 +503,9 @@ class _Player:
         elif kind == "resign":
             yield from self.operate("resign", lambda: self.play.barriers[s[1]].resign())
         elif kind == "sleep":
-            yield from self.operate("sleep", lambda: names.m.sleep(s[1]))
+            yield from self.operate("sleep", lambda: names.sleep(s[1]))
+        elif kind == "cancel":
+            yield from self.operate("cancel", lambda: self.play.cancel(s[1]))
         elif kind == "yield":
             yield from self.operate("yield", lambda: names.m.yield_())
         elif kind == "retire":
@@ -444,12 +520,12 @@ class _Player:
             compose = names.m.Parallel if kind == "par" else names.m.Sequence
             yield from self.operate(
                 kind,
-                lambda: compose(*[self.play.make(p, slots) for p in s[1]]),
+                lambda: self.compose(compose, s[1]),
                 shown=lambda r: [list(r)],
             )
         elif kind == "spawn":
             yield from self.operate(
-                "spawn", lambda: names.m.Spawn(self.play.make(s[1], slots)), shown=lambda _: []
+                "spawn", lambda: self.compose(names.m.Spawn, [s[1]]), shown=lambda _: []
             )
         elif kind == "loop":
             for _ in range(s[1]):
@@ -466,6 +542,21 @@ class _Player:
             yield from self.body(s[3])
         else:
             raise ValueError(f"a statement of unknown kind {kind!r}")
+
+    def compose(self, how: Callable[..., Any], processes: list[Any]) -> Any:
+        made = [self.play.make(p, self.slots) for p in processes]
+        if self.play.made is None or not self.names.awaits or how is self.names.m.Spawn:
+            return how(*made)
+        return self.watched(how(*made), processes)
+
+    async def watched(self, composed: Any, processes: list[Any]) -> Any:
+        """If it fails there may be some that were never started, and that nobody must keep."""
+        try:
+            return await composed
+        except BaseException:
+            for p in processes:
+                self.play.made.pop(p["id"], None)  # type: ignore[union-attr]
+            raise
 
     @staticmethod
     def fail() -> None:

@@ -26,7 +26,7 @@ from rich.table import Table
 
 HERE = Path(__file__).resolve().parent
 PICTURE = HERE.parent / "out" / "mandelbrot.png"
-BACKENDS = ("coroutines", "threads")
+BACKENDS = ("coroutines", "greenlets", "threads")
 
 
 class JobFailed(click.ClickException):

@@ -1,24 +1,44 @@
-"""Runs pytest and closes with the line that `./run test` adds up.
+"""Runs pytest in lanes beside each other and closes with the line that `./run test` adds up.
 
     .venv/bin/python tools/pytest_room.py python/tests [PYTEST ARGS…]
 
 A room's tests/run may end in `exec` of this. What counts: each test that passed; each that failed, and each error in
 setup, teardown or collection. Tests that were skipped, or failed as expected, count as neither; pytest names them.
 
-Invariant: the last line on stdout is `N passed, N failed`; the exit status is 0 only if nothing failed.
+A lane is a pytest process that collects everything and runs the bundles it claims: a few consecutive tests of one
+file, or all of a file marked `together` (pytestmark = pytest.mark.together), whose fixtures are dear. There are as many
+lanes as CPUs, at most 4; WEFT_LANES=1, or an option such as -x, makes it one. What all but the first print is shown at
+the end. A test that takes over 300 s is taken for stuck: its lane says where each thread is and ends, as failed.
+
+Invariants
+ 1 The last line on stdout is `N passed, N failed`; the exit status is 0 only if nothing failed.
+ 2 Each collected test is run by one lane. What a lane that died had claimed is lost; so a lane that dies fails the room.
 """
 
 from __future__ import annotations
 
+import itertools
+import json
+import os
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+BUNDLE = 4  # tests claimed at once
+STUCK = 300  # seconds
+LANE = "WEFT_LANE"  # in the environment of a lane: where bundles are claimed, where the result goes
+ALONE = {"-x", "--exitfirst", "--pdb", "--trace", "--collect-only", "--co", "-s", "--help", "-h"}
 
-class Counter:
-    """Counts what pytest reports; a test counts once, however many of its phases fail."""
 
-    def __init__(self) -> None:
+class Lane:
+    """Runs the bundles it claims, and counts what pytest reports; a test counts once, however many of its phases fail."""
+
+    def __init__(self, shared: Path | None) -> None:
+        self.shared = shared  # where bundles are claimed; None: there is no other lane
         self.passed: set[str] = set()
         self.failed: set[str] = set()
 
@@ -33,16 +53,113 @@ class Counter:
         if report.failed:
             self.failed.add(report.nodeid)
 
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        if self.shared is None or session.testsfailed or session.config.option.collectonly:
+            return None  # pytest's own loop
+        items = self.claimed(session.items)
+        item = next(items, None)
+        while item is not None:
+            following = next(items, None)  # claimed before: fixtures that both use stay up
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if session.shouldstop:
+                raise session.Interrupted(session.shouldstop)
+            item = following
+        return True
+
+    def claimed(self, items: list[pytest.Item]) -> Iterator[pytest.Item]:
+        assert self.shared is not None
+        for number, bundle in enumerate(bundles(items)):
+            try:
+                (self.shared / str(number)).touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            yield from bundle
+
+
+def bundles(items: list[pytest.Item]) -> list[list[pytest.Item]]:
+    """Of one file each; the whole file where it is marked `together`, those first, as they are long."""
+    files = [list(group) for _, group in itertools.groupby(items, key=lambda item: item.path)]
+    whole = [file for file in files if any(item.get_closest_marker("together") for item in file)]
+    parts = [
+        f[at : at + BUNDLE] for f in files if f not in whole for at in range(0, len(f), BUNDLE)
+    ]
+    return whole + parts
+
+
+def how_many(arguments: list[str]) -> int:
+    if ALONE.intersection(arguments) or any("::" in a for a in arguments):
+        return 1
+    return int(os.environ.get("WEFT_LANES") or min(len(os.sched_getaffinity(0)), 4))
+
+
+def run_lane(arguments: list[str], shared: Path | None) -> Lane:
+    lane = Lane(shared)
+    stuck = ["-o", f"faulthandler_timeout={STUCK}", "-o", "faulthandler_exit_on_timeout=true"]
+    style = ["-o", "console_output_style=classic"] if shared else []
+    status = pytest.main(["-q", "--no-header", *stuck, *style, *arguments], plugins=[lane])
+    if status == pytest.ExitCode.INTERRUPTED and not lane.failed:
+        print("pytest was interrupted")
+    if status != pytest.ExitCode.OK and not lane.failed:
+        lane.failed.add(
+            f"pytest: {status!r}"
+        )  # a usage error, an internal error or no tests at all
+    return lane
+
+
+def run_lanes(count: int, arguments: list[str]) -> tuple[set[str], set[str]]:
+    """What passed and what failed, over all lanes."""
+    passed: set[str] = set()
+    failed: set[str] = set()
+    with tempfile.TemporaryDirectory(prefix="weft-lanes-") as folder:
+        shared = Path(folder) / "claims"
+        shared.mkdir()
+        outputs = [Path(folder) / f"{lane}.out" for lane in range(count)]
+        lanes = []
+        for number, output in enumerate(outputs):
+            result = output.with_suffix(".json")
+            lanes.append(
+                subprocess.Popen(
+                    [sys.executable, __file__, *arguments],
+                    env={**os.environ, LANE: json.dumps([str(shared), str(result)])},
+                    stdout=None if number == 0 else output.open("wb"),
+                    stderr=None if number == 0 else subprocess.STDOUT,
+                )
+            )
+        interrupted = False
+        for number, lane in enumerate(lanes):
+            while lane.returncode is None:
+                try:
+                    lane.wait()
+                except KeyboardInterrupt:  # they have it too
+                    interrupted = True
+            if number:
+                print(outputs[number].read_text(errors="replace"), end="", flush=True)
+            try:
+                good, bad = json.loads(outputs[number].with_suffix(".json").read_text())
+            except (OSError, ValueError):
+                good, bad = [], [f"lane {number} died: status {lane.returncode}"]
+                print(bad[0])
+            passed.update(good)
+            failed.update(bad)
+        if interrupted:
+            failed.add("interrupted")
+    return passed - failed, failed
+
 
 def main(arguments: list[str]) -> int:
-    counter = Counter()
-    status = pytest.main(["-q", "--no-header", *arguments], plugins=[counter])
-    failed = len(counter.failed)
-    if status == pytest.ExitCode.INTERRUPTED and not failed:
-        print("pytest was interrupted")
-    if status != pytest.ExitCode.OK:
-        failed = max(failed, 1)  # a usage error, an internal error or no tests at all
-    print(f"{len(counter.passed)} passed, {failed} failed", flush=True)
+    given = os.environ.pop(LANE, None)  # not for what the tests start
+    if given:
+        shared, result = json.loads(given)
+        lane = run_lane(arguments, Path(shared))
+        Path(result).write_text(json.dumps([sorted(lane.passed), sorted(lane.failed)]))
+        return 1 if lane.failed else 0
+    count = how_many(arguments)
+    if count > 1:
+        passed, failed = run_lanes(count, arguments)
+    else:
+        lane = run_lane(arguments, None)
+        passed, failed = lane.passed, lane.failed
+    print(f"{len(passed)} passed, {len(failed)} failed", flush=True)
     return 1 if failed else 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import unittest
 from pathlib import Path
 
@@ -103,11 +104,21 @@ class Ours(unittest.TestCase):
                 with self.subTest(name, line=line):
                     self.assertIn(line, have)
 
+    def test_every_bench_is_in_the_readme(self):
+        rows = [line for line in (BENCH / "README.md").read_text().splitlines() if line[:1] == "|"]
+        named = {name.strip() for row in rows for name in row.split("|")[1].split(",")}
+        self.assertEqual(set(self.targets.benches) - named, set())
+
     def test_every_source_is_there(self):
         for bench in self.targets.benches.values():
             for c in bench.candidates:
                 with self.subTest(bench.name, candidate=c.name):
                     self.assertTrue((BENCH / c.source).exists(), c.source)
+                    if c.source == "py/on.py":
+                        program = BENCH / f"py/{c.args[1]}.py"
+                        self.assertTrue(program.exists(), program)
+                        # their folder comes first on the path
+                        self.assertNotIn(program.stem, sys.stdlib_module_names)
 
     def test_the_two_sides_of_a_ratio_stand_on_the_same_number_of_cpus(self):
         for bench in self.targets.benches.values():

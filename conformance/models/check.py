@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ HERE = Path(__file__).resolve().parent
 MEMORY_MB = 1500
 SECONDS = 120
 DEPTH = 100_000
+BESIDE = 2  # cases at the same time
 
 
 class Case(NamedTuple):
@@ -140,6 +142,11 @@ def judge(case: Case, r: Result) -> tuple[bool, str]:
     )
 
 
+def judged(case: Case) -> tuple[bool, str]:
+    with tempfile.TemporaryDirectory(prefix="weft-spin-") as folder:
+        return judge(case, verify(case, Path(folder)))
+
+
 def main() -> int:
     args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     args.add_argument("--only", default="", help="run the cases whose name contains this")
@@ -159,11 +166,10 @@ def main() -> int:
             )
             return 1
     passed = 0
-    for case in cases:
-        with tempfile.TemporaryDirectory(prefix="weft-spin-") as folder:
-            good, line = judge(case, verify(case, Path(folder)))
-        passed += good
-        print(f"{'ok  ' if good else 'BAD '} {case.name:42} {line}", flush=True)
+    with ThreadPoolExecutor(BESIDE) as pool:
+        for case, (good, line) in zip(cases, pool.map(judged, cases), strict=True):
+            passed += good
+            print(f"{'ok  ' if good else 'BAD '} {case.name:42} {line}", flush=True)
     print(f"{passed} passed, {len(cases) - passed} failed")
     return 0 if passed == len(cases) else 1
 

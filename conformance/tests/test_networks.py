@@ -5,19 +5,23 @@ The seeds are here to be quick; `soak` runs thousands. One seed: python -m confo
 
 from __future__ import annotations
 
+import asyncio
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from conformance import task_driver
 from conformance.checker import check
 from conformance.driver import conform
-from conformance.networks import generate
-from conformance.python_driver import ApartDriver
+from conformance.networks import DEFAULT, generate
+from conformance.python_driver import ApartDriver, PythonDriver
 from conformance.shrink import report
 from conformance.tests.kit import net, proc
 
 BACKENDS = ("coroutines", "threads", "greenlets", "mixed", "guest")  # guest: of an asyncio loop
+TASKS = ("tasks", "tasks+coroutines", "tasks+coroutines+greenlets+threads")
 EACH = 25  # networks a test
 
 
@@ -28,8 +32,36 @@ def driver(request: pytest.FixtureRequest) -> Iterator[ApartDriver]:
     on.close()
 
 
+@pytest.fixture(scope="module", params=TASKS)
+def tasks(request: pytest.FixtureRequest) -> Iterator[ApartDriver]:
+    """Foreign waiters (6.6), alone and beside others."""
+    on = ApartDriver(request.param, DEFAULT | {"cancel"})
+    yield on
+    on.close()
+
+
 @pytest.mark.parametrize("first", range(0, 200, EACH))
 def test_random_networks(driver: ApartDriver, first: int) -> None:
+    conforms(driver, first)
+
+
+@pytest.mark.parametrize("first", range(0, 50, EACH))
+def test_random_networks_of_tasks(tasks: ApartDriver, first: int) -> None:
+    """Rules 6.3, 6.6, 13.7: the tasks are cancelled when a process fails, by number, and at a deadlock."""
+    conforms(tasks, first)
+
+
+@pytest.mark.parametrize("backend", ["coroutines", "mixed", "guest"])
+def test_random_networks_with_cancellations(backend: str) -> None:
+    """Rules 6.1 to 6.5, 7.2: processes that cancel one another."""
+    on = ApartDriver(backend, DEFAULT | {"cancel"})
+    try:
+        conforms(on, 100)
+    finally:
+        on.close()
+
+
+def conforms(driver: ApartDriver, first: int) -> None:
     print(f"{driver.name}: networks of the seeds {first} to {first + EACH - 1}")
     said: list[str] = []
     passed, failed, unknown = conform(driver, range(first, first + EACH), say=said.append)
@@ -130,10 +162,53 @@ FOUND = {
 
 @pytest.mark.parametrize("name", FOUND)
 def test_networks_that_disagreed(driver: ApartDriver, name: str) -> None:
+    agrees(driver, name)
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_networks_of_tasks_that_disagreed(tasks: ApartDriver, name: str) -> None:
+    agrees(tasks, name)
+
+
+def agrees(driver: ApartDriver, name: str) -> None:
     for seed in range(3):  # threads vary
         history = driver.run(FOUND[name], seed)
-        found = check(FOUND[name], history, driver.grain)
+        found = check(FOUND[name], history, driver.grain, clock=driver.clock)
         assert found and not found.unknown, report(FOUND[name], history, found.why)
+
+
+def test_a_task_that_loses_what_it_took_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver of tasks can fail: its own cancellation, where it takes back what had committed (6.3), has no explanation."""
+    given = net(1, proc(1, ["0w"], ["write", 0]), proc(2, ["0r"], ["read", 0]))
+
+    async def forgets(start: Any) -> Any:
+        await start()
+        raise asyncio.CancelledError
+
+    real = task_driver._play
+
+    async def loses(steps: Any, desk: Any) -> Any:
+        def wrapped() -> Any:
+            sent: Any = None
+            error: BaseException | None = None
+            while True:
+                try:
+                    start = steps.throw(error) if error else steps.send(sent)
+                except StopIteration as end:
+                    return end.value
+                error = None
+                waits = not isinstance(start, task_driver.Composition)
+                try:
+                    sent = yield functools.partial(forgets, start) if waits else start
+                except BaseException as raised:
+                    error = raised
+
+        return await real(wrapped(), desk)
+
+    driver = PythonDriver("tasks")
+    assert check(given, driver.run(given, 0), driver.grain, clock=driver.clock)
+    monkeypatch.setattr(task_driver, "_play", loses)
+    assert not check(given, driver.run(given, 0), driver.grain, clock=driver.clock)
 
 
 def test_a_network_that_hangs_is_a_history_that_breaks_off(

@@ -179,11 +179,24 @@ inline void unpark(atomic<std::uint32_t>& word) noexcept {
   e.unpark(&word);
 }
 
+// A lock that a thread may be preempted under: who waits for it spins.
+class Mutex {
+ public:
+  void lock() noexcept {
+    while (word_.exchange(1) != 0) pause(0);
+  }
+  void unlock() noexcept { word_.store(0); }
+
+ private:
+  atomic<std::uint8_t> word_{0};
+};
+
 // --- asymmetric fences and biased locks ------------------------------------------------------------------------------------------------
 //
 // Every fiber has an identity. A light store may arrive late, as from a store buffer: so a heavy fence that is missing is found.
 
 inline constexpr std::uint32_t no_bias = UINT32_MAX;
+inline constexpr bool wakes_from_handlers = true;
 inline bool asymmetric() noexcept { return true; }
 inline void light_fence() noexcept {}  // alone it makes nothing late
 inline std::uint32_t bias_self() noexcept { return static_cast<std::uint32_t>(explorer::engine().current()) + 1; }

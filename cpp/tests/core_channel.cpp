@@ -98,6 +98,21 @@ TEST_CASE_TEMPLATE("rule 1.4: a full buffer drops the newest", P, POLICIES) {
   CHECK(r.value() == 2);
 }
 
+TEST_CASE_TEMPLATE("rule 1.4: what entered a full buffer last is replaced", P, POLICIES) {
+  Books books;
+  Buffered<Channel<P>> f{2, Overflow::drop_last};
+  Task w, r;
+  CHECK(w.write(f.c, 1) == Status::ok);
+  r.read(f.c);
+  CHECK(r.value() == 1);  // so that the ring turns over
+  for (std::uint32_t i = 2; i <= 5; ++i) CHECK(w.write(f.c, i) == Status::ok);
+  CHECK(f.ring.dropped == 2);
+  r.read(f.c);
+  CHECK(r.value() == 2);
+  r.read(f.c);
+  CHECK(r.value() == 5);
+}
+
 TEST_CASE_TEMPLATE("rule 1.4: an unbounded buffer grows; without a heap it waits and is served", P, POLICIES) {
   Books books;
   Buffered<Channel<P>> f{1, Overflow::unbounded};

@@ -30,6 +30,8 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
   prim::atomic<std::int64_t> alarm{prim::forever};
   Job* at_alarm = nullptr;
   std::vector<Job*> jobs;
+  bool looks_at_rest = false;
+  prim::atomic<int> withdrawing{0};  // if looks_at_rest
 
   Crew(unsigned workers, unsigned others, bool coarse) : Base(workers, this, coarse), active(static_cast<std::int32_t>(workers + others)) {
     engine().expiry_costs = true;
@@ -85,9 +87,11 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
     for (Job* j : jobs)
       if (j->cancel.load() != 0)
         withdraw(*j, [&](runtime::ProcessBase&) {
+          if (looks_at_rest) withdrawing.store(1);
           static_cast<void>(j->word.load());  // time for somebody to begin
           if (j->inside) engine().fail("a process is withdrawn while it runs (rule 6.1)");
           wake(*j, 3, [&](Job& x) { go(w, x); });
+          if (looks_at_rest) withdrawing.store(0);
         });
   }
   bool fire_due() noexcept {
@@ -255,6 +259,32 @@ SCENARIO("crew: a cancelled process is withdrawn wherever it has got to (rule 6.
   });
   run();
   REQUIRE_THAT(p.ended);
+}
+
+// Whoever serves must wait for a worker that is just taking a process, and has not marked it yet.
+SCENARIO("crew: a cancellation is served while another worker takes the process (rule 6.1)", 2) {
+  crew::Crew c(2, 0, true);
+  crew::Job p, q;
+  c.looks_at_rest = true;
+  p.step = [&](crew::Job& me) {
+    for (unsigned round = 0; c.withdrawing.load() != 0;) prim::pause(round++);
+    me.ended = true;
+    if (q.ended) c.finish();
+  };
+  q.step = [&](crew::Job& me) {
+    p.cancel.store(1);
+    c.nudge();
+    me.ended = true;
+    if (p.ended) c.finish();
+  };
+  c.jobs = {&p};
+  c.ready_jobs = 2;
+  c.worker(0).queue.push(&p);
+  c.worker(1).queue.push(&q);
+  spawn("A", [&] { c.help(0); });
+  spawn("B", [&] { c.help(1); });
+  run();
+  REQUIRE_THAT(p.ended && q.ended);
 }
 
 SCENARIO("crew: the only worker goes to sleep as somebody is cancelled (rule 6.1)", 2) {

@@ -1,4 +1,4 @@
-// Several reads or several writes of one process at once (rule 7.9): the engine of par_read and par_write, on a thread that parks.
+// Several reads or several writes of one process at once (rule 7.10): the engine of par_read and par_write, on a thread that parks.
 #pragma once
 #include "weft/runtime/together.hpp"
 
@@ -55,7 +55,7 @@ class Several : public runtime::ProcessBase {
 template <Side S, std::size_t N>
 inline const runtime::ProcessOps Several<S, N>::kOps{{&Several::wake, nullptr, nullptr, 0}, nullptr};
 
-SCENARIO("together: reads of two channels, written in either order by two (rule 7.9)", 3) {
+SCENARIO("together: reads of two channels, written in either order by two (rule 7.10)", 3) {
   Balance b;
   Chan c, d;
   Several<Side::in, 2> r;
@@ -71,7 +71,7 @@ SCENARIO("together: reads of two channels, written in either order by two (rule 
 }
 
 // What demultiplex and a par_read behind it are.
-SCENARIO("together: reads of two channels, written by one in either order, twice over (rules 1.2, 7.9)", 3) {
+SCENARIO("together: reads of two channels, written by one in either order, twice over (rules 1.2, 7.10)", 3) {
   Balance b;
   Chan c, d;
   Several<Side::in, 2> r;
@@ -92,7 +92,7 @@ SCENARIO("together: reads of two channels, written by one in either order, twice
   b.check();
 }
 
-SCENARIO("together: two writes of one meet two reads of another, in opposite order (rule 7.9)", 3) {
+SCENARIO("together: two writes of one meet two reads of another, in opposite order (rule 7.10)", 3) {
   Balance b;
   Chan c, d;
   Several<Side::in, 2> r;
@@ -105,7 +105,7 @@ SCENARIO("together: two writes of one meet two reads of another, in opposite ord
   b.check();
 }
 
-SCENARIO("together: two reads of one channel, two writers (rule 7.9)", 3) {
+SCENARIO("together: two reads of one channel, two writers (rule 7.10)", 3) {
   Balance b;
   Chan c;
   Several<Side::in, 2> r;
@@ -119,7 +119,7 @@ SCENARIO("together: two reads of one channel, two writers (rule 7.9)", 3) {
   b.check();
 }
 
-SCENARIO("together: a choice of two outputs meets two reads (rules 5.1, 7.9)", 3) {
+SCENARIO("together: a choice of two outputs meets two reads (rules 5.1, 7.10)", 3) {
   Balance b;
   Chan c, d;
   Several<Side::in, 2> r;
@@ -138,7 +138,7 @@ SCENARIO("together: a choice of two outputs meets two reads (rules 5.1, 7.9)", 3
   b.check();
 }
 
-SCENARIO("together: a poison of one withdraws the other, which a writer may have met (rules 4.1, 7.9)", 3) {
+SCENARIO("together: a poison of one withdraws the other, which a writer may have met (rules 4.1, 7.10)", 3) {
   Balance b;
   Chan c, d;
   Several<Side::in, 2> r;
@@ -157,7 +157,7 @@ SCENARIO("together: a poison of one withdraws the other, which a writer may have
   b.check();
 }
 
-SCENARIO("together: a poison that is met while they are offered, or later, withdraws those before and after it (rules 4.1, 7.9)", 3) {
+SCENARIO("together: a poison that is met while they are offered, or later, withdraws those before and after it (rules 4.1, 7.10)", 3) {
   Balance b;
   Chan c, d, e;
   Several<Side::in, 3> r;
@@ -169,7 +169,7 @@ SCENARIO("together: a poison that is met while they are offered, or later, withd
   b.check();
 }
 
-SCENARIO("together: poisons of two at once withdraw the third once (rules 4.1, 7.9)", 2) {
+SCENARIO("together: poisons of two at once withdraw the third once (rules 4.1, 7.10)", 2) {
   Balance b;
   Chan c, d, e;
   Several<Side::out, 3> w;
@@ -183,7 +183,7 @@ SCENARIO("together: poisons of two at once withdraw the third once (rules 4.1, 7
   b.check();
 }
 
-SCENARIO("together: a cancellation meets two writers, nothing is lost (rules 6.2-6.4, 7.9)", 2) {
+SCENARIO("together: a cancellation meets two writers, nothing is lost (rules 6.2-6.4, 7.10)", 2) {
   Balance b;
   Chan c, d;
   Several<Side::in, 2> r;
@@ -208,7 +208,33 @@ SCENARIO("together: a cancellation meets two writers, nothing is lost (rules 6.2
   b.check();
 }
 
-SCENARIO("together: a cancellation meets a poison (rules 4.1, 6.2, 7.9)", 3) {
+SCENARIO("together: a cancellation meets a writer; the process then reads on, and is woken for that alone (rules 6.3, 7.10)", 2) {
+  Balance b;
+  Chan c, d, e;
+  Several<Side::in, 2> r;
+  Process w, again;
+  spawn("R", [&] {
+    if (r.go({&c, &d})) {  // the request comes too late
+      REQUIRE_THAT(r.value[0] == 1 && r.value[1] == 2 && again.read(e).value == 3);
+      return;
+    }
+    REQUIRE_THAT(r.status[1] == Status::cancelled);
+    const std::uint32_t first = r.status[0] == Status::ok ? r.value[0] : again.read(c).value;
+    r.cancel.store(0);
+    REQUIRE_THAT(first == 1 && r.go({&d, &e}) && r.value[0] == 2 && r.value[1] == 3);
+  });
+  spawn("W", [&] {
+    REQUIRE_THAT(w.write(c, 1) == Status::ok);
+    REQUIRE_THAT(w.write(d, 2) == Status::ok);
+    REQUIRE_THAT(w.write(e, 3) == Status::ok);
+  });
+  spawn("X", [&] { r.ask_to_end(); });
+  run();
+  REQUIRE_THAT(empty(c) && empty(d) && empty(e));
+  b.check();
+}
+
+SCENARIO("together: a cancellation meets a poison (rules 4.1, 6.2, 7.10)", 3) {
   Balance b;
   Chan c, d;
   Several<Side::in, 2> r;

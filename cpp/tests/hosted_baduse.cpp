@@ -1,4 +1,9 @@
 // Rule 11: bad use gets a clear error at once, which names process, operation and channel, and changes nothing.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
 #include "hosted.hpp"
 
 using namespace test;
@@ -61,3 +66,49 @@ TEST_CASE("rule 11.1: an end that fails names the process, the operation and the
 TEST_CASE("rule 11.2: time and barriers outside any process") {
   CHECK_THROWS_WITH_AS(weft::spawn([]() -> Process { co_return; }()), doctest::Contains("outside any run"), weft::BadUse);
 }
+
+#if WEFT_CHECK_LOCAL
+TEST_CASE("rule 11.2: a local channel used from a second scheduler, while somebody waits at it") {
+  using End = weft::Writer<int, weft::Local>;
+  weft::Channel<int, weft::Local> c;
+  weft::Channel<int> go;
+  weft::Channel<End> back;
+  const auto kept = c.writer();
+  int got = 0;
+  auto waits = [](weft::Reader<int, weft::Local> r, int& n) -> Process { n = co_await r.read(); };
+  auto at_home = [](weft::Writer<int> w, weft::Reader<End> b) -> Process {
+    co_await w.write(1);  // `waits` is parked by now
+    End end = co_await b.read();
+    co_await end.write(7);  // nothing has changed
+  };
+  auto elsewhere = [](weft::Reader<int> r, weft::Writer<End> b, End w) -> Process {
+    co_await r.read();
+    CHECK_THROWS_WITH_AS(co_await w.write(1), doctest::Contains("write on local channel hosted_baduse.cpp:"), weft::BadUse);
+    CHECK_THROWS_WITH_AS(co_await weft::select(weft::out(w, 2), weft::skip()), doctest::Contains("one scheduler only"), weft::BadUse);
+    CHECK_THROWS_AS(w.poison(), weft::BadUse);
+    co_await b.write(std::move(w));
+  };
+  weft::Core second;
+  weft::run(waits(c.reader(), got), at_home(go.writer(), back.reader()), elsewhere(go.reader(), back.writer(), c.writer()).on(second));
+  CHECK(got == 7);
+}
+
+TEST_CASE("rule 11.2: what cannot raise (an end of a local channel that goes) stops the program") {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) close(fd);
+    signal(SIGABRT, SIG_DFL);  // not the test framework's
+    weft::core::RunQueue here, home;
+    weft::core::WakerOps ops{nullptr, nullptr, &home, 0};
+    weft::core::Waker w;
+    w.ops = &ops;
+    weft::core::current_run_queue = &here;
+    weft::Local::wake(&w);
+    _exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));
+}
+#endif

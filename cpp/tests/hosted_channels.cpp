@@ -93,6 +93,14 @@ TEST_CASE_TEMPLATE("rule 1.4: drop_newest", P, POLICIES) {
   CHECK(c.dropped() == 1);
 }
 
+TEST_CASE_TEMPLATE("rule 1.4: drop_last", P, POLICIES) {
+  weft::Channel<int, P> c{weft::buffer(2, Overflow::drop_last)};
+  std::vector<int> got;
+  weft::run(weft::seq(send_all<P>(c.writer(), {1, 2, 3, 4}), collect<P>(c.reader(), got)));
+  CHECK(got == std::vector<int>{1, 4});
+  CHECK(c.dropped() == 2);
+}
+
 TEST_CASE_TEMPLATE("rule 1.4: unbounded grows and drops nothing", P, POLICIES) {
   weft::Channel<int, P> c{weft::buffer(2, Overflow::unbounded)};
   std::vector<int> want, got;
@@ -103,7 +111,7 @@ TEST_CASE_TEMPLATE("rule 1.4: unbounded grows and drops nothing", P, POLICIES) {
 }
 
 TEST_CASE_TEMPLATE("rule 1.4: with an overflow policy an output guard is always ready", P, POLICIES) {
-  for (auto o : {Overflow::drop_oldest, Overflow::drop_newest, Overflow::unbounded}) {
+  for (auto o : {Overflow::drop_oldest, Overflow::drop_newest, Overflow::drop_last, Overflow::unbounded}) {
     weft::Channel<int, P> c{weft::buffer(1, o)};
     auto reader = c.reader();
     auto p = [](weft::Writer<int, P> w) -> Process {

@@ -264,6 +264,82 @@ TEST_CASE("rule 7.5: what fails in a group that was left fails its owner's group
   CHECK_THROWS_WITH(weft::run(virtually, p()), "late");
 }
 
+TEST_CASE("rule 7.5: the first failure cancels the block; waiting raises it, else the owner's group fails with it") {
+  auto block = [](weft::Reader<int> never, bool waits) -> Process {
+    weft::Group g;
+    g.start(fail("member", 2));
+    try {
+      co_await never.read();
+      FAIL("the block goes on");
+    } catch (const weft::Cancelled&) {
+      if (!waits) throw;
+    }
+    CHECK_THROWS_WITH(co_await g.wait(), "member");
+    CHECK_THROWS_WITH(co_await weft::par(fail("next")), "next");  // one request raises one Cancelled
+    throw std::runtime_error("waited");
+  };
+  weft::Channel<int> c;
+  const auto writer = c.writer();
+  const auto reader = c.reader();
+  CHECK_THROWS_WITH(weft::run(virtually, block(reader, true)), "waited");
+  CHECK_THROWS_WITH(weft::run(virtually, block(reader, false)), "member");
+}
+
+TEST_CASE("rule 7.5: a request that the block has not met is withdrawn where it ends") {
+  auto p = [](bool waits) -> Process {
+    weft::Group g;
+    g.start(weft::thread([] { throw std::runtime_error("member"); }));
+    if (!waits) throw weft::Retired("left", -1);
+    CHECK_THROWS_WITH(co_await g.wait(), "member");
+    co_await weft::sleep(1s);
+    g.start(fail("of the next block"));
+    CHECK_THROWS_AS(co_await weft::sleep(1h), weft::Cancelled);
+    CHECK_THROWS_WITH(co_await g.wait(), "of the next block");
+    co_await weft::sleep(1s);
+  };
+  weft::run(virtually, p(true));
+  CHECK_THROWS_WITH(weft::run(virtually, p(false)), "member");
+}
+
+TEST_CASE("rule 7.5: the block of a thread process is cancelled as well") {
+  weft::Channel<int> c;
+  const auto writer = c.writer();
+  auto block = [r = c.reader()](bool waits) {
+    weft::Group g;
+    g.start(fail("member", 2));
+    CHECK_THROWS_AS(r(), weft::Cancelled);
+    if (waits) g.wait()();
+  };
+  for (const bool waits : {true, false})
+    CHECK_THROWS_WITH(weft::run(virtually, weft::thread([&] { block(waits); })), "member");
+}
+
+TEST_CASE("rules 7.5, 7.8: the path of a process whose group was left, and then the group that it was left to") {
+  std::string path;
+  auto stays = [](std::string& at) -> Process {
+    try {
+      co_await weft::sleep(1h);
+    } catch (const weft::Cancelled&) {
+    }
+    for (int i = 0; i < 8; ++i) co_await weft::yield();  // those above it are gone by now
+    at = thrown([] { static_cast<void>(weft::Reader<int>().read()); });
+  };
+  auto inner = [](Process p) -> Process {
+    weft::Group g;
+    g.start(std::move(p));
+    co_await weft::yield();
+    throw weft::Cancelled();
+  };
+  auto outer = [](Process p) -> Process {
+    weft::Group g;
+    g.start(std::move(p));
+    for (int i = 0; i < 3; ++i) co_await weft::yield();
+    throw weft::Cancelled();
+  };
+  weft::run(virtually, outer(inner(stays(path).named("stays"))));
+  CHECK(has(path, "main/stays: "));
+}
+
 TEST_CASE("rules 7.6, 11.2: a process is started once; a par that cannot start changes nothing") {
   bool ran = false;
   auto mark = [](bool& r) -> Process {

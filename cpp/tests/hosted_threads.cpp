@@ -265,6 +265,26 @@ TEST_CASE("rule 7.5: a group of a thread process") {
   }));
 }
 
+TEST_CASE("rules 7.5, 7.8: a thread process asks for its path while its group is left by an exception") {
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<bool> asked{false};
+    auto asks = [&asked] {
+      for (int i = 0; i < 200; ++i) {
+        CHECK(has(thrown([] { weft::Reader<int>()(); }), "asks: "));
+        asked = true;
+      }
+    };
+    auto leaves = [](auto f, std::atomic<bool>& go) -> Process {
+      weft::Group g;
+      g.start(weft::thread(std::move(f)).named("asks"));
+      while (!go) co_await weft::yield();
+      throw weft::Cancelled();
+    };
+    auto outer = [](auto q, auto f, std::atomic<bool>& go) -> Process { co_await q(std::move(f), go); };
+    weft::run(outer(leaves, asks, asked));
+  }
+}
+
 TEST_CASE("rule 7.1: results of threads") {
   auto [a, b] = weft::run(weft::thread([] { return 3; }), weft::thread([] { return std::make_unique<int>(4); }));
   CHECK(a == 3);

@@ -79,7 +79,7 @@ TEST_CASE("rule 7.2: a failure inside a nested block cancels those around it") {
   CHECK_THROWS_WITH_AS((weft::par{stuck(never), weft::par{fails(), stuck(never)}}()), "inner", std::runtime_error);
 }
 
-TEST_CASE_TEMPLATE("par_for: processes, operations, numbers and ranges", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 7.1: par_for: processes, operations, numbers and ranges", P, POLICIES) {
   std::vector<weft::Channel<int, P>> cs(3);
   std::vector<weft::Writer<int, P>> ws;
   std::vector<int> sums(3);
@@ -94,7 +94,7 @@ TEST_CASE_TEMPLATE("par_for: processes, operations, numbers and ranges", P, POLI
   CHECK(sums == std::vector<int>{6, 6, 6});
 }
 
-TEST_CASE_TEMPLATE("par_read, par_write: all are offered at once", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 7.10: par_read, par_write: all are offered at once", P, POLICIES) {
   weft::Channel<int, P> a, b;
   // Each side names its ends in another order: in sequence they would block each other.
   auto writer = [](weft::Writer<int, P> x, weft::Writer<int, P> y) -> Process {
@@ -112,7 +112,8 @@ TEST_CASE_TEMPLATE("par_read, par_write: all are offered at once", P, POLICIES) 
   weft::run(writer(a, b), reader(a, b));
 }
 
-TEST_CASE_TEMPLATE("par_read: an end withdraws the others, which lose nothing, and the exception carries what was read", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 7.10: par_read: an end withdraws the others, which lose nothing, and the exception carries what was read", P,
+                   POLICIES) {
   weft::Channel<int, P> a, b, c;
   bool kept = false;
   auto reader = [](weft::Reader<int, P> x, weft::Reader<int, P> y, weft::Reader<int, P> z, bool& ok) -> Process {
@@ -136,7 +137,7 @@ TEST_CASE_TEMPLATE("par_read: an end withdraws the others, which lose nothing, a
   CHECK(kept);
 }
 
-TEST_CASE("rules 6.2, 6.4: a cancelled par_read or par_write takes and gives nothing; in coroutines and threads") {
+TEST_CASE("rules 6.2, 6.4, 7.10: a cancelled par_read or par_write takes and gives nothing; in coroutines and threads") {
   weft::Channel<int> a, b;
   auto fails = []() -> Process {
     co_await weft::yield();
@@ -168,7 +169,7 @@ TEST_CASE("rule 10.2: a blocked par_read is in the report, with its channels") {
   CHECK_THROWS_WITH_AS(weft::run(reads(a, b, a, b).named("reader")), doctest::Contains("main/reader: read 'a', 'b'"), weft::Deadlock);
 }
 
-TEST_CASE_TEMPLATE("par_read and par_write between threads and coroutines: every value once, in order", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 7.10: par_read and par_write between threads and coroutines: every value once, in order", P, POLICIES) {
   constexpr int n = 300;
   weft::Channel<int, P> a, b, c;
   auto writes = [](std::vector<weft::Writer<int, P>> ws) -> Process {
@@ -212,7 +213,7 @@ TEST_CASE_TEMPLATE("rule 1.8: a side of one has one end at a time", P, POLICIES)
   auto r3 = any.reader(), r4 = r3, r5 = any.reader();
 }
 
-TEST_CASE("2.1: where an end is wanted a channel gives a new one") {
+TEST_CASE("rule 2.1: where an end is wanted a channel gives a new one") {
   weft::Channel<int> c;
   weft::Reader<int> r = c;
   weft::Writer<int> w = c;

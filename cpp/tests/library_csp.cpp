@@ -41,7 +41,7 @@ auto forwarding(F f, C... c) {
 
 }  // namespace
 
-TEST_CASE("csp, Listings 8, 16: call operators; make_proc") {
+TEST_CASE("csp, Listings 8, 9, 16: call operators; make_proc") {
   auto prefix = [](int value, chan_in<int, true> in, chan_out<int, true> out) {
     forwarding(
         [=] {
@@ -429,12 +429,16 @@ TEST_CASE("csp, broken there: a poisoned writer gets an exception; strength and 
 TEST_CASE("csp: buffers, alting barriers, ends over channels, an empty par, an exception out of par") {
   buffer<int> two(2);
   overwrite_oldest_buffer<int> newest(1);
-  one2one_chan<int> c(two), o(newest);
+  overwriting_buffer<int> first_and_last(2);
+  one2one_chan<int> c(two), o(newest), f(first_and_last);
   par{[&] {
     c(1), c(2);  // nobody reads yet
     CHECK(c() == 1);
     o(1), o(2), o(3);
     CHECK(o() == 3);
+    f(1), f(2), f(3);
+    CHECK(f() == 1);
+    CHECK(f() == 3);
   }}();
   auto bars = alting_barrier::create(2);
   int met = 0;

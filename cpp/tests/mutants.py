@@ -18,6 +18,7 @@ import sys
 from dataclasses import dataclass
 
 CPP = pathlib.Path(__file__).resolve().parent.parent
+SOURCES = ("explore.cpp", "explore_hosted.cpp")
 
 NUMBERED = {
     1: "a locked peer is skipped",
@@ -313,10 +314,146 @@ TEXT = [
         "    static_cast<void>(kept);\n",
         "crew: a step that goes on and on does not hold up those behind it: the keeper",
     ),
+    Text(
+        "N",
+        "crew: cancellations are served while a worker takes a process",
+        "runtime/crew.hpp",
+        "    for (unsigned i = 0; i < n_; ++i)\n      if (i != me.index) workers_[i].queue.lock().await_owner();\n",
+        "",
+        "crew: a cancellation is served while",
+    ),
+    Text(
+        "O",
+        "together: an end does not withdraw the others",
+        "runtime/together.hpp",
+        "      word_.raise(kEnded);\n      withdraw_rest();\n",
+        "      word_.raise(kEnded);\n",
+        "together: a poison of one",
+    ),
+    Text(
+        "P",
+        "together: an end that came before the process slept is forgotten",
+        "runtime/together.hpp",
+        "      if (w & kEnded) {  // before",
+        "      if ((w & kEnded) && false) {  // before",
+        "together: a poison that is met while",
+    ),
+    Text(
+        "Q",
+        "together: what ended at once does not withdraw those before it",
+        "runtime/together.hpp",
+        "offers_[i].status = Status::cancelled;  // those that are not begun\n      withdraw_rest();\n",
+        "offers_[i].status = Status::cancelled;  // those that are not begun\n",
+        "together: a poison that is met while",
+    ),
+    Text(
+        "R",
+        "together: a cancellation takes no count of its own",
+        "runtime/together.hpp",
+        "    self.word_.add(1, std::memory_order_relaxed);  // nobody else wakes us meanwhile\n    self.withdraw_rest();\n    return self.settle(false);",
+        "    self.withdraw_rest();\n    return (self.word_.load(std::memory_order_acquire) & kUndecided) == 0;",
+        "together: a cancellation meets",
+    ),
+    Text(
+        "S",
+        "together: who decides the last one wakes a process that is awake",
+        "runtime/together.hpp",
+        "const bool last = (w & kAsleep) != 0 && (w & kUndecided) == 1;",
+        "const bool last = (w & kUndecided) == 1;",
+        "together:",
+    ),
+    Text(
+        "T",
+        "hosted: a process is let go before it is suspended",
+        "runtime/cores.hpp",
+        "    c.running = p;\n    c.thrown = 0;\n",
+        "    c.running = p;\n    c.thrown = 0;\n    p->runs_on.store(0, std::memory_order_release);\n",
+        "hosted: a write meets a read",
+    ),
+    Text(
+        "U",
+        "hosted: who is started in a cancelled group is not cancelled",
+        "runtime/group.hpp",
+        "    if (cancelled_) p.cancel.store(1, std::memory_order_relaxed);\n",
+        "",
+        "hosted: a member fails as its block",
+    ),
+    Text(
+        "V",
+        "hosted: a block that has ended does not give the request back",
+        "runtime/group.hpp",
+        "!run.block_cancelled(*parent)) parent->take_cancel();",
+        "!run.block_cancelled(*parent)) return;",
+        "hosted: a member fails as its block",
+    ),
+    Text(
+        "W",
+        "hosted: the failure of a member does not cancel the block",
+        "runtime/group.hpp",
+        "    cancel();\n    ask_block();\n    if (also) {",
+        "    cancel();\n    if (also) {",
+        "hosted: a member fails while its block",
+    ),
+    Text(
+        "X",
+        "hosted: nobody waits for a group that was left",
+        "runtime/group.hpp",
+        "    heir->adopt();\n",
+        "",
+        "hosted: a group is left",
+    ),
+    Text(
+        "Y",
+        "hosted: a request is passed on at every pass",
+        "runtime/group.hpp",
+        "if (!std::exchange(passed_on_, true)) cancel();",
+        "cancel();",
+        "hosted: a request is passed on",
+    ),
+    Text(
+        "Z",
+        "hosted: virtual time jumps, and the run counts as idle while it wakes",
+        "runtime/run.hpp",
+        "        activated();  // held until those who woke are counted\n",
+        "",
+        "hosted: virtual time jumps",
+    ),
+    Text(
+        "aa",
+        "hosted: the timer of a select that was decided otherwise stays armed",
+        "selecting.hpp",
+        "    disarm();\n    const int t",
+        "    const int t",
+        "hosted: a timeout meets",
+    ),
+    Text(
+        "ab",
+        "hosted: a process that poison ended retires its ends",
+        "coroutine.hpp",
+        "      c.dying = p.dying;\n",
+        "",
+        "hosted: poison meets",
+    ),
+    Text(
+        "ac",
+        "hosted: a look for partial deadlocks holds nobody",
+        "runtime/partial.hpp",
+        "    here.held(takes, &look);\n",
+        "    takes(&look);\n",
+        "hosted: a look for partial",
+    ),
+    Text(
+        "ad",
+        "hosted: a cancellation that came during a look is forgotten",
+        "runtime/crew.hpp",
+        "        if (crew.pending_.load(std::memory_order_seq_cst) != 0) me.parking_.signal(Parking::nudged);  // we were taken for one who serves\n",
+        "        crew.pending_.store(0, std::memory_order_seq_cst);\n",
+        "hosted: a look meets",
+    ),
 ]
 
 
-def build(out: pathlib.Path, include: pathlib.Path, engine: pathlib.Path, number: int) -> None:
+def build(out: pathlib.Path, include: pathlib.Path, engine: pathlib.Path, number: int, sources: tuple[str, ...] = SOURCES) -> None:
     subprocess.run(
         [
             "g++",
@@ -326,8 +463,9 @@ def build(out: pathlib.Path, include: pathlib.Path, engine: pathlib.Path, number
             f"-I{CPP}/explorer",
             f"-I{CPP}/tests",
             f'-DWEFT_PRIM_HEADER="{CPP}/explorer/prim.hpp"',
+            f'-DWEFT_POOL_HEADER="{CPP}/explorer/pool.hpp"',
             f"-DWEFT_MUTANT={number}",
-            str(CPP / "tests/explore.cpp"),
+            *(str(CPP / "tests" / source) for source in sources),
             str(engine),
             "-o",
             str(out),
@@ -355,7 +493,7 @@ def mutate(t: Text, work: pathlib.Path) -> pathlib.Path:
     include = work / f"include_{t.name}"
     shutil.rmtree(include, ignore_errors=True)
     shutil.copytree(CPP / "include", include)
-    path = include / "weft" / (t.file if "/" in t.file else f"core/{t.file}")
+    path = next(p for p in (include / "weft" / "core" / t.file, include / "weft" / t.file) if p.exists())
     text = path.read_text()
     if text.count(t.old) != 1:
         raise SystemExit(

@@ -77,7 +77,7 @@ async def commstime(rounds, split):
 
 
 @click.command(
-    epilog="Choose the backend with: weft run commstime.py --on coroutines|threads [these options]"
+    epilog="Choose the backend with: weft run commstime.py --on coroutines|greenlets|threads [these options]"
 )
 @click.option(
     "--rounds",

@@ -95,7 +95,7 @@ async def dinner(table, guests, meals):
 
 
 @click.command(
-    epilog="Choose the backend with: weft run dining_philosophers.py --on coroutines|threads [these options]"
+    epilog="Choose the backend with: weft run dining_philosophers.py --on coroutines|greenlets|threads [these options]"
 )
 @click.option(
     "--table",

@@ -70,7 +70,7 @@ async def draw(view, bands, workers, progress):
 
 
 @click.command(
-    epilog="Choose the backend with: weft run mandelbrot.py --on coroutines|threads [these options]"
+    epilog="Choose the backend with: weft run mandelbrot.py --on coroutines|greenlets|threads [these options]"
 )
 @click.option(
     "--size",

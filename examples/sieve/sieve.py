@@ -53,7 +53,7 @@ async def sieve(wanted):
 
 
 @click.command(
-    epilog="Choose the backend with: weft run sieve.py --on coroutines|threads [these options]"
+    epilog="Choose the backend with: weft run sieve.py --on coroutines|greenlets|threads [these options]"
 )
 @click.option(
     "--primes",

@@ -16,13 +16,15 @@ from PIL import Image
 
 EXAMPLES = Path(__file__).resolve().parents[1]
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if (path / f"{path.name}.py").exists())
-BACKENDS = ("coroutines", "threads")
+BACKENDS = ("coroutines", "greenlets", "threads")
 
 sys.path[:0] = [str(EXAMPLES / "mandelbrot"), str(EXAMPLES / "wordcount")]
 import fractal  # noqa: E402
 import words  # noqa: E402
 
 each_backend = pytest.mark.parametrize("backend", BACKENDS)
+# Greenlets run the text that threads run, `await` left out: for what an example computes one of the two is enough.
+each_style = pytest.mark.parametrize("backend", ("coroutines", "threads"))
 each_example = pytest.mark.parametrize("name", NAMES)
 
 
@@ -96,7 +98,7 @@ def test_an_option_it_does_not_have_is_bad_use(name: str) -> None:
 # --- mandelbrot -----------------------------------------------------------------------------------
 
 
-@each_backend
+@each_style
 @pytest.mark.parametrize("workers", [1, 3])
 def test_mandelbrot_draws_the_same_picture_as_a_plain_loop(
     backend: str, workers: int, tmp_path: Path
@@ -197,7 +199,7 @@ def test_colour_is_black_inside_and_only_there() -> None:
 # --- wordcount ------------------------------------------------------------------------------------
 
 
-@each_backend
+@each_style
 @pytest.mark.parametrize("workers", [1, 4])
 def test_wordcount_equals_a_plain_counter(backend: str, workers: int, tmp_path: Path) -> None:
     first, second = tmp_path / "first.txt", tmp_path / "second.txt"
@@ -220,7 +222,7 @@ def test_wordcount_equals_a_plain_counter(backend: str, workers: int, tmp_path: 
     assert found["top"] == [["the", 6001], ["and", 3001], ["cat", 3000]]
 
 
-@each_backend
+@each_style
 def test_wordcount_of_the_licences_and_of_nothing(backend: str, tmp_path: Path) -> None:
     assert report("wordcount", backend, "--check")["check"] is True
     empty = tmp_path / "empty.txt"
@@ -254,14 +256,14 @@ def test_pieces_are_the_file(tmp_path: Path) -> None:
 # --- the others -----------------------------------------------------------------------------------
 
 
-@each_backend
+@each_style
 @pytest.mark.parametrize("more", [[], ["--parallel-delta"]], ids=["plain", "parallel"])
 def test_commstime_counts_up(backend: str, more: list[str]) -> None:
     found = report("commstime", backend, "--rounds", "50", *more)
     assert found["last"] == 50 and found["us"] > 0
 
 
-@each_backend
+@each_style
 @pytest.mark.parametrize("table", ["butler", "ordered"])
 @pytest.mark.parametrize("guests", [2, 5])
 def test_philosophers_all_eat(backend: str, table: str, guests: int) -> None:
@@ -271,7 +273,7 @@ def test_philosophers_all_eat(backend: str, table: str, guests: int) -> None:
     assert found["eaten"] == [7] * guests
 
 
-@each_backend
+@each_style
 def test_greedy_philosophers_are_the_knot(backend: str) -> None:
     done = start("dining_philosophers", backend, "--table", "greedy")
     assert done.returncode == 3, done.stderr
@@ -282,14 +284,14 @@ def test_greedy_philosophers_are_the_knot(backend: str) -> None:
         assert f"take {guest}" in done.stderr
 
 
-@each_backend
+@each_style
 def test_sieve_finds_primes(backend: str) -> None:
     found = report("sieve", backend, "--primes", "30")
     plain = [n for n in range(2, 120) if all(n % d for d in range(2, n))]
     assert found["primes"] == plain[:30]
 
 
-@each_backend
+@each_style
 def test_token_counts_its_hops(backend: str) -> None:
     found = report("token_ring", backend, "--size", "12", "--rounds", "5")
     assert found["token"] == 12 * (5 + 1)

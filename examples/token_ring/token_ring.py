@@ -45,7 +45,7 @@ async def ring(size, rounds):
 
 
 @click.command(
-    epilog="Choose the backend with: weft run token_ring.py --on coroutines|threads [these options]"
+    epilog="Choose the backend with: weft run token_ring.py --on coroutines|greenlets|threads [these options]"
 )
 @click.option(
     "--size",

@@ -21,7 +21,8 @@ std::size_t owing = 0;  // tasks to which a cancellation is owed
 
 LinkObject* lnk(PyObject* o) noexcept { return reinterpret_cast<LinkObject*>(o); }
 
-struct {  // strings, made at the import: not where they are first used, which takes a lock of C++'s that may not be held where the gate opens
+struct {  // strings, made at the import: not where they are first used, which takes a lock of C++'s that may not be held where the gate
+          // opens
   PyObject *asyncio, *done, *set_result, *create_future, *blocking;
 } names;
 
@@ -57,14 +58,13 @@ bool refers_to(LinkObject* l, PyObject* loop) noexcept {
   return its == loop;
 }
 
-// --- passing on -------------------------------------------------------------------------------------------------------------------------
+// --- what a signal's handler raised -----------------------------------------------------------------------------------------------------
 
-void set_future(PyObject* future) noexcept {
-  PyObject* already = PyObject_CallMethodNoArgs(future, names.done);
-  PyObject* r = already == Py_False ? PyObject_CallMethodOneArg(future, names.set_result, Py_None) : Py_XNewRef(already);
-  if (!r) PyErr_Clear();  // the loop is closed: nobody will run
-  Py_XDECREF(already);
-  Py_XDECREF(r);
+PyObject* raised = nullptr;  // owned; the last one
+int raise_it(void*) {
+  if (!raised) return 0;
+  restore_exception(std::exchange(raised, nullptr));
+  return -1;
 }
 
 }  // namespace
@@ -72,6 +72,8 @@ void set_future(PyObject* future) noexcept {
 void schedule_due(LinkObject* l, PyObject* loop) noexcept;  // guest.cpp
 
 namespace {
+
+// --- passing on -------------------------------------------------------------------------------------------------------------------------
 
 void deliver(LinkObject* l) noexcept {
   PyObject *t, *v, *tb;
@@ -164,7 +166,8 @@ PyObject* link_answer(PyObject* o, PyObject*) {
   l->dirty = true;
   Py_RETURN_NONE;
 }
-PyMethodDef link_methods[] = {{"fileno", gated<link_fileno>, METH_NOARGS, nullptr}, {"answer", gated<link_answer>, METH_NOARGS, nullptr}, {}};
+PyMethodDef link_methods[] = {
+    {"fileno", gated<link_fileno>, METH_NOARGS, nullptr}, {"answer", gated<link_answer>, METH_NOARGS, nullptr}, {}};
 
 PyObject* f_names(PyObject*, PyObject* args) {
   PyObject* c;
@@ -177,11 +180,29 @@ PyObject* f_owing(PyObject*, PyObject* n) {
   if (PyErr_Occurred()) return nullptr;
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"_asyncio_names", gated<f_names>, METH_VARARGS, nullptr}, {"_asyncio_owing", gated<f_owing>, METH_O, nullptr}, {}};
+PyMethodDef functions[] = {
+    {"_asyncio_names", gated<f_names>, METH_VARARGS, nullptr}, {"_asyncio_owing", gated<f_owing>, METH_O, nullptr}, {}};
 
 }  // namespace
 
 PyTypeObject LinkType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+void set_future(PyObject* future) noexcept {
+  PyObject* r = undisturbed([&] {  // null: the loop is closed, nobody will run
+    PyObject* already = PyObject_CallMethodNoArgs(future, names.done);
+    if (already != Py_False) return already;
+    Py_DECREF(already);
+    return PyObject_CallMethodOneArg(future, names.set_result, Py_None);
+  });
+  Py_XDECREF(r);
+}
+
+PyObject* raised_by_signals() noexcept { return !PyErr_Occurred() && PyErr_CheckSignals() < 0 ? take_exception() : nullptr; }
+void raise_in_main(PyObject* e) noexcept {
+  if (!e) return;
+  Py_XSETREF(raised, e);
+  Py_AddPendingCall(gated<raise_it>, nullptr);  // full: those that fill it are yet to come, and the next of ours finds this one
+}
 
 PyObject* loop_of(LinkObject* l) noexcept {
 #if PY_VERSION_HEX >= 0x030D0000

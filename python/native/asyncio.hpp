@@ -33,6 +33,27 @@ bool in_task() noexcept;                    // and the caller is no process of a
 PyObject* loop_of(LinkObject* l) noexcept;  // owned; null without an exception: it is gone
 void ring(LinkObject* l) noexcept;
 
+// Where methods of the loop are called that are written in Python, a signal's handler may run, and may raise. What it raises is nobody's
+// here: it is kept, and raised in the main thread as soon as that runs Python code again.
+PyObject* raised_by_signals() noexcept;  // of those that are there already: owned, or null
+void raise_in_main(PyObject* owned_or_null) noexcept;
+// The call's result. If a handler raised in it, it is made again: only what may be done twice. Null: it raised something else, which is
+// cleared.
+template <class F>
+PyObject* undisturbed(F call) noexcept {
+  PyObject* raised = raised_by_signals();
+  PyObject* r = call();
+  if (!r && !PyErr_ExceptionMatches(PyExc_RuntimeError)) {  // that one: the loop is closed
+    Py_XSETREF(raised, take_exception());
+    r = call();
+  }
+  if (!r) PyErr_Clear();
+  raise_in_main(raised);  // only now: it comes with the next Python code that runs
+  return r;
+}
+
+void set_future(PyObject* future) noexcept;  // to None, unless it is done
+
 // While it lasts, what is told is collected; then it is passed on. Only on the loop's thread; null: does nothing.
 class Section {
  public:

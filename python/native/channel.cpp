@@ -260,8 +260,9 @@ PyObject* end_repr(PyObject* o) {
   Py_XDECREF(n);
   return r;
 }
-PyGetSetDef end_getset[] = {
-    {"channel", gated<end_channel>, nullptr, "Its channel.", nullptr}, {"closed", gated<end_closed>, nullptr, "Was it closed?", nullptr}, {}};
+PyGetSetDef end_getset[] = {{"channel", gated<end_channel>, nullptr, "Its channel.", nullptr},
+                            {"closed", gated<end_closed>, nullptr, "Was it closed?", nullptr},
+                            {}};
 
 PyObject* reader_read(PyObject* o, PyObject*) { return operation_read(o, false); }
 PyObject* reader_call(PyObject* o, PyObject* args, PyObject* kw) {
@@ -295,11 +296,12 @@ PyObject* not_a_writer(PyObject* o, PyObject*) {
   return nullptr;
 }
 
-#define WEFT_END_METHODS                                                                                                                \
-  {"poison", method(gated<end_poison>), METH_FASTCALL | METH_KEYWORDS, "Abort: whoever uses the channel gets Poisoned (rule 4)."},             \
-      {"retire", gated<end_close<EndState::retired>>, METH_NOARGS, "Close this end; the last of its side ends the channel quietly (rule 3)."}, \
-      {"die", gated<end_close<EndState::died>>, METH_NOARGS, "Its holder was killed: close it so (rule 4.5)."}, {                              \
-    "__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr                                                                    \
+#define WEFT_END_METHODS                                                                                                           \
+  {"poison", method(gated<end_poison>), METH_FASTCALL | METH_KEYWORDS, "Abort: whoever uses the channel gets Poisoned (rule 4)."}, \
+      {"retire", gated<end_close<EndState::retired>>, METH_NOARGS,                                                                 \
+       "Close this end; the last of its side ends the channel quietly (rule 3)."},                                                 \
+      {"die", gated<end_close<EndState::died>>, METH_NOARGS, "Its holder was killed: close it so (rule 4.5)."}, {                  \
+    "__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr                                                               \
   }
 PyMethodDef reader_methods[] = {
     {"read", gated<reader_read>, METH_NOARGS, "The next value. Raises Retired, Poisoned, PeerDied, Cancelled, BadUse."},

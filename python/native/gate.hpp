@@ -3,7 +3,8 @@
 //   Python ──method, slot, finaliser, callback: gated<f>──► Gate: inside ──Beyond: code of the user──► outside ──back──► inside
 //
 // It is one critical section of CPython's, over an object that nobody else has. So whatever makes a thread let go of its critical sections
-// opens it, as it would give up the GIL: waiting for any lock of the interpreter's, sleeping, PyEval_SaveThread(). Afterwards it is taken again.
+// opens it, as it would give up the GIL: waiting for any lock of the interpreter's, sleeping, PyEval_SaveThread(). Afterwards it is taken
+// again.
 //
 // Invariants
 //  1 A function that is called from Python and looks at anything of the extension's is registered as gated<f>. Not so tp_traverse: the
@@ -11,7 +12,8 @@
 //  2 Where the extension calls the user's code (a process's body, what a select computes, an observer, iterables, the finalisers of values
 //    that are dropped) it is Beyond, so that this code runs in parallel. Other calls of the interpreter may run such code inside (a
 //    finaliser, a `__float__`): it may wait for locks, and use Weft, but one that only turns round stops all of Weft.
-//  3 Inside, the gate is the thread's innermost critical section, except while a function of the interpreter's runs. A function of ours that
+//  3 Inside, the gate is the thread's innermost critical section, except while a function of the interpreter's runs. A function of ours
+//  that
 //    is called then takes it as if from outside: what was suspended comes back when that function returns.
 //  4 Under a lock of the runtime or of the core nothing is called that might open the gate: whoever held it next would wait for that lock,
 //    and its holder for the gate. There one may read and make objects, fill those that nobody else knows, and take references; they are let

@@ -34,7 +34,7 @@ runtime::Run* current_run() noexcept {
 namespace {
 
 bool withdraw_wait(ProcessBase& p) noexcept {
-  static_cast<runtime::Group*>(p.place)->cancel();
+  static_cast<runtime::Group*>(p.place)->pass_on();
   return false;
 }
 
@@ -261,7 +261,8 @@ int open_parallel(GroupObject* g, ProcessBase& p) {
 }
 
 Status begin_to_wait(GroupObject* g, ProcessBase& p) {
-  if (p.cancel.load()) g->group->cancel();
+  g->group->begin_passing_on();
+  if (p.cancel.load()) g->group->pass_on();
   p.place = g->group;
   return g->group->begin_wait(p);
 }

@@ -54,8 +54,7 @@ ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObjec
 struct Names {
   PyObject *swap, *tasks;  // _swap_current_task, or the dictionary of current tasks
   PyObject *make_task, *alone, *drive, *leave;
-  PyObject *call_soon, *call_later, *cancel, *add_done_callback, *remove_done_callback, *get_loop, *blocking, *end, *done, *set_result,
-      *log;
+  PyObject *call_soon, *call_later, *cancel, *add_done_callback, *remove_done_callback, *get_loop, *blocking, *end;
 } names;
 
 int load_names() {
@@ -70,9 +69,7 @@ int load_names() {
                {&names.remove_done_callback, "remove_done_callback"},
                {&names.get_loop, "get_loop"},
                {&names.blocking, "_asyncio_future_blocking"},
-               {&names.end, "_end"},
-               {&names.done, "done"},
-               {&names.set_result, "set_result"}};
+               {&names.end, "_end"}};
   for (const auto& t : texts)
     if (!(*t.to = PyUnicode_InternFromString(t.text))) return -1;
   PyObject* m = PyImport_ImportModule("weft._asyncio");
@@ -153,11 +150,8 @@ const core::WakerOps end_ops{&end_wake, &end_run, nullptr, 0};
 void schedule(GuestObject* g, PyObject* loop) noexcept {
   if (g->scheduled || g->gone) return;
   g->scheduled = true;
-  PyObject* h = PyObject_CallMethodOneArg(loop, names.call_soon, g->turn);
-  if (!h) {
-    g->scheduled = false;  // the loop is closed
-    PyErr_Clear();
-  }
+  PyObject* h = undisturbed([&] { return PyObject_CallMethodOneArg(loop, names.call_soon, g->turn); });
+  if (!h) g->scheduled = false;  // the loop is closed
   Py_XDECREF(h);
 }
 
@@ -165,8 +159,7 @@ void disarm(GuestObject* g) noexcept {
   PyObject* h = std::exchange(g->timer, nullptr);
   g->armed = prim::forever;
   if (!h) return;
-  PyObject* r = PyObject_CallMethodNoArgs(h, names.cancel);
-  if (!r) PyErr_Clear();
+  PyObject* r = undisturbed([&] { return PyObject_CallMethodNoArgs(h, names.cancel); });
   Py_XDECREF(r);
   Py_DECREF(h);
 }
@@ -178,10 +171,9 @@ void arm(GuestObject* g, PyObject* loop, std::int64_t at, std::int64_t least = 0
   if (at == prim::forever) return;
   g->armed = at;
   PyObject* d = PyFloat_FromDouble(static_cast<double>(std::max(at - prim::now(), least)) * 1e-9);
-  PyObject* h = d ? PyObject_CallMethodObjArgs(loop, names.call_later, d, g->ring_up, nullptr) : nullptr;
+  if (d) g->timer = undisturbed([&] { return PyObject_CallMethodObjArgs(loop, names.call_later, d, g->ring_up, nullptr); });
+  PyErr_Clear();
   Py_XDECREF(d);
-  if (!h) PyErr_Clear();
-  g->timer = h;
 }
 
 bool all_ended(GuestObject* g) noexcept { return !g->open && g->group->done() && g->spawned->done(); }
@@ -189,19 +181,14 @@ bool all_ended(GuestObject* g) noexcept { return !g->open && g->group->done() &&
 void tell_waiter(GuestObject* g) noexcept {
   PyObject* f = std::exchange(g->waiter, nullptr);
   if (!f) return;
-  PyObject* done = PyObject_CallMethodNoArgs(f, names.done);
-  PyObject* r = done == Py_False ? PyObject_CallMethodOneArg(f, names.set_result, Py_None) : Py_XNewRef(done);
-  if (!r) PyErr_Clear();
-  Py_XDECREF(done);
-  Py_XDECREF(r);
+  set_future(f);
   Py_DECREF(f);
 }
 
 // Rules 10.4 and 13.6: is there nothing else on the loop that could wake a process? None: nothing but callbacks that are about to run.
 PyObject* alone(GuestObject* g, PyObject* loop) noexcept {
   if (g->awaiting > 0 || g->open || !g->waiter) return Py_False;
-  PyObject* r = PyObject_CallOneArg(names.alone, loop);
-  if (!r) PyErr_WriteUnraisable(loop);
+  PyObject* r = undisturbed([&] { return PyObject_CallOneArg(names.alone, loop); });
   Py_XDECREF(r);
   return r == Py_True || r == Py_None ? r : Py_False;  // these are immortal enough
 }
@@ -521,8 +508,7 @@ void let_go_of_future(GuestPart* part, PyObject* future) noexcept {
   PyObject* r = PyObject_CallMethodOneArg(future, names.remove_done_callback, part->wakeup);
   if (!r) PyErr_Clear();
   Py_XDECREF(r);
-  r = PyObject_CallMethodNoArgs(future, names.cancel);
-  if (!r) PyErr_Clear();  // a loop that is closed
+  r = undisturbed([&] { return PyObject_CallMethodNoArgs(future, names.cancel); });
   Py_XDECREF(r);
 }
 

@@ -1,10 +1,11 @@
-// Ctrl-C while a network runs.
+// Ctrl-C while a network runs, and signals that find the main thread about to sleep.
 #pragma once
 #include "native.hpp"
 
 namespace weft::py {
 
-// For the time of an outermost run on the main thread, Ctrl-C cancels the network; unless the program has its own handler.
+// For the time of an outermost run on the main thread, Ctrl-C cancels the network, unless the program has its own handler; and no signal
+// that Python handles is left lying until something else wakes the main thread.
 class Interrupts {
  public:
   Interrupts();
@@ -14,6 +15,10 @@ class Interrupts {
 
  private:
   PyObject* old_ = nullptr;
+  std::uint64_t stirring_ = 0;  // bit n-1: signal n stirs the main thread on our account
 };
+
+// The main thread is about to look for signals and then to sleep by p (null: it is awake). On other threads: does nothing.
+void main_sleeps_by(runtime::Parking* p) noexcept;
 
 }  // namespace weft::py

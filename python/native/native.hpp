@@ -6,8 +6,8 @@
 //
 // Invariants
 //  1 Cores over Value, and all that the files here keep, are touched only with the GIL held; it is given up only in a real sleep
-//    (runtime::around_sleep) and in calls of the interpreter's, never under a lock. Where there is none the gate (gate.hpp) takes its place:
-//    wherever "the GIL" is said here, it is the gate on a free-threaded build.
+//    (runtime::around_sleep) and in calls of the interpreter's, never under a lock. Where there is none the gate (gate.hpp) takes its
+//    place: wherever "the GIL" is said here, it is the gate on a free-threaded build.
 //  2 Under a lock of the core no Python code runs: a Value that is destroyed there is queued (pending.hpp) and let go at a safe point,
 //    and so is the retirement of an end that is collected (rules 12.1, 12.2).
 //  3 A process has one outstanding operation; its node is in the process, its slot in the operation. Nothing that another may touch while
@@ -109,7 +109,7 @@ struct ProcessObject {
 #ifdef Py_GIL_DISABLED
   std::uint8_t stepping;  // its coroutine runs: its frames are not to be looked at
 #endif
-  EndObject* held[1];    // ob_size of them
+  EndObject* held[1];  // ob_size of them
 };
 
 struct BarrierObject {
@@ -166,8 +166,8 @@ struct PyRun {
   ThreadProcess self;
   PyThreadState* state = nullptr;
   runtime::Group* spawned = nullptr;
-  PyObject* interrupt = nullptr;                  // the exception that a signal's handler raised while the run slept
-  bool interrupted = false;                       // by Ctrl-C
+  PyObject* interrupt = nullptr;  // the exception that a signal's handler raised while the run slept
+  bool interrupted = false;       // by Ctrl-C
 #ifdef Py_GIL_DISABLED
   bool counted;  // its thread, among those that the interpreter counts (report.cpp)
 #endif

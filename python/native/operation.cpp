@@ -319,7 +319,8 @@ PyObject* party_throw(OpObject* o, PyObject* const* args, Py_ssize_t n) {
     PyObject* r;
     return p->await(&r) == PYGEN_NEXT ? r : nullptr;
   }
-  give_up(o);
+  o->state = OpState::done;  // withdrawn above: not given up, which would withdraw it again and take it for one that a partner holds
+  delete std::exchange(o->party, nullptr);
   return raise_thrown(args, n);
 }
 

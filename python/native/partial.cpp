@@ -79,7 +79,7 @@ PyObject* facts_of(PyRun& run) {
       Py_DECREF(one);
     }
     PyObject* one = Py_BuildValue("IsssIsN", p->id, runtime::path_of(*p).c_str(), p->op ? p->op->verb : "", runtime::where(*p).c_str(),
-                                  p->group && p->group->parent ? p->group->parent->id : 0u, state, places);
+                                  p->group && p->group->owner() ? p->group->owner()->id : 0u, state, places);
     if (one) PyList_Append(processes, one);
     Py_XDECREF(one);
   }

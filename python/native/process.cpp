@@ -565,13 +565,14 @@ PyMethodDef process_methods[] = {
     {"_give_up", gated<process_give_up>, METH_NOARGS, "It will not be started, and that is no mistake."},
     {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr},
     {}};
-PyGetSetDef process_getset[] = {{"result", gated<process_result>, nullptr,
-                                 "What it returned, None if it ended quietly; raises its failure; BadUse if it has not ended.", nullptr},
-                                {"id", gated<process_id>, nullptr, "A number of its own, from its start on; 0 before.", nullptr},
-                                {"done", gated<process_done>, nullptr, "Has it ended?", nullptr},
-                                {"name", gated<process_name>, nullptr, "Its function's, or as given by named().", nullptr},
-                                {"path", gated<process_path>, nullptr, "Where it is in the network, as main/worker[3] (rule 7.8).", nullptr},
-                                {}};
+PyGetSetDef process_getset[] = {
+    {"result", gated<process_result>, nullptr,
+     "What it returned, None if it ended quietly; raises its failure; BadUse if it has not ended.", nullptr},
+    {"id", gated<process_id>, nullptr, "A number of its own, from its start on; 0 before.", nullptr},
+    {"done", gated<process_done>, nullptr, "Has it ended?", nullptr},
+    {"name", gated<process_name>, nullptr, "Its function's, or as given by named().", nullptr},
+    {"path", gated<process_path>, nullptr, "Where it is in the network, as main/worker[3] (rule 7.8).", nullptr},
+    {}};
 
 int function_init(PyObject* o, PyObject* args, PyObject* kw) {
   PyObject *f, *name;
@@ -636,7 +637,8 @@ PyObject* function_on(PyObject* self, PyObject* where) {
   return like(f, f->function, threads ? (is_async(f->kind) ? Kind::apart : Kind::thread) : greenlets ? Kind::greenlet : Kind::coroutine);
 }
 PyMethodDef function_methods[] = {
-    {"on", gated<function_on>, METH_O, "The same process function on another backend: a module of weft or its name. Raises BadUse, ImportError."},
+    {"on", gated<function_on>, METH_O,
+     "The same process function on another backend: a module of weft or its name. Raises BadUse, ImportError."},
     {}};
 PyObject* function_repr(PyObject* o) { return PyUnicode_FromFormat("<process %U>", func(o)->name); }
 PyGetSetDef function_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};

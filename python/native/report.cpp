@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "interrupt.hpp"
 #include "native.hpp"
 #include "observe.hpp"
 
@@ -25,7 +26,7 @@ void say_asleep([[maybe_unused]] bool is) noexcept {
 #endif
 }
 
-void end_sleep(void* state) {
+void take_back(void* state) {
   while (shut_down) pause();  // for ever
   PyEval_RestoreThread(static_cast<PyThreadState*>(state));
   say_asleep(false);
@@ -34,14 +35,20 @@ void* give_up() {
   say_asleep(true);
   return PyEval_SaveThread();
 }
+void end_sleep(void* state) {
+  main_sleeps_by(nullptr);
+  take_back(state);
+}
 
 // What a signal's handler raised, to whoever waits on this thread.
 void keep_interrupt() { keep_interrupt_for(nullptr, take_exception()); }
 
-void* begin_sleep() {
+void* begin_sleep(runtime::Parking& by) {
   if (looking) [[unlikely]]
     fell_idle();
+  main_sleeps_by(&by);  // before the look: what comes after it stirs us
   if (PyErr_CheckSignals() < 0) {
+    main_sleeps_by(nullptr);
     keep_interrupt();
     return nullptr;
   }
@@ -49,7 +56,7 @@ void* begin_sleep() {
 }
 
 bool disturbed(void* state) {
-  end_sleep(state);
+  take_back(state);
   if (PyErr_CheckSignals() < 0) keep_interrupt();
   give_up();
   return true;  // a handler may have made something runnable here

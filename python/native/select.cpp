@@ -84,7 +84,7 @@ void silence(SelectOpObject* o) noexcept {
   if (!h) return;
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
-  PyObject* r = PyObject_CallMethod(h, "cancel", nullptr);
+  PyObject* r = undisturbed([&] { return PyObject_CallMethod(h, "cancel", nullptr); });
   Py_XDECREF(r);
   Py_DECREF(h);
   PyErr_Restore(t, v, tb);
@@ -484,8 +484,8 @@ PyObject* guard_when(PyObject* o, PyObject* condition) {
   g->enabled = on != 0;
   return reinterpret_cast<PyObject*>(g);
 }
-PyMethodDef guard_methods[] = {{"when", gated<guard_when>, METH_O, "This guard with a precondition: it takes part only if `condition` is true."},
-                               {}};
+PyMethodDef guard_methods[] = {
+    {"when", gated<guard_when>, METH_O, "This guard with a precondition: it takes part only if `condition` is true."}, {}};
 
 // --- Alternative
 // --------------------------------------------------------------------------------------------------------------------------

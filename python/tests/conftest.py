@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from loops import RUNNERS, Runner
 
-from weft import coroutines, greenlets, threads
+from weft import _observers, coroutines, greenlets, threads
 
 MODULES: dict[str, Any] = {"coroutines": coroutines, "threads": threads, "greenlets": greenlets}
 
@@ -93,6 +93,12 @@ def b(request: pytest.FixtureRequest) -> Backend:
     return Backend(request.param)
 
 
+def pytest_collection_finish() -> None:
+    """What is there before the first test is no test's: the collector need not look at it after each."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _nothing_left() -> Generator[None, None, None]:
     """A warning about something never awaited or started belongs to the test that made it."""
@@ -104,3 +110,10 @@ def _nothing_left() -> Generator[None, None, None]:
 def play(request: pytest.FixtureRequest) -> Runner:
     """What runs a coroutine on an event loop."""
     return RUNNERS[request.param]
+
+
+@pytest.fixture
+def nobody_observes() -> Generator[None, None, None]:
+    """What a test switched on it has switched off."""
+    yield
+    assert _observers._observers == []

@@ -7,10 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from weft.coroutines import process
+
+new_in_3_11 = pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="asyncio.timeout and TaskGroup are of Python 3.11"
+)
 
 Runner = Callable[[Awaitable[Any]], Any]
 

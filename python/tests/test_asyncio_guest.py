@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 import pytest
-from loops import Runner, receive, send, turns, wait
+from loops import Runner, new_in_3_11, receive, send, turns, wait
 
 from weft import threads
 from weft.coroutines import (
@@ -32,15 +32,13 @@ from weft.coroutines import (
 if sys.version_info < (3, 11):
     from exceptiongroup import ExceptionGroup
 
-new_in_3_11 = pytest.mark.skipif(
-    sys.version_info < (3, 11), reason="asyncio.timeout and TaskGroup are of Python 3.11"
-)
-
 
 # -------------------------------------------------------------------------------------------------------- composition
 
 
 def test_parallel_in_a_task(play: Runner) -> None:
+    """Rule 13.1: the task that awaits gets the results."""
+
     async def main() -> Any:
         c = Channel()
         return await Parallel(send(c.writer(), 1, 2, 3), receive(c.reader()))

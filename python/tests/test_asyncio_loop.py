@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
 import os
 import signal
-import subprocess
 import sys
 import textwrap
 import threading
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from children import child
 from loops import Runner, on_uvloop, receive, turns, wait
 
 from weft.coroutines import (
@@ -33,10 +34,6 @@ from weft.coroutines import (
 
 if sys.version_info < (3, 11):
     pass
-
-new_in_3_11 = pytest.mark.skipif(
-    sys.version_info < (3, 11), reason="asyncio.timeout and TaskGroup are of Python 3.11"
-)
 
 
 # ------------------------------------------------------------------------------------------------------ turns and time
@@ -312,19 +309,9 @@ def test_a_loop_closed_in_the_middle() -> None:
     assert c.stats().readers == 0 and c.stats().waiting_readers == 0
 
 
-def child(source: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(source)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 @pytest.mark.parametrize("how", ["run(waits(c.reader()), host='asyncio')", "asyncio.run(main())"])
 def test_ctrl_c(how: str) -> None:
-    p = child(
-        f"""
+    source = f"""
         import asyncio
         from weft.coroutines import Channel, process, run, run_async, sleep
 
@@ -345,12 +332,95 @@ def test_ctrl_c(how: str) -> None:
         except KeyboardInterrupt:
             print("interrupted", flush=True)
         """
-    )
-    assert p.stdout is not None
-    assert p.stdout.readline() == "ready\n"
-    p.send_signal(signal.SIGINT)
-    out, err = p.communicate(timeout=30)
+    with child("-X", "faulthandler", "-c", textwrap.dedent(source)) as p:
+        assert p.stdout is not None
+        assert p.stdout.readline() == "ready\n"
+        p.send_signal(signal.SIGINT)
+        out, err = p.communicate()
     assert (out, p.returncode) == ("clean\ninterrupted\n", 0), err
+
+
+class Stop(SystemExit):
+    """As of sys.exit(), or KeyboardInterrupt: asyncio swallows what else a handler raises within a callback."""
+
+
+def stop(*_: Any) -> None:
+    raise Stop
+
+
+@pytest.mark.parametrize("method", ["call_soon", "call_later", "create_future"])
+def test_a_handler_that_raises_in_a_method_of_the_loop(method: str) -> None:
+    """Rule 6.7: those methods are Python code, so that a signal's handler may run in them, also when it is Weft that calls:
+    what it raises ends the loop, whichever call it is."""
+
+    class Loop(asyncio.SelectorEventLoop):
+        left = -1
+
+        def tick(self, name: str) -> None:
+            if name == method and self.left >= 0:
+                self.left -= 1
+                if self.left < 0:
+                    signal.raise_signal(signal.SIGUSR1)
+
+        def call_soon(self, *args: Any, **kw: Any) -> Any:
+            self.tick("call_soon")
+            return super().call_soon(*args, **kw)
+
+        def call_later(self, *args: Any, **kw: Any) -> Any:
+            self.tick("call_later")
+            return super().call_later(*args, **kw)
+
+        def create_future(self) -> Any:
+            self.tick("create_future")
+            return super().create_future()
+
+    @process
+    async def relays(r: Any, w: Any) -> None:
+        async for v in r:
+            await w.write(v)
+            await sleep(0.0001)
+
+    async def main(loop: Loop, k: int) -> None:
+        c, d = Channel(), Channel()
+        w, r = c.writer(), d.reader()
+
+        async def put() -> None:
+            for i in range(4):
+                await w.write(i)
+            w.retire()
+
+        loop.left = k
+        writing = asyncio.ensure_future(put())
+        network = asyncio.ensure_future(run_async(relays(c.reader(), d.writer())))
+        assert [v async for v in r] == [0, 1, 2, 3]
+        await asyncio.gather(writing, network)
+        loop.left = -1
+
+    before = signal.signal(signal.SIGUSR1, stop)
+    ends = []
+    try:
+        for k in range(60):
+            loop = Loop()
+            task = loop.create_task(main(loop, k))
+            faulthandler.dump_traceback_later(60, exit=True)  # rather than wait for ever
+            try:
+                loop.run_until_complete(task)
+                ends.append("done")
+            except Stop:
+                ends.append("stopped")
+            finally:
+                faulthandler.cancel_dump_traceback_later()
+                loop.left = -1
+                for t in asyncio.all_tasks(loop):
+                    t.cancel()
+                    t._log_destroy_pending = False  # type: ignore[attr-defined]
+                loop.close()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    reached = ends.index("done")
+    assert reached > 2 and set(ends[:reached]) == {"stopped"} and set(ends[reached:]) == {"done"}, (
+        ends
+    )
 
 
 def test_nothing_is_left_behind() -> None:

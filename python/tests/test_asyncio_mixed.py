@@ -31,11 +31,13 @@ async def by_io(w: Any, value: int) -> None:
 def test_all_backends_and_io_calls_in_a_guest(play: Runner) -> None:
     @greenlets.process
     def greenlet(w: Any) -> None:
-        w.write(thread_of(2)[0])
+        answer: Any = thread_of(2)  # here it blocks (rule 7.9)
+        w.write(answer[0])
 
     @threads.process
     def thread(w: Any) -> None:
-        w.write(thread_of(3)[0])
+        answer: Any = thread_of(3)
+        w.write(answer[0])
 
     async def main() -> Any:
         c: Channel[Any] = Channel()

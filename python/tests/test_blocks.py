@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import textwrap
@@ -165,7 +164,6 @@ def test_an_exception_cancels_what_was_spawned():  # rule 7.4
     assert (status, said) == (0, "of the block\n")
 
 
-@pytest.mark.skipif(not hasattr(os, "kill"), reason="needs signals")
 def test_ctrl_c_reaches_a_block_that_waits():
     status, said = program("""
         import os, signal

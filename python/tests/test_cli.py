@@ -12,6 +12,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from children import child
 
 from weft import cli, styles
 
@@ -265,17 +266,12 @@ WAITING = """
 def test_ctrl_c_ends_the_network_cleanly_and_says_where_each_process_was(
     program, backend: str, how: str
 ) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "weft.cli", "run", program(WAITING), "--on", backend, how],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        env=environment(),
-    ) as running:
+    start = ("-m", "weft.cli", "run", program(WAITING), "--on", backend, how)
+    with child(*start, env=environment()) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "ready\n"
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate()
     assert running.returncode == cli.EXIT["interrupted"] == 130, err
     assert out == "cleaned up\n"
     assert "Traceback" not in err

@@ -38,15 +38,12 @@ from weft.compat.apycsp.plugNplay import (
 from weft.compat.apycsp.utils import CSPTaskGroup, aenumerate, avg
 from weft.errors import BadUse, Deadlock
 
-HAS_ASYNCIO = importlib.util.find_spec("weft._asyncio") is not None
-in_asyncio = pytest.mark.skipif(not HAS_ASYNCIO, reason="Weft inside asyncio is not in this build")
-
 
 def on_weft(main: Any) -> Any:
     return coroutines.run(coroutines.process(main)())
 
 
-@pytest.fixture(params=["weft", pytest.param("asyncio", marks=in_asyncio)])
+@pytest.fixture(params=["weft", "asyncio"])
 def run(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
     """Runs an `async def` without arguments."""
     return on_weft if request.param == "weft" else lambda main: asyncio.run(main())
@@ -328,7 +325,6 @@ def test_a_deadlock_is_reported() -> None:
 # ------------------------------------------------------------------------------------------------ asyncio alone
 
 
-@in_asyncio
 def test_spawned_tasks_use_channels() -> None:
     async def main() -> Any:
         ch = Channel()
@@ -340,7 +336,6 @@ def test_spawned_tasks_use_channels() -> None:
     assert asyncio.run(main()) == ([0, 1, 2], [0, 0, 0])
 
 
-@in_asyncio
 def test_processes_await_what_asyncio_has() -> None:
     @process
     async def sleeper(cout: Any) -> None:
@@ -354,7 +349,6 @@ def test_processes_await_what_asyncio_has() -> None:
     assert asyncio.run(main()) == [None, ["slept"]]
 
 
-@in_asyncio
 def test_a_read_that_times_out_loses_nothing() -> None:
     async def main() -> Any:
         ch = Channel()
@@ -365,7 +359,6 @@ def test_a_read_that_times_out_loses_nothing() -> None:
     assert asyncio.run(main()) == [0, "kept"]
 
 
-@in_asyncio
 def test_task_groups_wait_and_shield() -> None:
     async def raw(cin: Any) -> Any:
         return await cin()

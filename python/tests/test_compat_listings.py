@@ -1,11 +1,14 @@
-"""The listings of the PyCSP papers, in our words, over weft.compat: two backends by one import, @io, Configuration, the
-arbitration's effect, a greenlet that blocks, and the producer-consumer that delegates jobs by choice."""
+"""The listings of the PyCSP paper and its examples, in our words, over weft.compat: each on threads and on greenlets.
+
+python/docs/compat.md has the table of which test stands for which program.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import threading
+from random import Random
 from typing import Any
 
 import pytest
@@ -159,6 +162,175 @@ def test_listing_7_jobs_are_delegated_and_results_received_in_any_order(p: Any) 
 
 
 # ------------------------------------------------------------------------------------------------ their examples, ours
+
+
+def test_commstime(p: Any) -> None:
+    """The numbers 0, 1, 2, … from a loop of prefix, delta and successor; poison of the consumer ends all four."""
+    a, b, c, d = p.Channel() * 4
+
+    @p.process
+    def prefix(cin: Any, out: Any) -> None:
+        out(0)
+        while True:
+            out(cin())
+
+    @p.process
+    def delta(cin: Any, left: Any, right: Any) -> None:
+        while True:
+            value = cin()
+            left(value)
+            right(value)
+
+    @p.process
+    def successor(cin: Any, out: Any) -> None:
+        while True:
+            out(cin() + 1)
+
+    @p.process
+    def consumer(cin: Any, n: int) -> list[int]:
+        got = [cin() for _ in range(n)]
+        p.poison(cin)
+        return got
+
+    results = p.Parallel(prefix(+c, -a), delta(+a, -b, -d), successor(+b, -c), consumer(+d, 200))
+    assert results == [None, None, None, list(range(200))]
+
+
+def hits(seed: int, throws: int) -> int:
+    """How many of so many random points of the unit square lie within the circle."""
+    random = Random(seed)
+    return sum(random.random() ** 2 + random.random() ** 2 < 1 for _ in range(throws))
+
+
+def test_monte_carlo_pi(p: Any) -> None:
+    """Workers send what they have counted and retire; the sum is that of one program."""
+    throws, seeds = 500, range(8)
+    results = p.Channel()
+
+    @p.process
+    def worker(out: Any, seed: int) -> int:
+        found = hits(seed, throws)
+        out(found)
+        p.retire(out)
+        return found
+
+    @p.process
+    def collect(cin: Any) -> int:
+        total = 0
+        try:
+            while True:
+                total += cin()
+        except p.ChannelRetireException:
+            return total
+
+    expected = [hits(seed, throws) for seed in seeds]
+    found = p.Parallel([worker(-results, seed) for seed in seeds], collect(+results))
+    assert found == [*expected, sum(expected)]  # as results of the processes too
+
+
+def row(y: int, width: int, height: int) -> list[int]:
+    """A line of the Mandelbrot set: steps until each point has left it, at most 50."""
+
+    def steps(c: complex) -> int:
+        z = 0j
+        for n in range(50):
+            if abs(z) > 2:
+                return n
+            z = z * z + c
+        return 50
+
+    return [steps(complex(3 * x / width - 2, 2 * y / height - 1)) for x in range(width)]
+
+
+def test_mandelbrot_by_a_producer_that_is_the_consumer_too(p: Any) -> None:
+    """Lines go out and come back in one choice; `action` is a function, where the example has a string."""
+    width, height = 24, 16
+    to_workers, from_workers = p.Channel(), p.Channel()
+
+    @p.process
+    def master(jobs: Any, lines: Any) -> list[Any]:
+        image: list[Any] = [None] * height
+        todo = list(range(height))
+
+        @p.choice
+        def arrived(channel_input: Any) -> None:
+            y, line = channel_input
+            image[y] = line
+
+        while None in image:
+            guards = [p.InputGuard(lines, action=arrived())]
+            if todo:
+                guards.append(p.OutputGuard(jobs, todo[-1], action=todo.pop))
+            p.AltSelect(guards)
+        p.retire(jobs, lines)
+        return image
+
+    @p.process
+    def worker(jobs: Any, lines: Any) -> None:
+        while True:
+            y = jobs()
+            lines((y, row(y, width, height)))
+
+    image = p.Parallel(master(-to_workers, +from_workers), 3 * worker(+to_workers, -from_workers))[
+        0
+    ]
+    assert image == [row(y, width, height) for y in range(height)]
+
+
+@pytest.mark.parametrize("tokens", [1, 4])
+def test_a_ring_with_several_tokens(p: Any, tokens: int) -> None:
+    """Each goes round so often; the one who sees the last token for the last time ends the ring."""
+    size, laps = 10, 6
+    ring = p.Channel() * size
+
+    @p.process
+    def element(cin: Any, cout: Any) -> int:
+        passed = 0
+        try:
+            while True:
+                token, hops = cin()
+                cout((token, hops + 1))
+                passed += 1
+        except p.ChannelRetireException:
+            p.retire(cin, cout)
+            return passed
+
+    @p.process
+    def first(cin: Any, cout: Any) -> list[Any]:
+        for token in range(tokens):
+            cout((token, 0))
+        seen = []
+        while len(seen) < tokens * laps:
+            token, hops = cin()
+            seen.append((token, hops))
+            if len(seen) <= tokens * (laps - 1):
+                cout((token, hops + 1))
+        p.retire(cin, cout)
+        return seen
+
+    seen, *passed = p.Parallel(
+        first(+ring[-1], -ring[0]), [element(+ring[i], -ring[i + 1]) for i in range(size - 1)]
+    )
+    assert seen == [(t, lap * size + size - 1) for lap in range(laps) for t in range(tokens)]
+    assert passed == [tokens * laps] * (size - 1)
+
+
+def test_many_processes_each_read_one_value(p: Any) -> None:
+    """More than start at once (1,000): the rest start as these end. python/docs/compat.md says what a million takes."""
+    channel = p.Channel()
+    seen: list[int] = []
+    count = 2500
+
+    @p.process
+    def read(cin: Any) -> None:
+        seen.append(cin())
+
+    p.Spawn(count * read(+channel))
+    cout = -channel
+    for i in range(count):
+        cout(i)
+    p.shutdown()
+    assert sorted(seen) == list(range(count))
 
 
 def test_sieve_grows_as_it_runs(p: Any) -> None:

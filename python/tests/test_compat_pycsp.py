@@ -236,23 +236,6 @@ def test_shutdown_in_a_process_is_refused(p: Any) -> None:
         p.Parallel(stops())
 
 
-def test_spawn_of_many_starts_them_in_batches(p: Any) -> None:
-    channel = p.Channel()
-
-    @p.process
-    def read(cin: Any) -> None:
-        seen.append(cin())
-
-    seen: list[int] = []
-    count = 1300
-    p.Spawn(count * read(channel.reader()))
-    cout = channel.writer()
-    for i in range(count):
-        cout(i)
-    p.shutdown()
-    assert sorted(seen) == list(range(count))
-
-
 @pytest.mark.parametrize("name", implementations())
 def test_a_program_without_shutdown_waits_at_its_end(name: str) -> None:
     program = f"""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextvars
 import gc
+import os
 import threading
 import traceback
 import weakref
+from queue import SimpleQueue
 
 import pytest
 
@@ -20,10 +22,11 @@ variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", defau
 
 
 def empty_pool():
-    """Until the idle threads of the pool have ended: each is woken, finds nothing to do and waits IDLE anew."""
+    """Until the threads of the pool, all of which are idle, have ended."""
+    for _ in range(_io.workers()):
+        _io._waiting.put(None)
     while _io.workers():
-        with _io._change:
-            _io._change.notify_all()
+        os.sched_yield()
 
 
 @pytest.fixture(params=["coroutines", "greenlets"])
@@ -240,9 +243,13 @@ def test_a_coroutine_that_is_closed_waits_no_longer():
 
 
 def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(monkeypatch):
-    monkeypatch.setattr(_io, "LIMIT", 3)
-    monkeypatch.setattr(_io, "IDLE", 0.001)
     empty_pool()
+    permits = SimpleQueue()
+    for _ in range(3):
+        permits.put(None)
+    monkeypatch.setattr(_io, "LIMIT", 3)
+    monkeypatch.setattr(_io, "_permits", permits)
+    monkeypatch.setattr(_io, "IDLE", 0.001)
     running, most = [], []
     lock = threading.Lock()
     full = threading.Event()
@@ -265,6 +272,58 @@ def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(monkeypatch):
 
     assert gr.run([calls(n) for n in range(20)]) == list(range(20))
     assert max(most) == 3
+    empty_pool()  # before the permits are those of before
+
+
+@pytest.mark.parametrize("where", ["start", "run", "_waiting"])
+def test_an_interrupt_while_a_call_is_submitted(monkeypatch, where):
+    """Rules 7.6, 7.9: what a signal's handler raises there ends the run, and the pool works as before, with its whole bound."""
+
+    class Stop(BaseException):
+        pass
+
+    def raises(*_):
+        raise Stop
+
+    class Queue:
+        put = staticmethod(raises)
+        real = _io._waiting
+
+        def __getattr__(self, name):
+            return getattr(self.real, name)
+
+    empty_pool()
+    before = _io._permits.qsize()
+    with monkeypatch.context() as patch:
+        if where == "start":
+            patch.setattr(threading.Thread, "start", raises)
+        elif (
+            where == "run"
+        ):  # as in CPython's start(), where the exception finds the thread at work
+            real = threading.Thread.start
+
+            def start(self):
+                real(self)
+                try:
+                    raise Stop
+                except Stop:
+                    raise KeyError(self)  # noqa: B904
+
+            patch.setattr(threading.Thread, "start", start)
+        else:
+            patch.setattr(_io, "_waiting", Queue())
+
+        @gr.process
+        def calls():
+            return gr.io(lambda: 1)()
+
+        with pytest.raises(Stop):
+            gr.run(calls())
+
+    for _ in range(3):
+        assert gr.run([calls() for _ in range(5)]) == [1] * 5
+    empty_pool()
+    assert _io._permits.qsize() - before in ((0, 1) if where == "run" else (0,))
 
 
 def test_idle_threads_end(monkeypatch):

@@ -14,6 +14,7 @@ import weakref
 from pathlib import Path
 
 import pytest
+from children import child
 from parts import catch, receive, send
 
 from weft import coroutines
@@ -27,30 +28,17 @@ def python(
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program; once it has printed the line `signal_at`, sends it SIGINT."""
     environment = {**os.environ, "PYTHONPATH": SOURCES, "PYTHONUNBUFFERED": "1"}
-    p = subprocess.Popen(
-        [
-            sys.executable,
-            "-W",
-            "ignore:The global interpreter lock",
-            "-c",
-            textwrap.dedent(program),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
-    try:
+    start = ("-W", "ignore:The global interpreter lock", "-c", textwrap.dedent(program))
+    with child(*start, seconds=timeout, env=environment) as p:
         out = ""
         if signal_at is not None:
+            assert p.stdout is not None
             for line in p.stdout:
                 out += line
                 if line.strip() == signal_at:
                     p.send_signal(signal.SIGINT)
                     break
-        rest, err = p.communicate(timeout=timeout)
-    finally:
-        p.kill()
+        rest, err = p.communicate()
     return subprocess.CompletedProcess([], p.returncode, out + rest, err)
 
 
@@ -343,7 +331,6 @@ def test_system_exit_in_a_process_ends_the_program(b):
     assert caught.value.code == 3
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_channel_of_before_a_fork_is_refused_in_the_child():  # rule 11.2
     done = python(
         """

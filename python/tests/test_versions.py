@@ -213,7 +213,9 @@ def two_at_once(backend: str, program: str) -> list[str]:
 
 
 def test_bodies_of_threads_run_at_once() -> None:
-    assert two_at_once("threads", "print(Parallel(process(meet)(0), process(meet)(1)))") == ["[0, 1]"]
+    assert two_at_once("threads", "print(Parallel(process(meet)(0), process(meet)(1)))") == [
+        "[0, 1]"
+    ]
 
 
 def test_the_steps_of_coroutines_on_two_schedulers_run_at_once() -> None:

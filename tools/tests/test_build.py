@@ -11,6 +11,7 @@ import pytest
 from conftest import House
 from test_package import VERSION, copy_checkout
 
+pytestmark = pytest.mark.together  # what they share is dear
 BUILT = "weft: building Weft: done"
 
 

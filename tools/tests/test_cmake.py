@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, VERSION, numbers_of_version
 
+pytestmark = pytest.mark.together  # what they share is dear
 CONSUMERS = ROOT / "tools/tests/consumers"
 
 

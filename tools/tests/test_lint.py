@@ -7,7 +7,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
 from conftest import ROOT, House
 
 
@@ -21,17 +20,17 @@ def test_the_checkout_is_clean() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "check"),
-    [
-        ("python/src/weft/bad.py", "import os\n", "ruff check"),
-        ("python/src/weft/bad.py", "x = [1,2]\n", "ruff format"),
-        ("python/src/weft/bad.py", "def f(x):\n    return x\n", "mypy --strict python"),
-        ("cpp/include/weft/bad.hpp", "int   f( );\n", "clang-format"),
-        ("bad/tests/run", "#!/usr/bin/env bash\ncd $1\n", "shellcheck"),
-    ],
-)
-def test_a_file_that_is_not_clean_is_found(house: House, file: str, text: str, check: str) -> None:
+# A file for each check to find fault with.
+BAD = {
+    "ruff check": ("python/src/weft/bad_check.py", "import os\n"),
+    "ruff format": ("python/src/weft/bad_format.py", "x = [1,2]\n"),
+    "mypy --strict python": ("python/src/weft/bad_types.py", "def f(x):\n    return x\n"),
+    "clang-format": ("cpp/include/weft/bad.hpp", "int   f( );\n"),
+    "shellcheck": ("bad/tests/run", "#!/usr/bin/env bash\ncd $1\n"),
+}
+
+
+def test_files_that_are_not_clean_are_found(house: House) -> None:
     for name in ("pyproject.toml", ".clang-format", ".gitignore"):
         shutil.copy(ROOT / name, house.path / name)
     shutil.copytree(ROOT / ".ci", house.path / ".ci")
@@ -40,8 +39,11 @@ def test_a_file_that_is_not_clean_is_found(house: House, file: str, text: str, c
     (house.path / ".gitignore").write_text(".venv\n.build\n")
     house.script("tools/setup", "")  # what it needs is there
     subprocess.run(["git", "init", "-q"], cwd=house.path, check=True)
-    (house.path / file).parent.mkdir(parents=True, exist_ok=True)
-    (house.path / file).write_text(text)
+    for file, text in BAD.values():
+        (house.path / file).parent.mkdir(parents=True, exist_ok=True)
+        (house.path / file).write_text(text)
     result = lint(house.path)
     assert result.returncode == 1
-    assert f"lint: not clean: {check} (" in result.stderr, result.stdout + result.stderr
+    assert f"lint: not clean: {','.join(BAD)} (" in result.stderr, result.stdout + result.stderr
+    for file, _ in BAD.values():
+        assert file in result.stdout + result.stderr, f"{file} was not named"

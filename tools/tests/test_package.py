@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, VERSION
 
+pytestmark = pytest.mark.together  # what they share is dear
 NATIVE = """\
 find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
 python_add_library(_native MODULE WITH_SOABI native.cpp)

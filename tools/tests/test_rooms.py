@@ -289,7 +289,35 @@ def test_pytest_room_counts_tests_not_phases(tmp_path: Path) -> None:
     assert pytest_room(tmp_path / "missing") == ("0 passed, 1 failed", 1)
 
 
-def pytest_room(path: Path) -> tuple[str, int]:
+def test_pytest_room_in_lanes_runs_each_test_once(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"test_{name}.py").write_text(
+            "import pathlib, pytest\n"
+            "@pytest.mark.parametrize('n', range(30))\n"
+            "def test_it(n):\n"
+            f"    with open({str(tmp_path / 'ran')!r}, 'a') as f: f.write(f'{name}{{n}}\\n')\n"
+            "    assert n != 7\n"
+        )
+    assert pytest_room(tmp_path, "3") == ("58 passed, 2 failed", 1)
+    ran = (tmp_path / "ran").read_text().split()
+    assert sorted(ran) == sorted(f"{name}{n}" for name in "ab" for n in range(30))
+    (tmp_path / "test_b.py").write_text("import does_not_exist\n")
+    assert pytest_room(tmp_path, "2") == ("0 passed, 1 failed", 1)
+
+
+def test_pytest_room_when_a_lane_dies_or_a_test_is_stuck(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text("import os\ndef test_it(): os._exit(0)\n")
+    (tmp_path / "test_b.py").write_text("def test_it(): pass\n")
+    line, status = pytest_room(tmp_path, "2")
+    assert (line.partition(", ")[2], status) == ("1 failed", 1)
+    (tmp_path / "test_a.py").write_text(
+        "import threading\ndef test_it(): threading.Event().wait()\n"
+    )
+    line, status = pytest_room(tmp_path, "2", "-o", "faulthandler_timeout=1")
+    assert (line.partition(", ")[2], status) == ("1 failed", 1)
+
+
+def pytest_room(path: Path, lanes: str = "1", *options: str) -> tuple[str, int]:
     import sys
 
     result = subprocess.run(
@@ -300,8 +328,12 @@ def pytest_room(path: Path) -> tuple[str, int]:
             path.parent,
             "-p",
             "no:cacheprovider",
+            "-p",
+            "no:hypothesispytest",
+            *options,
             path,
         ],
+        env={**os.environ, "WEFT_LANES": lanes},
         capture_output=True,
         text=True,
     )

@@ -30,7 +30,7 @@ def test_alone_it_lists_every_task_with_its_comment(house: House) -> None:
     (house.path / "tools/notes").write_text("# not executable, so no task\n")
     result = house.run()
     assert result.returncode == 0
-    assert "  weave    make cloth\n" in result.stdout
+    assert "  weave       make cloth\n" in result.stdout
     for hidden in ("notes", "lib.sh", "rooms.py", "of two lines"):
         assert hidden not in result.stdout
     assert result.stderr == ""

@@ -62,6 +62,14 @@ struct PooledCore final : CoreOf<T, P>, std::conditional_t<core::one_to_one<P>, 
   bad_use("channel " + runtime::name_of(*c) + " has a " + end + " end already and may have one only (rule 1.8): move that end, " +
           "or make the channel with any2any");
 }
+[[noreturn, gnu::cold, gnu::noinline]] inline void not_at_home(const core::Place* c, const char* what) {
+  bad_use(std::string(what) + " on local channel " + runtime::name_of(*c) + ", at which a process of another scheduler waits: a " +
+          "weft::Local channel works on one scheduler only (rule 11.2); make it weft::Shared, or run both processes on one executor");
+}
+// Where an end refers to that is closed. Nobody has ever used it, so that whoever begins an operation there looks closer (begin_operation).
+inline constinit core::Place closed_place{};
+template <class U>
+inline constexpr bool kNumber = std::is_arithmetic_v<U> || std::is_enum_v<U>;
 template <class>
 inline constexpr bool never = false;  // for static_asserts in what must not be instantiated
 
@@ -269,15 +277,15 @@ inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
 
 }  // namespace detail
 
-// What co_await takes; see coroutine.hpp. To read is a pointer that names the core and says what to do there: g++ keeps a slot of the frame
-// for every object of class type in an await expression, and none for a pointer.
+// What co_await takes; see coroutine.hpp. To read is a pointer that names the place and says what to do there: g++ keeps a slot of the
+// frame for every object of class type in an await expression, and none for a pointer.
 template <class T, class P>
 struct ReadOp;
 template <class T, class P>
 struct NextOp;
 template <class T, class P>
 struct WriteOp {
-  detail::CoreOf<T, P>* core;
+  core::Place* place;
   T value;
 };
 template <class T, class P>
@@ -292,25 +300,26 @@ class Reader {
   using Core = detail::CoreOf<T, P>;
 
   Reader() noexcept = default;
-  Reader(const Reader& o) requires(!core::one_to_one<P>) : core_(o.core_) {
-    if (!core_) return;
-    if (core_->restricted & 2) [[unlikely]]
-      detail::one_too_many(core_, "reader");
-    core_->another_reader(), core_->references.up();
+  Reader(const Reader& o) requires(!core::one_to_one<P>) : place_(o.place_) {
+    if (!open()) return;
+    Core* const c = own();
+    if (c->restricted & 2) [[unlikely]]
+      detail::one_too_many(c, "reader");
+    c->another_reader(), c->references.up();
   }
-  Reader(Reader&& o) noexcept : core_(std::exchange(o.core_, nullptr)) {}
+  Reader(Reader&& o) noexcept : place_(std::exchange(o.place_, &detail::closed_place)) {}
   Reader& operator=(Reader o) noexcept {
-    std::swap(core_, o.core_);
+    std::swap(place_, o.place_);
     return *this;
   }
   ~Reader() {
-    if (core_) drop();
+    if (open()) drop();
   }
 
   // co_await: the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
-  [[nodiscard]] ReadOp<T, P>* read() const { return reinterpret_cast<ReadOp<T, P>*>(checked("read")); }
+  [[nodiscard]] ReadOp<T, P>* read() const { return reinterpret_cast<ReadOp<T, P>*>(place_); }
   // co_await: the next value, or nothing once the channel has retired (rule 3.4).
-  [[nodiscard]] NextOp<T, P>* next() const { return reinterpret_cast<NextOp<T, P>*>(checked("read")); }
+  [[nodiscard]] NextOp<T, P>* next() const { return reinterpret_cast<NextOp<T, P>*>(place_); }
   // co_await: an Extended<T>; the writer goes on when it is destroyed (rule 1.6).
   auto extended() const requires(!core::one_to_one<P>) { return ExtendedOp<T, P>{checked("extended read")}; }
 
@@ -359,21 +368,26 @@ class Reader {
     checked("poison")->poison(strength);
   }
   void retire() noexcept {
-    if (Core* c = std::exchange(core_, nullptr)) c->drop_reader(), detail::release<T, P>(c);
+    if (Core* c = leave()) c->drop_reader(), detail::release<T, P>(c);
   }
   // Whoever held this end was killed (rule 4.5).
   void die() noexcept {
-    if (Core* c = std::exchange(core_, nullptr)) c->drop_reader(true), detail::release<T, P>(c);
+    if (Core* c = leave()) c->drop_reader(true), detail::release<T, P>(c);
   }
-  explicit operator bool() const noexcept { return core_ != nullptr; }
+  explicit operator bool() const noexcept { return open(); }
 
   [[gnu::always_inline]] Core* checked(const char* what) const {
-    if (!core_) [[unlikely]]
+    if (!open()) [[unlikely]]
       detail::closed_end(what, "reader");
-    return core_;
+#if WEFT_CHECK_LOCAL
+    if constexpr (!P::shared)
+      if (own()->waits_elsewhere()) [[unlikely]]
+        detail::not_at_home(own(), what);
+#endif
+    return own();
   }
-  Core* core() const noexcept { return core_; }
-  explicit Reader(Core* c) noexcept : core_(c) {}  // takes over one count
+  Core* core() const noexcept { return open() ? own() : nullptr; }
+  explicit Reader(Core* c) noexcept : place_(c) {}  // takes over one count
 
   template <class U = T>
   void write(U&&) const {
@@ -382,10 +396,16 @@ class Reader {
 
  private:
   void drop() noexcept {
-    if (const std::uint8_t s = detail::poison_under_way()) core_->poison(s);
+    if (const std::uint8_t s = detail::poison_under_way()) own()->poison(s);
     retire();
   }
-  Core* core_ = nullptr;
+  bool open() const noexcept { return place_ != &detail::closed_place; }
+  Core* own() const noexcept { return static_cast<Core*>(place_); }
+  Core* leave() noexcept {
+    core::Place* const p = std::exchange(place_, &detail::closed_place);
+    return p == &detail::closed_place ? nullptr : static_cast<Core*>(p);
+  }
+  core::Place* place_ = &detail::closed_place;
 };
 
 // A counted writer end.
@@ -397,28 +417,37 @@ class Writer {
   using Core = detail::CoreOf<T, P>;
 
   Writer() noexcept = default;
-  Writer(const Writer& o) requires(!core::one_to_one<P>) : core_(o.core_) {
-    if (!core_) return;
-    if (core_->restricted & 1) [[unlikely]]
-      detail::one_too_many(core_, "writer");
-    core_->another_writer(), core_->references.up();
+  Writer(const Writer& o) requires(!core::one_to_one<P>) : place_(o.place_) {
+    if (!open()) return;
+    Core* const c = own();
+    if (c->restricted & 1) [[unlikely]]
+      detail::one_too_many(c, "writer");
+    c->another_writer(), c->references.up();
   }
-  Writer(Writer&& o) noexcept : core_(std::exchange(o.core_, nullptr)) {}
+  Writer(Writer&& o) noexcept : place_(std::exchange(o.place_, &detail::closed_place)) {}
   Writer& operator=(Writer o) noexcept {
-    std::swap(core_, o.core_);
+    std::swap(place_, o.place_);
     return *this;
   }
   ~Writer() {
-    if (core_) drop();
+    if (open()) drop();
   }
 
   // co_await: done when a reader has taken the value (or a buffer has it). An exception carries the value back: e.value<T>().
   template <class U = T>
-  WriteOp<T, P> write(U&& value) const {
+  WriteOp<T, P> write(U&& value) const requires(!detail::kNumber<std::remove_cvref_t<U>>) {
     static_assert(writable<U>,
                   "weft: this value cannot be written to this channel: it does not convert to the channel's type, or it can "
                   "only be moved (then say write(std::move(value)))");
-    return {checked("write"), T(std::forward<U>(value))};
+    return {place_, T(std::forward<U>(value))};
+  }
+  // The same by value: to refer to a number it would have to be in memory.
+  template <class U = T>
+  WriteOp<T, P> write(U value) const requires detail::kNumber<U> {
+    static_assert(writable<U>,
+                  "weft: this value cannot be written to this channel: it does not convert to the channel's type, or it can "
+                  "only be moved (then say write(std::move(value)))");
+    return {place_, T(std::move(value))};
   }
 
   // In a thread: write, blocking it.
@@ -450,20 +479,25 @@ class Writer {
     checked("poison")->poison(strength);
   }
   void retire() noexcept {
-    if (Core* c = std::exchange(core_, nullptr)) c->drop_writer(), detail::release<T, P>(c);
+    if (Core* c = leave()) c->drop_writer(), detail::release<T, P>(c);
   }
   void die() noexcept {
-    if (Core* c = std::exchange(core_, nullptr)) c->drop_writer(true), detail::release<T, P>(c);
+    if (Core* c = leave()) c->drop_writer(true), detail::release<T, P>(c);
   }
-  explicit operator bool() const noexcept { return core_ != nullptr; }
+  explicit operator bool() const noexcept { return open(); }
 
   [[gnu::always_inline]] Core* checked(const char* what) const {
-    if (!core_) [[unlikely]]
+    if (!open()) [[unlikely]]
       detail::closed_end(what, "writer");
-    return core_;
+#if WEFT_CHECK_LOCAL
+    if constexpr (!P::shared)
+      if (own()->waits_elsewhere()) [[unlikely]]
+        detail::not_at_home(own(), what);
+#endif
+    return own();
   }
-  Core* core() const noexcept { return core_; }
-  explicit Writer(Core* c) noexcept : core_(c) {}
+  Core* core() const noexcept { return open() ? own() : nullptr; }
+  explicit Writer(Core* c) noexcept : place_(c) {}
 
   template <class X = T>
   void read() const {
@@ -474,10 +508,16 @@ class Writer {
   template <class U>
   static constexpr bool writable = std::is_convertible_v<U&&, T>;
   void drop() noexcept {
-    if (const std::uint8_t s = detail::poison_under_way()) core_->poison(s);
+    if (const std::uint8_t s = detail::poison_under_way()) own()->poison(s);
     retire();
   }
-  Core* core_ = nullptr;
+  bool open() const noexcept { return place_ != &detail::closed_place; }
+  Core* own() const noexcept { return static_cast<Core*>(place_); }
+  Core* leave() noexcept {
+    core::Place* const p = std::exchange(place_, &detail::closed_place);
+    return p == &detail::closed_place ? nullptr : static_cast<Core*>(p);
+  }
+  core::Place* place_ = &detail::closed_place;
 };
 
 // A channel handle: makes ends, keeps none. Copies refer to the same channel.

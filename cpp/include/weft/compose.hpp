@@ -133,7 +133,7 @@ using Room = std::optional<std::conditional_t<std::is_void_v<R>, std::monostate,
 
 // A cancelled wait cancels the children and goes on waiting: nothing outlives its group (rule 7.6).
 inline bool withdraw_wait(runtime::ProcessBase& p) noexcept {
-  static_cast<runtime::Group*>(p.place)->cancel();
+  static_cast<runtime::Group*>(p.place)->pass_on();
   return false;
 }
 inline constexpr runtime::OpKind wait_op{"wait for", &withdraw_wait, nullptr};
@@ -165,7 +165,8 @@ struct GroupAwaiter {
   runtime::ProcessBase* p;
   runtime::Group* g;
   bool await_ready() const noexcept {
-    if (p->cancel.load(std::memory_order_relaxed)) g->cancel();
+    g->begin_passing_on();
+    if (p->cancel.load(std::memory_order_relaxed)) g->pass_on();
     if (g->begin_wait(*p) == Status::ok) return true;
     p->place = g;
     p->op = &wait_op;
@@ -300,16 +301,23 @@ class ParVector {
 }  // namespace detail
 
 // A group whose processes are started as its owner goes on: g.start(p) …, then co_await g.wait(); in a thread process g.wait()().
-// Left without having waited (by an exception), it cancels its processes, and the owner's own group waits for them (rule 7.5): they must
-// not refer to the owner's frame then.
+// The first failure cancels the others, and the owner until it waits: its operation raises Cancelled (rule 7.5). wait() raises what failed.
+// Left without having waited (by an exception), it cancels its processes; the owner's own group waits for them and fails with them: they
+// must not refer to the owner's frame then.
 class Group {
  public:
-  explicit Group(runtime::ProcessBase& owner) : group_(new runtime::Group(owner.group->run, &runtime::executor_of(owner), &owner)) {}
+  explicit Group(runtime::ProcessBase& owner) : group_(new runtime::Group(owner.group->run, &runtime::executor_of(owner), &owner)) {
+    group_->open_block();
+  }
   Group() : Group(current()) {}
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
   ~Group() {
-    if (!group_->done() && group_->abandon()) static_cast<void>(group_.release());
+    group_->close_block();
+    if (group_->done())
+      group_->bequeath();
+    else if (group_->abandon())
+      static_cast<void>(group_.release());
   }
 
   template <Startable P>
@@ -318,12 +326,22 @@ class Group {
     p.start(*group_, static_cast<detail::Room<R>*>(nullptr));
   }
   void cancel() noexcept { group_->cancel(); }
+  struct Waiting : detail::GroupAwaiter {  // the block ends here; another may follow
+    bool await_ready() const noexcept {
+      this->g->close_block();
+      return GroupAwaiter::await_ready();
+    }
+    void await_resume() const {
+      this->g->open_block();
+      GroupAwaiter::await_resume();
+    }
+  };
   struct Wait {
     runtime::Group* g;
-    detail::GroupAwaiter bind(runtime::ProcessBase* p) const noexcept { return {p, g}; }
+    Waiting bind(runtime::ProcessBase* p) const noexcept { return {{p, g}}; }
     void operator()() const {
       runtime::ThreadProcess& self = detail::blocking_caller("wait()");
-      detail::GroupAwaiter w{&self, g};
+      Waiting w{{&self, g}};
       if (!w.await_ready()) self.block(detail::wait_op);
       w.await_resume();
     }

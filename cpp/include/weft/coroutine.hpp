@@ -90,39 +90,102 @@ inline bool may_begin(runtime::ProcessBase* p) noexcept {
   return false;
 }
 
-// Begin an operation of process p at p->place. False: parked. (`op` is cleared by the scheduler that resumes it.)
+// Stands in for a process whose operation is done and went well: a constant, so that an awaiter that refers to it has nothing to test.
+struct Done final : runtime::ProcessBase {
+  constexpr Done() noexcept { status = Status::ok; }
+};
+inline constexpr Done done;
+
+// An operation in full: the end may be closed, the process cancelled, another one may have used the channel last. Of process
+// this_process(): what a call like this takes from the way that is often taken is a register for each argument.
 template <class Core, core::Side S>
-[[gnu::always_inline]] inline bool begin_operation(runtime::ProcessBase* p, void* slot, const runtime::OpKind& kind) noexcept {
-  if (!may_begin(p)) [[unlikely]]
-    return true;
-  const Status s = channel_of<Core>(p)->template begin<S>(*p, slot);
-  if (s == Status::pending) {
-    p->op = &kind;
-    return false;
-  }
-  p->status = s;
-  return true;
+[[gnu::noinline, gnu::cold]] const runtime::ProcessBase* begin_in_full(core::Place* place, void* slot, std::uint32_t at) {
+  if (place == &closed_place) closed_end(S == core::Side::in ? "read" : "write", S == core::Side::in ? "reader" : "writer");
+  runtime::ProcessBase* const p = runtime::this_process();
+  p->line = at;
+  p->place = place;
+  if (!may_begin(p)) return p;
+  (S == core::Side::in ? place->last_reader : place->last_writer) = p->id;
+  p->slot = slot;
+  const Status s = static_cast<Core*>(place)->template begin_slowly<S>(*p);
+  if (s == Status::ok) return &done;
+  if (s == Status::pending)
+    p->op = S == core::Side::in ? &read_op<Core> : &write_op<Core>;
+  else
+    p->status = s;
+  return p;
 }
 
-template <class T, class P>
-struct ReadAwaiter {
-  using Core = CoreOf<T, P>;
-  runtime::ProcessBase* p;  // p->place: the channel
-  Slot<T> slot;
+// The process that runs is asked for again, which costs the way that is often taken no register.
+template <class Core>
+[[noreturn, gnu::cold, gnu::noinline]] void read_failed() {
+  const runtime::ProcessBase* p = runtime::this_process();
+  throw_end_of(channel_of<Core>(p), p->status, "read");
+}
+template <class Core, class T>
+[[noreturn, gnu::cold, gnu::noinline]] void write_failed(T& value) {
+  const runtime::ProcessBase* p = runtime::this_process();
+  throw_end_with(channel_of<Core>(p), p->status, "write", std::move(value));
+}
 
-  [[gnu::always_inline]] bool await_ready() { return begin_operation<Core, core::Side::in>(p, &slot, read_op<Core>); }
+// An operation begins where its awaiter is made, with the line at hand that a report will want if it parks. What the awaiter keeps is the
+// process, or `done`; so that what most often happens is written, and tested, once. One test of the last user finds closed ends too.
+// (`op` is null while a process runs: the scheduler that resumes it clears it. `room` is named where it is needed: an address that is
+// known everywhere would be computed on every way.)
+template <class T, class P, core::Side S>
+class PlainAwaiter {
+ public:
+  using Core = CoreOf<T, P>;
+
+  PlainAwaiter(const PlainAwaiter&) = delete;
+  PlainAwaiter& operator=(const PlainAwaiter&) = delete;
+  [[gnu::always_inline]] bool await_ready() const noexcept { return !p->op; }
   void await_suspend(std::coroutine_handle<>) const noexcept {}
+
+ protected:
+  [[gnu::always_inline]] PlainAwaiter() noexcept {}
+  [[gnu::always_inline]] explicit PlainAwaiter(T&& v) noexcept : room(std::move(v)) {}
+  ~PlainAwaiter() = default;
+  [[gnu::always_inline]] void begin(runtime::ProcessBase* me, core::Place* place, std::uint32_t at) {
+#if WEFT_CHECK_LOCAL
+    if constexpr (!P::shared)
+      if (place != &closed_place && static_cast<Core*>(place)->waits_elsewhere()) [[unlikely]]
+        not_at_home(place, S == core::Side::in ? "read" : "write");
+#endif
+    if ((S == core::Side::in ? place->last_reader : place->last_writer) != me->id || me->cancel.load(std::memory_order_relaxed) != 0)
+        [[unlikely]] {
+      p = begin_in_full<Core, S>(place, &room, at);
+      return;
+    }
+    const auto q = static_cast<Core*>(place)->template begin_quickly<S>(*me, &room);
+    if (q == Core::Quick::met) [[likely]] {
+      p = &done;
+    } else if (q == Core::Quick::neither) [[unlikely]] {
+      p = begin_in_full<Core, S>(place, &room, at);
+    } else {
+      me->line = at;
+      me->op = S == core::Side::in ? &read_op<Core> : &write_op<Core>;
+      p = me;
+    }
+  }
+
+  const runtime::ProcessBase* p;
+  std::conditional_t<S == core::Side::in, Slot<T>, T> room;  // for what is read; what is written
+};
+
+template <class T, class P>
+struct ReadAwaiter : PlainAwaiter<T, P, core::Side::in> {
+  [[gnu::always_inline]] ReadAwaiter(runtime::ProcessBase* me, core::Place* place, std::uint32_t at) { this->begin(me, place, at); }
   [[gnu::always_inline]] T await_resume() {
-    Core* c = channel_of<Core>(p);
-    if (p->status != Status::ok) [[unlikely]]
-      throw_end_of(c, p->status, "read");
-    c->last_reader = p->id;
-    return slot.take();
+    if (this->p->status != Status::ok) [[unlikely]]
+      read_failed<CoreOf<T, P>>();
+    return this->room.take();
   }
 };
 
 template <class T, class P>
 struct NextAwaiter : ReadAwaiter<T, P> {
+  using ReadAwaiter<T, P>::ReadAwaiter;
   [[gnu::always_inline]] std::optional<T> await_resume() {
     if (this->p->status == Status::retired) [[unlikely]]
       return std::nullopt;
@@ -131,18 +194,14 @@ struct NextAwaiter : ReadAwaiter<T, P> {
 };
 
 template <class T, class P>
-struct WriteAwaiter {
-  using Core = CoreOf<T, P>;
-  runtime::ProcessBase* p;  // p->place: the channel
-  T value;
-
-  [[gnu::always_inline]] bool await_ready() { return begin_operation<Core, core::Side::out>(p, &value, write_op<Core>); }
-  void await_suspend(std::coroutine_handle<>) const noexcept {}
+struct WriteAwaiter : PlainAwaiter<T, P, core::Side::out> {
+  [[gnu::always_inline]] WriteAwaiter(runtime::ProcessBase* me, core::Place* place, T&& v, std::uint32_t at)
+      : PlainAwaiter<T, P, core::Side::out>(std::move(v)) {
+    this->begin(me, place, at);
+  }
   [[gnu::always_inline]] void await_resume() {
-    Core* c = channel_of<Core>(p);
-    if (p->status != Status::ok) [[unlikely]]
-      throw_end_with(c, p->status, "write", std::move(value));
-    c->last_writer = p->id;
+    if (this->p->status != Status::ok) [[unlikely]]
+      write_failed<CoreOf<T, P>>(this->room);
   }
 };
 
@@ -226,19 +285,16 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   }
 
   template <class T, class P>
-  [[gnu::always_inline]] ReadAwaiter<T, P> await_transform(ReadOp<T, P>* o, std::uint32_t at = __builtin_LINE()) noexcept {
-    begin_at(*reinterpret_cast<CoreOf<T, P>*>(o), at);
-    return {this, {}};
+  [[gnu::always_inline]] ReadAwaiter<T, P> await_transform(ReadOp<T, P>* o, std::uint32_t at = __builtin_LINE()) {
+    return {this, reinterpret_cast<core::Place*>(o), at};
   }
   template <class T, class P>
-  [[gnu::always_inline]] NextAwaiter<T, P> await_transform(NextOp<T, P>* o, std::uint32_t at = __builtin_LINE()) noexcept {
-    begin_at(*reinterpret_cast<CoreOf<T, P>*>(o), at);
-    return {{this, {}}};
+  [[gnu::always_inline]] NextAwaiter<T, P> await_transform(NextOp<T, P>* o, std::uint32_t at = __builtin_LINE()) {
+    return {this, reinterpret_cast<core::Place*>(o), at};
   }
   template <class T, class P>
-  [[gnu::always_inline]] WriteAwaiter<T, P> await_transform(WriteOp<T, P>&& o, std::uint32_t at = __builtin_LINE()) noexcept {
-    begin_at(*o.core, at);
-    return {this, std::move(o.value)};
+  [[gnu::always_inline]] WriteAwaiter<T, P> await_transform(WriteOp<T, P>&& o, std::uint32_t at = __builtin_LINE()) {
+    return {this, o.place, std::move(o.value), at};
   }
   template <Operation A>
   auto await_transform(A&& a, std::uint32_t at = __builtin_LINE()) {
@@ -291,11 +347,6 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   // After the last operation the node's slot is free: the failure waits there (null: none) until the frame is gone.
   static_assert(sizeof(std::exception_ptr) == sizeof(void*) && alignof(std::exception_ptr) == alignof(void*));
   std::exception_ptr& failure() noexcept { return *std::launder(reinterpret_cast<std::exception_ptr*>(&slot)); }
-
-  void begin_at(core::Place& channel, std::uint32_t at) noexcept {
-    line = at;
-    place = &channel;
-  }
 };
 
 inline const runtime::ProcessOps PromiseBase::kOps{{&PromiseBase::wake, &PromiseBase::run, nullptr, 0}, &PromiseBase::home};
@@ -305,8 +356,9 @@ template <class Promise>
 const runtime::ProcessOps& ops_of(Promise& p) {
   static const runtime::ProcessOps ops = [&] {
     runtime::ProcessOps o = PromiseBase::kOps;
-    o.frame = reinterpret_cast<char*>(static_cast<core::Waker*>(&p)) -
-              static_cast<char*>(std::coroutine_handle<Promise>::from_promise(p).address());
+    const std::ptrdiff_t frame = reinterpret_cast<char*>(static_cast<core::Waker*>(&p)) -
+                                 static_cast<char*>(std::coroutine_handle<Promise>::from_promise(p).address());
+    o.frame = frame == core::kFrame ? frame : 0;
     return o;
   }();
   return ops;

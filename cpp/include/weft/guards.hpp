@@ -155,7 +155,7 @@ template <class G>
 concept GuardLike = IsReader<std::remove_cvref_t<G>>::value || std::is_same_v<std::remove_cvref_t<G>, Barrier> ||
     std::is_base_of_v<GuardBase, std::remove_cvref_t<G>>;
 
-template <class G>
+template <GuardLike G>
 auto to_guard(G&& g) {
   using D = std::remove_cvref_t<G>;
   if constexpr (IsReader<D>::value)

@@ -68,7 +68,7 @@ class PartialDeadlock {
 
 namespace detail {
 
-// Of the processes on `here`, the calling thread's scheduler. `ids`: of those found, if asked for.
+// Of the processes on `here`, the calling process's executor. `ids`: of those found, if asked for.
 inline PartialDeadlock look(runtime::Run& run, runtime::Executor& here, std::set<std::uint32_t>* ids = nullptr) {
   PartialDeadlock d;
   for (runtime::StuckProcess& s : runtime::Partial::look(run, here, wait_op)) {
@@ -79,7 +79,7 @@ inline PartialDeadlock look(runtime::Run& run, runtime::Executor& here, std::set
 }
 inline ProcessOf<PartialDeadlock> looks() {
   runtime::Executor* const here = runtime::this_context->executor;
-  co_return here && !here->multi() ? look(runtime::this_process()->group->run, *here) : PartialDeadlock();
+  co_return here ? look(runtime::this_process()->group->run, *here) : PartialDeadlock();
 }
 
 inline PartialDeadlock look_from_thread() {
@@ -95,12 +95,12 @@ inline PartialDeadlock look_from_thread() {
 
 }  // namespace detail
 
-// The processes of this run that are stuck at this moment, on this process's scheduler. In a thread process: on the one where its children
+// The processes of this run that are stuck at this moment, on this process's executor. In a thread process: on the one where its children
 // run, which it waits for. BadUse outside any process.
 [[nodiscard]] inline PartialDeadlock deadlocks() {
   const runtime::Context* const c = runtime::this_context;
   if (!c || !c->running || !c->running->group) detail::bad_use("weft::deadlocks() is for use inside a process");
-  if (c->executor) return c->executor->multi() ? PartialDeadlock() : detail::look(c->running->group->run, *c->executor);
+  if (c->executor) return detail::look(c->running->group->run, *c->executor);
   return detail::look_from_thread();
 }
 

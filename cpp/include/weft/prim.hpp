@@ -11,8 +11,10 @@
 //   yield()                      let another thread of this CPU run
 //   park(word, expected, until)  sleep while word == expected, until steady time `until` in ns (forever: never); may wake early
 //   unpark(word)                 wake the thread that parks on word
+//   wakes_from_handlers          may a signal's handler call unpark()?
 //   now()                        steady time in ns
 //   fatal(message)               print and abort
+//   Mutex                        as std::mutex (hosted only)
 //   asymmetric()                 is there a heavy fence?
 //   light_fence()                orders what this thread does against a heavy fence only; free
 //   light_store(atomic, value)   a relaxed store, then a light fence
@@ -49,6 +51,7 @@ inline constexpr std::int64_t forever = INT64_MAX;
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <mutex>
 #include <thread>
 #if defined(__linux__) && !defined(WEFT_NO_FUTEX)
 #include <linux/futex.h>
@@ -57,13 +60,13 @@ inline constexpr std::int64_t forever = INT64_MAX;
 #include <unistd.h>
 #else
 #include <condition_variable>
-#include <mutex>
 #endif
 
 namespace weft::prim {
 
 template <class T>
 using atomic = std::atomic<T>;
+using Mutex = std::mutex;
 
 inline void relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
@@ -104,6 +107,7 @@ inline std::int64_t now() noexcept {
 }
 
 #if defined(__linux__) && !defined(WEFT_NO_FUTEX)
+inline constexpr bool wakes_from_handlers = true;
 inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
   timespec t{};
   timespec* limit = nullptr;
@@ -133,6 +137,7 @@ inline void heavy_fence() noexcept {
     fatal("membarrier worked at first and then failed");
 }
 #else
+inline constexpr bool wakes_from_handlers = false;
 inline bool asymmetric() noexcept { return false; }
 inline void heavy_fence() noexcept {}
 // The stand-in, of the standard library alone: condition variables that words share by their address, since std::atomic::wait knows no time

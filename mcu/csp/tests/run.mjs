@@ -90,11 +90,11 @@ for (const name of ['commstime', 'ball_sensors', 'checks', 'two_cores']) {
   is('M19: an output that was ended has delivered nothing', 'read_after', `${OK} 2`);
   is('rule 1.2', 'write_after', `${OK}`);
   is('M19: tie of value and deadline, decided by order of posting (M5); nothing is lost', 'tie', '0 1 0 0', '1 1 1 1');
-  is('rules 4.1 poison, 3.1 retire', 'reader_end', `1 ${POISONED} ${POISONED}`, `2 ${RETIRED} ${RETIRED}`);
-  is('rule 3.1', 'writer_end', `${RETIRED}`);
-  is('rule 3.2: a buffer is drained first', 'buffer_end', `6 ${RETIRED}`);
-  is('rule 2.1: no end of a side that has ended', 'empty_end', '0 0');
-  is('rule 5.3: fair choice takes turns', 'fair', '85 132');
+  is('rules 4.2 poison, 3.1 retire', 'reader_end', `1 ${POISONED} ${POISONED}`, `2 ${RETIRED} ${RETIRED}`);
+  is('rule 3.3', 'writer_end', `${RETIRED}`);
+  is('rule 3.1: a buffer is drained first', 'buffer_end', `6 ${RETIRED}`);
+  is('rule 2.5: no end of a side that has ended', 'empty_end', '0 0');
+  is('rule 5.4: fair choice takes turns', 'fair', '85 132');
   is('rule 5.6: an end is a ready guard', 'end_is_ready', `0 ${RETIRED}`);
   check('select_until (M19)', said.get('select_until'), '0 0 to 4', /^0 [0-4]$/.test(said.get('select_until')?.[0]));
   is('rule 5.8: an output guard', 'output_guard', `2 ${OK}`);

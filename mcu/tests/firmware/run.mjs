@@ -222,7 +222,7 @@ for (const [kind, word] of [['twice', 'in the queue already'], ['horizon', 'hori
     const stop = m.run(20000 * US);
     if (stop.reason !== 'break' || stop.code !== 0) bad++;
   }
-  check(`an interrupt before each of ${n} instructions: runs that went wrong`, bad, 0, bad === 0 && n > 300);
+  check(`an interrupt before each of ${n} instructions: runs that went wrong (M18, M9)`, bad, 0, bad === 0 && n > 300);
 }
 console.log(JSON.stringify(figures));
 console.log(`${passed} passed, ${failed} failed`);

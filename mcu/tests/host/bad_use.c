@@ -1,4 +1,5 @@
-/* bad_use.c: mistakes are named in a debug build and are return codes otherwise; nothing is corrupted (rule M15). Built twice. */
+/* bad_use.c: mistakes are named in a debug build and are return codes otherwise; nothing is corrupted (rule M15).
+ * Built twice. */
 #include "../fake/fake.h"
 #include "check.h"
 #include "weft_mcu/lta.h"
@@ -32,6 +33,7 @@ static void serve(void) { weft_work(&queue); }
 #define MISTAKE(expression, code, word) CHECK((expression) == (code))
 #endif
 
+/* M15, M8 */
 static void posted_twice(void) {
   begin(&lock);
   CHECK(weft_post(&queue, &a, (uint32_t)fake_now() + 50) == WEFT_OK);
@@ -40,6 +42,7 @@ static void posted_twice(void) {
   (void)fake_run(serve, 0, 100000);
   CHECK(ran == 1);
 }
+/* M15, M8 */
 static void moved_while_in_another_queue(void) {
   weft_queue second;
   weft_list_init(&second, &lock);
@@ -50,6 +53,7 @@ static void moved_while_in_another_queue(void) {
   (void)fake_run(serve, 0, 100000);
   CHECK(ran == 1);
 }
+/* M15, M1 */
 static void beyond_the_horizon(void) {
   begin(&lock);
   MISTAKE(weft_post_in(&queue, &a, 1u << 31), WEFT_E_HORIZON, "horizon");
@@ -64,6 +68,7 @@ static void beyond_the_horizon(void) {
 static int second_core_code;
 static void post_from_core1(void) { second_core_code = weft_post(&queue, &b, weft_now32() + 10); }
 static void serve_then_end(void) { weft_work(&queue); }
+/* M15, M18: a queue without a lock is one core's. */
 static void queue_without_lock_shared(void) {
 #if WEFT_DEBUG
   begin(WEFT_LOCAL);
@@ -78,6 +83,7 @@ static void queue_without_lock_shared(void) {
   (void)post_from_core1, (void)serve_then_end, (void)second_core_code; /* WEFT_LOCAL promises it: no check, no cost */
 #endif
 }
+/* M15 */
 static void stack_overflow(void) {
 #if WEFT_DEBUG
   begin(&lock);
@@ -87,6 +93,7 @@ static void stack_overflow(void) {
   CHECK(fake_panicked && strstr(fake_panicked, "stack"));
 #endif
 }
+/* M15, M7 */
 static uint32_t both(weft_event *e, uint32_t release) {
   ran++;
   if (ran > 1) return WEFT_DONE;
@@ -104,6 +111,7 @@ static void posts_itself_and_returns_a_delay(void) {
   CHECK(ran == 2);
 #endif
 }
+/* M15, M16 */
 static void lta_action(uint64_t release, size_t id, void *arg) { (void)release, (void)id, (void)arg, ran++; }
 static event_queue_t lta;
 static void lta_serve(void) { work(&lta); }

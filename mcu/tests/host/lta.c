@@ -23,6 +23,7 @@ static void loop(uint64_t t, size_t id, void *arg) {
   if (t < (1ull << 32) + 1000) CHECK(schedule_event(&q, t + 100, id, loop, arg) == 0);
   busy[id]--;
 }
+/* M16: times are of 64 bits, and an event being run leaves room for the next (max_size is 2, two are queued or run). */
 static void periodic_over_the_wrap(void) {
   for (uint64_t seed = 1; seed < 30; seed++) {
     fake_reset(seed, (1ull << 32) - 1000);
@@ -42,6 +43,7 @@ static void once(uint64_t t, size_t id, void *arg) {
   CHECK(fake_now() >= t);
   note(t, id);
 }
+/* M16: one in the past runs at once, before later ones. */
 static void order_and_far_times(void) {
   static const uint64_t when[] = {700, 5, 1ull << 34, 600, 600, (1ull << 31) + 5, 600, 0};
   fake_reset(5, 500);
@@ -54,6 +56,7 @@ static void order_and_far_times(void) {
   for (int i = 0; i < 8; i++) CHECK(ids[i] == expected[i] && times[i] == when[expected[i]]);
   event_queue_deinit(&q);
 }
+/* M17: queues come from a static arena, which has room for four and is used again. */
 static void several_queues_and_reuse(void) {
   fake_reset(5, 500);
   event_queue_t more[5];
@@ -69,6 +72,7 @@ static void stop(uint64_t t, size_t id, void *arg) {
   (void)t, (void)id, (void)arg;
   event_queue_deinit(&q);
 }
+/* M16 */
 static void deinit_lets_work_return(void) {
   fake_reset(5, 500);
   CHECK(event_queue_init(&q, 4, 4) == 0);

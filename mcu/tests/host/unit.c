@@ -267,7 +267,8 @@ static uint32_t posts_itself_and_asks(weft_event *e, uint32_t release) {
   }
   return WEFT_DONE;
 }
-static void post_in_action_stands(void) { /* M7 */
+/* M7: a post in the action stands, what it returns is ignored. */
+static void post_in_action_stands(void) {
   begin(1000);
   pool[0].action = posts_itself_and_asks;
   weft_post(&queue, &pool[0], 1100);

@@ -1,7 +1,7 @@
 """`@io`, and the threads on which its calls run (rule 7.9).
 
 Invariant: a thread of the pool either runs a call or is idle; one that has been idle for IDLE seconds ends. There are at
-most LIMIT; calls beyond that wait their turn, first come, first served.
+most LIMIT (one more for each start that was interrupted); calls beyond that wait their turn, first come, first served.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import functools
 import inspect
 import os
 import threading
-from collections import deque
 from collections.abc import Callable
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from weft._extension import native as _native
@@ -22,50 +22,69 @@ __all__ = ["IDLE", "LIMIT", "io", "workers"]
 LIMIT = 64  #: threads
 IDLE = 5.0  #: seconds
 
-_change = threading.Condition()
-_waiting: deque[Any] = deque()
-_threads = 0
-_idle = 0
+# What a signal's handler raises may come between any two steps of the thread that submits a call, which may be the main
+# thread. So there is no lock: each of these does one thing whole, or not at all.
+_waiting: SimpleQueue[Any] = SimpleQueue()  # calls
+_idle: SimpleQueue[None] = SimpleQueue()  # one for each thread that will come to a call by itself
+_permits: SimpleQueue[None] = SimpleQueue()  # to start a thread
+for _ in range(LIMIT):
+    _permits.put(None)
 
 
 def workers() -> int:
     """How many threads the pool has at this moment."""
-    return _threads
+    return LIMIT - _permits.qsize()
+
+
+def _took(one: SimpleQueue[None]) -> bool:
+    try:
+        one.get_nowait()
+    except Empty:
+        return False
+    return True
 
 
 def _submit(call: Any) -> None:
-    global _threads
-    with _change:
-        _waiting.append(call)
-        if _idle >= len(_waiting):
-            _change.notify()
-            return
-        if _threads >= LIMIT:
-            return
-        _threads += 1
+    if not _took(_idle) and _took(_permits):
+        _start()
+    _waiting.put(call)
+
+
+def _start() -> None:
+    """With a permit."""
+    started = False
     try:
         threading.Thread(target=_work, name="weft io", daemon=True).start()
+        started = True
     except RuntimeError:
-        with _change:
-            _threads -= 1
-            if _threads:
-                return  # another will come to it
-            _waiting.remove(call)
-        raise
+        if workers() == 1:
+            raise
+        # else another will come to it
+    except KeyError as error:  # what a signal's handler raised within start() may end as this
+        if error.__context__ is None:
+            raise
+        raise error.__context__ from None
+    finally:
+        if not started:
+            _permits.put(None)
 
 
 def _next() -> Any:
-    """The next call; None: this thread has been idle for long enough."""
-    global _threads, _idle
-    with _change:
-        while not _waiting:
-            _idle += 1
-            woken = _change.wait(IDLE)
-            _idle -= 1
-            if not woken and not _waiting:
-                _threads -= 1
+    """The next call; None: this thread has been idle for long enough, or was told to end."""
+    try:
+        return _waiting.get_nowait()
+    except Empty:
+        _idle.put(None)
+    while True:
+        try:
+            call = _waiting.get(timeout=IDLE)
+            if call is None:
+                _took(_idle)
+            return call
+        except Empty:
+            if _took(_idle):
                 return None
-        return _waiting.popleft()
+            # else a call comes, or whoever submitted it was interrupted
 
 
 def _work() -> None:
@@ -76,13 +95,16 @@ def _work() -> None:
             del call  # its result is not ours to keep
     finally:
         _native._worker(False)
+        _permits.put(None)
 
 
 def _forget() -> None:
-    global _change, _threads, _idle
-    _change = threading.Condition()
-    _waiting.clear()
-    _threads = _idle = 0
+    """In the child of a fork there are no threads."""
+    for one in (_waiting, _idle):
+        while not one.empty():
+            one.get_nowait()
+    while workers() > 0:
+        _permits.put(None)
 
 
 if hasattr(os, "register_at_fork"):

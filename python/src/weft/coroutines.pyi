@@ -1,4 +1,4 @@
-"""Types of weft.coroutines: the same names as those of weft.threads."""
+"""Types of weft.coroutines. Those of weft.threads follow from them: tools/stubs.py writes threads.pyi."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager

@@ -1,6 +1,6 @@
 """Processes as greenlets on one scheduler: operations block the greenlet alone. The same names as weft.threads.
 
-Needs the package greenlet: pip install 'weft[greenlets]'.
+Needs the package greenlet: pip install greenlet.
 """
 
 from __future__ import annotations

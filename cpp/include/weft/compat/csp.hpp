@@ -9,7 +9,6 @@
 //  - alt() is fair by rotation, pri_select exact, preconditions may be any list of bool; none true is weft::BadUse
 //  - a network of which nobody can go on throws weft::Deadlock out of par, which names who waits where; C++CSP hangs
 //  - channels do not retire: like C++CSP's they live as long as anything refers to them
-//  - overwriting_buffer is not there (its overflow has no counterpart); the other buffers are
 #pragma once
 #include <atomic>
 #include <functional>
@@ -220,6 +219,11 @@ struct overflowing_buffer : chan_data_store<T> {
 template <class T>
 struct overwrite_oldest_buffer : chan_data_store<T> {
   explicit overwrite_oldest_buffer(unsigned int size) : chan_data_store<T>(size, weft::Overflow::drop_oldest) {}
+};
+// Full: what was put last is replaced.
+template <class T>
+struct overwriting_buffer : chan_data_store<T> {
+  explicit overwriting_buffer(unsigned int size) : chan_data_store<T>(size, weft::Overflow::drop_last) {}
 };
 
 // --- channels ---------------------------------------------------------------------------------------------------------------------------

@@ -46,6 +46,19 @@ class BiasedLock {
     lock_slow(me);
   }
 
+  // If the bias is to the calling thread; and what ends that.
+  [[gnu::always_inline]] bool lock_cheaply() noexcept {
+    const std::uint32_t me = prim::bias_self();
+    if (owner_.load(std::memory_order_relaxed) != me) [[unlikely]]
+      return false;
+    prim::light_store(held_, std::uint8_t{1});
+    if (WEFT_MUTANT == 9 || owner_.load(std::memory_order_relaxed) == me) [[likely]]
+      return true;
+    held_.store(0, std::memory_order_relaxed);
+    return false;
+  }
+  [[gnu::always_inline]] void unlock_cheaply() noexcept { held_.store(0, std::memory_order_release); }
+
   [[gnu::always_inline]] void unlock() noexcept {
     if (!plain_) [[likely]]
       held_.store(0, std::memory_order_release);

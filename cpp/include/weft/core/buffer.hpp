@@ -43,6 +43,15 @@ struct Ring {
     --size;
   }
 
+  // What entered last (rule 1.4, drop_last).
+  void pop_last_into(void* slot) noexcept {
+    std::uint32_t at = head + size - 1;
+    if (at >= capacity) at -= capacity;
+    ::new (slot) T(std::move(data[at]));
+    data[at].~T();
+    --size;
+  }
+
   // Take the contents away (to be destroyed once the lock is released).
   Ring steal() noexcept {
     Ring r = *this;

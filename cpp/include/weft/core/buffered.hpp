@@ -16,7 +16,9 @@ class Buffered : public Rendezvous<T, P> {
 
   void set_ring(Ring<T>* r) noexcept {
     ring = r;
-    if (r) special_ |= B::kBuffered;
+    if (!r) return;
+    special_ |= B::kBuffered;
+    B::form_lines();
   }
 
   bool buffered() const noexcept { return ring != nullptr; }
@@ -95,16 +97,17 @@ class Buffered : public Rendezvous<T, P> {
       if (ring->overflow == Overflow::block) return Try::not_ready;
       if (ring->overflow == Overflow::unbounded && (!ring->grow || !ring->grow(*ring))) return Try::not_ready;
       if (!me.self()) return Try::gone;
-      if (ring->overflow == Overflow::drop_newest || (ring->overflow == Overflow::drop_oldest && ring->size == 0)) {
+      const bool drops_one = ring->overflow == Overflow::drop_oldest || ring->overflow == Overflow::drop_last;
+      if (ring->overflow == Overflow::drop_newest || (drops_one && ring->size == 0)) {
         if (compute)
           ++ring->reserved;  // dropped, or not, when it is there
         else
           ++ring->dropped;  // the value stays in the writer's slot and dies with it
         return Try::committed;
       }
-      if (ring->overflow == Overflow::drop_oldest) {
+      if (drops_one) {
         if (fx.has_victim) reinterpret_cast<T*>(fx.victim)->~T();
-        ring->pop_into(fx.victim);
+        ring->overflow == Overflow::drop_last ? ring->pop_last_into(fx.victim) : ring->pop_into(fx.victim);
         fx.has_victim = true;
         ++ring->dropped;
       }

@@ -37,38 +37,85 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   // Begin a read into me.slot or a write from me.slot. `pending`: me.status and the waker will tell.
   template <Side S>
   [[gnu::always_inline]] Status begin(Node& me) noexcept {
-    me.place = static_cast<Place*>(this);
-    return begin<S>(me, me.slot, me.is(NodeFlags::special));
+    if (!me.is(NodeFlags::special)) [[likely]]
+      if (const Quick q = begin_quickly<S>(me, me.slot); q != Quick::neither) [[likely]]
+        return q == Quick::met ? Status::ok : Status::pending;
+    return begin_slowly<S>(me);
   }
-  // The same for one whose place is this channel already; its slot is written only if it has to wait.
+
+  // The same for one who is not special, if it meets a lone party or finds nobody in a channel without lines. `neither`: nothing has
+  // happened, begin_slowly() looks closer. The slot and the place are written only if it waits.
+  enum class Quick : std::uint8_t { met, waits, neither };
   template <Side S>
-  [[gnu::always_inline]] Status begin(Node& me, void* slot, bool special = false) noexcept {
+  [[gnu::always_inline]] Quick begin_quickly(Node& me, void* slot) noexcept {
+    if (!lock_.lock_cheaply()) [[unlikely]]
+      return Quick::neither;
+    const std::uintptr_t there = rq_.word();
+    if (there & kOther<S>) [[likely]] {
+      Node* const y = meet_alone<S>(there, slot);
+      lock_.unlock_cheaply();
+      P::wake(y);
+      return Quick::met;
+    }
+    if (there == 0) [[likely]]
+      wait_alone<S>(me, slot);
+    lock_.unlock_cheaply();
+    return there == 0 ? Quick::waits : Quick::neither;
+  }
+
+  // Any party; its slot is me.slot.
+  template <Side S>
+  [[gnu::noinline]] Status begin_slowly(Node& me) noexcept {
     lock_.lock();
-    if (special_ == 0 && !special) [[likely]] {
-      Queue& q = this->template opposite<S>();
-      Node* y = node(q.front());
-      if (!y) {
-        me.slot = slot;
-        me.flags = S == Side::out ? NodeFlags::queued | NodeFlags::out : NodeFlags::queued;
-        this->template own<S>().push_back(&me);
-        lock_.unlock();
-        return Status::pending;
-      }
-      if (!y->is(NodeFlags::special)) [[likely]] {
-        q.pop_front();
-        y->flags = 0;
-        y->status = Status::ok;
-        ++transfers_;
-        void* const from = S == Side::in ? y->slot : slot;
-        void* const to = S == Side::in ? slot : y->slot;
-        ::new (to) T(std::move(*static_cast<T*>(from)));
+    me.place = static_cast<Place*>(this);
+    if (!me.is(NodeFlags::special)) {
+      const std::uintptr_t there = rq_.word();
+      if (there & kOther<S>) {
+        Node* const y = meet_alone<S>(there, me.slot);
         lock_.unlock();
         P::wake(y);
         return Status::ok;
       }
+      if (there == 0) {
+        wait_alone<S>(me, me.slot);
+        lock_.unlock();
+        return Status::pending;
+      }
     }
-    me.slot = slot;
-    return begin_special<S>(me);
+    B::form_lines();
+    if (!me.is(NodeFlags::special)) {
+      if (special_ == 0) [[likely]] {
+        Queue& q = this->template opposite<S>();
+        Node* y = node(q.front());
+        if (!y) {
+          this->template join<S>(me);
+          lock_.unlock();
+          return Status::pending;
+        }
+        if (!y->is(NodeFlags::special)) [[likely]] {
+          q.pop_front();
+          y->clear(NodeFlags::queued);
+          move_between<S>(y, me.slot);
+          this->unlock_lines();
+          P::wake(y);
+          return Status::ok;
+        }
+      } else if (special_ == B::kBuffered && through_buffer<S>(me.slot)) {
+        lock_.unlock();
+        return Status::ok;
+      }
+    }
+    Effects fx;
+    const Try t = attempt<S>(me, Free{}, fx);
+    if (t == Try::not_ready) {
+      me.status = Status::pending;
+      this->template join<S>(me);
+      if (special_ & B::kWatched) rematch(fx);
+    } else if (t == Try::held) {
+      me.place = static_cast<Place*>(this);  // it is pending, so it may be asked where it waits
+    }
+    unlock(fx);
+    return outcome(t, me);
   }
 
   // At a buffer, a plain operation that need not wait and meets nobody who does. False: nothing has happened.
@@ -83,11 +130,11 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   // Withdraw a plain operation, or a guard's node after the select was decided. True: it was still in line.
   template <Side S>
   bool withdraw(Node& me) noexcept {
-    lock_.lock();
+    this->lock_lines();
     const bool was = me.is(NodeFlags::queued);
     if (was) this->template leave<S>(me);
     if (special_ == 0) [[likely]] {
-      lock_.unlock();
+      this->unlock_lines();
     } else {
       Effects fx;
       if (S == Side::in && was && ring) rematch(fx);  // an extended read that lacked a slot held up those behind it
@@ -107,7 +154,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
       return;
     }
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     if (ring->held > 0) --ring->held;
     rematch(fx);
     settle(fx);
@@ -130,7 +177,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
       return hold ? Status::pending : Status::ok;
     }
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     --ring->reserved;
     Node probe;
     probe.slot = me.slot;
@@ -151,7 +198,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
       return;
     }
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     if (ring->reserved > 0) --ring->reserved;
     rematch(fx);
     settle(fx);
@@ -164,7 +211,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   template <Side S>
   Try scan(Node& n) noexcept {
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     const Try t = attempt<S>(n, Free{}, fx);
     if (n.is(NodeFlags::standing)) {
       if (t == Try::committed || t == Try::held) this->template remark<S>(n);
@@ -179,7 +226,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   template <Side S>
   Try enrol(Node& n) noexcept {
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     Try t = WEFT_MUTANT == 3 ? Try::not_ready : attempt<S>(n, Enrolled{n.choice_, n.index}, fx);
     if (t == Try::not_ready) {
       if (!n.is(NodeFlags::queued)) {
@@ -197,7 +244,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   template <Side S>
   Try retry(Node& n) noexcept {
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     const Try t = n.is(NodeFlags::queued) ? attempt<S>(n, Enrolled{n.choice_, n.index}, fx) : Try::gone;
     unlock(fx);
     return t;
@@ -206,14 +253,14 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   // Could this guard commit now? (A hint for random choice and for reports; nothing is decided.)
   template <Side S>
   bool ready() noexcept {
-    lock_.lock();
+    this->lock_lines();
     bool r = (special_ & (B::kPoisoned | (S == Side::in ? B::kWritersGone : B::kReadersGone))) != 0;
     if constexpr (S == Side::in)
       r = r || (ring && ring->size > 0);
     else
       r = r || accepts();
     r = r || this->template claimable < S == Side::in ? Side::out : Side::in > ();
-    lock_.unlock();
+    this->unlock_lines();
     return r;
   }
 
@@ -223,7 +270,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   bool link_standing(StandingNode& n) noexcept {
     if constexpr (plain_only<P>) return false;  // it enrols anew for each select
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     bool flat = true;
     for (Link* l = this->template opposite<S>().front(); l; l = l->next)
       if (node(l)->is(NodeFlags::standing)) flat = false;
@@ -242,19 +289,19 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   // look too early, mark the alternative ready and so keep it from ever waiting.)
   void invite_foreign() noexcept {
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     invite(fx);
     unlock(fx);
   }
   template <Side S>
   void set_enabled(StandingNode& n, bool on) noexcept {
-    lock_.lock();
+    this->lock_lines();
     if (on)
       n.clear(NodeFlags::disabled);
     else
       n.set(NodeFlags::disabled);
     if (on) mark_ready(&n);
-    lock_.unlock();
+    this->unlock_lines();
   }
 
   // --- foreign readers (rule 6.6) -----------------------------------------------------------------------------------------------
@@ -264,7 +311,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   Status begin_foreign(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no foreign parties");
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     me.set(NodeFlags::foreign);
     Try t = attempt<Side::in>(me, Free{}, fx);
     if (t == Try::not_ready) {
@@ -284,10 +331,10 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   template <class Me>
   Try take(Node& me, Me how) noexcept {
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     // Out of the line while we try: who settles accounts on the way must not tell us once more.
     if (!me.is(NodeFlags::queued)) {  // committed already, and a partner that computes its value holds us
-      lock_.unlock();
+      this->unlock_lines();
       return Try::held;
     }
     Link* const behind = me.next;
@@ -312,7 +359,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
 
   void poison(std::uint8_t strength) noexcept {
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     if (strength >= B::immunity_ && strength > poison_) {
       const bool was = poison_ != 0;
       poison_ = strength;
@@ -332,10 +379,10 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   // How the channel has ended for a party of that side; `ok`: it has not.
   template <Side S>
   Status how_ended() noexcept {
-    lock_.lock();
+    this->lock_lines();
     Node n;
     const bool e = this->template ended<S>(n);
-    lock_.unlock();
+    this->unlock_lines();
     return e ? n.status : Status::ok;
   }
 
@@ -346,7 +393,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   }
 
   void unlock(Effects& fx) noexcept {
-    lock_.unlock();
+    this->unlock_lines();
     fx.finish_all();
     if (fx.trash.data && fx.trash.discard) fx.trash.discard(fx.trash);
   }
@@ -364,22 +411,31 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
     return true;
   }
   template <Side S>
-  [[gnu::noinline]] Status begin_special(Node& me) noexcept {
-    if (special_ == B::kBuffered && !me.is(NodeFlags::special) && through_buffer<S>(me.slot)) {
-      lock_.unlock();
-      return Status::ok;
-    }
-    Effects fx;
-    const Try t = attempt<S>(me, Free{}, fx);
-    if (t == Try::not_ready) {
-      me.status = Status::pending;
-      this->template join<S>(me);
-      if (special_ & B::kWatched) rematch(fx);
-    } else if (t == Try::held) {
-      me.place = static_cast<Place*>(this);  // it is pending, so it may be asked where it waits
-    }
-    unlock(fx);
-    return outcome(t, me);
+  static constexpr std::uintptr_t kOther = S == Side::in ? B::kWriter : B::kReader;
+
+  // The plain party y of the other side is committed: its value moves to our slot, or ours to its.
+  template <Side S>
+  [[gnu::always_inline]] void move_between(Node* y, void* slot) noexcept {
+    y->status = Status::ok;
+    ++transfers_;
+    void* const from = S == Side::in ? y->slot : slot;
+    void* const to = S == Side::in ? slot : y->slot;
+    ::new (to) T(std::move(*static_cast<T*>(from)));
+  }
+  // No lines, and one of the other side waits alone: the meeting word.
+  template <Side S>
+  [[gnu::always_inline]] Node* meet_alone(std::uintptr_t there, void* slot) noexcept {
+    Node* const y = reinterpret_cast<Node*>(there - kOther<S>);
+    rq_.set_word(0);
+    move_between<S>(y, slot);
+    return y;
+  }
+  // No lines, and nobody waits.
+  template <Side S>
+  [[gnu::always_inline]] void wait_alone(Node& me, void* slot) noexcept {
+    me.slot = slot;
+    me.place = static_cast<Place*>(this);
+    rq_.set_word(reinterpret_cast<std::uintptr_t>(&me) + (S == Side::in ? B::kReader : B::kWriter));
   }
 
   // --- everything ---------------------------------------------------------------------------------------------------------------
@@ -415,10 +471,10 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   template <Side S>
   bool first(typename P::Count& n, std::uint8_t gone) noexcept {
     Node probe;
-    lock_.lock();
+    this->lock_lines();
     const bool open = (special_ & (gone | B::kPoisoned)) == 0 && !this->template ended<S>(probe);
     if (open) n.up();
-    lock_.unlock();
+    this->unlock_lines();
     return open;
   }
 
@@ -426,13 +482,13 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
 
   void drop_end(typename P::Count& n, std::uint8_t gone, std::uint8_t died) noexcept {
     if (died) {
-      lock_.lock();
+      this->lock_lines();
       died_ |= died;
-      lock_.unlock();
+      this->unlock_lines();
     }
     if (!n.down()) return;
     Effects fx;
-    lock_.lock();
+    this->lock_lines();
     special_ |= gone;
     settle(fx);
     unlock(fx);

@@ -1,8 +1,16 @@
 // What every channel is before it knows its values: two lines of waiters, what has ended, counted ends. Nothing here depends on T.
 //
+// Most channels most of the time are alive, unbuffered and unwatched, and one plain party waits there or nobody. Then there are no lines:
+// the word of rq_ alone says who waits, so that a meeting tests one word and writes one. Everybody else looks at the lines, between
+// lock_lines() and unlock_lines().
+//
+//   meeting: 0 nobody │ writer + kWriter │ reader + kReader ──lock_lines()──► lines (kTag of the queue is set)
+//      ▲──────unlock_lines(), if both lines are empty and special_ is 0────────┘
+//
 // Invariants (channel's lock)
-//  1 A node is in line if and only if it is marked `queued`.
-//  2 `special_` is zero for a living, unbuffered, unwatched channel: the fast path tests one byte.
+//  1 A node is in line if and only if it is marked `queued`; one that waits in the meeting word is not, until there are lines.
+//  2 `special_` is zero for a living, unbuffered, unwatched channel; otherwise there are lines.
+//  3 While there are no lines, wq_ is empty.
 #pragma once
 #include "policy.hpp"
 #include "waiter.hpp"
@@ -33,11 +41,20 @@ class ChannelBase : public Place {
   void another_reader() noexcept { readers_.up(); }
   void another_writer() noexcept { writers_.up(); }
 
+  // Of a local channel: does somebody wait here who is at home on another run queue than the current one? Then one of us is on the wrong
+  // scheduler (rule 11.2).
+  bool waits_elsewhere() const noexcept {
+    const std::uintptr_t w = rq_.word();
+    if (w != 0 && !(w & Queue::kTag)) return elsewhere(reinterpret_cast<const Node*>(w & ~(kWriter | kReader)));
+    for (const Queue* q : {&rq_, &wq_})
+      if (w != 0 && q->front() && elsewhere(node(q->front()))) return true;
+    return false;
+  }
   template <class F>
   void with_lock(F&& f) noexcept {
-    lock_.lock();
+    lock_lines();
     f(rq_, wq_);
-    lock_.unlock();
+    unlock_lines();
   }
 
  protected:
@@ -50,6 +67,29 @@ class ChannelBase : public Place {
   static constexpr std::uint8_t kWriterDied = 1;
   static constexpr std::uint8_t kReaderDied = 2;
 
+  static constexpr std::uintptr_t kWriter = 1, kReader = 2;  // tags of the meeting word; the queue's is 4
+
+  void lock_lines() noexcept {
+    lock_.lock();
+    form_lines();
+  }
+  // With the lock held.
+  void form_lines() noexcept {
+    const std::uintptr_t w = rq_.word();
+    if (w & Queue::kTag) return;
+    rq_.set_word(Queue::kTag);
+    if (w == 0) return;
+    Node* const n = reinterpret_cast<Node*>(w & ~(kWriter | kReader));
+    if (w & kWriter)
+      join<Side::out>(*n);
+    else
+      join<Side::in>(*n);
+  }
+  void unlock_lines() noexcept {
+    if (special_ == 0 && rq_.empty() && wq_.empty()) rq_.set_word(0);
+    lock_.unlock();
+  }
+
   template <Side S>
   Queue& own() noexcept {
     return S == Side::in ? rq_ : wq_;
@@ -61,7 +101,6 @@ class ChannelBase : public Place {
   static Node* node(Link* l) noexcept { return static_cast<Node*>(l); }
   template <Side S>
   void join(Node& n) noexcept {
-    if constexpr (S == Side::out) n.set(NodeFlags::out);
     n.set(NodeFlags::queued);
     n.place = static_cast<Place*>(this);
     own<S>().push_back(&n);
@@ -95,6 +134,11 @@ class ChannelBase : public Place {
         return true;
     }
     return false;
+  }
+
+  static bool elsewhere(const Node* n) noexcept {
+    const Waker* w = n->choice() ? n->choice()->waker : n;
+    return w && w->ops && w->ops->home && w->ops->home != current_run_queue;
   }
 
   Queue rq_, wq_;

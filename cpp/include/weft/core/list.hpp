@@ -1,31 +1,36 @@
 // Intrusive doubly linked queue of one word. Links belong to their owners; the queue allocates nothing.
 //
 // The head's `prev` is the tail, the tail's `next` is null: a channel is two such queues, and channels are many.
-// Invariant: a link is in at most one queue; its pointers are meaningless outside.
+// Invariants: a link is in at most one queue; its pointers are meaningless outside. The word of a queue is the address of its head and
+// kTag (nobody: kTag alone), so that its owner can let the same word mean something else for a time (line.hpp).
 #pragma once
+#include <cstdint>
 
 namespace weft::core {
 
-struct Link {
+// Aligned so that three bits of an address are free, on machines of 32 bits too.
+struct alignas(8) Link {
   Link* next = nullptr;
   Link* prev = nullptr;
 };
 
 class Queue {
  public:
-  bool empty() const noexcept { return head_ == nullptr; }
-  Link* front() const noexcept { return head_; }
+  static constexpr std::uintptr_t kTag = 4;
+
+  bool empty() const noexcept { return word_ == kTag; }
+  Link* front() const noexcept { return reinterpret_cast<Link*>(word_ - kTag); }
 
   void push_back(Link* n) noexcept {
     n->next = nullptr;
-    if (head_) {
-      Link* tail = head_->prev;
+    if (Link* const head = front()) {
+      Link* tail = head->prev;
       tail->next = n;
       n->prev = tail;
-      head_->prev = n;
+      head->prev = n;
     } else {
       n->prev = n;
-      head_ = n;
+      begin_with(n);
     }
   }
 
@@ -34,27 +39,32 @@ class Queue {
     if (!at) return push_back(n);
     n->next = at;
     n->prev = at->prev;
-    if (at == head_)
-      head_ = n;
+    if (at == front())
+      begin_with(n);
     else
       at->prev->next = n;
     at->prev = n;
   }
 
   void pop_front() noexcept {
-    Link* n = head_->next;
-    if (n) n->prev = head_->prev;
-    head_ = n;
+    Link* n = front()->next;
+    if (n) n->prev = front()->prev;
+    begin_with(n);
   }
 
   void erase(Link* n) noexcept {
-    if (n == head_) return pop_front();
+    if (n == front()) return pop_front();
     n->prev->next = n->next;
-    (n->next ? n->next : head_)->prev = n->prev;
+    (n->next ? n->next : front())->prev = n->prev;
   }
 
+  std::uintptr_t word() const noexcept { return word_; }
+  void set_word(std::uintptr_t w) noexcept { word_ = w; }
+
  private:
-  Link* head_ = nullptr;
+  void begin_with(Link* n) noexcept { word_ = reinterpret_cast<std::uintptr_t>(n) + kTag; }
+
+  std::uintptr_t word_ = kTag;
 };
 
 }  // namespace weft::core

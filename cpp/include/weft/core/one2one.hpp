@@ -48,7 +48,7 @@ class OneToOneCore : public ChannelBase<P> {
  public:
   using value_type = T;
 
-  OneToOneCore() = default;
+  OneToOneCore() noexcept { B::special_ = B::kBuffered; }  // its parties wait in lines
   OneToOneCore(const OneToOneCore&) = delete;
   OneToOneCore& operator=(const OneToOneCore&) = delete;
   ~OneToOneCore() { clear(); }
@@ -73,15 +73,24 @@ class OneToOneCore : public ChannelBase<P> {
 
   template <Side S>
   [[gnu::always_inline]] Status begin(Node& me) noexcept {
-    me.place = static_cast<Place*>(this);
-    return begin<S>(me, me.slot);
-  }
-  template <Side S>
-  [[gnu::always_inline]] Status begin(Node& me, void* slot) noexcept {
-    if (fast<S>(slot)) [[likely]]
+    if (fast<S>(me.slot)) [[likely]]
       return Status::ok;
-    me.slot = slot;
-    return begin_slow<S>(me);
+    me.place = static_cast<Place*>(this);
+    return begin_slowly<S>(me);
+  }
+  enum class Quick : std::uint8_t { met, waits, neither };
+  template <Side S>
+  [[gnu::always_inline]] Quick begin_quickly(Node&, void* slot) noexcept {
+    return fast<S>(slot) ? Quick::met : Quick::neither;
+  }
+
+  template <Side S>
+  [[gnu::noinline]] Status begin_slowly(Node& me) noexcept {
+    switch (locked<S>(me, Free{}, true)) {
+      case Try::committed: return Status::ok;
+      case Try::ended: return me.status;
+      default: return Status::pending;
+    }
   }
 
   // As begin() if that need not wait nor look closer; false: nothing has happened.
@@ -234,15 +243,6 @@ class OneToOneCore : public ChannelBase<P> {
     settle(fx);
     lock_.unlock();
     fx.run();
-  }
-
-  template <Side S>
-  [[gnu::noinline]] Status begin_slow(Node& me) noexcept {
-    switch (locked<S>(me, Free{}, true)) {
-      case Try::committed: return Status::ok;
-      case Try::ended: return me.status;
-      default: return Status::pending;
-    }
   }
 
   template <Side S, class Me>

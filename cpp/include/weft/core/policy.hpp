@@ -16,10 +16,13 @@ namespace weft {
 
 namespace core {
 
+// A lock has a second pair, for a fast path that is written out at each place where it is used: lock_cheaply() may refuse.
 class NoLock {
  public:
   void lock() noexcept {}
   void unlock() noexcept {}
+  bool lock_cheaply() noexcept { return true; }
+  void unlock_cheaply() noexcept {}
 };
 
 class SpinLock {
@@ -29,6 +32,11 @@ class SpinLock {
       while (word_.load(std::memory_order_relaxed) != 0) prim::pause(round++);
   }
   void unlock() noexcept { word_.store(0, std::memory_order_release); }
+  bool lock_cheaply() noexcept {
+    lock();
+    return true;
+  }
+  void unlock_cheaply() noexcept { unlock(); }
 
  private:
   prim::atomic<std::uint8_t> word_{0};
@@ -92,11 +100,28 @@ inline constinit RunQueue* current_run_queue = nullptr;  // one core; a platform
 
 }  // namespace core
 
+// In a program compiled without NDEBUG the use of a local channel from a second scheduler or thread is found where one party waits for the
+// other (rule 11.2): BadUse where it can be raised, else the program stops.
+#ifndef WEFT_CHECK_LOCAL
+#if __STDC_HOSTED__ && !defined(NDEBUG)
+#define WEFT_CHECK_LOCAL 1
+#else
+#define WEFT_CHECK_LOCAL 0
+#endif
+#endif
+
 struct Local {
   using Lock = core::NoLock;
   using Count = core::Count<false>;
   static constexpr bool shared = false;
-  static void wake(core::Waker* w) noexcept { core::current_run_queue->push(w); }
+  [[gnu::always_inline]] static void wake(core::Waker* w) noexcept {
+#if WEFT_CHECK_LOCAL
+    if (w->ops->home ? w->ops->home != core::current_run_queue : !core::current_run_queue) [[unlikely]]
+      prim::fatal("an end of a local channel went on another scheduler or thread than the process that waits at it (rule 11.2); "
+                  "make the channel weft::Shared");
+#endif
+    core::current_run_queue->push(w);
+  }
 };
 
 struct Shared {

@@ -21,7 +21,7 @@ constexpr bool is_end(Status s) noexcept { return s == Status::retired || s == S
 using Tally = std::conditional_t<(sizeof(void*) < 8), std::uint32_t, std::uint64_t>;
 
 // What a full buffer does (rule 1.4).
-enum class Overflow : std::uint8_t { block, drop_oldest, drop_newest, unbounded };
+enum class Overflow : std::uint8_t { block, drop_oldest, drop_newest, unbounded, drop_last };
 
 namespace core {
 

@@ -33,6 +33,9 @@ class Choice;
 struct Node;
 class RunQueue;
 
+// A frame begins with two pointers, then comes the promise, whose alignment is no greater: so it is with every compiler that we know.
+inline constexpr std::ptrdiff_t kFrame = 2 * sizeof(void*);
+
 struct WakerOps {
   // Called exactly once for each time that an operation went pending and was decided; never under a lock; from any thread.
   void (*wake)(Node*) noexcept;
@@ -40,7 +43,7 @@ struct WakerOps {
   void (*run)(Node*);
   // The run queue on which it is runnable, if it has one: a waker on the same scheduler pushes it there without a call.
   RunQueue* home = nullptr;
-  // If not 0: it is a coroutine whose frame begins so many bytes before the waker; the scheduler resumes it without a call to run.
+  // kFrame: it is a coroutine whose frame begins so many bytes before the waker; the scheduler resumes it without a call to run. Else 0.
   std::ptrdiff_t frame = 0;
   // Foreign parties only: look again (rule 6.6). Any number of times (Node::told counts them), never under a lock, from any thread; wake()
   // still comes once, if another party decides. Whoever frees the waker has received them all, or keeps it alive by a count of its own.
@@ -49,7 +52,6 @@ struct WakerOps {
 
 struct NodeFlags {
   static constexpr std::uint16_t queued = 1;      // linked in a channel's queue            (channel's lock)
-  static constexpr std::uint16_t out = 2;         // an output party
   static constexpr std::uint16_t of_choice = 4;   // belongs to a choice; else it is its own waker
   static constexpr std::uint16_t extended = 8;    // an extended read (rule 1.6)
   static constexpr std::uint16_t compute = 16;    // an output whose owner makes the value after the commit (rule 5.8)
@@ -101,7 +103,7 @@ inline Waker* next_of(const Waker* w) noexcept { return static_cast<Waker*>(w->n
 class Holder {
  public:
   operator std::uint32_t() const noexcept { return id_.load(std::memory_order_relaxed); }
-  Holder& operator=(std::uint32_t id) noexcept {
+  [[gnu::always_inline]] Holder& operator=(std::uint32_t id) noexcept {
     if (*this != id) id_.store(id, std::memory_order_relaxed);
     return *this;
   }

@@ -57,6 +57,9 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
       call(0);
     }
   }
+  void held(void (*f)(void*), void* x) override {
+    while_held(*this_worker, [&] { f(x); });
+  }
   bool nobody_ready() noexcept override { return !look_everywhere(*this_worker); }
 
   // Worker i, on the calling thread, which the run has counted as active, until stop().
@@ -128,8 +131,8 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
     Observer* const o = watched();
     if (o && p->ops->frame) [[unlikely]]
       o->resumes(*p, &c);
-    if (const std::ptrdiff_t frame = p->ops->frame) [[likely]]
-      std::coroutine_handle<>::from_address(reinterpret_cast<char*>(static_cast<core::Waker*>(p)) - frame).resume();
+    if (p->ops->frame == core::kFrame) [[likely]]
+      std::coroutine_handle<>::from_address(reinterpret_cast<char*>(static_cast<core::Waker*>(p)) - core::kFrame).resume();
     else
       p->ops->run(p);
     // If it has ended (Final), it is no more. Else it is suspended, and may be resumed elsewhere from here on.

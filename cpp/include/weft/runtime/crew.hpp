@@ -147,6 +147,22 @@ class Crew {
         workers_[i].queue.lock().depart();
     }
   }
+  // From within a step: f() while all are held.
+  template <class F>
+  void while_held(Worker& me, F&& f) {
+    for (unsigned round = 0; serving_.exchange(1, std::memory_order_seq_cst) != 0;) prim::pause(round++);
+    hold_all(me);
+    struct Resume {
+      Crew& crew;
+      Worker& me;
+      ~Resume() {
+        crew.resume_all(me);
+        crew.serving_.store(0, std::memory_order_seq_cst);
+        if (crew.pending_.load(std::memory_order_seq_cst) != 0) me.parking_.signal(Parking::nudged);  // we were taken for one who serves
+      }
+    } resume{*this, me};
+    f();
+  }
   // While all are held: a process that was cancelled. Withdrawn if it is at rest; else whoever runs it looks again when it has let go.
   template <class Withdraw>
   void withdraw(ProcessBase& p, Withdraw&& f) noexcept {

@@ -23,11 +23,18 @@ inline std::uint32_t next_process_id() noexcept {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
+// The groups that this thread is about to cancel.
+struct CancelLine {
+  Group* first = nullptr;
+  bool at_work = false;
+};
+inline constinit thread_local CancelLine cancel_line;
+
 class Group {
  public:
   Run& run;
   Executor* executor;          // where its coroutine children run
-  ProcessBase* parent;         // who waits for it, or null
+  ProcessBase* parent;         // who waits for it, or null; gone once it is abandoned: see owner()
   const char* name = nullptr;  // part of the path, may be null
 
   Group(Run& r, Executor* e, ProcessBase* p) noexcept : run(r), executor(e), parent(p) { run.add_group(*this); }
@@ -113,15 +120,24 @@ class Group {
     cancel();
     Group* const heir = parent->group;
     heir->adopt();
-    lock_.lock();
-    const bool live = live_ > 0;
-    if (live) {
-      heir_ = heir;
-      parent = heir->parent;  // the owner is about to go; paths leave it out from here on
+    bool live = false;
+    run.still([&] {  // the owner is about to go; paths leave it out from here on
+      lock_.lock();
+      live = live_ > 0;
+      if (live) heir_ = heir;
+      lock_.unlock();
+    });
+    if (!live) {  // the last of them has just ended
+      bequeath();
+      heir->finished(0, nullptr);
     }
-    lock_.unlock();
-    if (!live) heir->finished(0, nullptr);
     return live;
+  }
+  // Who waits for it: of an abandoned group, who waits for its heir. Under Run::still(), or while nothing can run.
+  ProcessBase* owner() const noexcept {
+    const Group* g = this;
+    while (g->heir_) g = g->heir_;
+    return g->parent;
   }
 
   void fail(std::uint32_t order, std::exception_ptr failure) {
@@ -150,11 +166,7 @@ class Group {
   // Ask every child to end (rule 6). Those started later are asked as well. A child that waits for a group of its own passes it on: that
   // group is put in a line, not called from within, since groups nest deeper than a stack. Its owner is of this thread, so it stays alive.
   void cancel() noexcept {
-    struct Line {
-      Group* first = nullptr;
-      bool at_work = false;
-    };
-    static constinit thread_local Line line;
+    CancelLine& line = cancel_line;
     if (line.at_work) {
       if (!std::exchange(in_line_, true)) next_in_line_ = std::exchange(line.first, this);
       return;
@@ -173,12 +185,22 @@ class Group {
     ask(p);
   }
   bool cancelled() const noexcept { return cancelled_; }
+  // The owner, which waits or is about to, was cancelled: its request stays until the wait ends, and is passed on once (rule 6.1).
+  void begin_passing_on() noexcept { passed_on_ = false; }
+  void pass_on() noexcept {
+    if (!std::exchange(passed_on_, true)) cancel();
+  }
 
   // The owner starts processes here from within a block, which the first failure cancels too (rule 7.5).
   void open_block() noexcept {
     lock_.lock();
     block_ = Block::open;
     lock_.unlock();
+  }
+  // Its owner is left while what failed here was raised nowhere, and nobody is live: the owner's group fails with it. On the owner's thread.
+  void bequeath() {
+    for (auto& f : failures_) parent->group->fail(f.first, std::move(f.second));
+    failures_.clear();
   }
   // The block has ended, and its owner waits from now on. Withdraws the request if the owner has not met it and nobody else asks.
   void close_block() noexcept {
@@ -216,10 +238,8 @@ class Group {
   void cancel_children() noexcept {
     lock_.lock();
     cancelled_ = true;
-    for (ProcessBase* p = children_; p; p = p->sibling_next) {
-      p->cancel.store(1, std::memory_order_release);
-      ask(*p);
-    }
+    for (ProcessBase* p = children_; p; p = p->sibling_next)
+      if (p->cancel.exchange(1, std::memory_order_acq_rel) == 0) ask(*p);  // else whoever asked before us sees to it
     lock_.unlock();
   }
   // Its request is set: let its executor act on it.
@@ -255,12 +275,13 @@ class Group {
 
   core::SpinLock lock_;
   bool cancelled_ = false;
+  bool passed_on_ = false;  // the owner's, or that of who withdraws it
   enum class Block : std::uint8_t { none, open, cancelled };
   Block block_ = Block::none;
   std::uint8_t poisoned_ = 0;
   std::uint32_t live_ = 0;
   std::uint32_t started_ = 0;
-  Group* heir_ = nullptr;  // of an abandoned group
+  Group* heir_ = nullptr;  // of an abandoned group; written under the run's lock too
   ProcessBase* children_ = nullptr;
   core::Node* waiter_ = nullptr;
   std::unordered_map<std::string_view, std::uint32_t> names_;
@@ -310,6 +331,11 @@ inline bool Run::block_cancelled(const ProcessBase& owner) noexcept {
     g->lock_.unlock();
   }
   return any;
+}
+template <class F>
+void Run::still(F&& f) {
+  const std::lock_guard lock(groups_mutex_);
+  f();
 }
 template <class F>
 void Run::each_process(F&& f) {

@@ -2,9 +2,13 @@
 //
 //   0 ──sleep()──► idle ──signal(woken │ nudged)──► awake again: the signaller has already counted it active
 //                   └───time is up────────────────► 0: it counts itself active
+//      idle ──stir()──► idle│stirred ──sleep() asks what disturbed it──► idle │ awake again
 //
 // A host with a loop of its own does not sleep here: it rests (0 ──rest()──► idle), goes back to its loop, and rises in its next turn; the
 // signaller rings its bell where it would have woken a sleeper.
+//
+// A signal to the program may come after the sleeper looked for signals and before the kernel has put it to sleep, and would then wait for
+// somebody else to wake it: so the handler changes the word the kernel compares, by stir().
 //
 // Counting before waking is what makes `active == 0` mean that nothing can run (rules 8.6 and 10.1).
 #pragma once
@@ -24,9 +28,11 @@ struct Activity {
   ~Activity() = default;
 };
 
+class Parking;
+
 // A language runtime with a global lock gives it up around a real sleep.
 struct AroundSleep {
-  void* (*begin)() = nullptr;  // null: do not sleep, as if nudged
+  void* (*begin)(Parking&) = nullptr;  // null: do not sleep, as if nudged
   void (*end)(void*) = nullptr;
   // Between the two, when the sleep was disturbed (by a signal to the program, or by nothing): true ends it, as a nudge does.
   bool (*disturbed)(void*) = nullptr;
@@ -62,6 +68,7 @@ class Parking {
   static constexpr std::uint32_t woken = 1;
   static constexpr std::uint32_t nudged = 2;
   static constexpr std::uint32_t idle = 4;
+  static constexpr std::uint32_t stirred = 8;  // beside idle only
 
   Activity* activity = nullptr;               // null outside any run
   void (*bell)(Parking&) noexcept = nullptr;  // of a host with a loop of its own: called in place of waking a sleeper, from any thread
@@ -75,23 +82,29 @@ class Parking {
     if (activity) activity->deactivated();
     const std::int64_t until = activity ? activity->wake_time() : prim::forever;
     bool timed = false;
-    if ((s = word_.load(std::memory_order_acquire)) == idle) {
-      void* state = around_sleep.begin ? around_sleep.begin() : nullptr;
+    if (asleep()) {
+      void* state = around_sleep.begin ? around_sleep.begin(*this) : nullptr;
       if (around_sleep.begin && !state) signal(nudged);
-      while ((s = word_.load(std::memory_order_acquire)) == idle && !timed) {
-        prim::park(word_, idle, until);
+      while (asleep() && !timed) {
+        s = idle | stirred;
+        if (!word_.compare_exchange_strong(s, idle, std::memory_order_acq_rel)) prim::park(word_, idle, nap(until));
         timed = until != prim::forever && prim::now() >= until;
-        if (!timed && around_sleep.disturbed && word_.load(std::memory_order_acquire) == idle && around_sleep.disturbed(state))
-          signal(nudged);
+        if (!timed && around_sleep.disturbed && asleep() && around_sleep.disturbed(state)) signal(nudged);
       }
       if (state) around_sleep.end(state);
     }
     // By time: counted active before the word says so, so that the count never dips while somebody is awake.
     if (timed && activity) activity->activated();
-    s = idle;
-    if (timed && word_.compare_exchange_strong(s, 0, std::memory_order_acq_rel)) return 0;
+    if (timed && leave_idle()) return 0;
     if (timed && activity) activity->deactivated();  // a signaller has counted us as well
     return take();
+  }
+
+  // From a signal's handler, on any thread, while we may be asleep: let sleep() ask at once what disturbed it. Needs no lock where
+  // prim::wakes_from_handlers.
+  void stir() noexcept {
+    std::uint32_t s = idle;
+    if (word_.compare_exchange_strong(s, idle | stirred, std::memory_order_acq_rel)) prim::unpark(word_);
   }
 
   // False: there are signals, so there is no resting.
@@ -104,9 +117,7 @@ class Parking {
   // After rest(), whatever the reason: counted active again. The signals are left for take().
   void rise() noexcept {
     if (activity) activity->activated();
-    std::uint32_t s = idle;
-    if (!word_.compare_exchange_strong(s, 0, std::memory_order_acq_rel) && activity)
-      activity->deactivated();  // the signaller has counted us
+    if (!leave_idle() && activity) activity->deactivated();  // the signaller has counted us
   }
 
   // Signals that came without our sleeping.
@@ -120,12 +131,12 @@ class Parking {
     bool counted = false;
     do {
       if (s & bit) break;
-      if (s == idle && a && !counted) {
+      if (sleeps(s) && a && !counted) {
         a->activated();
         counted = true;
       }
     } while (!word_.compare_exchange_weak(s, s | bit, std::memory_order_seq_cst));
-    if (s == idle) {
+    if (sleeps(s)) {
       if (ring)
         ring(*this);  // a host outlives the calls of its bell
       else
@@ -136,6 +147,22 @@ class Parking {
   }
 
  private:
+  static constexpr bool sleeps(std::uint32_t s) noexcept { return (s & ~stirred) == idle; }
+  bool asleep() const noexcept { return sleeps(word_.load(std::memory_order_acquire)); }
+  // Where a handler cannot wake us, look for ourselves.
+  static std::int64_t nap(std::int64_t until) noexcept {
+    if (prim::wakes_from_handlers || !around_sleep.disturbed) return until;
+    const std::int64_t soon = prim::now() + kNap;
+    return soon < until ? soon : until;
+  }
+  static constexpr std::int64_t kNap = 50'000'000;  // ns
+  // Unless somebody has signalled.
+  bool leave_idle() noexcept {
+    std::uint32_t s = word_.load(std::memory_order_relaxed);
+    while (sleeps(s))
+      if (word_.compare_exchange_weak(s, 0, std::memory_order_acq_rel)) return true;
+    return false;
+  }
   // Before the kernel is asked to put us to sleep, let whoever is to signal us run, if it shares our CPU: a hand-over by yielding costs one
   // switch of threads, by sleeping and waking two. Only as long as it works: each failure halves the patience, each success restores it.
   bool give_way() noexcept {

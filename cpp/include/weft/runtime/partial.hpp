@@ -1,9 +1,9 @@
 // Partial deadlock: the processes that nothing that can still run will ever wake (rules 10.5, 14.3).
 //
-// A look is taken on a single-core scheduler's own thread, so that its processes stand still; all others of the run (threads, other
-// executors) count as able to go on, and what they hold as held by nobody that is known. Threads beyond may commit and drop ends meanwhile:
-// so first who waits where, then the ends, then again who waits. Whoever waits still was not woken by an end that had gone before it was
-// counted.
+// A look is taken by a process of one executor, while no other of its processes starts to run: so those that do not run stand still. Those
+// that run, and all others of the run (threads, other executors), count as able to go on, and what they hold as held by nobody that is
+// known. They may commit and drop ends meanwhile: so first who waits where, then the ends, then again who waits. Whoever waits still was
+// not woken by an end that had gone before it was counted.
 //
 //   able: runs, is ready, sleeps, was cancelled, is elsewhere ──able()──► whoever waits where it holds an end; at a barrier, everybody;
 //   for its children, who waits for it as the last          ──until nothing changes──► the rest are stuck
@@ -28,11 +28,20 @@ struct StuckProcess {
 
 class Partial {
  public:
-  // On the thread of `here`, a single-core scheduler of this run. `waits`: the operation of one that waits for a group, its place.
+  // By a process that runs on `here`, or on its thread. `waits`: the operation of one that waits for a group, its place.
   static std::vector<StuckProcess> look(Run& run, Executor& here, const OpKind& waits) {
-    Partial p(here, waits);
-    run.each_process([&](ProcessBase& x) { p.add(x); });
-    return p.found();
+    struct Look {
+      Run& run;
+      Partial p;
+      std::vector<StuckProcess> stuck;
+    } look{run, Partial(here, waits), {}};
+    const auto takes = [](void* x) {
+      Look& l = *static_cast<Look*>(x);
+      l.run.each_process([&](ProcessBase& one) { l.p.add(one); });
+      l.stuck = l.p.found();
+    };
+    here.held(takes, &look);
+    return std::move(look.stuck);
   }
 
  private:
@@ -87,7 +96,7 @@ class Partial {
     One& one = all_[x.id];
     one.process = &x;
     ++live_[x.group];
-    if (x.executor() != &here_) {
+    if (x.executor() != &here_ || x.runs_on.load(std::memory_order_acquire) != 0) {
       one.process = nullptr;  // it may end at any moment
       one.able = true;
     } else if (!x.op || x.cancel.load(std::memory_order_relaxed) != 0) {

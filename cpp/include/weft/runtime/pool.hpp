@@ -24,6 +24,9 @@
 #define WEFT_ASAN 0
 #endif
 
+#if defined(WEFT_POOL_HEADER)  // a checker's: class Pool with allocate(n) and release(p, n)
+#include WEFT_POOL_HEADER
+#else
 namespace weft::runtime {
 
 struct PoolBlock {
@@ -89,6 +92,12 @@ class Pool {
 };
 
 // Base of what is allocated from the pool by its exact type.
+
+}  // namespace weft::runtime
+#endif
+
+namespace weft::runtime {
+
 struct Pooled {
   static void* operator new(std::size_t n) { return Pool::allocate(n); }
   static void operator delete(void* p, std::size_t n) noexcept { Pool::release(p, n); }

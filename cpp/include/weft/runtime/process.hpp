@@ -93,7 +93,7 @@ class ProcessBase : public core::Waiter {
   }
 
  protected:
-  ProcessBase() = default;
+  constexpr ProcessBase() = default;
   ~ProcessBase() = default;
   ProcessBase(const ProcessBase&) = delete;
   ProcessBase& operator=(const ProcessBase&) = delete;
@@ -122,6 +122,8 @@ class Executor {
   virtual const ProcessOps& homed(const ProcessOps& ops) { return ops; }
   // May processes move between threads?
   virtual bool multi() const noexcept { return false; }
+  // Calls f(x) while none of its processes starts to run; by one of them. Those with runs_on != 0 run all the same.
+  virtual void held(void (*f)(void*), void* x) { f(x); }
   // It was cancelled: withdrawn before the commit it goes on with `cancelled`. On its own thread.
   virtual void withdraw(ProcessBase& p) noexcept {
     if (p.op && p.op->withdraw(p)) p.ops->wake(&p);

@@ -17,18 +17,28 @@
 
 namespace weft::runtime {
 
-// Rule 7.8. Of a process that is nested deeper than kPathLevels, the nearest of them: "…/inner/innermost".
+// Rule 7.8. Of a process that is nested deeper than kPathLevels, the nearest of them: "…/inner/innermost". The process stays meanwhile;
+// those above it stay by themselves, unless their group is left by an exception (Group::abandon).
 inline std::string path_of(const ProcessBase& process) {
   constexpr int kPathLevels = 64;
   std::string r;
-  int level = 0;
-  for (const ProcessBase* p = &process; p; p = p->group ? p->group->parent : nullptr) {
-    if (++level > kPathLevels) return "…/" + r;
-    std::string step = p->group && p->group->name ? std::string(p->group->name) + "/" : std::string();
-    step += p->function ? p->function : "process";
-    if (p->group && p->group->started(p->function) > 1) step += "[" + std::to_string(p->index) + "]";
-    r = level == 1 ? std::move(step) : step + "/" + r;
-  }
+  const auto walk = [&] {
+    int level = 0;
+    for (const ProcessBase* p = &process; p; p = p->group ? p->group->owner() : nullptr) {
+      if (++level > kPathLevels) {
+        r = "…/" + r;
+        return;
+      }
+      std::string step = p->group && p->group->name ? std::string(p->group->name) + "/" : std::string();
+      step += p->function ? p->function : "process";
+      if (p->group && p->group->started(p->function) > 1) step += "[" + std::to_string(p->index) + "]";
+      r = level == 1 ? std::move(step) : step + "/" + r;
+    }
+  };
+  if (process.group)
+    process.group->run.still(walk);
+  else
+    walk();
   return r;
 }
 
@@ -92,7 +102,7 @@ struct Report {
       if (p->op->visit) p->op->visit(*p, collect);
     }
     for (const ProcessBase* p : all)
-      if (const ProcessBase* const parent = p->group->parent)
+      if (const ProcessBase* const parent = p->group->owner())
         if (const auto b = r.blocked.find(parent->id); b != r.blocked.end() && b->second.for_children)
           r.to_[r.node_.at(parent->id)].push_back(collect.node(p->id));
     collect.channels();

@@ -141,6 +141,9 @@ class Run final : public Activity {
   bool block_cancelled(const ProcessBase& owner) noexcept;  // by the failure of a group of its own
   template <class F>
   void each_process(F&& f);
+  // No group comes, goes or changes its owner meanwhile: those above a live process can be walked.
+  template <class F>
+  void still(F&& f);
 
   // --- threads of thread processes -----------------------------------------------------------------------------------------------
   // Joined before the run ends; those that are done, when the next is made: a run that makes them for ever must not keep them all.
@@ -238,19 +241,19 @@ class Run final : public Activity {
   prim::atomic<std::int64_t> earliest_{prim::forever};
   prim::atomic<std::int64_t> virtual_now_{0};
   const Clock clock_;
-  std::mutex mutex_;  // timers_, report_, threads_, threads_done_
+  prim::Mutex mutex_;  // timers_, report_, threads_, threads_done_
   TimerHeap timers_;
   std::string report_;
   std::vector<std::string> knot_;
   std::vector<std::thread> threads_;
   std::vector<std::thread> threads_done_;
 
-  std::mutex groups_mutex_;
+  prim::Mutex groups_mutex_;
   Group* groups_ = nullptr;
 
   static std::size_t index_of(At at) noexcept { return static_cast<std::size_t>(at) - static_cast<std::size_t>(At::first); }
   static At at_of(std::size_t i) noexcept { return static_cast<At>(i + static_cast<std::size_t>(At::first)); }
-  std::mutex hiring_;  // hired_, parts_
+  prim::Mutex hiring_;  // hired_, parts_
   struct Hiring {
     std::shared_ptr<const void> key;
     std::unique_ptr<Hired> who;  // null: not ours

@@ -75,16 +75,19 @@ class Scheduler final : public Executor {
     halt_ = 0;
     heed();
     looping_ = true;
-    unsigned turn = 0;
+    steps_left_ = kLook;
     while (!halt_ || observed(context)) {
-      if (!queue_.empty()) [[likely]] {
+      while (!queue_.empty()) {
         core::Waker* w = queue_.pop();
         context.thrown = 0;
         step(w, context);
-        if (++turn % kLook == 0) [[unlikely]]
-          look_around();
-        continue;
+        if (--steps_left_ == 0) [[unlikely]] {
+          steps_left_ = kLook;
+          if (!halt_) look_around();
+          if (halt_) break;
+        }
       }
+      if (halt_) continue;
       context.running = nullptr;
       if (take_inbox()) continue;
       if (run.timers_due()) {
@@ -104,7 +107,10 @@ class Scheduler final : public Executor {
     this_context = outer_context;
     core::current_run_queue = outer_queue;
   }
-  void stop() noexcept { halt_ |= kStop; }
+  void stop() noexcept {
+    halt_ |= kStop;
+    steps_left_ = 1;  // the loop looks at halt_ when these are used up
+  }
 
   // For a process that has a stack of its own and hands control on as it parks: the next waker, taken, if it is run by `kind`. Null: back
   // to the loop.
@@ -159,11 +165,11 @@ class Scheduler final : public Executor {
   static constexpr std::int64_t kGlance = 8000;  // ns between two looks at the clock in a turn, at most, if steps are short
 
   static void step(core::Waker* w, Context& context) {
-    if (const std::ptrdiff_t frame = w->ops->frame) [[likely]] {
+    if (w->ops->frame == core::kFrame) [[likely]] {  // a constant: its offset is known here
       ProcessBase* const p = static_cast<ProcessBase*>(w);
       context.running = p;
       p->op = nullptr;  // it is parked no more; here once instead of in every operation
-      std::coroutine_handle<>::from_address(reinterpret_cast<char*>(w) - frame).resume();
+      std::coroutine_handle<>::from_address(reinterpret_cast<char*>(w) - core::kFrame).resume();
     } else {
       w->ops->run(w);
     }
@@ -238,6 +244,7 @@ class Scheduler final : public Executor {
   std::vector<std::unique_ptr<ProcessOps>> homed_;
   std::uint8_t halt_ = 0;  // why the loop does not just go on: kStop, kWatched
   bool looping_ = false;
+  unsigned steps_left_ = kLook;  // of the loop, before it looks at halt_ and around
   unsigned handed_on_ = 0;
   unsigned stride_ = 1;  // steps of a turn between two looks at the clock
   Parking parking_;

@@ -30,6 +30,8 @@ class ThreadProcess : public ProcessBase, public Executor {
     return guest;
   }
   static ThreadProcess* current_or_null() noexcept { return current; }
+  // For who switches between several threads' worth of state on one (a checker): the process that this thread is from now on.
+  static ThreadProcess* become(ThreadProcess* p) noexcept { return std::exchange(current, p); }
   // The same if it is a process and runs nothing else at the moment (no coroutine); else null.
   static ThreadProcess* plain() noexcept { return current && this_context == &current->context ? current : nullptr; }
 

@@ -1,4 +1,4 @@
-// Several plain operations of one process at once, in one direction: the engine of par_read and par_write (rule 7.9).
+// Several plain operations of one process at once, in one direction: the engine of par_read and par_write (rule 7.10).
 //
 //   begin() ─all decided─► true          begin() ─else─► parked ──the last is decided: settle()──► woken, all decided
 //

@@ -78,6 +78,22 @@ __all__ = [
     "sshprocess",
 ]
 
+# And what each module makes for its own backend, by an Implementation.
+OF_A_MODULE = [
+    "Io",
+    "MultiProcess",
+    "Parallel",
+    "Process",
+    "Sequence",
+    "Spawn",
+    "current_process_id",
+    "io",
+    "multiprocess",
+    "process",
+    "shutdown",
+    "version",
+]
+
 
 def _elsewhere(name: str) -> NoReturn:
     raise InfoException(

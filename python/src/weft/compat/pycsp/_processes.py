@@ -224,6 +224,10 @@ class Implementation:
         """Makes a function that may block one that lets the other processes run; it returns and raises as before."""
         return functools.wraps(func)(self._io(func)) if self._io else func
 
+    def Io(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Calls `fn` as `io(fn)` would."""
+        return self.io(fn)(*args, **kwargs)
+
     # --- running them ---------------------------------------------------------------------------------------------
 
     def Parallel(self, *plist: Any, **_: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""`pycsp.greenlets`: a process is a greenlet. Needs the package greenlet: pip install 'weft[greenlets]'."""
+"""`pycsp.greenlets`: a process is a greenlet. Needs the package greenlet: pip install greenlet."""
 
 from __future__ import annotations
 
@@ -22,11 +22,7 @@ Spawn = _implementation.Spawn
 current_process_id = _implementation.current_process_id
 shutdown = _implementation.shutdown
 io = _implementation.io
-
-
-def Io(fn: Any, *args: Any, **kwargs: Any) -> Any:
-    """Calls `fn` as `io(fn)` would."""
-    return io(fn)(*args, **kwargs)
+Io = _implementation.Io
 
 
 def multiprocess(func: Any = None, **_: Any) -> NoReturn:
@@ -43,20 +39,6 @@ class MultiProcess:
         )
 
 
-__all__ = [
-    *_names.__all__,
-    "Io",
-    "MultiProcess",
-    "Parallel",
-    "Process",
-    "Sequence",
-    "Spawn",
-    "current_process_id",
-    "io",
-    "multiprocess",
-    "process",
-    "shutdown",
-    "version",
-]
+__all__ = [*_names.__all__, *_names.OF_A_MODULE]
 
 _implementation.publish(globals())

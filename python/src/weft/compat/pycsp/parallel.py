@@ -21,29 +21,11 @@ Spawn = _implementation.Spawn
 current_process_id = _implementation.current_process_id
 shutdown = _implementation.shutdown
 io = _implementation.io
+Io = _implementation.Io
 multiprocess = _implementation.in_thread_instead("multiprocess")
 MultiProcess = Process
 
 
-def Io(fn: Any, *args: Any, **kwargs: Any) -> Any:
-    """Calls `fn` as `io(fn)` would."""
-    return io(fn)(*args, **kwargs)
-
-
-__all__ = [
-    *_names.__all__,
-    "Io",
-    "MultiProcess",
-    "Parallel",
-    "Process",
-    "Sequence",
-    "Spawn",
-    "current_process_id",
-    "io",
-    "multiprocess",
-    "process",
-    "shutdown",
-    "version",
-]
+__all__ = [*_names.__all__, *_names.OF_A_MODULE]
 
 _implementation.publish(globals())

@@ -1,24 +1,24 @@
-"""A standing alternative of a greenlet process over N channels that blocks each time: a writer writes to a pseudo-random one once it has."""
+"""A standing alternative over N channels that blocks each time: a writer writes to a pseudo-random one once it has. By on.py."""
 
 from sampler import Sampler, fail, numbers
 
-from weft.greenlets import Alternative, Channel, Parallel, process, run, yield_
+from weft import Alternative, Channel, Parallel, process, run, yield_
 
 
 @process
-def reader(sources, selects):
+async def reader(sources, selects):
     alternative = Alternative(*sources)
     for _ in range(selects):
-        index, value = alternative.select()
+        index, value = await alternative.select()
         if value != index:
             fail(f"select: channel {index} gave {value}")
 
 
 @process
-def writer(sinks, samples, per):
+async def writer(sinks, samples, per):
     random = 2463534242  # xorshift32
     sampler = Sampler()
-    yield_()  # the alternative blocks for the first time
+    await yield_()  # the alternative blocks for the first time
     for k in range(samples + 1):  # stretch 0 warms up
         sampler.begin()
         for _ in range(per):
@@ -26,17 +26,17 @@ def writer(sinks, samples, per):
             random ^= random >> 17
             random ^= random << 5 & 0xFFFFFFFF
             at = random % len(sinks)
-            sinks[at].write(at)
-            yield_()  # the woken process runs before this returns (rule 7.7), and blocks again
+            await sinks[at].write(at)
+            await yield_()  # the woken one runs before this returns (rule 7.7), and blocks again
         if k:
             sampler.end(per)
     sampler.print()
 
 
 @process
-def main(n, samples, per):
+async def main(n, samples, per):
     channels = [Channel() for _ in range(n)]
-    Parallel(
+    await Parallel(
         reader([c.reader() for c in channels], per * (samples + 1)),
         writer([c.writer() for c in channels], samples, per),
     )

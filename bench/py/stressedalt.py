@@ -1,25 +1,25 @@
-"""A fair select over N channels by a greenlet process, two writers waiting at each."""
+"""A fair select over N channels, two writers waiting at each; by on.py."""
 
 from sampler import Sampler, fail, numbers
 
-from weft.greenlets import Alternative, Channel, Parallel, process, run
+from weft import Alternative, Channel, Parallel, process, run
 
 
 @process
-def writer(sink, mark):
+async def writer(sink, mark):
     while True:
-        sink.write(mark)
+        await sink.write(mark)
 
 
 @process
-def reader(sources, samples, per):
+async def reader(sources, samples, per):
     alternative = Alternative(*sources, mode="fair")
     taken = [0] * len(sources)
     sampler = Sampler()
     for k in range(samples + 1):  # stretch 0 warms up
         sampler.begin()
         for _ in range(per):
-            index, value = alternative.select()
+            index, value = await alternative.select()
             if value != index:
                 fail(f"select: channel {index} gave {value}")
             taken[index] += 1
@@ -32,10 +32,10 @@ def reader(sources, samples, per):
 
 
 @process
-def main(n, samples, per):
+async def main(n, samples, per):
     channels = [Channel() for _ in range(n)]
     writers = [writer(c.writer(), i) for i, c in enumerate(channels) for _ in range(2)]
-    Parallel(*writers, reader([c.reader() for c in channels], samples, per))
+    await Parallel(*writers, reader([c.reader() for c in channels], samples, per))
 
 
 run(main(*numbers("N SAMPLES PER")))

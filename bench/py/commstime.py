@@ -1,39 +1,41 @@
-"""CommsTime by greenlet processes, sequential delta."""
+"""CommsTime, sequential delta, by on.py; WEFT_BENCH_HOST=asyncio: as a guest of asyncio."""
+
+import os
 
 from sampler import Sampler, fail, numbers
 
-from weft.greenlets import Channel, Parallel, process, run
+from weft import Channel, Parallel, process, run
 
 
 @process
-def prefix(source, sink):
-    sink.write(0)
+async def prefix(source, sink):
+    await sink.write(0)
     while True:
-        sink.write(source.read())
+        await sink.write(await source.read())
 
 
 @process
-def delta(source, left, right):
+async def delta(source, left, right):
     while True:
-        value = source.read()
-        left.write(value)
-        right.write(value)
+        value = await source.read()
+        await left.write(value)
+        await right.write(value)
 
 
 @process
-def successor(source, sink):
+async def successor(source, sink):
     while True:
-        sink.write(source.read() + 1)
+        await sink.write(await source.read() + 1)
 
 
 @process
-def consumer(source, samples, per):
+async def consumer(source, samples, per):
     sampler = Sampler()
     expected = 0
     for k in range(samples + 1):  # stretch 0 warms up
         sampler.begin()
         for _ in range(per):
-            value = source.read()
+            value = await source.read()
             if value != expected:
                 fail(f"commstime: read {value}, expected {expected}")
             expected += 1
@@ -43,9 +45,9 @@ def consumer(source, samples, per):
 
 
 @process
-def main(samples, per):
+async def main(samples, per):
     a, b, c, d = (Channel() for _ in range(4))
-    Parallel(
+    await Parallel(
         prefix(c.reader(), a.writer()),
         delta(a.reader(), b.writer(), d.writer()),
         successor(b.reader(), c.writer()),
@@ -53,4 +55,4 @@ def main(samples, per):
     )
 
 
-run(main(*numbers("SAMPLES PER")))
+run(main(*numbers("SAMPLES PER")), host=os.environ.get("WEFT_BENCH_HOST", "weft"))

@@ -1,0 +1,133 @@
+// How an executor sleeps where a language runtime looks for signals around the sleep (runtime/parking.hpp, rule 6.7).
+#include <atomic>
+#include <thread>
+
+#include <doctest/doctest.h>
+#include "weft/runtime/parking.hpp"
+
+using weft::runtime::around_sleep;
+using weft::runtime::AroundSleep;
+using weft::runtime::Parking;
+
+namespace {
+
+// Counted active as a run would count it.
+struct Count final : weft::runtime::Activity {
+  std::atomic<int> active{1};
+  std::int64_t until = weft::prim::forever;
+  void activated() noexcept override { ++active; }
+  void deactivated() noexcept override { --active; }
+  std::int64_t wake_time() noexcept override { return until; }
+};
+
+// What the runtime saw, and what the signal does at the moment that is tested.
+struct Seen {
+  Parking* by = nullptr;
+  int looked = 0, ended = 0;
+  bool go_on = true;      // what disturbed() says
+  int stir_in_looks = 0;  // stirred again during this many looks
+} seen;
+
+void* begin_stirred(Parking& p) {  // after the last look for signals, before the sleep
+  seen.by = &p;
+  p.stir();
+  return &seen;
+}
+void* begin_quiet(Parking& p) {
+  seen.by = &p;
+  return &seen;
+}
+void end(void*) { ++seen.ended; }
+bool disturbed(void*) {
+  ++seen.looked;
+  if (seen.stir_in_looks-- > 0) {
+    seen.by->stir();
+    return false;
+  }
+  return seen.go_on;
+}
+
+struct Around {
+  AroundSleep before = around_sleep;
+  explicit Around(void* (*begin)(Parking&)) {
+    seen = {};
+    around_sleep = {begin, &end, &disturbed};
+  }
+  ~Around() { around_sleep = before; }
+};
+
+}  // namespace
+
+TEST_CASE("rule 6.7: a signal between the last look and the sleep is looked for at once") {
+  const Around around(&begin_stirred);
+  Count count;
+  Parking p;
+  p.activity = &count;
+  CHECK(p.sleep() == Parking::nudged);
+  CHECK(seen.looked == 1);
+  CHECK(seen.ended == 1);
+  CHECK(count.active == 1);
+  CHECK(!p.signalled());
+}
+
+TEST_CASE("rule 6.7: a signal during the look is looked for after it") {
+  const Around around(&begin_stirred);
+  seen.stir_in_looks = 3;
+  Count count;
+  Parking p;
+  p.activity = &count;
+  CHECK(p.sleep() == Parking::nudged);
+  CHECK(seen.looked == 4);
+  CHECK(count.active == 1);
+}
+
+TEST_CASE("rule 6.7: a stirred sleeper is still asleep to whoever wakes it, and counted once") {
+  const Around around(&begin_quiet);
+  Count count;
+  Parking p;
+  p.activity = &count;
+  // The one who stirs and wakes is another thread; what disturbed() says keeps the sleeper asleep meanwhile.
+  seen.go_on = false;
+  std::thread other([&] {
+    while (count.active != 0) std::this_thread::yield();
+    for (int i = 0; i < 1000; ++i) p.stir();
+    p.signal(Parking::woken);
+  });
+  CHECK(p.sleep() == Parking::woken);
+  other.join();
+  CHECK(count.active == 1);
+  CHECK(!p.signalled());
+}
+
+TEST_CASE("rule 6.7: a sleeper whose time is up although it is stirred") {
+  const Around around(&begin_stirred);
+  seen.go_on = false;
+  Count count;
+  count.until = weft::prim::now();
+  Parking p;
+  p.activity = &count;
+  CHECK(p.sleep() == 0);
+  CHECK(count.active == 1);
+  CHECK(!p.signalled());
+}
+
+TEST_CASE("rule 6.7: who is awake is not stirred") {
+  Parking p;
+  p.stir();
+  CHECK(!p.signalled());
+  p.signal(Parking::woken);
+  p.stir();
+  CHECK(p.take() == Parking::woken);
+}
+
+TEST_CASE("rule 6.7: a resting host that is stirred rises as one that is not") {
+  Count count;
+  Parking p;
+  p.activity = &count;
+  REQUIRE(p.rest());
+  CHECK(count.active == 0);
+  p.stir();
+  p.rise();
+  CHECK(count.active == 1);
+  CHECK(!p.signalled());
+}

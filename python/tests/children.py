@@ -1,0 +1,34 @@
+"""Programs that a test starts: they are ended with the block, however it is left, and after a time in any case.
+
+Invariant: nothing that waits for such a program (its output, its end) waits longer than its `seconds`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def child(*arguments: str, seconds: float = 60, **how: Any) -> Iterator[subprocess.Popen[str]]:
+    """This Python with `arguments`; its outputs are pipes of text. After `seconds` it is killed: what reads from it sees the end."""
+    given = {
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "encoding": "utf-8",
+        **how,
+    }
+    p = subprocess.Popen([sys.executable, *arguments], **given)
+    limit = threading.Timer(seconds, p.kill)
+    limit.daemon = True
+    limit.start()
+    try:
+        yield p
+    finally:
+        limit.cancel()
+        p.kill()
+        p.communicate()  # closes the pipes and reaps it

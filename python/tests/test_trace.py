@@ -1,0 +1,186 @@
+"""Traces of a run (rule 14.6)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from parts import receive, send
+
+from weft import _observers, _trace
+from weft.coroutines import Channel, process, run, select, yield_
+from weft.errors import BadUse
+from weft.observe import tracing
+
+HERE = Path(__file__).name
+BOUND = 60.0  # s: no test waits longer for what it waits for
+
+pytestmark = pytest.mark.usefixtures("nobody_observes")
+
+
+def events_of(path: Path) -> list[dict[str, Any]]:
+    events, cut_off = _trace.read(path)
+    assert not cut_off
+    return events
+
+
+def test_a_trace_says_what_happened(b: Any, tmp_path: Path) -> None:
+    """Rule 14.6."""
+    c = b.weft.Channel("c")
+    file = tmp_path / "t.jsonl"
+    b.run(b.process(send)(c.writer(), 1, 2), b.process(receive)(c.reader()), trace=file)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert lines[0]["weft_trace"] == 1 and lines[0]["unit"] == "ns"
+    events = [e for e in lines[1:] if e["p"].startswith("main/")]
+    assert all(x["t"] <= y["t"] for x, y in pairwise(events))
+    sender = [(e["e"], e.get("op"), e.get("c")) for e in events if e["p"] == "main/send"]
+    assert sender == [
+        ("start", None, None),
+        ("begin", "write", "c"),
+        ("commit", "write", "c"),
+        ("begin", "write", "c"),
+        ("commit", "write", "c"),
+        ("end", None, None),
+    ]
+    receiver = [(e["e"], e.get("why"), e.get("how")) for e in events if e["p"] == "main/receive"]
+    assert receiver == [
+        ("start", None, None),
+        *[("begin", None, None), ("commit", None, None)] * 2,
+        ("begin", None, None),
+        ("ended", "Retired", None),
+        ("end", None, "returned"),
+    ]
+
+
+def test_selects_withdrawals_and_failures(tmp_path: Path) -> None:
+    """Rule 14.6."""
+    c, d = Channel("c"), Channel("d")
+    file = tmp_path / "t.jsonl"
+
+    @process
+    async def chooses(r: Any, s: Any, keep: Any) -> None:
+        await select(r, s)
+        await s.read()
+
+    @process
+    async def fails(w: Any) -> None:
+        await w.write("x")
+        await yield_()
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        run(chooses(c.reader(), d.reader(), d.writer()), fails(c.writer()), trace=file)
+    events = events_of(file)
+    picked = [e for e in events if e["p"] == "main/chooses" and "op" in e]
+    assert picked[0]["guards"] == [["input", "c"], ["input", "d"]]
+    assert (picked[1]["e"], picked[1]["guard"], picked[1]["c"]) == ("commit", 0, "c")
+    assert (picked[3]["e"], picked[3]["why"], picked[3]["c"]) == ("withdraw", "Cancelled", "d")
+    ends = {e["p"]: e for e in events if e["e"] == "end"}
+    assert ends["main/chooses"]["how"] == "Cancelled"
+    assert (ends["main/fails"]["how"], ends["main/fails"]["error"]) == ("failed", "ValueError: no")
+
+
+def test_a_summary_and_a_picture(tmp_path: Path) -> None:
+    """Rule 14.6."""
+    c = Channel("c")
+    file = tmp_path / "t.jsonl"
+
+    @process
+    async def writes(w: Any) -> None:
+        for i in range(5):
+            await w.write(i)
+
+    @process
+    async def reads_all(r: Any) -> None:
+        async for _ in r:
+            pass
+
+    with tracing(file):
+        run(writes(c.writer()), reads_all(c.reader()))
+    events = events_of(file)
+    summary = _trace.summarise(events)
+    (channel,) = summary.channels
+    assert (channel.name, channel.operations, channel.ended) == ("c", 10, 1)
+    assert channel.waited == pytest.approx(channel.waited_reading + channel.waited_writing)
+    assert {p.name: p.operations for p in summary.processes} == {
+        "main/writes": 5,
+        "main/reads_all": 5,
+    }
+    assert summary.unfinished == [] and summary.events == len(events)
+    picture = _trace.chrome(events)
+    names = [e["name"] for e in picture["traceEvents"]]
+    assert names.count("write c") == 5 and "main/writes" in names
+    assert all(e["dur"] >= 0 for e in picture["traceEvents"] if e["ph"] == "X")
+    json.dumps(picture)
+
+
+@pytest.mark.parametrize(
+    "ending", ["raise SystemExit(3)", "os.kill(os.getpid(), signal.SIGINT)", "1 / 0"]
+)
+def test_the_file_is_whole_however_the_program_ends(ending: str, tmp_path: Path) -> None:
+    """Rule 14.6."""
+    file = tmp_path / "t.jsonl"
+    program = f"""
+import os, signal
+from weft.coroutines import *
+@process
+async def a(w):
+    for i in range(50): await w.write(i)
+    {ending}
+    await w.write(50)
+@process
+async def b(r):
+    async for _ in r: pass
+c = Channel("c")
+_observed = tracing({str(file)!r})
+_observed.__enter__()        # never left
+run(a(c.writer()), b(c.reader()))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=BOUND, check=False
+    )
+    assert done.returncode != 0
+    summary = _trace.summarise(events_of(file))
+    assert summary.channels[0].operations >= 100 and summary.unfinished == []
+
+
+def test_a_cut_off_line_is_no_error_and_anything_else_is(tmp_path: Path) -> None:
+    file = tmp_path / "t.jsonl"
+    with tracing(file):
+        pass
+    whole = file.read_text()
+    file.write_text(whole + '{"t":1,"e":"sta')
+    assert _trace.read(file) == ([], True)
+    file.write_text("hello\n")
+    with pytest.raises(BadUse, match="no line of a trace"):
+        _trace.read(file)
+    file.write_text('{"weft_trace":99}\n')
+    with pytest.raises(BadUse, match="no trace of this version"):
+        _trace.read(file)
+    with pytest.raises(BadUse, match="cannot read"):
+        _trace.read(tmp_path / "none")
+    with pytest.raises(BadUse, match="cannot write"), tracing(tmp_path / "no" / "where"):
+        pass
+
+
+def test_the_child_of_a_fork_observes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "t.jsonl"
+    with tracing(file):
+        run(reads_nothing())
+        pid = os.fork()
+        if pid == 0:
+            os._exit(len(_observers._observers))
+        assert os.waitpid(pid, 0)[1] == 0
+        assert len(_observers._observers) == 1
+    assert [e["e"] for e in events_of(file)] == ["start", "end"]
+
+
+@process
+async def reads_nothing() -> None:
+    pass
