@@ -49,7 +49,8 @@ class atomic {
   constexpr atomic(T v) noexcept : v_(v) {}
   atomic(const atomic&) = delete;
   atomic& operator=(const atomic&) = delete;
-  ~atomic() {
+  constexpr ~atomic() {
+    if (std::is_constant_evaluated()) return;  // of a constant
     alive_ = 0;
     if (!late_stores.empty()) std::erase_if(late_stores, [this](const LateStore& s) { return s.at == this; });
   }

@@ -38,7 +38,8 @@ inline ThreadState states[8];
 // A run on so many workers. Its processes begin as it does.
 class Net {
  public:
-  explicit Net(unsigned workers, Clock clock = Clock::steady) : workers_(workers), run_(clock), self_(&run_), cores_(run_, workers, {}, &self_) {
+  explicit Net(unsigned workers, Clock clock = Clock::steady)
+      : workers_(workers), run_(clock), self_(&run_), cores_(run_, workers, {}, &self_) {
     self_.function = "main";
     engine().expiry_costs = true;
     for (ThreadState& s : states) s = {};
@@ -104,7 +105,10 @@ SCENARIO("hosted: a write meets a read on two cores, twice, and the channel reti
 SCENARIO("hosted: a failure on one core cancels who waits on another, and who is started just then (rules 6.1, 7.2)", 1) {
   Net net(2);
   bool cancelled = false, started = true;
-  auto fails = []() -> Process { throw std::runtime_error("failed"); co_return; };
+  auto fails = []() -> Process {
+    throw std::runtime_error("failed");
+    co_return;
+  };
   auto waits = [](Reader<int> r, bool& c) -> Process {
     try {
       co_await r.read();
@@ -128,7 +132,10 @@ SCENARIO("hosted: a failure on one core cancels who waits on another, and who is
 
 SCENARIO("hosted: a member fails as its block goes on, waits or has ended (rule 7.5)", 1) {
   Net net(2);
-  auto fails = []() -> Process { throw std::runtime_error("member"); co_return; };
+  auto fails = []() -> Process {
+    throw std::runtime_error("member");
+    co_return;
+  };
   auto waits = [](Reader<int> r) -> Process { co_await r.read(); };
   std::string raised;
   bool again = false;
@@ -159,7 +166,10 @@ SCENARIO("hosted: a member fails as its block goes on, waits or has ended (rule 
 
 SCENARIO("hosted: a member fails while its block waits for what will not come (rule 7.5)", 1) {
   Net net(2);
-  auto fails = []() -> Process { throw std::runtime_error("member"); co_return; };
+  auto fails = []() -> Process {
+    throw std::runtime_error("member");
+    co_return;
+  };
   Channel<int> never;
   const auto kept = never.writer();
   auto block = [](auto f, Reader<int> r) -> Process {

@@ -310,8 +310,7 @@ TEST_CASE("rule 7.5: the block of a thread process is cancelled as well") {
     CHECK_THROWS_AS(r(), weft::Cancelled);
     if (waits) g.wait()();
   };
-  for (const bool waits : {true, false})
-    CHECK_THROWS_WITH(weft::run(virtually, weft::thread([&] { block(waits); })), "member");
+  for (const bool waits : {true, false}) CHECK_THROWS_WITH(weft::run(virtually, weft::thread([&] { block(waits); })), "member");
 }
 
 TEST_CASE("rules 7.5, 7.8: the path of a process whose group was left, and then the group that it was left to") {

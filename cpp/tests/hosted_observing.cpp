@@ -220,10 +220,10 @@ TEST_CASE("rules 10.5, 15.6: on several cores, while others go on there and else
     weft::Core second;
     weft::Cores pool(cores);
     weft::run(weft::on(pool),
-              weft::par(relay<weft::Shared>(a.reader(), b.writer()).named("left"), relay<weft::Shared>(b.reader(), a.writer()).named("right"),
-                        begins(round.reader(), back.writer()), relay<weft::Shared>(back.reader(), round.writer()),
-                        relay<weft::Shared>(kept.reader(), away.writer()), relay<weft::Shared>(away.reader(), kept.writer()).on(second),
-                        looks(d, a, round, kept)));
+              weft::par(relay<weft::Shared>(a.reader(), b.writer()).named("left"),
+                        relay<weft::Shared>(b.reader(), a.writer()).named("right"), begins(round.reader(), back.writer()),
+                        relay<weft::Shared>(back.reader(), round.writer()), relay<weft::Shared>(kept.reader(), away.writer()),
+                        relay<weft::Shared>(away.reader(), kept.writer()).on(second), looks(d, a, round, kept)));
     CHECK(paths(d) == Paths{"main/left", "main/right"});
   }
 }

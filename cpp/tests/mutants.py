@@ -350,7 +350,8 @@ TEXT = [
         "R",
         "together: a cancellation takes no count of its own",
         "runtime/together.hpp",
-        "    self.word_.add(1, std::memory_order_relaxed);  // nobody else wakes us meanwhile\n    self.withdraw_rest();\n    return self.settle(false);",
+        "    self.word_.add(1, std::memory_order_relaxed);  // nobody else wakes us meanwhile\n"
+        "    self.withdraw_rest();\n    return self.settle(false);",
         "    self.withdraw_rest();\n    return (self.word_.load(std::memory_order_acquire) & kUndecided) == 0;",
         "together: a cancellation meets",
     ),
@@ -446,14 +447,20 @@ TEXT = [
         "ad",
         "hosted: a cancellation that came during a look is forgotten",
         "runtime/crew.hpp",
-        "        if (crew.pending_.load(std::memory_order_seq_cst) != 0) me.parking_.signal(Parking::nudged);  // we were taken for one who serves\n",
-        "        crew.pending_.store(0, std::memory_order_seq_cst);\n",
+        "        if (crew.pending_.load(std::memory_order_seq_cst) != 0) me.parking_.signal(Parking::nudged);",
+        "        crew.pending_.store(0, std::memory_order_seq_cst);",
         "hosted: a look meets",
     ),
 ]
 
 
-def build(out: pathlib.Path, include: pathlib.Path, engine: pathlib.Path, number: int, sources: tuple[str, ...] = SOURCES) -> None:
+def build(
+    out: pathlib.Path,
+    include: pathlib.Path,
+    engine: pathlib.Path,
+    number: int,
+    sources: tuple[str, ...] = SOURCES,
+) -> None:
     subprocess.run(
         [
             "g++",
@@ -493,7 +500,9 @@ def mutate(t: Text, work: pathlib.Path) -> pathlib.Path:
     include = work / f"include_{t.name}"
     shutil.rmtree(include, ignore_errors=True)
     shutil.copytree(CPP / "include", include)
-    path = next(p for p in (include / "weft" / "core" / t.file, include / "weft" / t.file) if p.exists())
+    path = next(
+        p for p in (include / "weft" / "core" / t.file, include / "weft" / t.file) if p.exists()
+    )
     text = path.read_text()
     if text.count(t.old) != 1:
         raise SystemExit(

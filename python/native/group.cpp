@@ -122,6 +122,18 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runt
   self.op = nullptr;
 }
 
+// A signal that came before the processes were started found nobody to cancel.
+void cancel_if_interrupted(PyRun& run) noexcept {
+  if (run.interrupt || run.interrupted) run.run.cancel_everybody();
+}
+
+// One that came when all had ended: the result, if there is one, gives way to it.
+void ended_by_interrupt(const PyRun& run, PyObject*& result) noexcept {
+  if (!result || !(run.interrupted || PyErr_Occurred())) return;
+  if (!PyErr_Occurred()) PyErr_SetNone(PyExc_KeyboardInterrupt);
+  Py_CLEAR(result);
+}
+
 // Run what is in `list` on this thread, which is `self`; the outermost run waits for what was spawned too. Null: something is to be raised.
 PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, PyRun* outermost, PyObject* list) {
   PyObject* result = nullptr;
@@ -137,6 +149,7 @@ PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, PyRun* out
     }
     runtime::Executor* const outer_host = self.hosting.exchange(&scheduler, std::memory_order_acq_rel);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) start_process(group, proc(PyList_GET_ITEM(list, i)));
+    if (outermost) cancel_if_interrupted(*outermost);
     wait_here(scheduler, self, group, &spawned);
     self.hosting.store(outer_host, std::memory_order_release);
     if (outermost) outermost->spawned = nullptr;
@@ -182,6 +195,7 @@ PyObject* execute(PyObject* list, runtime::Clock clock) {
     const Interrupts interrupts;
     r = execute_in(run->run, run->self, run.get(), list);
   }
+  ended_by_interrupt(*run, r);
   root_run = outer;
   return r;
 }
@@ -476,6 +490,7 @@ PyObject* group_enter(PyObject* o, PyObject*) {
   }
   g->group->open_block();
   g->state = GroupState::open;
+  if (g->run) cancel_if_interrupted(*g->run);
   return Py_NewRef(o);
 }
 PyObject* group_exit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
@@ -516,6 +531,7 @@ PyObject* group_exit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
   if (g->run) {
     delete std::exchange(g->interrupts, nullptr);
     delete std::exchange(g->scope, nullptr);
+    ended_by_interrupt(*g->run, r);
     root_run = nullptr;
     delete std::exchange(g->run, nullptr);
   }

@@ -7,6 +7,8 @@
 // Invariant: `sleeper` is null, or a Parking that lives until main_sleeps_by(nullptr) returns, which waits for handlers on other threads.
 #include "interrupt.hpp"
 
+#include "observe.hpp"
+
 #include <pthread.h>
 #include <signal.h>
 
@@ -34,6 +36,15 @@ void stirring_handler(int number) {
   errno = error;
 }
 
+// By a handler, while a run begins: it ends that run. ValueError: this is not the main thread.
+void keep_what_was_raised() {
+  if (!PyErr_Occurred()) return;
+  if (PyErr_ExceptionMatches(PyExc_ValueError))
+    PyErr_Clear();
+  else
+    keep_interrupt_for(nullptr, take_exception());
+}
+
 bool on_main_thread() {
   PyObject* m = PyImport_ImportModule("threading");
   PyObject* t = m ? PyObject_CallMethod(m, "main_thread", nullptr) : nullptr;
@@ -42,7 +53,7 @@ bool on_main_thread() {
   Py_XDECREF(ident);
   Py_XDECREF(t);
   Py_XDECREF(m);
-  PyErr_Clear();
+  keep_what_was_raised();
   return yes;
 }
 
@@ -125,7 +136,7 @@ Interrupts::Interrupts() {
     Py_XDECREF(r);
     Py_XDECREF(mine);
   }
-  PyErr_Clear();  // not the main thread
+  keep_what_was_raised();
   if (m && on_main_thread()) {
     main_thread = pthread_self();
     main_known = true;
@@ -143,10 +154,14 @@ Interrupts::~Interrupts() {
   PyErr_Fetch(&t, &v, &tb);
   PyObject* m = PyImport_ImportModule("signal");
   PyObject* r = m ? PyObject_CallMethod(m, "signal", "iO", 2, old_) : nullptr;
+  PyObject* raised =
+      r ? nullptr : take_exception();  // by a handler, for a signal that came at the very end: it is told, and ours goes all the same
+  if (!r && m) r = PyObject_CallMethod(m, "signal", "iO", 2, old_);
   Py_XDECREF(r);
   Py_XDECREF(m);
   Py_DECREF(old_);
   PyErr_Restore(t, v, tb);
+  if (raised) restore_exception(raised);
 }
 
 void main_sleeps_by(runtime::Parking* p) noexcept {

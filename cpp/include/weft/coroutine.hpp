@@ -107,7 +107,7 @@ template <class Core, core::Side S>
   if (!may_begin(p)) return p;
   (S == core::Side::in ? place->last_reader : place->last_writer) = p->id;
   p->slot = slot;
-  const Status s = static_cast<Core*>(place)->template begin_slowly<S>(*p);
+  const Status s = static_cast<Core*>(place)->template begin<S>(*p);
   if (s == Status::ok) return &done;
   if (s == Status::pending)
     p->op = S == core::Side::in ? &read_op<Core> : &write_op<Core>;

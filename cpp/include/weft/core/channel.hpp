@@ -51,7 +51,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
     if (!lock_.lock_cheaply()) [[unlikely]]
       return Quick::neither;
     const std::uintptr_t there = rq_.word();
-    if (there & kOther<S>) [[likely]] {
+    if (B::alone(there, kOther<S>)) [[likely]] {
       Node* const y = meet_alone<S>(there, slot);
       lock_.unlock_cheaply();
       P::wake(y);
@@ -68,9 +68,9 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   [[gnu::noinline]] Status begin_slowly(Node& me) noexcept {
     lock_.lock();
     me.place = static_cast<Place*>(this);
-    if (!me.is(NodeFlags::special)) {
+    if (P::shared && !me.is(NodeFlags::special)) {  // else begin_quickly() has looked
       const std::uintptr_t there = rq_.word();
-      if (there & kOther<S>) {
+      if (B::alone(there, kOther<S>)) {
         Node* const y = meet_alone<S>(there, me.slot);
         lock_.unlock();
         P::wake(y);
@@ -83,7 +83,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
       }
     }
     B::form_lines();
-    if (!me.is(NodeFlags::special)) {
+    if (!plain_only<P> && !me.is(NodeFlags::special)) {  // else it is the code that counts
       if (special_ == 0) [[likely]] {
         Queue& q = this->template opposite<S>();
         Node* y = node(q.front());

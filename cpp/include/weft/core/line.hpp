@@ -67,7 +67,13 @@ class ChannelBase : public Place {
   static constexpr std::uint8_t kWriterDied = 1;
   static constexpr std::uint8_t kReaderDied = 2;
 
-  static constexpr std::uintptr_t kWriter = 1, kReader = 2;  // tags of the meeting word; the queue's is 4
+  static constexpr std::uintptr_t kWriter = 1, kReader = 2;  // tags of the meeting word; the queue's is 4, or 3 if there is no third bit
+  static bool alone(std::uintptr_t word, std::uintptr_t whom) noexcept {
+    if constexpr (Queue::kTag == 4)
+      return (word & whom) != 0;
+    else
+      return (word & Queue::kTag) == whom;
+  }
 
   void lock_lines() noexcept {
     lock_.lock();
@@ -76,7 +82,7 @@ class ChannelBase : public Place {
   // With the lock held.
   void form_lines() noexcept {
     const std::uintptr_t w = rq_.word();
-    if (w & Queue::kTag) return;
+    if ((w & Queue::kTag) == Queue::kTag) return;
     rq_.set_word(Queue::kTag);
     if (w == 0) return;
     Node* const n = reinterpret_cast<Node*>(w & ~(kWriter | kReader));

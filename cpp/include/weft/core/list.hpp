@@ -8,15 +8,14 @@
 
 namespace weft::core {
 
-// Aligned so that three bits of an address are free, on machines of 32 bits too.
-struct alignas(8) Link {
+struct Link {
   Link* next = nullptr;
   Link* prev = nullptr;
 };
 
 class Queue {
  public:
-  static constexpr std::uintptr_t kTag = 4;
+  static constexpr std::uintptr_t kTag = alignof(Link) >= 8 ? 4 : 3;  // on machines of 32 bits two bits of an address are free
 
   bool empty() const noexcept { return word_ == kTag; }
   Link* front() const noexcept { return reinterpret_cast<Link*>(word_ - kTag); }

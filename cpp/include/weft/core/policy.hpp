@@ -117,8 +117,9 @@ struct Local {
   [[gnu::always_inline]] static void wake(core::Waker* w) noexcept {
 #if WEFT_CHECK_LOCAL
     if (w->ops->home ? w->ops->home != core::current_run_queue : !core::current_run_queue) [[unlikely]]
-      prim::fatal("an end of a local channel went on another scheduler or thread than the process that waits at it (rule 11.2); "
-                  "make the channel weft::Shared");
+      prim::fatal(
+          "an end of a local channel went on another scheduler or thread than the process that waits at it (rule 11.2); "
+          "make the channel weft::Shared");
 #endif
     core::current_run_queue->push(w);
   }

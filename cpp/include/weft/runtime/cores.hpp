@@ -131,10 +131,12 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
     Observer* const o = watched();
     if (o && p->ops->frame) [[unlikely]]
       o->resumes(*p, &c);
-    if (p->ops->frame == core::kFrame) [[likely]]
+    if (p->ops->frame == core::kFrame) [[likely]] {
+      p->op = nullptr;  // it is parked no more; an operation that is done at once is known by that (PlainAwaiter)
       std::coroutine_handle<>::from_address(reinterpret_cast<char*>(static_cast<core::Waker*>(p)) - core::kFrame).resume();
-    else
+    } else {
       p->ops->run(p);
+    }
     // If it has ended (Final), it is no more. Else it is suspended, and may be resumed elsewhere from here on.
     if (o) [[unlikely]]
       o->suspended(c.running ? p : nullptr, &c);

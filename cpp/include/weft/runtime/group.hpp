@@ -197,7 +197,8 @@ class Group {
     block_ = Block::open;
     lock_.unlock();
   }
-  // Its owner is left while what failed here was raised nowhere, and nobody is live: the owner's group fails with it. On the owner's thread.
+  // Its owner is left while what failed here was raised nowhere, and nobody is live: the owner's group fails with it. On the owner's
+  // thread.
   void bequeath() {
     for (auto& f : failures_) parent->group->fail(f.first, std::move(f.second));
     failures_.clear();
