@@ -53,7 +53,7 @@ PyObject* f_allocations(PyObject*, PyObject* on) {
   counting = wanted;
   return PyLong_FromLong(so_far);
 }
-PyMethodDef functions[] = {{"_allocations", f_allocations, METH_O, nullptr}, {}};
+PyMethodDef functions[] = {{"_allocations", gated<f_allocations>, METH_O, nullptr}, {}};
 
 }  // namespace
 

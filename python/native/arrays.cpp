@@ -15,7 +15,7 @@ PyObject* f_set_arrays(PyObject*, PyObject* args) {
   Py_XSETREF(make_channels, Py_NewRef(channels));
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"_set_arrays", f_set_arrays, METH_VARARGS, nullptr}, {}};
+PyMethodDef functions[] = {{"_set_arrays", gated<f_set_arrays>, METH_VARARGS, nullptr}, {}};
 
 // The operand that is a number goes to `n`; the other is returned. Null: NotImplemented.
 PyObject* times(PyObject* a, PyObject* b, PyTypeObject* type, Py_ssize_t& n) {

@@ -21,6 +21,11 @@ std::size_t owing = 0;  // tasks to which a cancellation is owed
 
 LinkObject* lnk(PyObject* o) noexcept { return reinterpret_cast<LinkObject*>(o); }
 
+struct {  // strings, made at the import: not where they are first used, which takes a lock of C++'s that may not be held where the gate
+          // opens
+  PyObject *asyncio, *done, *set_result, *create_future, *blocking;
+} names;
+
 PyObject* module_function(const char* name, PyObject* argument) noexcept {
   PyObject* m = PyImport_ImportModule("weft._asyncio");
   PyObject* f = m ? PyObject_GetAttrString(m, name) : nullptr;
@@ -33,10 +38,10 @@ PyObject* module_function(const char* name, PyObject* argument) noexcept {
 // The running loop, owned; null: none (an error counts as none).
 PyObject* running_loop() noexcept {
   if (!get_running) {
-    static PyObject* name = PyUnicode_InternFromString("_asyncio");
-    PyObject* modules = PyImport_GetModuleDict();
-    PyObject* m = modules && name ? PyDict_GetItem(modules, name) : nullptr;
-    if (!m || !(get_running = PyObject_GetAttrString(m, "_get_running_loop"))) {
+    PyObject* m = PyImport_GetModule(names.asyncio);
+    if (m) get_running = PyObject_GetAttrString(m, "_get_running_loop");
+    Py_XDECREF(m);
+    if (!get_running) {
       PyErr_Clear();
       return nullptr;
     }
@@ -161,7 +166,8 @@ PyObject* link_answer(PyObject* o, PyObject*) {
   l->dirty = true;
   Py_RETURN_NONE;
 }
-PyMethodDef link_methods[] = {{"fileno", link_fileno, METH_NOARGS, nullptr}, {"answer", link_answer, METH_NOARGS, nullptr}, {}};
+PyMethodDef link_methods[] = {
+    {"fileno", gated<link_fileno>, METH_NOARGS, nullptr}, {"answer", gated<link_answer>, METH_NOARGS, nullptr}, {}};
 
 PyObject* f_names(PyObject*, PyObject* args) {
   PyObject* c;
@@ -174,20 +180,19 @@ PyObject* f_owing(PyObject*, PyObject* n) {
   if (PyErr_Occurred()) return nullptr;
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"_asyncio_names", f_names, METH_VARARGS, nullptr}, {"_asyncio_owing", f_owing, METH_O, nullptr}, {}};
+PyMethodDef functions[] = {
+    {"_asyncio_names", gated<f_names>, METH_VARARGS, nullptr}, {"_asyncio_owing", gated<f_owing>, METH_O, nullptr}, {}};
 
 }  // namespace
 
 PyTypeObject LinkType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 void set_future(PyObject* future) noexcept {
-  static PyObject* done = PyUnicode_InternFromString("done");
-  static PyObject* set_result = PyUnicode_InternFromString("set_result");
   PyObject* r = undisturbed([&] {  // null: the loop is closed, nobody will run
-    PyObject* already = PyObject_CallMethodNoArgs(future, done);
+    PyObject* already = PyObject_CallMethodNoArgs(future, names.done);
     if (already != Py_False) return already;
     Py_DECREF(already);
-    return PyObject_CallMethodOneArg(future, set_result, Py_None);
+    return PyObject_CallMethodOneArg(future, names.set_result, Py_None);
   });
   Py_XDECREF(r);
 }
@@ -196,7 +201,7 @@ PyObject* raised_by_signals() noexcept { return !PyErr_Occurred() && PyErr_Check
 void raise_in_main(PyObject* e) noexcept {
   if (!e) return;
   Py_XSETREF(raised, e);
-  Py_AddPendingCall(&raise_it, nullptr);  // full: those that fill it are yet to come, and the next of ours finds this one
+  Py_AddPendingCall(gated<raise_it>, nullptr);  // full: those that fill it are yet to come, and the next of ours finds this one
 }
 
 PyObject* loop_of(LinkObject* l) noexcept {
@@ -270,14 +275,12 @@ Party::~Party() {
 }
 
 PySendResult Party::await(PyObject** r) noexcept {
-  static PyObject* create = PyUnicode_InternFromString("create_future");
-  static PyObject* blocking = PyUnicode_InternFromString("_asyncio_future_blocking");
   *r = nullptr;
   Py_CLEAR(future);
   PyObject* loop = loop_of(link);
-  PyObject* f = loop ? PyObject_CallMethodNoArgs(loop, create) : nullptr;
+  PyObject* f = loop ? PyObject_CallMethodNoArgs(loop, names.create_future) : nullptr;
   Py_XDECREF(loop);
-  if (!f || PyObject_SetAttr(f, blocking, Py_True) < 0) {
+  if (!f || PyObject_SetAttr(f, names.blocking, Py_True) < 0) {
     Py_XDECREF(f);
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "the event loop is gone");
     return PYGEN_ERROR;
@@ -323,11 +326,16 @@ PyObject* new_cancellation(PyObject* message) noexcept {
 }
 
 int init_asyncio(PyObject* m) {
+  if (!(names.asyncio = PyUnicode_InternFromString("_asyncio")) || !(names.done = PyUnicode_InternFromString("done")) ||
+      !(names.set_result = PyUnicode_InternFromString("set_result")) ||
+      !(names.create_future = PyUnicode_InternFromString("create_future")) ||
+      !(names.blocking = PyUnicode_InternFromString("_asyncio_future_blocking")))
+    return -1;
   LinkType.tp_name = "weft._native.Link";
   LinkType.tp_basicsize = sizeof(LinkObject);
   LinkType.tp_flags = Py_TPFLAGS_DEFAULT;
-  LinkType.tp_new = link_new;
-  LinkType.tp_dealloc = link_dealloc;
+  LinkType.tp_new = gated<link_new>;
+  LinkType.tp_dealloc = gated<link_dealloc>;
   LinkType.tp_methods = link_methods;
   if (PyType_Ready(&LinkType) < 0 || PyModule_AddFunctions(m, functions) < 0) return -1;
   return add_type(m, "Link", &LinkType);

@@ -171,7 +171,7 @@ PyObject* set_stats(PyObject*, PyObject* t) {
   Py_XSETREF(stats_type, Py_NewRef(t));
   Py_RETURN_NONE;
 }
-PyMethodDef module_functions[] = {{"_set_stats", set_stats, METH_O, nullptr}, {}};
+PyMethodDef module_functions[] = {{"_set_stats", gated<set_stats>, METH_O, nullptr}, {}};
 
 PyObject* channel_stats(PyObject* o, PyObject*) {
   settle();
@@ -203,15 +203,15 @@ PyObject* minus(PyObject* o) { return make_end<Side::out>(o, nullptr); }
 PyObject* class_getitem(PyObject* type, PyObject*) { return Py_NewRef(type); }
 
 PyMethodDef channel_methods[] = {
-    {"reader", make_end<Side::in>, METH_NOARGS,
+    {"reader", gated<make_end<Side::in>>, METH_NOARGS,
      "A new reader end. Raises Retired, PeerDied or Poisoned if that side has ended (rule 2.5)."},
-    {"writer", make_end<Side::out>, METH_NOARGS,
+    {"writer", gated<make_end<Side::out>>, METH_NOARGS,
      "A new writer end. Raises Retired, PeerDied or Poisoned if that side has ended (rule 2.5)."},
-    {"poison", method(channel_poison), METH_FASTCALL | METH_KEYWORDS, "Abort: whoever uses the channel gets Poisoned (rule 4)."},
-    {"stats", channel_stats, METH_NOARGS, "Its figures at this moment, a ChannelStats."},
+    {"poison", method(gated<channel_poison>), METH_FASTCALL | METH_KEYWORDS, "Abort: whoever uses the channel gets Poisoned (rule 4)."},
+    {"stats", gated<channel_stats>, METH_NOARGS, "Its figures at this moment, a ChannelStats."},
     {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr},
     {}};
-PyGetSetDef channel_getset[] = {{"name", channel_get_name, nullptr, "As given, or file:line of its birth.", nullptr}, {}};
+PyGetSetDef channel_getset[] = {{"name", gated<channel_get_name>, nullptr, "As given, or file:line of its birth.", nullptr}, {}};
 PyNumberMethods channel_number{};
 
 // --- ends -------------------------------------------------------------------------------------------------------------------------
@@ -223,8 +223,12 @@ int end_traverse(PyObject* o, visitproc visit, void* arg) {
 void end_dealloc(PyObject* o) {
   PyObject_GC_UnTrack(o);
   EndObject* e = end_of(o);
-  // Nobody else refers to the channel: nobody can be told.
-  if (e->state == EndState::open && Py_REFCNT(e->channel) > 1)
+#ifdef Py_GIL_DISABLED
+  constexpr bool only_one = false;  // what is counted by several threads is not known at one moment
+#else
+  const bool only_one = Py_REFCNT(e->channel) == 1;  // nobody else refers to the channel: nobody can be told
+#endif
+  if (e->state == EndState::open && !only_one)
     defer_retirement(e->channel, is_writer(o));
   else
     Py_DECREF(e->channel);
@@ -256,8 +260,9 @@ PyObject* end_repr(PyObject* o) {
   Py_XDECREF(n);
   return r;
 }
-PyGetSetDef end_getset[] = {
-    {"channel", end_channel, nullptr, "Its channel.", nullptr}, {"closed", end_closed, nullptr, "Was it closed?", nullptr}, {}};
+PyGetSetDef end_getset[] = {{"channel", gated<end_channel>, nullptr, "Its channel.", nullptr},
+                            {"closed", gated<end_closed>, nullptr, "Was it closed?", nullptr},
+                            {}};
 
 PyObject* reader_read(PyObject* o, PyObject*) { return operation_read(o, false); }
 PyObject* reader_call(PyObject* o, PyObject* args, PyObject* kw) {
@@ -291,22 +296,23 @@ PyObject* not_a_writer(PyObject* o, PyObject*) {
   return nullptr;
 }
 
-#define WEFT_END_METHODS                                                                                                                \
-  {"poison", method(end_poison), METH_FASTCALL | METH_KEYWORDS, "Abort: whoever uses the channel gets Poisoned (rule 4)."},             \
-      {"retire", end_close<EndState::retired>, METH_NOARGS, "Close this end; the last of its side ends the channel quietly (rule 3)."}, \
-      {"die", end_close<EndState::died>, METH_NOARGS, "Its holder was killed: close it so (rule 4.5)."}, {                              \
-    "__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr                                                                    \
+#define WEFT_END_METHODS                                                                                                           \
+  {"poison", method(gated<end_poison>), METH_FASTCALL | METH_KEYWORDS, "Abort: whoever uses the channel gets Poisoned (rule 4)."}, \
+      {"retire", gated<end_close<EndState::retired>>, METH_NOARGS,                                                                 \
+       "Close this end; the last of its side ends the channel quietly (rule 3)."},                                                 \
+      {"die", gated<end_close<EndState::died>>, METH_NOARGS, "Its holder was killed: close it so (rule 4.5)."}, {                  \
+    "__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr                                                               \
   }
 PyMethodDef reader_methods[] = {
-    {"read", reader_read, METH_NOARGS, "The next value. Raises Retired, Poisoned, PeerDied, Cancelled, BadUse."},
-    {"write", not_a_writer, METH_O, nullptr},
-    {"extended", reader_extended, METH_NOARGS, "A context manager: the value; its writer goes on when the block ends (rule 1.6)."},
+    {"read", gated<reader_read>, METH_NOARGS, "The next value. Raises Retired, Poisoned, PeerDied, Cancelled, BadUse."},
+    {"write", gated<not_a_writer>, METH_O, nullptr},
+    {"extended", gated<reader_extended>, METH_NOARGS, "A context manager: the value; its writer goes on when the block ends (rule 1.6)."},
     WEFT_END_METHODS,
     {}};
 PyMethodDef writer_methods[] = {
-    {"write", writer_write, METH_O,
+    {"write", gated<writer_write>, METH_O,
      "Done when a reader (or the buffer) has the value. Raises Retired, Poisoned, PeerDied, Cancelled, each with .value; BadUse."},
-    {"read", not_a_reader, METH_NOARGS, nullptr},
+    {"read", gated<not_a_reader>, METH_NOARGS, nullptr},
     WEFT_END_METHODS,
     {}};
 PyAsyncMethods reader_async{};
@@ -383,41 +389,41 @@ void Transit::abandon(PyObject* sent) noexcept {
 }
 
 int init_channel(PyObject* m) {
-  channel_number.nb_positive = plus;
-  channel_number.nb_negative = minus;
-  channel_number.nb_multiply = channel_times;
+  channel_number.nb_positive = gated<plus>;
+  channel_number.nb_negative = gated<minus>;
+  channel_number.nb_multiply = gated<channel_times>;
   ChannelType.tp_name = "weft.Channel";
   ChannelType.tp_doc = "Channel(name=None, *, capacity=0, overflow='block', immunity=0): a rendezvous, or a buffer of `capacity` values.";
   ChannelType.tp_basicsize = sizeof(ChannelObject);
   ChannelType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
-  ChannelType.tp_new = channel_new;
-  ChannelType.tp_dealloc = channel_dealloc;
+  ChannelType.tp_new = gated<channel_new>;
+  ChannelType.tp_dealloc = gated<channel_dealloc>;
   ChannelType.tp_traverse = channel_traverse;
-  ChannelType.tp_clear = channel_clear;
-  ChannelType.tp_repr = channel_repr;
+  ChannelType.tp_clear = gated<channel_clear>;
+  ChannelType.tp_repr = gated<channel_repr>;
   ChannelType.tp_methods = channel_methods;
   ChannelType.tp_getset = channel_getset;
   ChannelType.tp_as_number = &channel_number;
 
   reader_async.am_aiter = PyObject_SelfIter;
-  reader_async.am_anext = reader_anext;
+  reader_async.am_anext = gated<reader_anext>;
   ReaderType.tp_name = "weft.Reader";
   ReaderType.tp_doc = "A reader end of a channel: made by channel.reader() or +channel.";
-  ReaderType.tp_call = reader_call;
+  ReaderType.tp_call = gated<reader_call>;
   ReaderType.tp_iter = PyObject_SelfIter;
-  ReaderType.tp_iternext = reader_next;
+  ReaderType.tp_iternext = gated<reader_next>;
   ReaderType.tp_as_async = &reader_async;
   ReaderType.tp_methods = reader_methods;
   WriterType.tp_name = "weft.Writer";
   WriterType.tp_doc = "A writer end of a channel: made by channel.writer() or -channel.";
-  WriterType.tp_call = writer_call;
+  WriterType.tp_call = gated<writer_call>;
   WriterType.tp_methods = writer_methods;
   for (PyTypeObject* t : {&ReaderType, &WriterType}) {
     t->tp_basicsize = sizeof(EndObject);
     t->tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION;
-    t->tp_dealloc = end_dealloc;
+    t->tp_dealloc = gated<end_dealloc>;
     t->tp_traverse = end_traverse;
-    t->tp_repr = end_repr;
+    t->tp_repr = gated<end_repr>;
     t->tp_getset = end_getset;
   }
   for (PyTypeObject* t : {&ChannelType, &ReaderType, &WriterType})

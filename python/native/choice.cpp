@@ -422,7 +422,11 @@ int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
     return 1;
   }
   // Rule 5.8: after the commit, before the reader goes on.
-  PyObject* v = PyObject_CallNoArgs(s.guard->make);
+  PyObject* v;
+  {
+    const Beyond beyond;
+    v = PyObject_CallNoArgs(s.guard->make);
+  }
   if (!v) {
     PyObject* e = take_exception();
     c->core.abandon(g.node);

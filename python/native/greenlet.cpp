@@ -8,7 +8,8 @@
 //    started from within another lies deeper on the stack with each start.
 //  2 A greenlet that parks enters the next one itself if that has started (Scheduler::take), else the hub.
 //  3 What lies on the stack of a greenlet is in place only while it runs. What others may write meanwhile is in its Strand.
-//  4 greenlet itself keeps the exception state, the context variables, the frames and the depth of recursion of each.
+//  4 greenlet itself keeps the exception state, the context variables, the frames and the depth of recursion of each; not the critical
+//    sections of a free-threaded build, which are ours to take off and put back (Unchained).
 #include <greenlet/greenlet.h>
 
 #include "native.hpp"
@@ -42,13 +43,18 @@ PyObject* body(PyObject* self, PyObject*) {
   ended = p;
   Py_RETURN_NONE;
 }
-PyMethodDef body_def{"process", body, METH_NOARGS, nullptr};
+PyMethodDef body_def{"process", gated<body>, METH_NOARGS, nullptr};
+
+PyObject* switch_to(PyGreenlet* g) {
+  const Unchained sections;
+  return PyGreenlet_Switch(g, nullptr, nullptr);
+}
 
 // From the hub. It comes back when one parks and no other that has started is next, or when one ends.
 void enter(ProcessObject* p) {
   if (stepping) [[unlikely]]
     step_begins(p);
-  PyObject* r = PyGreenlet_Switch(p->strand->at, nullptr, nullptr);
+  PyObject* r = switch_to(p->strand->at);
   if (stepping) [[unlikely]]
     step_ends();
   runtime::this_context->running = nullptr;
@@ -120,7 +126,7 @@ bool greenlet_park(ProcessObject* p) noexcept {
     runtime::this_context->running = self_of(w);
     to = object_of(self_of(w))->strand->at;
   }
-  PyObject* r = PyGreenlet_Switch(to, nullptr, nullptr);
+  PyObject* r = switch_to(to);
   runtime::this_context->running = &p->base;
   Py_XDECREF(r);
   return r != nullptr;
@@ -139,11 +145,6 @@ PyObject* greenlet_frame(ProcessObject* p) {
 
 // Not at the import of weft: who has no greenlet processes needs no greenlet.
 int need_greenlets() {
-#ifdef Py_GIL_DISABLED  // greenlet 3.2 leaves a thread's critical sections on the stack it switches away from: it crashed
-  PyErr_SetString(PyExc_ImportError,
-                  "the package greenlet is not safe on a free-threaded Python: use weft.coroutines or weft.threads there");
-  return -1;
-#endif
   if (!_PyGreenlet_API) PyGreenlet_Import();
   if (_PyGreenlet_API) return 0;
   PyObject* why = take_exception();
@@ -158,7 +159,7 @@ PyObject* f_need_greenlets(PyObject*, PyObject*) {
   if (need_greenlets() < 0) return nullptr;
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"need_greenlets", f_need_greenlets, METH_NOARGS, nullptr}, {}};
+PyMethodDef functions[] = {{"need_greenlets", gated<f_need_greenlets>, METH_NOARGS, nullptr}, {}};
 
 }  // namespace
 

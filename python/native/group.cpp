@@ -389,9 +389,9 @@ void group_op_dealloc(PyObject* self) {
   Py_DECREF(reinterpret_cast<PyObject*>(o->group));
   PyObject_Free(o);
 }
-PyMethodDef group_op_methods[] = {{"send", group_op_pysend, METH_O, nullptr},
-                                  {"throw", method(group_op_throw), METH_FASTCALL, nullptr},
-                                  {"close", group_op_close, METH_NOARGS, nullptr},
+PyMethodDef group_op_methods[] = {{"send", gated<group_op_pysend>, METH_O, nullptr},
+                                  {"throw", method(gated<group_op_throw>), METH_FASTCALL, nullptr},
+                                  {"close", gated<group_op_close>, METH_NOARGS, nullptr},
                                   {}};
 
 // --- Group as a context manager (rule 7.5) ----------------------------------------------------------------------------------------------
@@ -588,12 +588,12 @@ void group_dealloc(PyObject* o) {
   Py_CLEAR(g->block);
   PyObject_GC_Del(o);
 }
-PyMethodDef group_methods[] = {{"start", group_start, METH_O, "Start a process in the group; returns it."},
-                               {"cancel", group_cancel, METH_NOARGS, "Ask every process of the group to end."},
-                               {"__aenter__", group_aenter, METH_NOARGS, nullptr},
-                               {"__aexit__", method(group_aexit), METH_FASTCALL, nullptr},
-                               {"__enter__", group_enter, METH_NOARGS, nullptr},
-                               {"__exit__", method(group_exit), METH_FASTCALL, nullptr},
+PyMethodDef group_methods[] = {{"start", gated<group_start>, METH_O, "Start a process in the group; returns it."},
+                               {"cancel", gated<group_cancel>, METH_NOARGS, "Ask every process of the group to end."},
+                               {"__aenter__", gated<group_aenter>, METH_NOARGS, nullptr},
+                               {"__aexit__", method(gated<group_aexit>), METH_FASTCALL, nullptr},
+                               {"__enter__", gated<group_enter>, METH_NOARGS, nullptr},
+                               {"__exit__", method(gated<group_exit>), METH_FASTCALL, nullptr},
                                {}};
 
 // --- functions ------------------------------------------------------------------------------------------------------------------------
@@ -670,25 +670,26 @@ PyObject* f_yield(PyObject*, PyObject*) { return operation_yield(); }
 
 PyObject* f_after_fork(PyObject*, PyObject*) {
   ++generation;
+  forget_threads();
   runtime::this_context = nullptr;
   root_run = nullptr;
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {{"parallel", method(f_parallel), METH_FASTCALL, nullptr},
-                           {"run", f_run, METH_VARARGS, nullptr},
-                           {"spawn", method(f_spawn), METH_FASTCALL, nullptr},
-                           {"current_process", f_current_process, METH_NOARGS, "The process that calls, or None in ordinary code."},
-                           {"flatten", method(f_flatten), METH_FASTCALL, nullptr},
-                           {"must_block", f_must_block, METH_O, nullptr},
-                           {"where", f_where, METH_NOARGS, nullptr},
-                           {"yield_", f_yield, METH_NOARGS, "Let every other runnable process of this scheduler run (rule 7.7)."},
-                           {"_after_fork_in_child", f_after_fork, METH_NOARGS, nullptr},
+PyMethodDef functions[] = {{"parallel", method(gated<f_parallel>), METH_FASTCALL, nullptr},
+                           {"run", gated<f_run>, METH_VARARGS, nullptr},
+                           {"spawn", method(gated<f_spawn>), METH_FASTCALL, nullptr},
+                           {"current_process", gated<f_current_process>, METH_NOARGS, "The process that calls, or None in ordinary code."},
+                           {"flatten", method(gated<f_flatten>), METH_FASTCALL, nullptr},
+                           {"must_block", gated<f_must_block>, METH_O, nullptr},
+                           {"where", gated<f_where>, METH_NOARGS, nullptr},
+                           {"yield_", gated<f_yield>, METH_NOARGS, "Let every other runnable process of this scheduler run (rule 7.7)."},
+                           {"_after_fork_in_child", gated<f_after_fork>, METH_NOARGS, nullptr},
                            {}};
 
 }  // namespace
 
-void observe_groups(bool on) noexcept { group_op_async.am_send = on ? &group_op_send_observed : &group_op_send; }
+void observe_groups(bool on) noexcept { group_op_async.am_send = on ? gated<group_op_send_observed> : gated<group_op_send>; }
 
 constexpr runtime::OpKind make_wait_op() { return {"wait for", &withdraw_wait, nullptr}; }
 const runtime::OpKind wait_op = make_wait_op();
@@ -701,19 +702,19 @@ int init_group(PyObject* m) {
   GroupType.tp_doc = "A group of processes as a context manager: leaving the block waits for all of them (rule 7.5).";
   GroupType.tp_basicsize = sizeof(GroupObject);
   GroupType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
-  GroupType.tp_new = group_new;
-  GroupType.tp_dealloc = group_dealloc;
+  GroupType.tp_new = gated<group_new>;
+  GroupType.tp_dealloc = gated<group_dealloc>;
   GroupType.tp_traverse = group_traverse;
-  GroupType.tp_clear = group_clear;
+  GroupType.tp_clear = gated<group_clear>;
   GroupType.tp_methods = group_methods;
   group_op_async.am_await = PyObject_SelfIter;
-  group_op_async.am_send = group_op_send;
+  group_op_async.am_send = gated<group_op_send>;
   GroupOpType.tp_name = "weft.GroupOperation";
   GroupOpType.tp_basicsize = sizeof(GroupOpObject);
   GroupOpType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
-  GroupOpType.tp_dealloc = group_op_dealloc;
+  GroupOpType.tp_dealloc = gated<group_op_dealloc>;
   GroupOpType.tp_iter = PyObject_SelfIter;
-  GroupOpType.tp_iternext = group_op_next;
+  GroupOpType.tp_iternext = gated<group_op_next>;
   GroupOpType.tp_methods = group_op_methods;
   GroupOpType.tp_as_async = &group_op_async;
   if (PyType_Ready(&GroupType) < 0 || PyType_Ready(&GroupOpType) < 0) return -1;

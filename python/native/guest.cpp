@@ -263,8 +263,8 @@ PyObject* guest_timer(PyObject* o, PyObject*) {
   }
   Py_RETURN_NONE;
 }
-PyMethodDef timer_def{"weft_timer", guest_timer, METH_NOARGS, nullptr};
-PyMethodDef turn_def{"weft_turn", guest_turn, METH_NOARGS, nullptr};
+PyMethodDef timer_def{"weft_timer", gated<guest_timer>, METH_NOARGS, nullptr};
+PyMethodDef turn_def{"weft_turn", gated<guest_turn>, METH_NOARGS, nullptr};
 
 // --- making and ending ------------------------------------------------------------------------------------------------------------------
 
@@ -460,12 +460,12 @@ void guest_dealloc(PyObject* o) {
   PyObject_GC_Del(o);
 }
 
-PyMethodDef guest_methods[] = {{"wait", guest_wait, METH_O, nullptr},
-                               {"cancel", guest_cancel, METH_NOARGS, nullptr},
-                               {"abandon", guest_abandon, METH_NOARGS, nullptr},
-                               {"finish", guest_finish, METH_O, nullptr},
+PyMethodDef guest_methods[] = {{"wait", gated<guest_wait>, METH_O, nullptr},
+                               {"cancel", gated<guest_cancel>, METH_NOARGS, nullptr},
+                               {"abandon", gated<guest_abandon>, METH_NOARGS, nullptr},
+                               {"finish", gated<guest_finish>, METH_O, nullptr},
                                {}};
-PyGetSetDef guest_getset[] = {{"ended", guest_ended, nullptr, nullptr, nullptr}, {}};
+PyGetSetDef guest_getset[] = {{"ended", gated<guest_ended>, nullptr, nullptr, nullptr}, {}};
 
 // --- a process of a guest ---------------------------------------------------------------------------------------------------------------
 
@@ -502,7 +502,7 @@ PyObject* future_done(PyObject* self, PyObject* future) {
   Py_DECREF(obj(g));
   Py_RETURN_NONE;
 }
-PyMethodDef wakeup_def{"weft_wakeup", future_done, METH_O, nullptr};
+PyMethodDef wakeup_def{"weft_wakeup", gated<future_done>, METH_O, nullptr};
 
 void let_go_of_future(GuestPart* part, PyObject* future) noexcept {
   PyObject* r = PyObject_CallMethodOneArg(future, names.remove_done_callback, part->wakeup);
@@ -562,10 +562,10 @@ PyObject* f_task_coroutine(PyObject*, PyObject* o) {
   return Py_NewRef(body ? body : Py_None);
 }
 
-PyMethodDef functions[] = {{"_task_cancel", f_task_cancel, METH_VARARGS, nullptr},
-                           {"_task_uncancel", f_task_uncancel, METH_O, nullptr},
-                           {"_task_state", f_task_state, METH_O, nullptr},
-                           {"_task_coroutine", f_task_coroutine, METH_O, nullptr},
+PyMethodDef functions[] = {{"_task_cancel", gated<f_task_cancel>, METH_VARARGS, nullptr},
+                           {"_task_uncancel", gated<f_task_uncancel>, METH_O, nullptr},
+                           {"_task_state", gated<f_task_state>, METH_O, nullptr},
+                           {"_task_coroutine", gated<f_task_coroutine>, METH_O, nullptr},
                            {}};
 
 }  // namespace
@@ -698,11 +698,11 @@ int init_guest(PyObject* m) {
   GuestType.tp_name = "weft._native.Guest";
   GuestType.tp_basicsize = sizeof(GuestObject);
   GuestType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
-  GuestType.tp_new = guest_new;
-  GuestType.tp_dealloc = guest_dealloc;
-  GuestType.tp_finalize = guest_finalize;
+  GuestType.tp_new = gated<guest_new>;
+  GuestType.tp_dealloc = gated<guest_dealloc>;
+  GuestType.tp_finalize = gated<guest_finalize>;
   GuestType.tp_traverse = guest_traverse;
-  GuestType.tp_clear = guest_clear;
+  GuestType.tp_clear = gated<guest_clear>;
   GuestType.tp_methods = guest_methods;
   GuestType.tp_getset = guest_getset;
   if (PyType_Ready(&GuestType) < 0 || PyModule_AddFunctions(m, functions) < 0) return -1;

@@ -121,7 +121,7 @@ PyObject* on_sigint(PyObject*, PyObject*) {
   PyErr_SetNone(PyExc_KeyboardInterrupt);
   return nullptr;
 }
-PyMethodDef sigint_def{"weft_interrupt", on_sigint, METH_VARARGS, nullptr};
+PyMethodDef sigint_def{"weft_interrupt", gated<on_sigint>, METH_VARARGS, nullptr};
 
 }  // namespace
 

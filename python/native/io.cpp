@@ -155,7 +155,10 @@ PyObject* call_run(PyObject* self, PyObject*) {
     const ForeignThread beyond;  // a call that nobody waits for any longer may hold ends
     PyObject* r = nullptr;
     if (PyContext_Enter(c->context) == 0) {
-      r = PyObject_Call(c->function, c->args, c->keywords);
+      {
+        const Beyond outside;
+        r = PyObject_Call(c->function, c->args, c->keywords);
+      }
       PyObject* e = r ? nullptr : take_exception();
       PyContext_Exit(c->context);
       if (e) restore_exception(e);
@@ -217,11 +220,11 @@ void call_dealloc(PyObject* o) {
   call_clear(o);
   Py_TYPE(o)->tp_free(o);
 }
-PyMethodDef call_methods[] = {{"run", call_run, METH_NOARGS, "Do it, on a worker."},
-                              {"wait", call_wait, METH_NOARGS, "Have it done, and wait: in a greenlet process."},
-                              {"send", call_pysend, METH_O, nullptr},
-                              {"throw", method(call_throw), METH_FASTCALL, nullptr},
-                              {"close", call_close, METH_NOARGS, nullptr},
+PyMethodDef call_methods[] = {{"run", gated<call_run>, METH_NOARGS, "Do it, on a worker."},
+                              {"wait", gated<call_wait>, METH_NOARGS, "Have it done, and wait: in a greenlet process."},
+                              {"send", gated<call_pysend>, METH_O, nullptr},
+                              {"throw", method(gated<call_throw>), METH_FASTCALL, nullptr},
+                              {"close", gated<call_close>, METH_NOARGS, nullptr},
                               {}};
 PyAsyncMethods call_async{};
 
@@ -237,22 +240,22 @@ PyObject* f_worker(PyObject*, PyObject* on) {
     disown_thread(PyThreadState_Get());
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"_set_pool", f_set_pool, METH_O, nullptr}, {"_worker", f_worker, METH_O, nullptr}, {}};
+PyMethodDef functions[] = {{"_set_pool", gated<f_set_pool>, METH_O, nullptr}, {"_worker", gated<f_worker>, METH_O, nullptr}, {}};
 
 }  // namespace
 
 int init_io(PyObject* m) {
   call_async.am_await = PyObject_SelfIter;
-  call_async.am_send = call_send;
+  call_async.am_send = gated<call_send>;
   CallType.tp_name = "weft.Call";
   CallType.tp_basicsize = sizeof(CallObject);
   CallType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
-  CallType.tp_new = call_new;
-  CallType.tp_dealloc = call_dealloc;
+  CallType.tp_new = gated<call_new>;
+  CallType.tp_dealloc = gated<call_dealloc>;
   CallType.tp_traverse = call_traverse;
-  CallType.tp_clear = call_clear;
+  CallType.tp_clear = gated<call_clear>;
   CallType.tp_iter = PyObject_SelfIter;
-  CallType.tp_iternext = call_next;
+  CallType.tp_iternext = gated<call_next>;
   CallType.tp_methods = call_methods;
   CallType.tp_as_async = &call_async;
   if (PyType_Ready(&CallType) < 0 || add_type(m, "Call", &CallType) < 0) return -1;

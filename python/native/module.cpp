@@ -14,33 +14,21 @@ PyModuleDef definition{PyModuleDef_HEAD_INIT,
                        nullptr,
                        nullptr,
                        nullptr};
-
-// Importing this module turns the interpreter lock on (it does not declare that it needs none), unless that was forbidden.
-int need_lock() {
-#ifdef Py_GIL_DISABLED
-  PyObject* is_on = PySys_GetObject("_is_gil_enabled");
-  PyObject* r = is_on ? PyObject_CallNoArgs(is_on) : Py_NewRef(Py_True);
-  if (!r) return -1;
-  const bool on = r == Py_True;
-  Py_DECREF(r);
-  if (on) return 0;
-  PyErr_SetString(
-      PyExc_ImportError,
-      "weft needs the interpreter lock, which PYTHON_GIL=0 or -X gil=0 keeps off: start Python without; the lock is then on from "
-      "the import of weft");
-  return -1;
-#else
-  return 0;
-#endif
-}
 }  // namespace
+
+#ifdef Py_GIL_DISABLED
+GateObject gate_object{PyObject_HEAD_INIT(&PyBaseObject_Type)};
+#endif
 }  // namespace weft::py
 
 PyMODINIT_FUNC PyInit__native() {
   using namespace weft::py;
-  if (need_lock() < 0 || import_errors() < 0) return nullptr;
+  if (import_errors() < 0) return nullptr;
   PyObject* m = PyModule_Create(&definition);
   if (!m) return nullptr;
+#ifdef Py_GIL_DISABLED
+  if (PyUnstable_Module_SetGIL(m, Py_MOD_GIL_NOT_USED) < 0) return nullptr;  // gate.hpp
+#endif
   if (PyModule_AddStringConstant(m, "version", WEFT_VERSION) < 0) return nullptr;
   if (init_channel(m) < 0 || init_operation(m) < 0 || init_process(m) < 0 || init_group(m) < 0 || init_choice(m) < 0 || init_time(m) < 0 ||
       init_arrays(m) < 0 || init_observe(m) < 0 || init_partial(m) < 0 || init_report() < 0 || init_returned() < 0 ||

@@ -5,7 +5,9 @@
 // or in a greenlet process that greenlet alone (caller.cpp).
 //
 // Invariants
-//  1 Cores over Value are touched only with the GIL held; it is given up only in a real sleep (runtime::around_sleep), never under a lock.
+//  1 Cores over Value, and all that the files here keep, are touched only with the GIL held; it is given up only in a real sleep
+//    (runtime::around_sleep) and in calls of the interpreter's, never under a lock. Where there is none the gate (gate.hpp) takes its
+//    place: wherever "the GIL" is said here, it is the gate on a free-threaded build.
 //  2 Under a lock of the core no Python code runs: a Value that is destroyed there is queued (pending.hpp) and let go at a safe point,
 //    and so is the retirement of an end that is collected (rules 12.1, 12.2).
 //  3 A process has one outstanding operation; its node is in the process, its slot in the operation. Nothing that another may touch while
@@ -19,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "gate.hpp"
 #include "weft/channel.hpp"
 #include "weft/core/standing.hpp"
 
@@ -103,7 +106,10 @@ struct ProcessObject {
   std::uint8_t done;
   std::uint8_t failed;
   std::uint8_t yielded;  // it is in the run queue by its own will
-  EndObject* held[1];    // ob_size of them
+#ifdef Py_GIL_DISABLED
+  std::uint8_t stepping;  // its coroutine runs: its frames are not to be looked at
+#endif
+  EndObject* held[1];  // ob_size of them
 };
 
 struct BarrierObject {
@@ -148,6 +154,9 @@ struct PyRun;
 struct ThreadProcess final : runtime::ThreadProcess {
   ProcessObject* object;
   PyThreadState* state = nullptr;
+#ifdef Py_GIL_DISABLED
+  bool asleep = false;  // nobody runs its frames
+#endif
   ThreadProcess(runtime::Run* r, ProcessObject* o) noexcept : runtime::ThreadProcess(r), object(o) {}
 };
 
@@ -157,8 +166,11 @@ struct PyRun {
   ThreadProcess self;
   PyThreadState* state = nullptr;
   runtime::Group* spawned = nullptr;
-  PyObject* interrupt = nullptr;                  // the exception that a signal's handler raised while the run slept
-  bool interrupted = false;                       // by Ctrl-C
+  PyObject* interrupt = nullptr;  // the exception that a signal's handler raised while the run slept
+  bool interrupted = false;       // by Ctrl-C
+#ifdef Py_GIL_DISABLED
+  bool counted;  // its thread, among those that the interpreter counts (report.cpp)
+#endif
   std::vector<runtime::Report::Blocked> blocked;  // at a deadlock
   explicit PyRun(runtime::Clock c);
   PyRun(const PyRun&) = delete;
@@ -176,6 +188,7 @@ class ForeignThread {  // for a time a worker is one
   ForeignThread& operator=(const ForeignThread&) = delete;
   ~ForeignThread() { own_thread(PyThreadState_Get(), nullptr); }
 };
+void forget_threads() noexcept;                  // in the child of a fork
 void look_again() noexcept;                      // let every run look whether anything outside is left
 void watch_outside(runtime::Run& run) noexcept;  // threads that are no processes may hold ends (rule 10.3)
 extern thread_local PyRun* root_run;             // the outermost run that this thread runs

@@ -29,8 +29,11 @@ void call(const char* what, PyObject* process, const char* op, PyObject* target,
   if (!observer || inside) return;
   inside = true;
   PyObject* f = Py_NewRef(observer);
-  PyObject* r =
-      PyObject_CallFunction(f, "sOzOO", what, process ? process : Py_None, op, target ? target : Py_None, detail ? detail : Py_None);
+  PyObject* r;
+  {
+    const Beyond beyond;
+    r = PyObject_CallFunction(f, "sOzOO", what, process ? process : Py_None, op, target ? target : Py_None, detail ? detail : Py_None);
+  }
   if (!r) {
     if (PyErr_ExceptionMatches(PyExc_Exception))
       PyErr_WriteUnraisable(f);
@@ -94,12 +97,12 @@ PyObject* f_helper_thread(PyObject*, PyObject* on) {
 PyObject* f_helpers(PyObject*, PyObject*) { return PyLong_FromSize_t(helpers.size()); }
 PyObject* f_steady_ns(PyObject*, PyObject*) { return PyLong_FromLongLong(prim::now()); }
 
-PyMethodDef functions[] = {{"_set_observer", f_set_observer, METH_O, nullptr},
-                           {"_watch_steps", f_watch_steps, METH_O, nullptr},
-                           {"_running_steps", f_running_steps, METH_NOARGS, nullptr},
-                           {"_helper_thread", f_helper_thread, METH_O, nullptr},
-                           {"_helpers", f_helpers, METH_NOARGS, nullptr},
-                           {"_steady_ns", f_steady_ns, METH_NOARGS, nullptr},
+PyMethodDef functions[] = {{"_set_observer", gated<f_set_observer>, METH_O, nullptr},
+                           {"_watch_steps", gated<f_watch_steps>, METH_O, nullptr},
+                           {"_running_steps", gated<f_running_steps>, METH_NOARGS, nullptr},
+                           {"_helper_thread", gated<f_helper_thread>, METH_O, nullptr},
+                           {"_helpers", gated<f_helpers>, METH_NOARGS, nullptr},
+                           {"_steady_ns", gated<f_steady_ns>, METH_NOARGS, nullptr},
                            {}};
 
 }  // namespace
@@ -155,6 +158,7 @@ void step_begins(ProcessObject* p) noexcept {
 }
 void step_ends() noexcept { steps[PyThread_get_thread_ident()].process = nullptr; }
 bool is_helper(PyThreadState* t) noexcept { return helpers.count(t) != 0; }
+const std::set<PyThreadState*>& every_helper() noexcept { return helpers; }
 
 int init_observe(PyObject* m) { return PyModule_AddFunctions(m, functions); }
 

@@ -51,6 +51,7 @@ void observe_groups(bool on) noexcept;
 void step_begins(ProcessObject* p) noexcept;
 void step_ends() noexcept;
 bool is_helper(PyThreadState* t) noexcept;  // a thread of Weft's own: it uses no end (rule 10.3)
+const std::set<PyThreadState*>& every_helper() noexcept;
 
 // --- reports on demand ------------------------------------------------------------------------------------------------------------------
 

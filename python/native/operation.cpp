@@ -412,9 +412,9 @@ PyObject* op_close(PyObject* self, PyObject*) {
   op_of(self)->state = OpState::done;
   Py_RETURN_NONE;
 }
-PyMethodDef op_methods[] = {{"send", op_pysend, METH_O, nullptr},
-                            {"throw", method(op_throw), METH_FASTCALL, nullptr},
-                            {"close", op_close, METH_NOARGS, nullptr},
+PyMethodDef op_methods[] = {{"send", gated<op_pysend>, METH_O, nullptr},
+                            {"throw", method(gated<op_throw>), METH_FASTCALL, nullptr},
+                            {"close", gated<op_close>, METH_NOARGS, nullptr},
                             {}};
 
 // --- in a thread or a greenlet
@@ -530,10 +530,10 @@ PyObject* extended_exit(PyObject* o, PyObject*) {
   settle();
   Py_RETURN_NONE;
 }
-PyMethodDef extended_methods[] = {{"__aenter__", extended_aenter, METH_NOARGS, nullptr},
-                                  {"__aexit__", extended_aexit, METH_VARARGS, nullptr},
-                                  {"__enter__", extended_enter, METH_NOARGS, nullptr},
-                                  {"__exit__", extended_exit, METH_VARARGS, nullptr},
+PyMethodDef extended_methods[] = {{"__aenter__", gated<extended_aenter>, METH_NOARGS, nullptr},
+                                  {"__aexit__", gated<extended_aexit>, METH_VARARGS, nullptr},
+                                  {"__enter__", gated<extended_enter>, METH_NOARGS, nullptr},
+                                  {"__exit__", gated<extended_exit>, METH_VARARGS, nullptr},
                                   {}};
 
 }  // namespace
@@ -611,7 +611,7 @@ PyObject* operation_sync(BarrierObject* b) {
   return observed("sync", o, nullptr, [&] { return blocking_sync(b); });
 }
 
-void observe_operations(bool on) noexcept { op_async.am_send = on ? &op_send_observed : &op_send; }
+void observe_operations(bool on) noexcept { op_async.am_send = on ? gated<op_send_observed> : gated<op_send>; }
 
 PyObject* operation_ready(PyObject* owned) {
   OpObject* o = new_op(OpType_::ready, nullptr);
@@ -646,19 +646,19 @@ PyObject* extended_new(PyObject* end) {
 
 int init_operation(PyObject* m) {
   op_async.am_await = PyObject_SelfIter;
-  op_async.am_send = op_send;
+  op_async.am_send = gated<op_send>;
   OpType.tp_name = "weft.Operation";
   OpType.tp_basicsize = sizeof(OpObject);
   OpType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
-  OpType.tp_dealloc = op_dealloc;
+  OpType.tp_dealloc = gated<op_dealloc>;
   OpType.tp_iter = PyObject_SelfIter;
-  OpType.tp_iternext = op_iternext;
+  OpType.tp_iternext = gated<op_iternext>;
   OpType.tp_methods = op_methods;
   OpType.tp_as_async = &op_async;
   ExtendedType.tp_name = "weft.Extended";
   ExtendedType.tp_basicsize = sizeof(ExtendedObject);
   ExtendedType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
-  ExtendedType.tp_dealloc = extended_dealloc;
+  ExtendedType.tp_dealloc = gated<extended_dealloc>;
   ExtendedType.tp_methods = extended_methods;
   if (PyType_Ready(&OpType) < 0 || PyType_Ready(&ExtendedType) < 0) return -1;
   return add_type(m, "Operation", &OpType);

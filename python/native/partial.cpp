@@ -125,7 +125,7 @@ PyObject* f_set_idle(PyObject*, PyObject* f) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {{"_facts", f_facts, METH_NOARGS, nullptr}, {"_set_idle", f_set_idle, METH_O, nullptr}, {}};
+PyMethodDef functions[] = {{"_facts", gated<f_facts>, METH_NOARGS, nullptr}, {"_set_idle", gated<f_set_idle>, METH_O, nullptr}, {}};
 
 }  // namespace
 
@@ -135,7 +135,11 @@ void fell_idle() noexcept {
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
   PyObject* f = Py_NewRef(idle_callback);
-  PyObject* r = PyObject_CallNoArgs(f);
+  PyObject* r;
+  {
+    const Beyond beyond;
+    r = PyObject_CallNoArgs(f);
+  }
   if (!r) {
     runtime::Run* run = current_run();
     keep_interrupt_for(run ? &run_of(*run) : nullptr, take_exception());

@@ -14,7 +14,7 @@ struct Retirement {
 };
 std::vector<PyObject*> dropped;
 std::vector<Retirement> retirements;
-bool settling = false;
+thread_local bool settling = false;  // its own: what finalisers of another thread do meanwhile is none of this one's
 }  // namespace
 
 bool something_pending = false;
@@ -49,6 +49,7 @@ void settle_pending() noexcept {
     }
     std::vector<PyObject*> values;
     values.swap(dropped);
+    const Beyond beyond;
     for (PyObject* o : values) Py_DECREF(o);
   }
   settling = false;

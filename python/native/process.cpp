@@ -39,42 +39,56 @@ const char* intern(PyObject* name) {
 
 // --- ends held ----------------------------------------------------------------------------------------------------------------------
 
-using Ends = std::vector<EndObject*>;
+using Ends = std::vector<EndObject*>;  // owned
+
+int collect(PyObject* o, Ends& to, std::vector<PyObject*>& seen);
+
+// Of a list, tuple, set or dictionary, which others may change meanwhile.
+int collect_in(PyObject* o, Ends& to, std::vector<PyObject*>& seen) {
+  const Locked locked(o);
+  if (PyList_Check(o) || PyTuple_Check(o)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+      if (collect(PySequence_Fast_GET_ITEM(o, i), to, seen) < 0) return -1;
+    return 0;
+  }
+  if (PyDict_Check(o)) {
+    PyObject *k, *v;
+    for (Py_ssize_t i = 0; PyDict_Next(o, &i, &k, &v);) {
+      Py_INCREF(v);
+      const bool bad = collect(k, to, seen) < 0 || collect(v, to, seen) < 0;
+      Py_DECREF(v);
+      if (bad) return -1;
+    }
+    return 0;
+  }
+  PyObject* it = PyObject_GetIter(o);
+  if (!it) return -1;
+  int bad = 0;
+  while (PyObject* k = PyIter_Next(it)) {
+    bad = collect(k, to, seen);
+    Py_DECREF(k);
+    if (bad < 0) break;
+  }
+  Py_DECREF(it);
+  return bad < 0 || PyErr_Occurred() ? -1 : 0;
+}
 
 // The ends in an argument and in the lists, tuples, sets and dictionaries in it (rule 2.3).
 int collect(PyObject* o, Ends& to, std::vector<PyObject*>& seen) {
   if (is_end(o)) {
     auto* e = reinterpret_cast<EndObject*>(o);
-    if (e->state == EndState::open) to.push_back(e);
+    if (e->state == EndState::open) to.push_back(reinterpret_cast<EndObject*>(Py_NewRef(o)));
     return 0;
   }
-  const bool sequence = PyList_Check(o) || PyTuple_Check(o);
-  const bool set = !sequence && PyAnySet_Check(o);
-  const bool dict = !sequence && !set && PyDict_Check(o);
-  if (!sequence && !set && !dict) return 0;
+  if (!PyList_Check(o) && !PyTuple_Check(o) && !PyAnySet_Check(o) && !PyDict_Check(o)) return 0;
   for (PyObject* s : seen)
     if (s == o) return 0;
   seen.push_back(o);
-  if (sequence) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
-      if (collect(PySequence_Fast_GET_ITEM(o, i), to, seen) < 0) return -1;
-  } else if (dict) {
-    PyObject *k, *v;
-    for (Py_ssize_t i = 0; PyDict_Next(o, &i, &k, &v);)
-      if (collect(k, to, seen) < 0 || collect(v, to, seen) < 0) return -1;
-  } else {
-    PyObject* it = PyObject_GetIter(o);
-    if (!it) return -1;
-    int bad = 0;
-    while (PyObject* k = PyIter_Next(it)) {  // the set keeps k
-      Py_DECREF(k);
-      if ((bad = collect(k, to, seen)) < 0) break;
-    }
-    Py_DECREF(it);
-    if (bad < 0 || PyErr_Occurred()) return -1;
-  }
+  Py_INCREF(o);
+  const int r = collect_in(o, to, seen);
+  Py_DECREF(o);
   if (seen.size() > 64) seen.pop_back();  // cycles are short; a list of many tuples is not
-  return 0;
+  return r;
 }
 
 void let_go(ProcessObject* p) noexcept {
@@ -89,9 +103,17 @@ void let_go(ProcessObject* p) noexcept {
 
 // --- making -------------------------------------------------------------------------------------------------------------------------
 
-ProcessObject* make(Kind kind, const Ends& ends) {
+void drop(Ends& ends) noexcept {
+  for (EndObject* e : ends) Py_DECREF(reinterpret_cast<PyObject*>(e));
+  ends.clear();
+}
+
+ProcessObject* make(Kind kind, Ends& ends) {  // takes them over
   ProcessObject* p = PyObject_GC_NewVar(ProcessObject, &ProcessType, static_cast<Py_ssize_t>(ends.size()));
-  if (!p) return nullptr;
+  if (!p) {
+    drop(ends);
+    return nullptr;
+  }
   new (&p->base) CoroutineProcess;
   p->body = p->context = p->outcome = nullptr;
   p->thread = nullptr;
@@ -100,11 +122,14 @@ ProcessObject* make(Kind kind, const Ends& ends) {
   p->guest = nullptr;
   p->kind = kind;
   p->started = p->given_up = p->done = p->failed = p->yielded = 0;
+#ifdef Py_GIL_DISABLED
+  p->stepping = 0;
+#endif
   for (std::size_t i = 0; i < ends.size(); ++i) {
     p->held[i] = ends[i];
-    Py_INCREF(reinterpret_cast<PyObject*>(ends[i]));
     ++ends[i]->holders;
   }
+  ends.clear();
   PyObject_GC_Track(reinterpret_cast<PyObject*>(p));
   return p;
 }
@@ -120,7 +145,10 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
   ends.clear();
   for (Py_ssize_t i = 0; i < n; ++i) {
     seen.clear();
-    if (collect(args[i], ends, seen) < 0) return nullptr;
+    if (collect(args[i], ends, seen) < 0) {
+      drop(ends);
+      return nullptr;
+    }
   }
   ProcessObject* p = make(f->kind, ends);
   spare_ends = std::move(ends);
@@ -128,7 +156,10 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
   if (!p) return nullptr;
   p->base.function = PyUnicode_AsUTF8(f->name);
   if (is_async(f->kind)) {
-    p->body = PyObject_Vectorcall(f->function, args, nf, kwnames);
+    {
+      const Beyond beyond;
+      p->body = PyObject_Vectorcall(f->function, args, nf, kwnames);
+    }
     if (p->body && !PyCoro_CheckExact(p->body)) {
       PyErr_Format(PyExc_TypeError, "process %U: the function returned %.100s in place of a coroutine", f->name, Py_TYPE(p->body)->tp_name);
       Py_CLEAR(p->body);
@@ -203,7 +234,11 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
 
 PyObject* call_body(ProcessObject* p) {
   PyObject* keywords = PyTuple_GET_ITEM(p->body, 2);
-  PyObject* r = PyObject_Call(PyTuple_GET_ITEM(p->body, 0), PyTuple_GET_ITEM(p->body, 1), keywords == Py_None ? nullptr : keywords);
+  PyObject* r;
+  {
+    const Beyond beyond;
+    r = PyObject_Call(PyTuple_GET_ITEM(p->body, 0), PyTuple_GET_ITEM(p->body, 1), keywords == Py_None ? nullptr : keywords);
+  }
   if (!r || !PyCoro_CheckExact(r)) return r;
   Py_DECREF(r);
   return PyErr_Format(PyExc_TypeError, "process %s returned a coroutine: declare it `async def`", p->base.function);
@@ -239,6 +274,24 @@ class Variables {
   PyObject* outer_;
 };
 
+class Stepping {
+ public:
+#ifdef Py_GIL_DISABLED
+  explicit Stepping(ProcessObject* p) noexcept : p_(p) { p->stepping = 1; }
+  ~Stepping() { p_->stepping = 0; }
+#else
+  explicit Stepping(ProcessObject*) noexcept {}
+  ~Stepping() = default;
+#endif
+  Stepping(const Stepping&) = delete;
+  Stepping& operator=(const Stepping&) = delete;
+
+#ifdef Py_GIL_DISABLED
+ private:
+  ProcessObject* const p_;
+#endif
+};
+
 void not_awaitable(ProcessObject* p, PyObject* r) {
   PyObject* future = PyObject_GetAttrString(r, "_asyncio_future_blocking");
   if (!future) PyErr_Clear();
@@ -252,9 +305,16 @@ void not_awaitable(ProcessObject* p, PyObject* r) {
   Py_XDECREF(future);
 }
 
+PySendResult send_into(PyObject* body, PyObject** r) {
+  const Beyond beyond;
+  return PyIter_Send(body, Py_None, r);
+}
 PySendResult throw_into(PyObject* body, PyObject* owned, PyObject** r) {
-  *r = PyObject_CallMethod(body, "throw", "O", owned);
-  Py_DECREF(owned);
+  {
+    const Beyond beyond;
+    *r = PyObject_CallMethod(body, "throw", "O", owned);
+    Py_DECREF(owned);
+  }
   if (*r) return PYGEN_NEXT;
   if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return PYGEN_ERROR;
   PyObject* stop = take_exception();
@@ -282,9 +342,10 @@ void coroutine_run(core::Waker* w) {
   PyObject* r = nullptr;
   PySendResult s;
   {
+    const Stepping now(p);
     const Variables v(&p->context);
     PyObject* thrown = p->guest ? guest_begin(p, yielded) : nullptr;
-    s = thrown ? throw_into(p->body, thrown, &r) : PyIter_Send(p->body, Py_None, &r);
+    s = thrown ? throw_into(p->body, thrown, &r) : send_into(p->body, &r);
     while (s == PYGEN_NEXT && !p->base.op && !p->yielded) [[unlikely]] {
         // Not an operation of ours: a bare yield lets others run, anything else cannot be waited for here.
         if (r == Py_None) {
@@ -321,23 +382,26 @@ const runtime::ProcessOps coroutine_ops{{&post_to_group, &coroutine_run, nullptr
 void thread_body(void* arg) {
   auto* t = static_cast<ThreadProcess*>(arg);
   const PyGILState_STATE gil = PyGILState_Ensure();
-  ProcessObject* p = t->object;
-  t->state = PyThreadState_Get();
-  own_thread(t->state, t->run);
   {
-    const ThreadProcess::Scope scope(*t);
-    PyObject* r;
+    const Gate inside;
+    ProcessObject* p = t->object;
+    t->state = PyThreadState_Get();
+    own_thread(t->state, t->run);
     {
-      const Variables v(&p->context);
-      r = call_body(p);
+      const ThreadProcess::Scope scope(*t);
+      PyObject* r;
+      {
+        const Variables v(&p->context);
+        r = call_body(p);
+      }
+      end_process(p, *t, r);
     }
-    end_process(p, *t, r);
+    disown_thread(t->state);
+    t->run->deactivated();  // before any code of the user's: the run may end as soon as another has the GIL
+    delete t;
+    Py_DECREF(p);
+    settle();
   }
-  disown_thread(t->state);
-  t->run->deactivated();  // before any code of the user's: the run may end as soon as another has the GIL
-  delete t;
-  Py_DECREF(p);
-  settle();
   PyGILState_Release(gil);
 }
 
@@ -370,15 +434,18 @@ const runtime::ProcessOps apart_ops{{&wake_apart, &coroutine_run, nullptr, 0}, &
 void apart_body(void* arg) {
   auto* p = static_cast<ProcessObject*>(arg);
   const PyGILState_STATE gil = PyGILState_Ensure();
-  runtime::Scheduler* const mine = p->own;
-  own_thread(PyThreadState_Get(), &mine->run);
-  while (!p->done) mine->loop();  // coroutine_run() stops it
-  disown_thread(PyThreadState_Get());
-  mine->run.deactivated();
-  delete mine;
-  p->own = nullptr;
-  Py_DECREF(p);
-  settle();
+  {
+    const Gate inside;
+    runtime::Scheduler* const mine = p->own;
+    own_thread(PyThreadState_Get(), &mine->run);
+    while (!p->done) mine->loop();  // coroutine_run() stops it
+    disown_thread(PyThreadState_Get());
+    mine->run.deactivated();
+    delete mine;
+    p->own = nullptr;
+    Py_DECREF(p);
+    settle();
+  }
   PyGILState_Release(gil);
 }
 
@@ -493,18 +560,19 @@ PyObject* process_give_up(PyObject* o, PyObject*) {
 }
 
 PyMethodDef process_methods[] = {
-    {"named", process_named, METH_O, "Give it another name in its path; returns the process."},
-    {"cancel", process_cancel, METH_NOARGS, "Ask it to end: its next (or present) operation raises Cancelled (rule 6)."},
-    {"_give_up", process_give_up, METH_NOARGS, "It will not be started, and that is no mistake."},
+    {"named", gated<process_named>, METH_O, "Give it another name in its path; returns the process."},
+    {"cancel", gated<process_cancel>, METH_NOARGS, "Ask it to end: its next (or present) operation raises Cancelled (rule 6)."},
+    {"_give_up", gated<process_give_up>, METH_NOARGS, "It will not be started, and that is no mistake."},
     {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr},
     {}};
-PyGetSetDef process_getset[] = {{"result", process_result, nullptr,
-                                 "What it returned, None if it ended quietly; raises its failure; BadUse if it has not ended.", nullptr},
-                                {"id", process_id, nullptr, "A number of its own, from its start on; 0 before.", nullptr},
-                                {"done", process_done, nullptr, "Has it ended?", nullptr},
-                                {"name", process_name, nullptr, "Its function's, or as given by named().", nullptr},
-                                {"path", process_path, nullptr, "Where it is in the network, as main/worker[3] (rule 7.8).", nullptr},
-                                {}};
+PyGetSetDef process_getset[] = {
+    {"result", gated<process_result>, nullptr,
+     "What it returned, None if it ended quietly; raises its failure; BadUse if it has not ended.", nullptr},
+    {"id", gated<process_id>, nullptr, "A number of its own, from its start on; 0 before.", nullptr},
+    {"done", gated<process_done>, nullptr, "Has it ended?", nullptr},
+    {"name", gated<process_name>, nullptr, "Its function's, or as given by named().", nullptr},
+    {"path", gated<process_path>, nullptr, "Where it is in the network, as main/worker[3] (rule 7.8).", nullptr},
+    {}};
 
 int function_init(PyObject* o, PyObject* args, PyObject* kw) {
   PyObject *f, *name;
@@ -514,7 +582,7 @@ int function_init(PyObject* o, PyObject* args, PyObject* kw) {
   Py_XSETREF(func(o)->function, Py_NewRef(f));
   Py_XSETREF(func(o)->name, Py_NewRef(PyDict_GetItem(names, name)));
   func(o)->kind = static_cast<Kind>(kind);
-  func(o)->call = function_call;
+  func(o)->call = gated<function_call>;
   return 0;
 }
 int function_traverse(PyObject* o, visitproc visit, void* arg) {
@@ -569,7 +637,8 @@ PyObject* function_on(PyObject* self, PyObject* where) {
   return like(f, f->function, threads ? (is_async(f->kind) ? Kind::apart : Kind::thread) : greenlets ? Kind::greenlet : Kind::coroutine);
 }
 PyMethodDef function_methods[] = {
-    {"on", function_on, METH_O, "The same process function on another backend: a module of weft or its name. Raises BadUse, ImportError."},
+    {"on", gated<function_on>, METH_O,
+     "The same process function on another backend: a module of weft or its name. Raises BadUse, ImportError."},
     {}};
 PyObject* function_repr(PyObject* o) { return PyUnicode_FromFormat("<process %U>", func(o)->name); }
 PyGetSetDef function_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
@@ -622,6 +691,15 @@ void start_process(runtime::Group& g, ProcessObject* p) {
   here.post(&p->base);
 }
 
+static PyObject* iterator_of(PyObject* o) {
+  const Beyond beyond;
+  return PyObject_GetIter(o);
+}
+static PyObject* next_of(PyObject* iterator) {
+  const Beyond beyond;
+  return PyIter_Next(iterator);
+}
+
 PyObject* process_list(PyObject* const* args, Py_ssize_t n) {
   PyObject* list = PyList_New(0);
   for (Py_ssize_t i = 0; list && i < n; ++i) {
@@ -629,7 +707,7 @@ PyObject* process_list(PyObject* const* args, Py_ssize_t n) {
       if (PyList_Append(list, args[i]) < 0) Py_CLEAR(list);
       continue;
     }
-    PyObject* it = PyObject_GetIter(args[i]);
+    PyObject* it = iterator_of(args[i]);
     if (!it) {
       if (PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
@@ -639,7 +717,7 @@ PyObject* process_list(PyObject* const* args, Py_ssize_t n) {
       break;
     }
     PyObject* p;
-    while ((p = PyIter_Next(it))) {
+    while ((p = next_of(it))) {
       const bool fine = Py_IS_TYPE(p, &ProcessType);
       if (!fine) bad_use("%R in an iterable of processes is no process: call a function that is decorated with @process", p);
       const bool added = fine && PyList_Append(list, p) == 0;
@@ -654,7 +732,7 @@ PyObject* process_list(PyObject* const* args, Py_ssize_t n) {
 
 int init_process(PyObject* m) {
   static PyNumberMethods number{};
-  number.nb_multiply = process_times;
+  number.nb_multiply = gated<process_times>;
   ProcessType.tp_as_number = &number;
   ProcessType.tp_name = "weft.Process";
   ProcessType.tp_doc =
@@ -665,26 +743,26 @@ int init_process(PyObject* m) {
 #pragma GCC diagnostic pop
   ProcessType.tp_itemsize = sizeof(EndObject*);
   ProcessType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION;
-  ProcessType.tp_dealloc = process_dealloc;
+  ProcessType.tp_dealloc = gated<process_dealloc>;
   ProcessType.tp_traverse = process_traverse;
-  ProcessType.tp_clear = process_clear;
-  ProcessType.tp_repr = process_repr;
+  ProcessType.tp_clear = gated<process_clear>;
+  ProcessType.tp_repr = gated<process_repr>;
   ProcessType.tp_methods = process_methods;
   ProcessType.tp_getset = process_getset;
   ProcessFunctionType.tp_name = "weft.ProcessFunction";
   ProcessFunctionType.tp_basicsize = sizeof(FunctionObject);
   ProcessFunctionType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
   ProcessFunctionType.tp_new = PyType_GenericNew;
-  ProcessFunctionType.tp_init = function_init;
-  ProcessFunctionType.tp_dealloc = function_dealloc;
+  ProcessFunctionType.tp_init = gated<function_init>;
+  ProcessFunctionType.tp_dealloc = gated<function_dealloc>;
   ProcessFunctionType.tp_traverse = function_traverse;
-  ProcessFunctionType.tp_clear = function_clear;
+  ProcessFunctionType.tp_clear = gated<function_clear>;
   ProcessFunctionType.tp_call = PyVectorcall_Call;
   ProcessFunctionType.tp_vectorcall_offset = offsetof(FunctionObject, call);
   ProcessFunctionType.tp_dictoffset = offsetof(FunctionObject, dict);
   ProcessFunctionType.tp_weaklistoffset = offsetof(FunctionObject, weakrefs);
-  ProcessFunctionType.tp_descr_get = function_get;
-  ProcessFunctionType.tp_repr = function_repr;
+  ProcessFunctionType.tp_descr_get = gated<function_get>;
+  ProcessFunctionType.tp_repr = gated<function_repr>;
   ProcessFunctionType.tp_getset = function_getset;
   ProcessFunctionType.tp_methods = function_methods;
   if (PyType_Ready(&ProcessType) < 0 || PyType_Ready(&ProcessFunctionType) < 0) return -1;

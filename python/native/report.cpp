@@ -18,9 +18,22 @@ namespace {
 
 bool shut_down = false;  // the interpreter ends: a thread that wakes must not ask for the GIL
 
+// Without a GIL a frame may be looked at only while nobody runs it: of a thread, while it sleeps here.
+void say_asleep([[maybe_unused]] bool is) noexcept {
+#ifdef Py_GIL_DISABLED
+  runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
+  if (t && t->run) static_cast<ThreadProcess*>(t)->asleep = is;
+#endif
+}
+
 void take_back(void* state) {
   while (shut_down) pause();  // for ever
   PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+  say_asleep(false);
+}
+void* give_up() {
+  say_asleep(true);
+  return PyEval_SaveThread();
 }
 void end_sleep(void* state) {
   main_sleeps_by(nullptr);
@@ -39,49 +52,62 @@ void* begin_sleep(runtime::Parking& by) {
     keep_interrupt();
     return nullptr;
   }
-  return PyEval_SaveThread();
+  return give_up();
 }
 
 bool disturbed(void* state) {
   take_back(state);
   if (PyErr_CheckSignals() < 0) keep_interrupt();
-  PyEval_SaveThread();
+  give_up();
   return true;  // a handler may have made something runnable here
 }
 // --- where processes are ----------------------------------------------------------------------------------------------------------------
 
+// Under locks of the runtime: what is taken is let go of later (gate.hpp, invariant 4).
 void at_frame(ProcessBase& p, PyFrameObject* f) {
   if (!f) return;
   PyCodeObject* code = PyFrame_GetCode(f);
   p.line = static_cast<std::uint32_t>(PyFrame_GetLineNumber(f));
   p.file = PyUnicode_AsUTF8(code->co_filename);  // kept by the code, which the frame keeps
-  Py_DECREF(code);
+  defer_decref(reinterpret_cast<PyObject*>(code));
+}
+void let_go(PyObject* o) noexcept {
+  if (o) defer_decref(o);
+}
+
+// Coroutine.cr_frame and .cr_await, called as they are: a look-up may take the lock of all types.
+PyGetSetDef *cr_frame, *cr_await;
+PyObject* get(const PyGetSetDef* d, PyObject* o) { return d->get(o, d->closure); }
+PyGetSetDef* getter_of(const char* name) {
+  PyObject* d = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyCoro_Type), name);  // kept for ever
+  return d && Py_IS_TYPE(d, &PyGetSetDescr_Type) ? reinterpret_cast<PyGetSetDescrObject*>(d)->d_getset : nullptr;
 }
 
 // Down the chain of what a coroutine awaits, to the frame that did the operation.
 void locate_coroutine(ProcessBase& p, PyObject* coroutine) {
   PyObject* o = Py_NewRef(coroutine);
   while (o && PyCoro_CheckExact(o)) {
-    PyObject* f = PyObject_GetAttrString(o, "cr_frame");
+    PyObject* f = get(cr_frame, o);
     if (f && f != Py_None) at_frame(p, reinterpret_cast<PyFrameObject*>(f));
-    Py_XDECREF(f);
-    PyObject* next = PyObject_GetAttrString(o, "cr_await");
-    Py_DECREF(o);
-    o = next;
+    let_go(f);
+    let_go(std::exchange(o, get(cr_await, o)));
   }
-  Py_XDECREF(o);
+  let_go(o);
   PyErr_Clear();
 }
 void locate_greenlet(ProcessBase& p, ProcessObject* o) {
   PyObject* f = greenlet_frame(o);
   at_frame(p, reinterpret_cast<PyFrameObject*>(f));
-  Py_XDECREF(f);
+  let_go(f);
 }
 void locate_thread(ThreadProcess& t) {
   if (!t.state) return;
+#ifdef Py_GIL_DISABLED
+  if (!t.asleep && t.state != PyThreadState_Get()) return;
+#endif
   PyFrameObject* f = PyThreadState_GetFrame(t.state);
   at_frame(t, f);
-  Py_XDECREF(f);
+  let_go(reinterpret_cast<PyObject*>(f));
 }
 
 // --- who holds what
@@ -135,6 +161,36 @@ std::set<PyRun*> runs;                                // under the GIL
 std::map<PyThreadState*, runtime::Run*> own_threads;  // under the GIL
 
 // Live Python threads beyond those of this run.
+#ifdef Py_GIL_DISABLED
+// Without a GIL threads end at any time, and their states with them: others' states cannot be walked. They are counted instead, by
+// `_thread`, which counts those that it has started; not those that C code made known by PyGILState_Ensure, as Weft's are.
+PyObject* count_threads = nullptr;
+// Is it one of those, or the main thread, which is there and not counted?
+bool is_counted(PyThreadState* t) noexcept {
+  constexpr int init = 1, threading = 3;  // _PyThreadState_WHENCE_…, which CPython keeps to itself
+  return t->_whence == threading || t->_whence == init;
+}
+
+bool foreign_threads(runtime::Run& run) {
+  PyObject* n = PyObject_CallNoArgs(count_threads);
+  if (!n) {
+    PyErr_Clear();
+    return true;
+  }
+  const auto all = static_cast<std::size_t>(PyLong_AsSsize_t(n)) + 1;
+  Py_DECREF(n);
+  std::set<PyThreadState*> known = every_helper();
+  known.insert(PyThreadState_Get());
+  for (const auto& [t, whose] : own_threads) {
+    if (whose && whose != &run) return true;
+    known.insert(t);
+  }
+  known.erase(run_of(run).state);  // of a guest it may be gone
+  std::size_t ours = run_of(run).counted;
+  for (PyThreadState* t : known) ours += is_counted(t);
+  return all > ours;
+}
+#else
 bool foreign_threads(runtime::Run& run) {
   for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); t; t = PyThreadState_Next(t)) {
     if (t == run_of(run).state || t == PyThreadState_Get() || is_helper(t)) continue;
@@ -143,6 +199,7 @@ bool foreign_threads(runtime::Run& run) {
   }
   return false;
 }
+#endif
 
 // Such a thread may hold an end that no process holds, on the other side of where somebody waits.
 bool anything_outside(runtime::Run& run) noexcept {
@@ -172,11 +229,16 @@ PyObject* f_shutdown(PyObject*, PyObject*) {
   shut_down = true;
   Py_RETURN_NONE;
 }
-PyMethodDef shutdown_def{"_shutdown", f_shutdown, METH_NOARGS, nullptr};
+PyMethodDef shutdown_def{"_shutdown", gated<f_shutdown>, METH_NOARGS, nullptr};
 
 }  // namespace
 
-PyRun::PyRun(runtime::Clock c) : run(c), self(&run, nullptr) { runs.insert(this); }
+PyRun::PyRun(runtime::Clock c) : run(c), self(&run, nullptr) {
+#ifdef Py_GIL_DISABLED
+  counted = is_counted(PyThreadState_Get());
+#endif
+  runs.insert(this);
+}
 PyRun::~PyRun() { runs.erase(this); }
 const std::set<PyRun*>& every_run() noexcept { return runs; }
 void look_again() noexcept {
@@ -206,13 +268,25 @@ void locate(ProcessBase& p) noexcept {
     locate_thread(*static_cast<ThreadProcess*>(o->thread));
   else if (o->kind == Kind::greenlet)
     locate_greenlet(p, o);
+#ifdef Py_GIL_DISABLED
+  else if (o->stepping)
+    return;
+#endif
   else if (o->body)
     locate_coroutine(p, o->body);
 }
 
+void forget_threads() noexcept { own_threads.clear(); }
+
 void watch_outside(runtime::Run& run) noexcept { run.anything_outside = &anything_outside; }
 
 int init_report() {
+  if (!(cr_frame = getter_of("cr_frame")) || !(cr_await = getter_of("cr_await"))) return -1;
+#ifdef Py_GIL_DISABLED
+  PyObject* threads = PyImport_ImportModule("_thread");
+  if (!threads || !(count_threads = PyObject_GetAttrString(threads, "_count"))) return -1;
+  Py_DECREF(threads);
+#endif
   runtime::around_sleep.begin = &begin_sleep;
   runtime::around_sleep.end = &end_sleep;
   runtime::around_sleep.disturbed = &disturbed;

@@ -61,7 +61,7 @@ int init_returned() {
   StopType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
   StopType.tp_traverse = base->tp_traverse;
   StopType.tp_clear = base->tp_clear;
-  StopType.tp_dealloc = stop_dealloc;
+  StopType.tp_dealloc = gated<stop_dealloc>;
   dealloc_for_good = base->tp_dealloc;
   return PyType_Ready(&StopType);
 }

@@ -169,7 +169,7 @@ int prepare(SelectOpObject* o) {
 }
 
 PyObject* alarm_rings(PyObject* self, PyObject*);
-PyMethodDef alarm_def{"weft_timer", alarm_rings, METH_NOARGS, nullptr};
+PyMethodDef alarm_def{"weft_timer", gated<alarm_rings>, METH_NOARGS, nullptr};
 
 // The loop's timer for the earliest deadline. A loop whose clock is coarse may be early, and is then asked again for 1 ms or more.
 int set_alarm(SelectOpObject* o, std::int64_t least) {
@@ -373,9 +373,9 @@ PyObject* select_close(PyObject* self, PyObject*) {
   sel(self)->state = SelectState::done;
   Py_RETURN_NONE;
 }
-PyMethodDef select_methods[] = {{"send", select_pysend, METH_O, nullptr},
-                                {"throw", method(select_throw), METH_FASTCALL, nullptr},
-                                {"close", select_close, METH_NOARGS, nullptr},
+PyMethodDef select_methods[] = {{"send", gated<select_pysend>, METH_O, nullptr},
+                                {"throw", method(gated<select_throw>), METH_FASTCALL, nullptr},
+                                {"close", gated<select_close>, METH_NOARGS, nullptr},
                                 {}};
 
 // --- in a thread or a greenlet -----------------------------------------------------------------------------------------------------------
@@ -484,8 +484,8 @@ PyObject* guard_when(PyObject* o, PyObject* condition) {
   g->enabled = on != 0;
   return reinterpret_cast<PyObject*>(g);
 }
-PyMethodDef guard_methods[] = {{"when", guard_when, METH_O, "This guard with a precondition: it takes part only if `condition` is true."},
-                               {}};
+PyMethodDef guard_methods[] = {
+    {"when", gated<guard_when>, METH_O, "This guard with a precondition: it takes part only if `condition` is true."}, {}};
 
 // --- Alternative
 // --------------------------------------------------------------------------------------------------------------------------
@@ -590,12 +590,12 @@ PyObject* alternative_exit(PyObject* o, PyObject* const*, Py_ssize_t) {
   Py_RETURN_FALSE;
 }
 PyMethodDef alternative_methods[] = {
-    {"select", alternative_select, METH_NOARGS,
+    {"select", gated<alternative_select>, METH_NOARGS,
      "Commit to one of the guards: (index, value). Raises Retired, Poisoned, PeerDied with .guard, Cancelled, BadUse."},
-    {"enable", method(alternative_enable), METH_FASTCALL, "Set the precondition of guard `index`."},
-    {"close", alternative_close, METH_NOARGS, "Leave the lines of all channels."},
-    {"__enter__", alternative_enter, METH_NOARGS, nullptr},
-    {"__exit__", method(alternative_exit), METH_FASTCALL, nullptr},
+    {"enable", method(gated<alternative_enable>), METH_FASTCALL, "Set the precondition of guard `index`."},
+    {"close", gated<alternative_close>, METH_NOARGS, "Leave the lines of all channels."},
+    {"__enter__", gated<alternative_enter>, METH_NOARGS, nullptr},
+    {"__exit__", method(gated<alternative_exit>), METH_FASTCALL, nullptr},
     {}};
 
 // --- functions
@@ -621,11 +621,11 @@ PyObject* f_timed(PyObject*, PyObject* seconds) {
 PyObject* f_skip(PyObject*, PyObject*) { return reinterpret_cast<PyObject*>(new_guard(&GuardType, GuardKind::skip)); }
 
 PyMethodDef functions[] = {
-    {"select", method(f_select), METH_FASTCALL | METH_KEYWORDS,
+    {"select", method(gated<f_select>), METH_FASTCALL | METH_KEYWORDS,
      "Commit to exactly one guard: (index, value). Raises Retired, Poisoned, PeerDied with .guard, Cancelled, BadUse (rule 5)."},
-    {"after", f_timed<GuardKind::after>, METH_O, "A guard that is ready `seconds` from the beginning of the select."},
-    {"at", f_timed<GuardKind::at>, METH_O, "A guard that is ready at `time`, in seconds of now()."},
-    {"skip", f_skip, METH_NOARGS, "A guard that is always ready (rule 5.7)."},
+    {"after", gated<f_timed<GuardKind::after>>, METH_O, "A guard that is ready `seconds` from the beginning of the select."},
+    {"at", gated<f_timed<GuardKind::at>>, METH_O, "A guard that is ready at `time`, in seconds of now()."},
+    {"skip", gated<f_skip>, METH_NOARGS, "A guard that is always ready (rule 5.7)."},
     {}};
 
 }  // namespace
@@ -650,7 +650,7 @@ PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer) {
   return either(c.release(), timer ? Purpose::tick : Purpose::sleep);
 }
 
-void observe_selects(bool on) noexcept { select_async.am_send = on ? &select_send_observed : &select_send; }
+void observe_selects(bool on) noexcept { select_async.am_send = on ? gated<select_send_observed> : gated<select_send>; }
 
 Facing facing(const ProcessBase& p) noexcept {
   if (p.op == &sleep_op || p.op == &tick_op || p.op == &held_op) return Facing::able;
@@ -663,9 +663,9 @@ int init_choice(PyObject* m) {
   for (PyTypeObject* t : {&GuardType, &InputType, &OutputType}) {
     t->tp_basicsize = sizeof(GuardObject);
     t->tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
-    t->tp_dealloc = guard_dealloc;
+    t->tp_dealloc = gated<guard_dealloc>;
     t->tp_traverse = guard_traverse;
-    t->tp_clear = guard_clear;
+    t->tp_clear = gated<guard_clear>;
     if (t != &GuardType) t->tp_base = &GuardType;
   }
   GuardType.tp_name = "weft.Guard";
@@ -674,18 +674,18 @@ int init_choice(PyObject* m) {
   GuardType.tp_flags |= Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   InputType.tp_name = "weft.Input";
   InputType.tp_doc = "Input(reader): an input guard.";
-  InputType.tp_new = input_new;
+  InputType.tp_new = gated<input_new>;
   OutputType.tp_name = "weft.Output";
   OutputType.tp_doc = "Output(writer, value) or Output(writer, make=function): an output guard.";
-  OutputType.tp_new = output_new;
+  OutputType.tp_new = gated<output_new>;
   select_async.am_await = PyObject_SelfIter;
-  select_async.am_send = select_send;
+  select_async.am_send = gated<select_send>;
   SelectOpType.tp_name = "weft.SelectOperation";
   SelectOpType.tp_basicsize = sizeof(SelectOpObject);
   SelectOpType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
-  SelectOpType.tp_dealloc = select_dealloc;
+  SelectOpType.tp_dealloc = gated<select_dealloc>;
   SelectOpType.tp_iter = PyObject_SelfIter;
-  SelectOpType.tp_iternext = select_next;
+  SelectOpType.tp_iternext = gated<select_next>;
   SelectOpType.tp_methods = select_methods;
   SelectOpType.tp_as_async = &select_async;
   AlternativeType.tp_name = "weft.Alternative";
@@ -693,10 +693,10 @@ int init_choice(PyObject* m) {
       "Alternative(*guards, mode='fair'): a choice that is kept; a fair one costs the same for any number of guards (rule 5.9).";
   AlternativeType.tp_basicsize = sizeof(AlternativeObject);
   AlternativeType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
-  AlternativeType.tp_new = alternative_new;
-  AlternativeType.tp_dealloc = alternative_dealloc;
+  AlternativeType.tp_new = gated<alternative_new>;
+  AlternativeType.tp_dealloc = gated<alternative_dealloc>;
   AlternativeType.tp_traverse = alternative_traverse;
-  AlternativeType.tp_clear = alternative_clear;
+  AlternativeType.tp_clear = gated<alternative_clear>;
   AlternativeType.tp_methods = alternative_methods;
   for (PyTypeObject* t : {&GuardType, &InputType, &OutputType, &SelectOpType, &AlternativeType})
     if (PyType_Ready(t) < 0) return -1;

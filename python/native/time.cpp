@@ -57,14 +57,14 @@ PyObject* barrier_when(PyObject* o, PyObject* c) {
 }
 PyObject* barrier_parties(PyObject* o, void*) { return PyLong_FromUnsignedLong(bar(o)->core.enrolled()); }
 PyMethodDef barrier_methods[] = {
-    {"sync", barrier_sync, METH_NOARGS,
+    {"sync", gated<barrier_sync>, METH_NOARGS,
      "Wait until every enrolled party has arrived. Raises Cancelled (the phase then needs another arrival), BadUse."},
-    {"enrol", barrier_enrol, METH_NOARGS, "One party more."},
-    {"resign", barrier_resign, METH_NOARGS,
+    {"enrol", gated<barrier_enrol>, METH_NOARGS, "One party more."},
+    {"resign", gated<barrier_resign>, METH_NOARGS,
      "One party less; completes the phase if it was the last one missing. Raises BadUse below zero."},
-    {"when", barrier_when, METH_O, "This barrier as a guard with a precondition."},
+    {"when", gated<barrier_when>, METH_O, "This barrier as a guard with a precondition."},
     {}};
-PyGetSetDef barrier_getset[] = {{"parties", barrier_parties, nullptr, "How many are enrolled.", nullptr}, {}};
+PyGetSetDef barrier_getset[] = {{"parties", gated<barrier_parties>, nullptr, "How many are enrolled.", nullptr}, {}};
 
 // --- Timer
 // --------------------------------------------------------------------------------------------------------------------------------
@@ -91,11 +91,11 @@ PyObject* timer_when(PyObject* o, PyObject* c) {
   return on < 0 ? nullptr : guard_on(o, GuardKind::timer, on != 0);
 }
 PyObject* timer_period(PyObject* o, void*) { return PyFloat_FromDouble(static_cast<double>(tim(o)->period) * 1e-9); }
-PyMethodDef timer_methods[] = {{"tick", timer_tick, METH_NOARGS,
+PyMethodDef timer_methods[] = {{"tick", gated<timer_tick>, METH_NOARGS,
                                 "Wait for the next tick: how many periods have passed since the last one (1 unless ticks were missed)."},
-                               {"when", timer_when, METH_O, "This timer as a guard with a precondition."},
+                               {"when", gated<timer_when>, METH_O, "This timer as a guard with a precondition."},
                                {}};
-PyGetSetDef timer_getset[] = {{"period", timer_period, nullptr, "In seconds.", nullptr}, {}};
+PyGetSetDef timer_getset[] = {{"period", gated<timer_period>, nullptr, "In seconds.", nullptr}, {}};
 
 // --- functions
 // ------------------------------------------------------------------------------------------------------------------------------
@@ -108,8 +108,8 @@ PyObject* f_sleep(PyObject*, PyObject* seconds) {
 PyObject* f_now(PyObject*, PyObject*) { return PyFloat_FromDouble(static_cast<double>(now_ns()) * 1e-9); }
 
 PyMethodDef functions[] = {
-    {"sleep", f_sleep, METH_O, "Wait for so many seconds of the run's clock; never early. Raises Cancelled."},
-    {"now", f_now, METH_NOARGS, "Seconds of the run's clock, which may be virtual; outside any run of the steady clock."},
+    {"sleep", gated<f_sleep>, METH_O, "Wait for so many seconds of the run's clock; never early. Raises Cancelled."},
+    {"now", gated<f_now>, METH_NOARGS, "Seconds of the run's clock, which may be virtual; outside any run of the steady clock."},
     {}};
 
 }  // namespace
@@ -144,15 +144,15 @@ int init_time(PyObject* m) {
   BarrierType.tp_doc = "Barrier(parties): all enrolled parties meet, then all go on. Also a guard.";
   BarrierType.tp_basicsize = sizeof(BarrierObject);
   BarrierType.tp_flags = Py_TPFLAGS_DEFAULT;
-  BarrierType.tp_new = barrier_new;
-  BarrierType.tp_dealloc = barrier_dealloc;
+  BarrierType.tp_new = gated<barrier_new>;
+  BarrierType.tp_dealloc = gated<barrier_dealloc>;
   BarrierType.tp_methods = barrier_methods;
   BarrierType.tp_getset = barrier_getset;
   TimerType.tp_name = "weft.Timer";
   TimerType.tp_doc = "Timer(period_seconds): ticks without drift. Also a guard.";
   TimerType.tp_basicsize = sizeof(TimerObject);
   TimerType.tp_flags = Py_TPFLAGS_DEFAULT;
-  TimerType.tp_new = timer_new;
+  TimerType.tp_new = gated<timer_new>;
   TimerType.tp_methods = timer_methods;
   TimerType.tp_getset = timer_getset;
   if (PyType_Ready(&BarrierType) < 0 || PyType_Ready(&TimerType) < 0) return -1;

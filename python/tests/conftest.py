@@ -10,20 +10,15 @@ from __future__ import annotations
 
 import functools
 import gc
-import sysconfig
 from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
 from loops import RUNNERS, Runner
 
-from weft import _observers, coroutines, threads
+from weft import _observers, coroutines, greenlets, threads
 
-MODULES: dict[str, Any] = {"coroutines": coroutines, "threads": threads}
-if not sysconfig.get_config_var("Py_GIL_DISABLED"):  # there weft.greenlets is refused
-    from weft import greenlets
-
-    MODULES["greenlets"] = greenlets
+MODULES: dict[str, Any] = {"coroutines": coroutines, "threads": threads, "greenlets": greenlets}
 
 
 class _Done:

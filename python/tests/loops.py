@@ -1,14 +1,17 @@
-"""Event loops for tests: each test that takes `play` runs on asyncio, on uvloop and in asyncio's debug mode."""
+"""Event loops for tests: each test that takes `play` runs on asyncio, in asyncio's debug mode, and on uvloop where there is one.
+
+It has no wheel for every Python; another loop of asyncio's then takes its place where a test needs a second one.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-import uvloop
 
 from weft.coroutines import process
 
@@ -19,8 +22,16 @@ new_in_3_11 = pytest.mark.skipif(
 Runner = Callable[[Awaitable[Any]], Any]
 
 
+UVLOOP = importlib.util.find_spec("uvloop") is not None
+
+
 def on_uvloop(main: Any) -> Any:
-    loop = uvloop.new_event_loop()
+    if UVLOOP:
+        import uvloop
+
+        loop = uvloop.new_event_loop()
+    else:
+        loop = asyncio.new_event_loop()
     try:
         return loop.run_until_complete(main)
     finally:
@@ -34,9 +45,10 @@ def in_debug_mode(main: Any) -> Any:
 
 RUNNERS: dict[str, Runner] = {
     "asyncio": asyncio.run,  # type: ignore[dict-item]
-    "uvloop": on_uvloop,
     "debug": in_debug_mode,
 }
+if UVLOOP:
+    RUNNERS["uvloop"] = on_uvloop
 
 
 async def turns(n: int) -> None:

@@ -143,7 +143,9 @@ class _Sent:
         self.path = path
         self.channel = channel
         self.file, self.line = _caller()
+        self.thread = threading.get_ident()  # the sender's
         self.under_way = True
+        self.stale = False  # another thread's process ended, which may have changed it rightly
         self.told = False
 
 
@@ -189,6 +191,10 @@ class Debug:
             elif what in ("end", "left"):
                 self._compare(key, "before the end of its process")
                 self._kept.pop(key, None)
+                here = threading.get_ident()
+                for kept in self._kept.values():
+                    for sent in kept:
+                        sent.stale = sent.stale or sent.thread != here
 
     # --- the sender ---------------------------------------------------------------------------------
 
@@ -263,7 +269,10 @@ class Debug:
     def _compare(self, key: int, when: str) -> None:
         alone = len(sys._current_frames()) == _native._helpers() + 1  # thread processes too
         for sent in self._kept.get(key, ()):
-            if sent.under_way or alone:
+            if sent.stale and not sent.under_way:
+                sent.stale = False
+                sent.digest = fingerprint(sent.value) or sent.digest
+            elif sent.under_way or alone:
                 self._check(
                     sent,
                     f"by the sender, {when}"

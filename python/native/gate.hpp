@@ -1,0 +1,163 @@
+// The gate: what the interpreter lock (the GIL) does for the extension where there is none, on free-threaded builds of CPython.
+//
+//   Python ──method, slot, finaliser, callback: gated<f>──► Gate: inside ──Beyond: code of the user──► outside ──back──► inside
+//
+// It is one critical section of CPython's, over an object that nobody else has. So whatever makes a thread let go of its critical sections
+// opens it, as it would give up the GIL: waiting for any lock of the interpreter's, sleeping, PyEval_SaveThread(). Afterwards it is taken
+// again.
+//
+// Invariants
+//  1 A function that is called from Python and looks at anything of the extension's is registered as gated<f>. Not so tp_traverse: the
+//    world stands still then.
+//  2 Where the extension calls the user's code (a process's body, what a select computes, an observer, iterables, the finalisers of values
+//    that are dropped) it is Beyond, so that this code runs in parallel. Other calls of the interpreter may run such code inside (a
+//    finaliser, a `__float__`): it may wait for locks, and use Weft, but one that only turns round stops all of Weft.
+//  3 Inside, the gate is the thread's innermost critical section, except while a function of the interpreter's runs. A function of ours
+//  that
+//    is called then takes it as if from outside: what was suspended comes back when that function returns.
+//  4 Under a lock of the runtime or of the core nothing is called that might open the gate: whoever held it next would wait for that lock,
+//    and its holder for the gate. There one may read and make objects, fill those that nobody else knows, and take references; they are let
+//    go of by defer_decref().
+//  5 With an interpreter lock nothing of this is there: gated<f> is f, the classes are empty.
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <utility>
+
+namespace weft::py {
+
+#ifdef Py_GIL_DISABLED
+
+extern "C" {  // CPython's own, which it exports
+void _PyCriticalSection_SuspendAll(PyThreadState*);
+void _PyCriticalSection_Resume(PyThreadState*);
+}
+
+struct GateObject {
+  PyObject_HEAD
+};
+extern GateObject gate_object;
+
+// The section by which the gate is the innermost of this thread's; null: it is not. (A thread that runs has its innermost one in force.)
+inline PyCriticalSection* inside_gate() noexcept {
+  constexpr std::uintptr_t tags = 3;  // of a section that is suspended, or has two locks
+  auto* const s = reinterpret_cast<PyCriticalSection*>(PyThreadState_Get()->critical_section & ~tags);
+  return s && s->_cs_mutex == &gate_object.ob_base.ob_mutex ? s : nullptr;
+}
+
+// A thread that outlives the interpreter is ended by it, where it would go on, by pthread_exit(): what lies on its stack is then destroyed
+// without a thread state. It stays there for ever, as threads do in later versions.
+inline void stay_if_ended() noexcept {
+  while (!PyThreadState_GetUnchecked()) pause();
+}
+
+class Gate {  // inside, while it lives
+ public:
+  Gate() : taken_(!inside_gate()) {
+    if (taken_) PyCriticalSection_Begin(&section_, &gate_object.ob_base);
+  }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+  ~Gate() {
+    stay_if_ended();
+    if (taken_) PyCriticalSection_End(&section_);
+  }
+
+ private:
+  PyCriticalSection section_;
+  const bool taken_;
+};
+
+class Beyond {  // outside, while it lives
+ public:
+  Beyond() noexcept : section_(inside_gate()) {
+    if (section_) PyCriticalSection_End(section_);
+  }
+  Beyond(const Beyond&) = delete;
+  Beyond& operator=(const Beyond&) = delete;
+  ~Beyond() noexcept(false) {
+    stay_if_ended();
+    if (section_) PyCriticalSection_Begin(section_, &gate_object.ob_base);
+  }
+
+ private:
+  PyCriticalSection* const section_;
+};
+
+class Locked {  // an object of the user's, which others may change: its own lock. What is called meanwhile may open both
+ public:
+  explicit Locked(PyObject* o) { PyCriticalSection_Begin(&section_, o); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+  ~Locked() {
+    stay_if_ended();
+    PyCriticalSection_End(&section_);
+  }
+
+ private:
+  PyCriticalSection section_;
+};
+
+class Unchained {  // no section at all, across a switch of stacks: they lie on the stack, and are listed in the thread's state
+ public:
+  Unchained() noexcept : state_(PyThreadState_Get()) {
+    if (!state_->critical_section) return;
+    _PyCriticalSection_SuspendAll(state_);
+    chain_ = std::exchange(state_->critical_section, 0);
+  }
+  Unchained(const Unchained&) = delete;
+  Unchained& operator=(const Unchained&) = delete;
+  ~Unchained() noexcept(false) {
+    stay_if_ended();
+    if (!chain_) return;
+    state_->critical_section = chain_;
+    _PyCriticalSection_Resume(state_);
+  }
+
+ private:
+  PyThreadState* const state_;
+  std::uintptr_t chain_ = 0;
+};
+
+template <auto F>
+struct Gated;
+template <class R, class... A, R (*F)(A...)>
+struct Gated<F> {
+  static R call(A... a) {
+    const Gate inside;
+    return F(a...);
+  }
+};
+template <class R, class... A, R (*F)(A...) noexcept>
+struct Gated<F> {
+  static R call(A... a) noexcept {
+    const Gate inside;
+    return F(a...);
+  }
+};
+template <auto F>
+inline constexpr auto gated = &Gated<F>::call;
+
+#else
+
+struct Gate {
+  Gate() noexcept {}
+};
+struct Beyond {
+  Beyond() noexcept {}
+};
+struct Locked {
+  explicit Locked(PyObject*) noexcept {}
+};
+struct Unchained {
+  Unchained() noexcept {}
+};
+template <auto F>
+inline constexpr auto gated = F;
+
+#endif
+
+}  // namespace weft::py
