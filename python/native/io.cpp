@@ -2,18 +2,20 @@
 //
 //   fresh ──awaited, or wait(): begin()──► waiting ──run() on a worker──► done
 //     │                                       └──cancelled, closed: nobody waits, the call goes on
-//     └──collected: RuntimeWarning
+//     ├──collected: RuntimeWarning
+//     └──the pool could not: refused
 //
 // `process` says who waits; it is changed under the GIL alone. While somebody waits the call counts as outside (rule 10.3). The pool of
 // workers is Python's (weft/_io.py).
 #include "native.hpp"
+#include "observe.hpp"
 #include "weft/runtime/scheduler.hpp"
 
 namespace weft::py {
 
 namespace {
 
-enum class CallState : std::uint8_t { fresh, waiting, done };
+enum class CallState : std::uint8_t { fresh, waiting, refused, done };
 
 struct CallObject {
   PyObject_HEAD PyObject* function;
@@ -53,12 +55,15 @@ bool begin(CallObject* c, ProcessBase& p) {
   PyObject* r = PyObject_CallOneArg(submit, reinterpret_cast<PyObject*>(c));
   Py_XDECREF(r);
   if (r) return true;
-  if (!leave(c)) {  // cancelled meanwhile, and on its way to be run
-    PyErr_Clear();
+  if (!leave(c)) {  // cancelled meanwhile, or done: the pool has it, and only what a signal's handler raised is heard of
+    if (PyErr_ExceptionMatches(PyExc_Exception))
+      PyErr_Clear();
+    else
+      keep_interrupt_for(nullptr, take_exception());
     return true;
   }
   p.op = nullptr;
-  c->state = CallState::done;
+  c->state = CallState::refused;  // run() leaves it alone, should the pool have it nevertheless
   return false;
 }
 
@@ -151,6 +156,7 @@ PyObject* call_wait(PyObject* self, PyObject*) {
 // On a worker.
 PyObject* call_run(PyObject* self, PyObject*) {
   CallObject* c = call_of(self);
+  if (c->state == CallState::refused) Py_RETURN_NONE;  // whoever submitted it heard that it could not be done
   {
     const ForeignThread beyond;  // a call that nobody waits for any longer may hold ends
     PyObject* r = nullptr;

@@ -5,11 +5,14 @@ Invariant: nothing that waits for such a program (its output, its end) waits lon
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 
@@ -32,3 +35,16 @@ def child(*arguments: str, seconds: float = 60, **how: Any) -> Iterator[subproce
         limit.cancel()
         p.kill()
         p.communicate()  # closes the pipes and reaps it
+
+
+def until_asleep(pid: int) -> None:
+    """Returns once every thread of the process sleeps: whoever is about to do something runs, or holds the lock and runs."""
+    for _ in range(1_000_000):
+        states = set()
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):  # it has just ended
+                states.add((task / "stat").read_text().rpartition(")")[2].split()[0])
+        if states == {"S"}:
+            return
+        os.sched_yield()
+    raise AssertionError("the program does not come to rest")

@@ -12,7 +12,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from children import child
+from children import child, until_asleep
 
 from weft import cli, styles
 
@@ -270,6 +270,7 @@ def test_ctrl_c_ends_the_network_cleanly_and_says_where_each_process_was(
     with child(*start, env=environment()) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "ready\n"
+        until_asleep(running.pid)  # by then the reader waits too, if it has a thread of its own
         running.send_signal(signal.SIGINT)
         out, err = running.communicate()
     assert running.returncode == cli.EXIT["interrupted"] == 130, err

@@ -10,7 +10,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from children import child
+from children import child, until_asleep
 
 BACKENDS = ["coroutines", "greenlets", "threads"]
 
@@ -40,10 +40,6 @@ CHAIN = """
 """
 
 
-def asleep(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
-
-
 def played(tmp_path: Path, text: str, backend: str, *arguments: str) -> tuple[int, str, str]:
     """The exit status and output of the program, sent SIGUSR2 once it is asleep."""
     path = tmp_path / "program.py"
@@ -56,8 +52,7 @@ def played(tmp_path: Path, text: str, backend: str, *arguments: str) -> tuple[in
     ) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "ready\n"
-        while not asleep(running.pid):
-            os.sched_yield()
+        until_asleep(running.pid)
         running.send_signal(signal.SIGUSR2)
         out, err = running.communicate()
     return running.returncode, out, err

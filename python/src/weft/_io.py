@@ -25,7 +25,7 @@ IDLE = 5.0  #: seconds
 # What a signal's handler raises may come between any two steps of the thread that submits a call, which may be the main
 # thread. So there is no lock: each of these does one thing whole, or not at all.
 _waiting: SimpleQueue[Any] = SimpleQueue()  # calls
-_idle: SimpleQueue[None] = SimpleQueue()  # one for each thread that will come to a call by itself
+_idle: SimpleQueue[None] = SimpleQueue()  # one for each thread that waits for a call
 _permits: SimpleQueue[None] = SimpleQueue()  # to start a thread
 for _ in range(LIMIT):
     _permits.put(None)
@@ -45,9 +45,17 @@ def _took(one: SimpleQueue[None]) -> bool:
 
 
 def _submit(call: Any) -> None:
-    if not _took(_idle) and _took(_permits):
-        _start()
     _waiting.put(call)
+    _man()
+
+
+def _man() -> None:
+    """Start a thread if more calls wait than threads are idle.
+
+    Whoever adds a call asks after adding it, whoever is idle no longer asks after saying so: one of them sees both.
+    """
+    if _waiting.qsize() > _idle.qsize() and _took(_permits):
+        _start()
 
 
 def _start() -> None:
@@ -75,16 +83,18 @@ def _next() -> Any:
         return _waiting.get_nowait()
     except Empty:
         _idle.put(None)
-    while True:
+    try:
+        call = _waiting.get(timeout=IDLE)
+    except Empty:
+        call = None
+    _took(_idle)
+    if call is None:
         try:
-            call = _waiting.get(timeout=IDLE)
-            if call is None:
-                _took(_idle)
-            return call
+            return _waiting.get_nowait()  # it came while we still counted as idle
         except Empty:
-            if _took(_idle):
-                return None
-            # else a call comes, or whoever submitted it was interrupted
+            return None
+    _man()
+    return call
 
 
 def _work() -> None:
@@ -96,6 +106,7 @@ def _work() -> None:
     finally:
         _native._worker(False)
         _permits.put(None)
+    _man()  # a call that came meanwhile may have found no permit
 
 
 def _forget() -> None:

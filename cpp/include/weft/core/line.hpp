@@ -86,10 +86,11 @@ class ChannelBase : public Place {
     rq_.set_word(Queue::kTag);
     if (w == 0) return;
     Node* const n = reinterpret_cast<Node*>(w & ~(kWriter | kReader));
+    // Its place is written already, and may be read without our lock (a withdrawal asks a process where it waits).
     if (w & kWriter)
-      join<Side::out>(*n);
+      line_up<Side::out>(*n);
     else
-      join<Side::in>(*n);
+      line_up<Side::in>(*n);
   }
   void unlock_lines() noexcept {
     if (special_ == 0 && rq_.empty() && wq_.empty()) rq_.set_word(0);
@@ -107,8 +108,12 @@ class ChannelBase : public Place {
   static Node* node(Link* l) noexcept { return static_cast<Node*>(l); }
   template <Side S>
   void join(Node& n) noexcept {
-    n.set(NodeFlags::queued);
     n.place = static_cast<Place*>(this);
+    line_up<S>(n);
+  }
+  template <Side S>
+  void line_up(Node& n) noexcept {
+    n.set(NodeFlags::queued);
     own<S>().push_back(&n);
   }
   template <Side S>

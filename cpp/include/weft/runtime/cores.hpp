@@ -144,8 +144,9 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
   }
   void withdraw_cancelled(Worker&) noexcept { run_.serve_cancellations(*this); }
   void withdraw(ProcessBase& p) noexcept override {
+    // It may have met the request itself, in the step that it was in when somebody saw it asked, and wait for something else by now.
     Base::withdraw(p, [](ProcessBase& q) {
-      if (q.op && q.op->withdraw(q)) q.ops->wake(&q);
+      if (q.cancel.load(std::memory_order_relaxed) != 0 && q.op && q.op->withdraw(q)) q.ops->wake(&q);
     });
   }
   bool fire_due() noexcept {
