@@ -544,10 +544,11 @@ class _Player:
             raise ValueError(f"a statement of unknown kind {kind!r}")
 
     def compose(self, how: Callable[..., Any], processes: list[Any]) -> Any:
-        made = [self.play.make(p, self.slots) for p in processes]
+        # In no variable: the traceback of a failure would keep a process that was never started, and its ends.
+        composed = how(*[self.play.make(p, self.slots) for p in processes])
         if self.play.made is None or not self.names.awaits or how is self.names.m.Spawn:
-            return how(*made)
-        return self.watched(how(*made), processes)
+            return composed
+        return self.watched(composed, processes)
 
     async def watched(self, composed: Any, processes: list[Any]) -> Any:
         """If it fails there may be some that were never started, and that nobody must keep."""

@@ -17,6 +17,7 @@ CASES = [(backend, name) for backend in BACKENDS for name in SCENARIOS[backend]]
 NO_SCENARIO = {
     "1.8": "restricted channels are C++; cpp/tests/hosted_one2one.cpp and library_blocks.cpp have them",
     "6.6": "foreign waiters are tasks of another loop; test_networks.py and python/tests/test_asyncio_tasks.py have them",
+    "6.7": "signals come from outside; python/tests/test_signals.py and cpp/tests/hosted_parking.cpp have them",
     "7.10": "par_read and par_write are C++; cpp/tests/library_blocks.cpp and explore_together.hpp have them",
     "9.2": "what a debug mode detects is its runtime's; python/tests/test_debug.py has it",
     "10.4": "of guests; python/tests/test_asyncio_guest.py has it",
