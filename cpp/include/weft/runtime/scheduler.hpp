@@ -87,7 +87,7 @@ class Scheduler final : public Executor {
           if (halt_) break;
         }
       }
-      if (halt_) continue;
+      if ((halt_ & kStop) != 0 || !queue_.empty()) continue;  // watched, and nothing ready: observed() has seen to that, and we sleep
       context.running = nullptr;
       if (take_inbox()) continue;
       if (run.timers_due()) {
