@@ -321,7 +321,7 @@ TEST_CASE("rules 7.5, 7.8: the path of a process whose group was left, and then 
     } catch (const weft::Cancelled&) {
     }
     for (int i = 0; i < 8; ++i) co_await weft::yield();  // those above it are gone by now
-    at = thrown([] { static_cast<void>(weft::Reader<int>().read()); });
+    at = thrown([] { weft::Reader<int>().poison(); });
   };
   auto inner = [](Process p) -> Process {
     weft::Group g;

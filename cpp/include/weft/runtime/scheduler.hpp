@@ -59,8 +59,10 @@ class Scheduler final : public Executor {
   }
   // On its own thread: is somebody watching?
   void heed() noexcept {
-    if (watched()) [[unlikely]]
+    if (watched()) [[unlikely]] {
       halt_ |= kWatched;
+      steps_left_ = 1;  // the loop looks at halt_ when these are used up
+    }
   }
 
   // Run until stop() was called from within.
