@@ -424,4 +424,52 @@ SCENARIO("hosted: what is spawned outlives its group, on another core, and its f
   REQUIRE_THAT(!net.deadlocked());
 }
 
+// What runs on a thread process for a time, and counts who nudges it.
+struct Hosted final : runtime::Executor {
+  prim::atomic<int> nudges{0};
+  prim::atomic<int> gone{0};
+  prim::atomic<int> late{0};
+  void post(core::Waker*) noexcept override {}
+  void nudge() noexcept override {
+    if (gone.load()) late.store(1);
+    nudges.fetch_add(1);
+  }
+  bool here() const noexcept override { return false; }
+};
+const runtime::OpKind hosted_op{"wait for", nullptr, nullptr};
+
+SCENARIO("hosted: a thread process is asked to end as it begins to run a network: that is told (rule 6.1)", 2) {
+  runtime::Run run;
+  runtime::ThreadProcess self(&run);
+  Hosted e;
+  std::optional<runtime::ThreadProcess::Hosting> hosting;
+  engine().spawn("A", [&] {
+    hosting.emplace(self, e);
+    hosting->waits(hosted_op, nullptr);
+  });
+  engine().spawn("B", [&] {
+    self.cancel.store(1, std::memory_order_seq_cst);
+    self.nudge();
+  });
+  engine().run();
+  REQUIRE_THAT(e.nudges.load() > 0);
+}
+
+SCENARIO("hosted: a thread process is asked to end as its network has: what ran it is told before it goes, or not at all (rule 6.1)", 2) {
+  runtime::Run run;
+  runtime::ThreadProcess self(&run);
+  Hosted e;
+  engine().spawn("A", [&] {
+    {
+      runtime::ThreadProcess::Hosting hosting(self, e);
+      hosting.waits(hosted_op, nullptr);
+    }
+    e.gone.store(1);
+  });
+  engine().spawn("B", [&] { self.nudge(); });
+  engine().run();
+  REQUIRE_THAT(e.late.load() == 0);
+  REQUIRE_THAT(self.op == nullptr);
+}
+
 }  // namespace weft::test

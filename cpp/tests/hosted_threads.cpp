@@ -127,6 +127,59 @@ TEST_CASE("rules 6.1, 7.2: a failure cancels threads that are parked in every ki
   CHECK(cancelled == 7);
 }
 
+TEST_CASE("rules 6.1, 7.2: a thread that is cancelled before it runs a network in it does not run it") {
+  for (const bool inside : {false, true}) {  // the request comes before run() is called; while it goes on
+    for (const unsigned cores : {1U, 2U}) {
+      CAPTURE(inside);
+      CAPTURE(cores);
+      weft::Channel<int> never;
+      auto keep = never.writer();
+      std::atomic<int> go{0}, asked{0}, cancelled{0}, started{0};
+      auto spin_until = [](std::atomic<int>& flag) {
+        while (!flag) std::this_thread::yield();
+      };
+      // Started before `outer`, so it is asked after it.
+      auto witness = weft::thread([r = never.reader(), &asked] {
+        try {
+          r();
+        } catch (const weft::Cancelled&) {
+          asked = 1;
+          throw;
+        }
+      });
+      auto inner = [&]() -> Process {
+        ++started;
+        if (inside) {
+          go = 1;
+          spin_until(asked);
+        }
+        co_await weft::sleep(1h);
+      };
+      auto outer = weft::thread([&] {
+        if (!inside) {
+          go = 1;
+          spin_until(asked);
+        }
+        try {
+          weft::RunOptions o;
+          o.cores = cores;
+          weft::run(o, inner());
+        } catch (const weft::Cancelled&) {
+          ++cancelled;
+          throw;
+        }
+      });
+      auto fail = weft::thread([&] {
+        spin_until(go);
+        throw std::runtime_error("broken");
+      });
+      CHECK_THROWS_WITH(weft::run(std::move(witness), std::move(outer), std::move(fail)), "broken");
+      CHECK(cancelled == 1);
+      CHECK(started == (inside ? 1 : 0));
+    }
+  }
+}
+
 TEST_CASE("rule 6.4: cancellations race with commits between threads; nothing is lost or doubled") {
   for (int round = 0; round < 60; ++round) {
     weft::Channel<int> c;

@@ -451,6 +451,22 @@ TEXT = [
         "        crew.pending_.store(0, std::memory_order_seq_cst);",
         "hosted: a look meets",
     ),
+    Text(
+        "ae",
+        "hosted: who begins to host does not look whether it was asked before",
+        "runtime/thread.hpp",
+        "      if (self_.cancel.load(std::memory_order_seq_cst)) executor_.nudge();\n",
+        "",
+        "hosted: a thread process is asked to end as it begins",
+    ),
+    Text(
+        "af",
+        "hosted: what ran on a thread goes while it is still told",
+        "runtime/thread.hpp",
+        "      self_.nudging_.settle();  // who still found the executor here, which goes after us\n",
+        "",
+        "hosted: a thread process is asked to end as its network has",
+    ),
 ]
 
 

@@ -110,16 +110,14 @@ namespace {
 // --- on a thread ------------------------------------------------------------------------------------------------------------------------
 
 // Waits, as the scheduler of this thread, until the groups have ended.
-void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group, runtime::Group* spawned) {
+void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess::Hosting& hosting, runtime::Group& group, runtime::Group* spawned) {
   weft::detail::Stop stop(scheduler);
-  self.place = &group;
-  self.op = &wait_op;
+  hosting.waits(wait_op, &group);
   while (!group.done() || (spawned && !spawned->done())) {
     runtime::Group& g = group.done() ? *spawned : group;
     if (g.begin_wait(stop) == Status::pending) scheduler.loop();
     settle();
   }
-  self.op = nullptr;
 }
 
 // A signal that came before the processes were started found nobody to cancel.
@@ -147,11 +145,12 @@ PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, PyRun* out
       group.also = &spawned;
       outermost->spawned = &spawned;
     }
-    runtime::Executor* const outer_host = self.hosting.exchange(&scheduler, std::memory_order_acq_rel);
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) start_process(group, proc(PyList_GET_ITEM(list, i)));
-    if (outermost) cancel_if_interrupted(*outermost);
-    wait_here(scheduler, self, group, &spawned);
-    self.hosting.store(outer_host, std::memory_order_release);
+    {
+      runtime::ThreadProcess::Hosting hosting(self, scheduler);
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) start_process(group, proc(PyList_GET_ITEM(list, i)));
+      if (outermost) cancel_if_interrupted(*outermost);
+      wait_here(scheduler, hosting, group, &spawned);
+    }
     if (outermost) outermost->spawned = nullptr;
     failures = group.take_failures();
     for (auto& f : spawned.take_failures()) failures.push_back(std::move(f));
@@ -503,10 +502,10 @@ PyObject* group_exit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
     return self ? wait_for(self, g, false) : nullptr;
   }
   runtime::ThreadProcess& self = *static_cast<runtime::ThreadProcess*>(static_cast<ThreadProcess*>(g->group->parent));
-  runtime::Executor* const outer_host = self.hosting.exchange(g->scheduler, std::memory_order_acq_rel);
-  if (self.cancel.load()) g->group->cancel();
-  wait_here(*g->scheduler, self, *g->group, g->spawned);
-  self.hosting.store(outer_host, std::memory_order_release);
+  {
+    runtime::ThreadProcess::Hosting hosting(self, *g->scheduler);
+    wait_here(*g->scheduler, hosting, *g->group, g->spawned);
+  }
   std::vector<std::exception_ptr> failures = g->group->take_failures();
   if (g->spawned)
     for (auto& f : g->spawned->take_failures()) failures.push_back(std::move(f));

@@ -300,6 +300,11 @@ extern const runtime::OpKind wait_op;
 
 // --- processes ------------------------------------------------------------------------------------------------------------------------
 
+inline bool is_async(Kind k) noexcept { return k == Kind::coroutine || k == Kind::apart; }
+using Ends = std::vector<EndObject*>;  // owned
+void drop_ends(Ends& ends) noexcept;
+ProcessObject* new_process(Kind kind, Ends& ends);  // not started; takes the ends over
+const char* intern(PyObject* name);                 // kept for ever; null: an exception is set
 int claim_processes(PyObject* list);  // -1: one was started before (a process can be started once, rule 7.6); then none is claimed
 void start_process(runtime::Group& g, ProcessObject* p);  // claimed; a failure to start is its own failure
 // Flatten processes and iterables of them, one level, to a list.
@@ -331,6 +336,7 @@ std::optional<std::int64_t> to_ns(PyObject* seconds, const char* what);
 // Types that a file defines; 0 or -1.
 int init_channel(PyObject* m);
 int init_operation(PyObject* m);
+int init_function(PyObject* m);
 int init_process(PyObject* m);
 int init_choice(PyObject* m);
 int init_time(PyObject* m);

@@ -16,80 +16,7 @@ namespace {
 
 ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObject*>(o); }
 
-struct FunctionObject {
-  PyObject_HEAD PyObject* function;
-  PyObject* dict;
-  PyObject* weakrefs;
-  PyObject* name;
-  vectorcallfunc call;
-  Kind kind;
-};
-bool is_async(Kind k) noexcept { return k == Kind::coroutine || k == Kind::apart; }
-FunctionObject* func(PyObject* o) noexcept { return reinterpret_cast<FunctionObject*>(o); }
-
-// --- names --------------------------------------------------------------------------------------------------------------------------
-
-// Names of processes are compared by address (group.hpp) and outlive them in reports: each is kept once.
-PyObject* names = nullptr;
-const char* intern(PyObject* name) {
-  if (!names && !(names = PyDict_New())) return nullptr;
-  PyObject* kept = PyDict_SetDefault(names, name, name);
-  return kept ? PyUnicode_AsUTF8(kept) : nullptr;
-}
-
 // --- ends held ----------------------------------------------------------------------------------------------------------------------
-
-using Ends = std::vector<EndObject*>;  // owned
-
-int collect(PyObject* o, Ends& to, std::vector<PyObject*>& seen);
-
-// Of a list, tuple, set or dictionary, which others may change meanwhile.
-int collect_in(PyObject* o, Ends& to, std::vector<PyObject*>& seen) {
-  const Locked locked(o);
-  if (PyList_Check(o) || PyTuple_Check(o)) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
-      if (collect(PySequence_Fast_GET_ITEM(o, i), to, seen) < 0) return -1;
-    return 0;
-  }
-  if (PyDict_Check(o)) {
-    PyObject *k, *v;
-    for (Py_ssize_t i = 0; PyDict_Next(o, &i, &k, &v);) {
-      Py_INCREF(v);
-      const bool bad = collect(k, to, seen) < 0 || collect(v, to, seen) < 0;
-      Py_DECREF(v);
-      if (bad) return -1;
-    }
-    return 0;
-  }
-  PyObject* it = PyObject_GetIter(o);
-  if (!it) return -1;
-  int bad = 0;
-  while (PyObject* k = PyIter_Next(it)) {
-    bad = collect(k, to, seen);
-    Py_DECREF(k);
-    if (bad < 0) break;
-  }
-  Py_DECREF(it);
-  return bad < 0 || PyErr_Occurred() ? -1 : 0;
-}
-
-// The ends in an argument and in the lists, tuples, sets and dictionaries in it (rule 2.3).
-int collect(PyObject* o, Ends& to, std::vector<PyObject*>& seen) {
-  if (is_end(o)) {
-    auto* e = reinterpret_cast<EndObject*>(o);
-    if (e->state == EndState::open) to.push_back(reinterpret_cast<EndObject*>(Py_NewRef(o)));
-    return 0;
-  }
-  if (!PyList_Check(o) && !PyTuple_Check(o) && !PyAnySet_Check(o) && !PyDict_Check(o)) return 0;
-  for (PyObject* s : seen)
-    if (s == o) return 0;
-  seen.push_back(o);
-  Py_INCREF(o);
-  const int r = collect_in(o, to, seen);
-  Py_DECREF(o);
-  if (seen.size() > 64) seen.pop_back();  // cycles are short; a list of many tuples is not
-  return r;
-}
 
 void let_go(ProcessObject* p) noexcept {
   const Py_ssize_t n = Py_SIZE(p);
@@ -103,15 +30,12 @@ void let_go(ProcessObject* p) noexcept {
 
 // --- making -------------------------------------------------------------------------------------------------------------------------
 
-void drop(Ends& ends) noexcept {
-  for (EndObject* e : ends) Py_DECREF(reinterpret_cast<PyObject*>(e));
-  ends.clear();
-}
+}  // namespace
 
-ProcessObject* make(Kind kind, Ends& ends) {  // takes them over
+ProcessObject* new_process(Kind kind, Ends& ends) {
   ProcessObject* p = PyObject_GC_NewVar(ProcessObject, &ProcessType, static_cast<Py_ssize_t>(ends.size()));
   if (!p) {
-    drop(ends);
+    drop_ends(ends);
     return nullptr;
   }
   new (&p->base) CoroutineProcess;
@@ -134,54 +58,7 @@ ProcessObject* make(Kind kind, Ends& ends) {  // takes them over
   return p;
 }
 
-PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, PyObject* kwnames) {
-  settle();
-  FunctionObject* f = func(self);
-  const Py_ssize_t n = PyVectorcall_NARGS(nf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-  static Ends spare_ends;  // kept for its storage; taken, as Python code that runs meanwhile may call a process too
-  static std::vector<PyObject*> spare_seen;
-  Ends ends = std::move(spare_ends);
-  std::vector<PyObject*> seen = std::move(spare_seen);
-  ends.clear();
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    seen.clear();
-    if (collect(args[i], ends, seen) < 0) {
-      drop(ends);
-      return nullptr;
-    }
-  }
-  ProcessObject* p = make(f->kind, ends);
-  spare_ends = std::move(ends);
-  spare_seen = std::move(seen);
-  if (!p) return nullptr;
-  p->base.function = PyUnicode_AsUTF8(f->name);
-  if (is_async(f->kind)) {
-    {
-      const Beyond beyond;
-      p->body = PyObject_Vectorcall(f->function, args, nf, kwnames);
-    }
-    if (p->body && !PyCoro_CheckExact(p->body)) {
-      PyErr_Format(PyExc_TypeError, "process %U: the function returned %.100s in place of a coroutine", f->name, Py_TYPE(p->body)->tp_name);
-      Py_CLEAR(p->body);
-    }
-  } else {
-    PyObject* positional = PyTuple_New(PyVectorcall_NARGS(nf));
-    PyObject* keywords = kwnames ? PyDict_New() : Py_NewRef(Py_None);
-    for (Py_ssize_t i = 0; positional && i < PyVectorcall_NARGS(nf); ++i) PyTuple_SET_ITEM(positional, i, Py_NewRef(args[i]));
-    for (Py_ssize_t i = 0; kwnames && keywords && i < PyTuple_GET_SIZE(kwnames); ++i)
-      if (PyDict_SetItem(keywords, PyTuple_GET_ITEM(kwnames, i), args[PyVectorcall_NARGS(nf) + i]) < 0) Py_CLEAR(keywords);
-    if (positional && keywords) p->body = PyTuple_Pack(3, f->function, positional, keywords);
-    Py_XDECREF(positional);
-    Py_XDECREF(keywords);
-  }
-  if (!p->body) {
-    p->started = 1;  // nobody shall be told that it never started
-    Py_DECREF(p);
-    return nullptr;
-  }
-  p->outcome = Py_NewRef(self);
-  return reinterpret_cast<PyObject*>(p);
-}
+namespace {
 
 // --- ending -------------------------------------------------------------------------------------------------------------------------
 
@@ -574,79 +451,9 @@ PyGetSetDef process_getset[] = {
     {"path", gated<process_path>, nullptr, "Where it is in the network, as main/worker[3] (rule 7.8).", nullptr},
     {}};
 
-int function_init(PyObject* o, PyObject* args, PyObject* kw) {
-  PyObject *f, *name;
-  int kind;
-  if (kw || !PyArg_ParseTuple(args, "OUi", &f, &name, &kind)) return -1;
-  if (!intern(name)) return -1;
-  Py_XSETREF(func(o)->function, Py_NewRef(f));
-  Py_XSETREF(func(o)->name, Py_NewRef(PyDict_GetItem(names, name)));
-  func(o)->kind = static_cast<Kind>(kind);
-  func(o)->call = gated<function_call>;
-  return 0;
-}
-int function_traverse(PyObject* o, visitproc visit, void* arg) {
-  Py_VISIT(func(o)->function);
-  Py_VISIT(func(o)->dict);
-  return 0;
-}
-int function_clear(PyObject* o) {
-  Py_CLEAR(func(o)->function);
-  Py_CLEAR(func(o)->dict);
-  return 0;
-}
-void function_dealloc(PyObject* o) {
-  PyObject_GC_UnTrack(o);
-  if (func(o)->weakrefs) PyObject_ClearWeakRefs(o);
-  function_clear(o);
-  Py_CLEAR(func(o)->name);
-  Py_TYPE(o)->tp_free(o);
-}
-PyObject* like(FunctionObject* f, PyObject* function, Kind kind) {
-  PyObject* o = PyObject_CallFunction(reinterpret_cast<PyObject*>(&ProcessFunctionType), "OOi", function, f->name, static_cast<int>(kind));
-  if (!o || !f->dict || PyObject_SetAttrString(o, "__dict__", f->dict) == 0) return o;
-  Py_DECREF(o);
-  return nullptr;
-}
-PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {
-  if (!object || object == Py_None) return Py_NewRef(self);
-  PyObject* bound = PyMethod_New(func(self)->function, object);
-  PyObject* r = bound ? like(func(self), bound, func(self)->kind) : nullptr;
-  Py_XDECREF(bound);
-  return r;
-}
-// Where else it runs (rule 15.3).
-PyObject* function_on(PyObject* self, PyObject* where) {
-  FunctionObject* f = func(self);
-  PyObject* name = PyModule_Check(where) ? PyModule_GetNameObject(where) : Py_NewRef(where);
-  if (!name) return nullptr;
-  const char* s = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : "";
-  std::string_view on = s ? s : "";
-  if (on.starts_with("weft.")) on.remove_prefix(5);
-  const bool threads = on == "threads", greenlets = on == "greenlets", coroutines = on == "coroutines";
-  Py_DECREF(name);
-  if (!threads && !greenlets && !coroutines)
-    return bad_use("on(%R): no such backend; give weft.coroutines, weft.threads or weft.greenlets, or its name", where);
-  if (greenlets && is_async(f->kind))
-    return bad_use(
-        "process %U is an `async def`, which awaits what a greenlet calls: leave it on coroutines, or on threads, or write a def", f->name);
-  if (coroutines && !is_async(f->kind))
-    return bad_use("process %U is a `def`, which would stop the scheduler where it calls: write an `async def`, or put it on greenlets",
-                   f->name);
-  if (greenlets && need_greenlets() < 0) return nullptr;
-  return like(f, f->function, threads ? (is_async(f->kind) ? Kind::apart : Kind::thread) : greenlets ? Kind::greenlet : Kind::coroutine);
-}
-PyMethodDef function_methods[] = {
-    {"on", gated<function_on>, METH_O,
-     "The same process function on another backend: a module of weft or its name. Raises BadUse, ImportError."},
-    {}};
-PyObject* function_repr(PyObject* o) { return PyUnicode_FromFormat("<process %U>", func(o)->name); }
-PyGetSetDef function_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
-
 }  // namespace
 
 PyTypeObject ProcessType{PyVarObject_HEAD_INIT(nullptr, 0)};
-PyTypeObject ProcessFunctionType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 ProcessObject* process_object(ProcessBase* p) noexcept {
   if (!p) return nullptr;
@@ -749,24 +556,8 @@ int init_process(PyObject* m) {
   ProcessType.tp_repr = gated<process_repr>;
   ProcessType.tp_methods = process_methods;
   ProcessType.tp_getset = process_getset;
-  ProcessFunctionType.tp_name = "weft.ProcessFunction";
-  ProcessFunctionType.tp_basicsize = sizeof(FunctionObject);
-  ProcessFunctionType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
-  ProcessFunctionType.tp_new = PyType_GenericNew;
-  ProcessFunctionType.tp_init = gated<function_init>;
-  ProcessFunctionType.tp_dealloc = gated<function_dealloc>;
-  ProcessFunctionType.tp_traverse = function_traverse;
-  ProcessFunctionType.tp_clear = gated<function_clear>;
-  ProcessFunctionType.tp_call = PyVectorcall_Call;
-  ProcessFunctionType.tp_vectorcall_offset = offsetof(FunctionObject, call);
-  ProcessFunctionType.tp_dictoffset = offsetof(FunctionObject, dict);
-  ProcessFunctionType.tp_weaklistoffset = offsetof(FunctionObject, weakrefs);
-  ProcessFunctionType.tp_descr_get = gated<function_get>;
-  ProcessFunctionType.tp_repr = gated<function_repr>;
-  ProcessFunctionType.tp_getset = function_getset;
-  ProcessFunctionType.tp_methods = function_methods;
-  if (PyType_Ready(&ProcessType) < 0 || PyType_Ready(&ProcessFunctionType) < 0) return -1;
-  return add_type(m, "Process", &ProcessType) | add_type(m, "ProcessFunction", &ProcessFunctionType);
+  if (PyType_Ready(&ProcessType) < 0) return -1;
+  return add_type(m, "Process", &ProcessType);
 }
 
 }  // namespace weft::py

@@ -275,6 +275,88 @@ inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
   return begin_waiting<S>(c, self, slot);
 }
 
+// What a reader end and a writer end share: one count of the channel, given up once (rule 2.3). To read and to write is theirs alone.
+template <class T, class P, core::Side S>
+class EndOf {
+ public:
+  using value_type = T;
+  using policy = P;
+  using Core = CoreOf<T, P>;
+
+  void poison(std::uint8_t strength = 1) const {
+    if (strength < 1) bad_use("poison: the strength must be at least 1");
+    checked("poison")->poison(strength);
+  }
+  void retire() noexcept { leave(false); }
+  // Whoever held this end was killed (rule 4.5).
+  void die() noexcept { leave(true); }
+  explicit operator bool() const noexcept { return open(); }
+
+  [[gnu::always_inline]] Core* checked(const char* what) const {
+    if (!open()) [[unlikely]]
+      closed_end(what, kName);
+#if WEFT_CHECK_LOCAL
+    if constexpr (!P::shared)
+      if (own()->waits_elsewhere()) [[unlikely]]
+        not_at_home(own(), what);
+#endif
+    return own();
+  }
+  Core* core() const noexcept { return open() ? own() : nullptr; }
+
+ protected:
+  EndOf() noexcept = default;
+  explicit EndOf(Core* c) noexcept : place_(c) {}  // takes over one count
+  EndOf(const EndOf& o) requires(!core::one_to_one<P>) : place_(o.place_) {
+    if (!open()) return;
+    Core* const c = own();
+    if (c->restricted & kOnlyOne) [[unlikely]]
+      one_too_many(c, kName);
+    if constexpr (kReads)
+      c->another_reader();
+    else
+      c->another_writer();
+    c->references.up();
+  }
+  EndOf(EndOf&& o) noexcept : place_(std::exchange(o.place_, &closed_place)) {}
+  EndOf& operator=(const EndOf& o) requires(!core::one_to_one<P>) {
+    EndOf copy(o);
+    std::swap(place_, copy.place_);
+    return *this;
+  }
+  EndOf& operator=(EndOf&& o) noexcept {
+    EndOf moved(std::move(o));
+    std::swap(place_, moved.place_);
+    return *this;
+  }
+  ~EndOf() {
+    if (open()) drop();
+  }
+
+  core::Place* place_ = &closed_place;
+
+ private:
+  static constexpr bool kReads = S == core::Side::in;
+  static constexpr const char* kName = kReads ? "reader" : "writer";
+  static constexpr std::uint8_t kOnlyOne = kReads ? 2 : 1;  // of ChannelKind
+
+  bool open() const noexcept { return place_ != &closed_place; }
+  Core* own() const noexcept { return static_cast<Core*>(place_); }
+  void drop() noexcept {
+    if (const std::uint8_t s = poison_under_way()) own()->poison(s);
+    retire();
+  }
+  void leave(bool died) noexcept {
+    if (!open()) return;
+    Core* const c = static_cast<Core*>(std::exchange(place_, &closed_place));
+    if constexpr (kReads)
+      c->drop_reader(died);
+    else
+      c->drop_writer(died);
+    release<T, P>(c);
+  }
+};
+
 }  // namespace detail
 
 // What co_await takes; see coroutine.hpp. To read is a pointer that names the place and says what to do there: g++ keeps a slot of the
@@ -293,28 +375,16 @@ struct ExtendedOp;  // extended.hpp
 
 // A counted reader end. Copying makes another end; moving moves it. Destroying retires it (or spreads a poison that is under way).
 template <class T, class P = Shared>
-class Reader {
+class Reader : public detail::EndOf<T, P, core::Side::in> {
+  using End = detail::EndOf<T, P, core::Side::in>;
+  using End::place_;
+
  public:
-  using value_type = T;
-  using policy = P;
-  using Core = detail::CoreOf<T, P>;
+  using End::checked;
+  using typename End::Core;
 
   Reader() noexcept = default;
-  Reader(const Reader& o) requires(!core::one_to_one<P>) : place_(o.place_) {
-    if (!open()) return;
-    Core* const c = own();
-    if (c->restricted & 2) [[unlikely]]
-      detail::one_too_many(c, "reader");
-    c->another_reader(), c->references.up();
-  }
-  Reader(Reader&& o) noexcept : place_(std::exchange(o.place_, &detail::closed_place)) {}
-  Reader& operator=(Reader o) noexcept {
-    std::swap(place_, o.place_);
-    return *this;
-  }
-  ~Reader() {
-    if (open()) drop();
-  }
+  explicit Reader(Core* c) noexcept : End(c) {}  // takes over one count
 
   // co_await: the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
   [[nodiscard]] ReadOp<T, P>* read() const { return reinterpret_cast<ReadOp<T, P>*>(place_); }
@@ -363,75 +433,24 @@ class Reader {
   Iterator begin() const { return Iterator(this); }
   Iterator end() const { return Iterator(nullptr); }
 
-  void poison(std::uint8_t strength = 1) const {
-    if (strength < 1) detail::bad_use("poison: the strength must be at least 1");
-    checked("poison")->poison(strength);
-  }
-  void retire() noexcept {
-    if (Core* c = leave()) c->drop_reader(), detail::release<T, P>(c);
-  }
-  // Whoever held this end was killed (rule 4.5).
-  void die() noexcept {
-    if (Core* c = leave()) c->drop_reader(true), detail::release<T, P>(c);
-  }
-  explicit operator bool() const noexcept { return open(); }
-
-  [[gnu::always_inline]] Core* checked(const char* what) const {
-    if (!open()) [[unlikely]]
-      detail::closed_end(what, "reader");
-#if WEFT_CHECK_LOCAL
-    if constexpr (!P::shared)
-      if (own()->waits_elsewhere()) [[unlikely]]
-        detail::not_at_home(own(), what);
-#endif
-    return own();
-  }
-  Core* core() const noexcept { return open() ? own() : nullptr; }
-  explicit Reader(Core* c) noexcept : place_(c) {}  // takes over one count
-
   template <class U = T>
   void write(U&&) const {
     static_assert(detail::never<U>, "weft: this is a reader end, it cannot write: take a writer end of the channel, c.writer()");
   }
-
- private:
-  void drop() noexcept {
-    if (const std::uint8_t s = detail::poison_under_way()) own()->poison(s);
-    retire();
-  }
-  bool open() const noexcept { return place_ != &detail::closed_place; }
-  Core* own() const noexcept { return static_cast<Core*>(place_); }
-  Core* leave() noexcept {
-    core::Place* const p = std::exchange(place_, &detail::closed_place);
-    return p == &detail::closed_place ? nullptr : static_cast<Core*>(p);
-  }
-  core::Place* place_ = &detail::closed_place;
 };
 
 // A counted writer end.
 template <class T, class P = Shared>
-class Writer {
+class Writer : public detail::EndOf<T, P, core::Side::out> {
+  using End = detail::EndOf<T, P, core::Side::out>;
+  using End::place_;
+
  public:
-  using value_type = T;
-  using policy = P;
-  using Core = detail::CoreOf<T, P>;
+  using End::checked;
+  using typename End::Core;
 
   Writer() noexcept = default;
-  Writer(const Writer& o) requires(!core::one_to_one<P>) : place_(o.place_) {
-    if (!open()) return;
-    Core* const c = own();
-    if (c->restricted & 1) [[unlikely]]
-      detail::one_too_many(c, "writer");
-    c->another_writer(), c->references.up();
-  }
-  Writer(Writer&& o) noexcept : place_(std::exchange(o.place_, &detail::closed_place)) {}
-  Writer& operator=(Writer o) noexcept {
-    std::swap(place_, o.place_);
-    return *this;
-  }
-  ~Writer() {
-    if (open()) drop();
-  }
+  explicit Writer(Core* c) noexcept : End(c) {}  // takes over one count
 
   // co_await: done when a reader has taken the value (or a buffer has it). An exception carries the value back: e.value<T>().
   template <class U = T>
@@ -474,31 +493,6 @@ class Writer {
     c->last_writer = self.id;
   }
 
-  void poison(std::uint8_t strength = 1) const {
-    if (strength < 1) detail::bad_use("poison: the strength must be at least 1");
-    checked("poison")->poison(strength);
-  }
-  void retire() noexcept {
-    if (Core* c = leave()) c->drop_writer(), detail::release<T, P>(c);
-  }
-  void die() noexcept {
-    if (Core* c = leave()) c->drop_writer(true), detail::release<T, P>(c);
-  }
-  explicit operator bool() const noexcept { return open(); }
-
-  [[gnu::always_inline]] Core* checked(const char* what) const {
-    if (!open()) [[unlikely]]
-      detail::closed_end(what, "writer");
-#if WEFT_CHECK_LOCAL
-    if constexpr (!P::shared)
-      if (own()->waits_elsewhere()) [[unlikely]]
-        detail::not_at_home(own(), what);
-#endif
-    return own();
-  }
-  Core* core() const noexcept { return open() ? own() : nullptr; }
-  explicit Writer(Core* c) noexcept : place_(c) {}
-
   template <class X = T>
   void read() const {
     static_assert(detail::never<X>, "weft: this is a writer end, it cannot read: take a reader end of the channel, c.reader()");
@@ -507,17 +501,6 @@ class Writer {
  private:
   template <class U>
   static constexpr bool writable = std::is_convertible_v<U&&, T>;
-  void drop() noexcept {
-    if (const std::uint8_t s = detail::poison_under_way()) own()->poison(s);
-    retire();
-  }
-  bool open() const noexcept { return place_ != &detail::closed_place; }
-  Core* own() const noexcept { return static_cast<Core*>(place_); }
-  Core* leave() noexcept {
-    core::Place* const p = std::exchange(place_, &detail::closed_place);
-    return p == &detail::closed_place ? nullptr : static_cast<Core*>(p);
-  }
-  core::Place* place_ = &detail::closed_place;
 };
 
 // A channel handle: makes ends, keeps none. Copies refer to the same channel.

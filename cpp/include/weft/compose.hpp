@@ -47,15 +47,18 @@ class ThreadRunner final : public runtime::ThreadProcess {
       const runtime::Pinned pinned(cpu_);
       const Scope scope(*this);
       try {
-        std::optional<F> f(std::move(f_));
+        struct Leave {  // what it captured goes before its group is told (rule 7.7)
+          std::optional<F>& f;
+          ~Leave() { f.reset(); }
+        } const leave{f_};
         try {
           if constexpr (std::is_void_v<R>)
-            (*f)();
+            (*f_)();
           else if (result)
-            result->emplace((*f)());
+            result->emplace((*f_)());
         } catch (const Poisoned& e) {
           context.dying = dying = e.strength;
-          f.reset();
+          f_.reset();
           context.dying = 0;
         }
       } catch (const Retired&) {
@@ -70,7 +73,7 @@ class ThreadRunner final : public runtime::ThreadProcess {
     g.finished(my_order, std::move(failure));
     r.deactivated();
   }
-  F f_;
+  std::optional<F> f_;
   const int cpu_;  // where it is held; -1: nowhere
 };
 
@@ -401,21 +404,17 @@ void execute(runtime::Run& run, runtime::ThreadProcess& self, Executor& executor
     if (key) run.list(key, executor);
   }
   {
-    struct Hosting {
+    struct Spawned {
       runtime::Run& run;
-      runtime::ThreadProcess& self;
-      runtime::Executor* const outer;
       const bool outermost;
-      ~Hosting() {
-        self.op = nullptr;
-        self.hosting.store(outer, std::memory_order_release);
+      ~Spawned() {
         if (outermost) run.spawned = nullptr;
       }
-    } hosting{run, self, self.hosting.exchange(&executor, std::memory_order_acq_rel), outermost};
+    } spawned{run, outermost};
+    runtime::ThreadProcess::Hosting hosting(self, executor);
     start(group);
     auto stop = stopper(executor);
-    self.place = &group;
-    self.op = &wait_op;
+    hosting.waits(wait_op, &group);
     while (!group.done() || !spawn_group.done()) {
       runtime::Group& g = group.done() ? spawn_group : group;
       if (g.begin_wait(stop) == Status::pending) executor.loop();
@@ -461,6 +460,7 @@ void execute(const RunOptions& o, Start&& start) {
   if (runtime::this_context && runtime::this_context->executor)
     bad_use("weft::run inside a coroutine process would block its scheduler: use co_await weft::par(…)");
   if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run) {
+    if (t->take_cancel()) throw Cancelled();  // rule 6.1: what was to be run is not started
     execute(o, *t->run, *t, start);
     return;
   }

@@ -181,7 +181,7 @@ class Group {
     line.at_work = false;
   }
   void cancel(ProcessBase& p) noexcept {
-    p.cancel.store(1, std::memory_order_release);
+    p.cancel.store(1, std::memory_order_seq_cst);
     ask(p);
   }
   bool cancelled() const noexcept { return cancelled_; }
@@ -240,7 +240,7 @@ class Group {
     lock_.lock();
     cancelled_ = true;
     for (ProcessBase* p = children_; p; p = p->sibling_next)
-      if (p->cancel.exchange(1, std::memory_order_acq_rel) == 0) ask(*p);  // else whoever asked before us sees to it
+      if (p->cancel.exchange(1, std::memory_order_seq_cst) == 0) ask(*p);  // else whoever asked before us sees to it
     lock_.unlock();
   }
   // Its request is set: let its executor act on it.
@@ -248,11 +248,13 @@ class Group {
     lock_.lock();
     if (block_ == Block::open) {
       block_ = Block::cancelled;
-      parent->cancel.store(1, std::memory_order_release);
+      parent->cancel.store(1, std::memory_order_seq_cst);
       ask(*parent);
     }
     lock_.unlock();
   }
+  // Its request is set, and before that is seen nothing here is read: a thread process says first where it sleeps and looks then
+  // (ThreadProcess::Hosting).
   static void ask(ProcessBase& p) noexcept {
     Executor* e = p.executor();
     if (e->here())

@@ -45,12 +45,13 @@ class Posting {
   Posting() = default;
   Posting(const Posting&) = delete;
   Posting& operator=(const Posting&) = delete;
-  ~Posting() {
-    for (unsigned round = 0; n_.load(std::memory_order_acquire) != 0;) prim::pause(round++);
+  ~Posting() { settle(); }
+  void settle() noexcept {
+    for (unsigned round = 0; n_.load(std::memory_order_seq_cst) != 0;) prim::pause(round++);
   }
   class Now {
    public:
-    explicit Now(Posting& p) noexcept : p_(p) { p_.n_.fetch_add(1, std::memory_order_acquire); }
+    explicit Now(Posting& p) noexcept : p_(p) { p_.n_.fetch_add(1, std::memory_order_seq_cst); }
     Now(const Now&) = delete;
     Now& operator=(const Now&) = delete;
     ~Now() { p_.n_.fetch_sub(1, std::memory_order_release); }

@@ -61,6 +61,32 @@ class ThreadProcess : public ProcessBase, public Executor {
     return linger_.until(ready);
   }
 
+  // For the time of a scope an executor runs on this thread: it is what sleeps, so it is what must be nudged.
+  class Hosting {
+   public:
+    Hosting(ThreadProcess& self, Executor& e) noexcept
+        : self_(self), executor_(e), outer_(self.hosting_.exchange(&e, std::memory_order_seq_cst)) {}
+    Hosting(const Hosting&) = delete;
+    Hosting& operator=(const Hosting&) = delete;
+    ~Hosting() {
+      self_.op = nullptr;
+      self_.hosting_.store(outer_, std::memory_order_seq_cst);
+      self_.nudging_.settle();  // who still found the executor here, which goes after us
+    }
+    // From now on it waits by `op` at `place`, which the executor withdraws when it is nudged. A request that came before went to the
+    // thread's own parking, or found nothing to withdraw.
+    void waits(const OpKind& op, void* place) noexcept {
+      self_.place = place;
+      self_.op = &op;
+      if (self_.cancel.load(std::memory_order_seq_cst)) executor_.nudge();
+    }
+
+   private:
+    ThreadProcess& self_;
+    Executor& executor_;
+    Executor* const outer_;
+  };
+
   // Sleep until the operation that has begun is decided; serves cancellations and timers meanwhile.
   void block(const OpKind& kind) noexcept {
     op = &kind;
@@ -86,13 +112,12 @@ class ThreadProcess : public ProcessBase, public Executor {
 
   void post(core::Waker*) noexcept override { parking_.signal(Parking::woken); }
   void nudge() noexcept override {
-    if (Executor* h = hosting.load(std::memory_order_acquire))
+    const Posting::Now now(nudging_);
+    if (Executor* h = hosting_.load(std::memory_order_seq_cst))
       h->nudge();
     else
       parking_.signal(Parking::nudged);
   }
-  // The scheduler that this thread runs at the moment; it is what sleeps, so it is what must be nudged.
-  prim::atomic<Executor*> hosting{nullptr};
   bool here() const noexcept override { return current == this; }
 
  private:
@@ -104,6 +129,8 @@ class ThreadProcess : public ProcessBase, public Executor {
 
   Parking parking_;
   Linger linger_;
+  prim::atomic<Executor*> hosting_{nullptr};
+  Posting nudging_;
 };
 
 inline const ProcessOps ThreadProcess::kOps{{&ThreadProcess::wake, nullptr, nullptr, 0}, &ThreadProcess::executor_of};
