@@ -135,7 +135,7 @@ int Choice::fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* v
   }
   mode_ = mode;
   n_ = static_cast<std::uint32_t>(n);
-  guards_ = std::make_unique<core::Guard[]>(n_);
+  guards_ = runtime::FixedArray<core::Guard>(n_);
   slots_ = std::make_unique<Value[]>(n_);
   owners_.reserve(n_);
   key_ = 0xCBF29CE484222325ull;
@@ -179,7 +179,7 @@ int Choice::check_both_ends(const char* verb) {
 
 void Choice::fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer) {
   n_ = 1;
-  guards_ = std::make_unique<core::Guard[]>(1);
+  guards_ = runtime::FixedArray<core::Guard>(1);
   slots_ = std::make_unique<Value[]>(1);
   GuardObject* g = timer ? nullptr : PyObject_GC_New(GuardObject, &GuardType);
   if (g) {

@@ -92,7 +92,7 @@ class Choice {
 
   std::uint32_t n_ = 0;
   Mode mode_ = Mode::fair;
-  std::unique_ptr<core::Guard[]> guards_;
+  runtime::FixedArray<core::Guard> guards_;
   std::unique_ptr<Value[]> slots_;
   std::unique_ptr<Transit[]> transits_;
   std::vector<PyObject*> owners_;  // the end, Guard, Barrier or Timer given, owned

@@ -68,7 +68,7 @@ void at_frame(ProcessBase& p, PyFrameObject* f) {
   if (!f) return;
   PyCodeObject* code = PyFrame_GetCode(f);
   p.line = static_cast<std::uint32_t>(PyFrame_GetLineNumber(f));
-  p.file = PyUnicode_AsUTF8(code->co_filename);  // kept by the code, which the frame keeps
+  p.about = runtime::in_file(nullptr, PyUnicode_AsUTF8(code->co_filename));  // kept by the code, which the frame keeps
   defer_decref(reinterpret_cast<PyObject*>(code));
 }
 void let_go(PyObject* o) noexcept {

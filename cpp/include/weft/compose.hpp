@@ -102,7 +102,7 @@ class ThreadTask {
     auto* t = new ThreadRunner<F, result_type>(g.run, std::move(*f_), cpu_);
     f_.reset();
     t->function = function_;
-    t->file = file_;
+    t->about = runtime::in_file(nullptr, file_);
     t->line = line_;
     g.add(*t);
     try {

@@ -311,7 +311,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
  private:
   template <class... A>
   void remember(const A&... args) {
-    static constinit runtime::Layouts known{nullptr};
+    static constinit runtime::Abouts known{nullptr};
     const char* const frame = static_cast<const char*>(handle().address());
     const runtime::LastFrame last = runtime::last_frame;
     if (last.begin != frame) return;  // it is not on the heap, or an argument's copying made another frame
@@ -325,7 +325,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
       }
     };
     (one(args), ...);
-    if (n > 0) held = runtime::layout(known, at.data(), n);
+    if (n > 0) about = runtime::layout(known, at.data(), n);
   }
   template <class A>
   void note(const A& a) {
@@ -461,7 +461,7 @@ BasicProcess<R> Promise<R>::get_return_object(const char* f, const char* in, std
   auto h = std::coroutine_handle<Promise>::from_promise(*this);
   static_assert(alignof(Promise) == alignof(PromiseBase));
   function = f;
-  file = in;
+  about = runtime::in_file(about, in);
   line = at;
   return BasicProcess<R>(h);
 }
@@ -469,7 +469,7 @@ inline BasicProcess<void> Promise<void>::get_return_object(const char* f, const 
   auto h = std::coroutine_handle<Promise>::from_promise(*this);
   static_assert(alignof(Promise<void>) == alignof(PromiseBase));
   function = f;
-  file = in;
+  about = runtime::in_file(about, in);
   line = at;
   return BasicProcess<void>(h);
 }

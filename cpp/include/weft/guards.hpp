@@ -284,10 +284,10 @@ struct ManyReaders {
   static constexpr bool shared = P::shared;
   static constexpr bool repeatable = true;
   std::vector<detail::CoreOf<T, P>*> cores;
-  std::unique_ptr<core::Guard[]> guards;
+  runtime::FixedArray<core::Guard> guards;
   Slot<T> slot;
 
-  explicit ManyReaders(const std::vector<Reader<T, P>>& rs) : guards(new core::Guard[rs.size()]) {
+  explicit ManyReaders(const std::vector<Reader<T, P>>& rs) : guards(rs.size()) {
     for (const auto& r : rs) cores.push_back(r.checked("select"));
   }
   ManyReaders(ManyReaders&& o) noexcept : cores(std::move(o.cores)), guards(std::move(o.guards)) {}
@@ -306,7 +306,7 @@ struct ManyReaders {
   void refill_timers(runtime::ProcessBase&) noexcept {}
   const core::Place* place(std::size_t i) const { return cores[i]; }
   void passed(std::size_t i, runtime::Passed& v) noexcept { v.at(*cores[i], false); }
-  void used_by(std::size_t i, std::uint32_t process) noexcept { cores[i]->last_reader = process; }
+  void used_by(std::size_t i, std::uint32_t process) noexcept { static_cast<detail::CoreOf<T, P>*>(guards[i].where)->last_reader = process; }
   Value take(std::size_t) { return Value(slot.take()); }
   Status compute(std::size_t) { return Status::ok; }
   [[noreturn]] void raise(std::size_t i, Status s) { throw_end_of(cores[i], s, "select", static_cast<int>(i)); }
@@ -321,9 +321,9 @@ struct ManyGuards {
   static constexpr bool shared = P::shared;
   static constexpr bool repeatable = std::is_trivially_copyable_v<T>;
   std::vector<Any> gs;
-  std::unique_ptr<core::Guard[]> guards;
+  runtime::FixedArray<core::Guard> guards;
 
-  explicit ManyGuards(std::vector<Any>&& g) : gs(std::move(g)), guards(new core::Guard[gs.size()]) {}
+  explicit ManyGuards(std::vector<Any>&& g) : gs(std::move(g)), guards(gs.size()) {}
 
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(gs.size()); }
   core::Guard* data() noexcept { return guards.get(); }

@@ -68,9 +68,9 @@ struct GuardSet {
   static constexpr bool computes = false;
   static constexpr bool shared = true;
   std::vector<Guard*> gs;
-  std::unique_ptr<core::Guard[]> guards;
+  runtime::FixedArray<core::Guard> guards;
 
-  explicit GuardSet(std::vector<Guard*> g) : gs(std::move(g)), guards(new core::Guard[gs.size()]) {}
+  explicit GuardSet(std::vector<Guard*> g) : gs(std::move(g)), guards(gs.size()) {}
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(gs.size()); }
   core::Guard* data() noexcept { return guards.get(); }
   void fill(runtime::ProcessBase& p) {

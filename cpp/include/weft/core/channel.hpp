@@ -85,18 +85,13 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
     B::form_lines();
     if (!plain_only<P> && !me.is(NodeFlags::special)) {  // else it is the code that counts
       if (special_ == 0) [[likely]] {
-        Queue& q = this->template opposite<S>();
-        Node* y = node(q.front());
-        if (!y) {
+        if (this->template opposite<S>().empty()) {
           this->template join<S>(me);
           lock_.unlock();
           return Status::pending;
         }
-        if (!y->is(NodeFlags::special)) [[likely]] {
-          q.pop_front();
-          y->clear(NodeFlags::queued);
-          move_between<S>(y, me.slot);
-          this->unlock_lines();
+        if (Node* const y = front_plain<S>()) [[likely]] {
+          take_front<S>(y, me.slot);
           P::wake(y);
           return Status::ok;
         }
@@ -130,7 +125,13 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   // Withdraw a plain operation, or a guard's node after the select was decided. True: it was still in line.
   template <Side S>
   bool withdraw(Node& me) noexcept {
-    this->lock_lines();
+    lock_.lock();
+    if (const std::uintptr_t there = rq_.word(); !B::lines(there)) {
+      const bool was = B::alone_as(there) == &me;
+      if (was) rq_.set_word(0);
+      lock_.unlock();
+      return was;
+    }
     const bool was = me.is(NodeFlags::queued);
     if (was) this->template leave<S>(me);
     if (special_ == 0) [[likely]] {
@@ -210,8 +211,37 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   // Phase A of a select: it is enrolled nowhere, nobody can claim it.
   template <Side S>
   Try scan(Node& n) noexcept {
+    lock_.lock();
+    const bool simple = !n.is(NodeFlags::special & ~NodeFlags::of_choice);
+    if (simple) [[likely]] {
+      const std::uintptr_t there = rq_.word();
+      if (!B::lines(there)) {
+        Node* const y = B::alone(there, kOther<S>) ? meet_alone<S>(there, n.slot) : nullptr;
+        lock_.unlock();
+        if (y) P::wake(y);
+        return y ? Try::committed : Try::not_ready;
+      }
+      if (special_ == 0) [[likely]] {
+        Node* const y = front_plain<S>();
+        if (y) {
+          take_front<S>(y, n.slot);
+          P::wake(y);
+          return Try::committed;
+        }
+        if (this->template opposite<S>().empty()) {
+          lock_.unlock();
+          return Try::not_ready;
+        }
+      }
+    } else {
+      B::form_lines();
+    }
+    return scan_slowly<S>(n);
+  }
+  // With the lock held, and lines.
+  template <Side S>
+  [[gnu::noinline]] Try scan_slowly(Node& n) noexcept {
     Effects fx;
-    this->lock_lines();
     const Try t = attempt<S>(n, Free{}, fx);
     if (n.is(NodeFlags::standing)) {
       if (t == Try::committed || t == Try::held) this->template remark<S>(n);
@@ -225,8 +255,19 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   // safe against the peer that enrolled since phase A.
   template <Side S>
   Try enrol(Node& n) noexcept {
-    Effects fx;
     this->lock_lines();
+    if (special_ == 0 && !n.is(NodeFlags::queued | NodeFlags::foreign) && this->template opposite<S>().empty()) [[likely]] {
+      n.status = Status::pending;
+      this->template join<S>(n);
+      lock_.unlock();
+      return Try::not_ready;
+    }
+    return enrol_slowly<S>(n);
+  }
+  // With the lock held, and lines.
+  template <Side S>
+  [[gnu::noinline]] Try enrol_slowly(Node& n) noexcept {
+    Effects fx;
     Try t = WEFT_MUTANT == 3 ? Try::not_ready : attempt<S>(n, Enrolled{n.choice_, n.index}, fx);
     if (t == Try::not_ready) {
       if (!n.is(NodeFlags::queued)) {
@@ -429,6 +470,20 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
     rq_.set_word(0);
     move_between<S>(y, slot);
     return y;
+  }
+  // There are lines: the first of the other side, if there is one and he is a plain party.
+  template <Side S>
+  [[gnu::always_inline]] Node* front_plain() noexcept {
+    Node* const y = node(this->template opposite<S>().front());
+    return y && !y->is(NodeFlags::special) ? y : nullptr;
+  }
+  // He is committed; unlocks.
+  template <Side S>
+  [[gnu::always_inline]] void take_front(Node* y, void* slot) noexcept {
+    this->template opposite<S>().pop_front();
+    y->clear(NodeFlags::queued);
+    move_between<S>(y, slot);
+    this->unlock_lines();
   }
   // No lines, and nobody waits.
   template <Side S>

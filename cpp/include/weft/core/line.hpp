@@ -45,7 +45,7 @@ class ChannelBase : public Place {
   // scheduler (rule 11.2).
   bool waits_elsewhere() const noexcept {
     const std::uintptr_t w = rq_.word();
-    if (w != 0 && !(w & Queue::kTag)) return elsewhere(reinterpret_cast<const Node*>(w & ~(kWriter | kReader)));
+    if (w != 0 && !(w & Queue::kTag)) return elsewhere(alone_as(w));
     for (const Queue* q : {&rq_, &wq_})
       if (w != 0 && q->front() && elsewhere(node(q->front()))) return true;
     return false;
@@ -75,6 +75,10 @@ class ChannelBase : public Place {
       return (word & Queue::kTag) == whom;
   }
 
+  static bool lines(std::uintptr_t word) noexcept { return (word & Queue::kTag) == Queue::kTag; }
+  // Who waits in the meeting word, on whichever side; null: nobody.
+  static Node* alone_as(std::uintptr_t word) noexcept { return reinterpret_cast<Node*>(word & ~(kWriter | kReader)); }
+
   void lock_lines() noexcept {
     lock_.lock();
     form_lines();
@@ -82,10 +86,10 @@ class ChannelBase : public Place {
   // With the lock held.
   void form_lines() noexcept {
     const std::uintptr_t w = rq_.word();
-    if ((w & Queue::kTag) == Queue::kTag) return;
+    if (lines(w)) return;
     rq_.set_word(Queue::kTag);
     if (w == 0) return;
-    Node* const n = reinterpret_cast<Node*>(w & ~(kWriter | kReader));
+    Node* const n = alone_as(w);
     // Its place is written already, and may be read without our lock (a withdrawal asks a process where it waits).
     if (w & kWriter)
       line_up<Side::out>(*n);

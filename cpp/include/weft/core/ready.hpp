@@ -9,16 +9,11 @@
 
 namespace weft::core {
 
-struct StandingNode;
+struct ReadyLink : Link {};
 
-struct ReadyLink : Link {
-  StandingNode* owner;
-};
-
-struct StandingNode : Node {
-  ReadyLink ready{{}, this};  // in the ready list      (ready list's lock)
-  bool marked = false;        // it is there            (ready list's lock)
-  bool contested = false;     // an output that found only foreign readers: they are to be told once we wait (the owner's)
+struct StandingNode : Node, ReadyLink {  // the second link: in the ready list      (ready list's lock)
+  bool marked = false;                   // it is there                             (ready list's lock)
+  bool contested = false;                // an output that found only foreign readers: they are to be told once we wait (the owner's)
   StandingNode() = default;
   StandingNode(const StandingNode&) = delete;
   StandingNode& operator=(const StandingNode&) = delete;
@@ -30,7 +25,7 @@ class StandingChoice : public Choice {
     lock_.lock();
     if (!n->marked) {
       n->marked = true;
-      list_.push_back(&n->ready);
+      list_.push_back(static_cast<ReadyLink*>(n));
       some_.store(1, std::memory_order_seq_cst);
     }
     lock_.unlock();
@@ -41,7 +36,7 @@ class StandingChoice : public Choice {
     lock_.lock();
     StandingNode* n = nullptr;
     if (Link* l = list_.front()) {
-      n = static_cast<ReadyLink*>(l)->owner;
+      n = static_cast<StandingNode*>(static_cast<ReadyLink*>(l));
       list_.erase(l);
       n->marked = false;
     }
@@ -52,7 +47,7 @@ class StandingChoice : public Choice {
 
   void forget(StandingNode* n) noexcept {
     lock_.lock();
-    if (n->marked) list_.erase(&n->ready);
+    if (n->marked) list_.erase(static_cast<ReadyLink*>(n));
     n->marked = false;
     if (list_.empty()) some_.store(0, std::memory_order_seq_cst);
     lock_.unlock();

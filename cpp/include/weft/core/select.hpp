@@ -35,13 +35,14 @@ struct GuardOps {
 enum class Kind : std::uint8_t { input, output, barrier, timer, skip };
 
 struct Guard {
-  StandingNode node;
-  const GuardOps* ops = nullptr;
-  void* where = nullptr;      // ChannelCore<T, P>* or BarrierCore<P>*
-  std::int64_t deadline = 0;  // timer: steady or virtual ns
+  // What is small lies where the node has room to spare: a select over many guards is a matter of cache lines.
+  [[no_unique_address]] StandingNode node;
   Kind kind = Kind::skip;
   bool enabled = true;  // its precondition
   bool flat = false;    // enrolled for good by a standing alternative
+  const GuardOps* ops = nullptr;
+  void* where = nullptr;      // ChannelCore<T, P>* or BarrierCore<P>*
+  std::int64_t deadline = 0;  // timer: steady or virtual ns
 };
 
 template <class C, Side S>

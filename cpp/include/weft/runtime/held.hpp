@@ -1,14 +1,18 @@
-// Which ends a coroutine process holds by its arguments, and where they lie in its frame: so that a report can see, at one moment, which of
-// them it holds still. (An end that was moved away is empty there; a copy of it is an end that nobody is known to hold.)
+// What the processes of one function have in common: the file it is in, and which ends they hold by their arguments and where those lie in
+// the frame: so that a report can see, at one moment, which of them a process holds still. (An end that was moved away is empty there; a
+// copy of it is an end that nobody is known to hold.) Of all that a process remembers one pointer.
 //
-// What is remembered of a process is one pointer, to a layout that all processes of one function share. Only arguments that lie in the
-// frame count: what a reference refers to may be gone before the process is.
+//   layout(): the arguments, as the constructor of a promise sees them ──in_file(): the file, when that is known──► what a process refers to
+//
+// Only arguments that lie in the frame count: what a reference refers to may be gone before the process is. All of it stays until the
+// program ends.
 #pragma once
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <new>
+#include <span>
 
 #include "../core/waiter.hpp"
 
@@ -28,20 +32,47 @@ struct HeldAt {
   void (*visit)(const void*, Ends&);
   bool operator==(const HeldAt&) const = default;
 };
-struct Held {
-  std::vector<HeldAt> at;
-  const Held* next = nullptr;
+struct About {
+  const char* file = nullptr;  // of the operation that a report names; its line is the process's own. Null: not known
+  std::span<const HeldAt> held;
+  mutable std::atomic<const About*> in_files{nullptr};  // the same with a file
+  mutable const About* next = nullptr;                  // in a list
 };
-// The first of the layouts of the functions with the same parameters. They stay until the program ends.
-using Layouts = std::atomic<const Held*>;
+using Abouts = std::atomic<const About*>;
 
-inline const Held* layout(Layouts& first, const HeldAt* at, std::size_t n) {
-  for (const Held* h = first.load(std::memory_order_acquire); h; h = h->next)
-    if (std::equal(h->at.begin(), h->at.end(), at, at + n)) return h;
-  auto* h = new Held{{at, at + n}, first.load(std::memory_order_relaxed)};
-  while (!first.compare_exchange_weak(h->next, h, std::memory_order_acq_rel, std::memory_order_relaxed))
+inline const About* enlist(Abouts& first, About* a) {
+  a->next = first.load(std::memory_order_relaxed);
+  while (!first.compare_exchange_weak(a->next, a, std::memory_order_acq_rel, std::memory_order_relaxed))
     ;
-  return h;
+  return a;
+}
+
+// `first`: of the functions with the same parameters.
+inline const About* layout(Abouts& first, const HeldAt* at, std::size_t n) {
+  for (const About* a = first.load(std::memory_order_acquire); a; a = a->next)
+    if (std::equal(a->held.begin(), a->held.end(), at, at + n)) return a;
+  auto* const kept = new HeldAt[n];
+  std::copy(at, at + n, kept);
+  auto* a = new About;
+  a->held = {kept, n};
+  return enlist(first, a);
+}
+
+inline const About no_ends;
+[[gnu::noinline]] inline const About* first_in_file(const About& a, const char* file) noexcept {
+  for (const About* f = a.in_files.load(std::memory_order_acquire); f; f = f->next)
+    if (f->file == file) return f;
+  auto* const f = new (std::nothrow) About;
+  if (!f) return &a;
+  f->file = file;
+  f->held = a.held;
+  return enlist(a.in_files, f);
+}
+// `file` is compared by its address, and must be there for as long as somebody may ask. `a`: by layout(), or null: no ends.
+inline const About* in_file(const About* a, const char* file) noexcept {
+  if (!a) a = &no_ends;
+  const About* const last = a->in_files.load(std::memory_order_acquire);
+  return last && last->file == file ? last : first_in_file(*a, file);
 }
 
 // The frame that this thread allocated last.

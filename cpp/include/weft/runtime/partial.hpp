@@ -120,9 +120,9 @@ class Partial {
       }
     Holding holding(*this);
     for (auto& [id, one] : all_) {
-      if (!one.process || !one.process->held) continue;
+      if (!one.process || !one.process->about) continue;
       holding.one = &one;
-      for (const HeldAt& h : one.process->held->at) h.visit(reinterpret_cast<const char*>(one.process) + h.offset, holding);
+      for (const HeldAt& h : one.process->about->held) h.visit(reinterpret_cast<const char*>(one.process) + h.offset, holding);
     }
     for (auto& [id, one] : all_) {
       if (one.places.empty()) continue;

@@ -1,7 +1,7 @@
 // Storage for what there are millions of: coroutine frames and channels. Blocks of one size class (multiples of 8) are cut from slabs and
-// reused through a free list: no header per block, no rounding to 16, and a block freed is the next one given out. The first slab of a
-// class is cut at cache lines: a small network is all in the first cache, and there a block that begins a line is quicker (commstime: 2
-// ns).
+// reused through a free list: no header per block, no rounding to 16, and a block freed is the next one given out. A chunk
+// of slabs that is full becomes a huge page. The first slab of a class is cut at cache lines: a small network is all in the first cache, and
+// there a block that begins a line is quicker (commstime: 2 ns).
 //
 // State under a class's lock: its free list and the slab being cut. Slabs are kept until the program ends (they are reused, not
 // returned); what is larger than kLargest, or over-aligned, goes to the global heap. Under AddressSanitizer everything does, so that it
@@ -10,8 +10,10 @@
 #include <array>
 #include <cstddef>
 #include <new>
+#include <utility>
 
 #include "../core/policy.hpp"
+#include "pages.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define WEFT_ASAN 1
@@ -40,6 +42,13 @@ struct PoolClass {
   bool packed = false;  // the first slab is used up
 };
 
+struct PoolSlabs {
+  core::SpinLock lock;
+  char* begin = nullptr;  // of the chunk being cut
+  char* at = nullptr;
+  std::size_t left = 0;  // bytes
+};
+
 class Pool {
  public:
   static constexpr std::size_t kLargest = WEFT_ASAN ? 0 : 512;  // bytes
@@ -58,7 +67,7 @@ class Pool {
       c.packed = c.at != nullptr;
       size = c.packed ? rounded(n) : lined(n);
       c.lock.unlock();
-      char* slab = static_cast<char*>(::operator new(kSlab, std::align_val_t(kLine)));
+      char* const slab = new_slab();
       c.lock.lock();
       c.at = slab;  // what was left of another thread's slab, should there be one, is given up
       c.left = kSlab;
@@ -84,9 +93,31 @@ class Pool {
   static constexpr std::size_t kSlab = std::size_t{1} << 16;
   using Block = PoolBlock;
   using Class = PoolClass;
-  static constexpr std::size_t kLine = 64;
   static constexpr std::size_t lined(std::size_t n) noexcept { return (n + kLine - 1) / kLine * kLine; }
   static constexpr std::size_t rounded(std::size_t n) noexcept { return (n + 7) / 8 * 8; }
+  // Slabs are cut from chunks of the size of a huge page, and a chunk becomes one when all of it has been given out.
+  static char* new_slab() {
+    PoolSlabs& s = slabs_;
+    for (;;) {
+      s.lock.lock();
+      if (s.left > 0) {
+        char* const slab = s.at;
+        s.at += kSlab;
+        s.left -= kSlab;
+        s.lock.unlock();
+        return slab;
+      }
+      char* const used_up = std::exchange(s.begin, nullptr);
+      s.lock.unlock();
+      if (used_up) make_huge(used_up, kHugePage);
+      char* const chunk = static_cast<char*>(::operator new(kHugePage, std::align_val_t(kHugePage)));
+      s.lock.lock();
+      s.begin = s.at = chunk;  // what was left of another thread's, should there be one, is given up
+      s.left = kHugePage;
+      s.lock.unlock();
+    }
+  }
+  static inline constinit PoolSlabs slabs_{};
   static Class& of(std::size_t n) noexcept { return classes_[rounded(n) / 8]; }
   static inline constinit std::array<Class, kLargest / 8 + 1> classes_{};
 };

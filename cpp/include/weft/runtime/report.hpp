@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "group.hpp"
+#include "held.hpp"
 #include "knot.hpp"
 
 namespace weft::runtime {
@@ -50,8 +51,8 @@ inline std::string name_of(const core::Place& c) {
 }
 
 inline std::string where(const ProcessBase& p) {
-  if (!p.file) return "?";
-  const std::string f = p.file;
+  if (!p.about || !p.about->file) return "?";
+  const std::string f = p.about->file;
   const std::size_t slash = f.rfind('/');
   return (slash == std::string::npos ? f : f.substr(slash + 1)) + ":" + std::to_string(p.line);
 }
