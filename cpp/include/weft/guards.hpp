@@ -115,7 +115,7 @@ struct Skip : Conditional<Skip> {
 struct Meet : Conditional<Meet> {
   using Value = void;
   Barrier b;
-  explicit Meet(Barrier x) : b(std::move(x)) {}
+  explicit Meet(const Barrier& x) : b(x) {}
   void fill(core::Guard& g, runtime::ProcessBase&) noexcept {
     g.kind = core::Kind::barrier;
     g.ops = &core::barrier_ops<Barrier::Core>;
