@@ -110,34 +110,40 @@ class Runs {
 
 }  // namespace detail
 
+// clang-format off: it takes a class with an attribute and bases for an expression.
+
 // In parallel: starts in order, ends when all have ended, has their results (rules 7.1, 7.2).
 template <class... Ps>
 class [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]] par
-    : public detail::Par<Ps...>,
-      public detail::Runs<par<Ps...>>{
-        public : template <class... Xs>
-        requires(sizeof...(Xs) == sizeof...(Ps)) explicit par(Xs && ... xs) :
-            detail::Par<Ps...>(detail::to_process(std::forward<Xs>(xs))...){}
-      };
+    : public detail::Par<Ps...>, public detail::Runs<par<Ps...>> {
+ public:
+  template <class... Xs>
+    requires(sizeof...(Xs) == sizeof...(Ps))
+  explicit par(Xs&&... xs) : detail::Par<Ps...>(detail::to_process(std::forward<Xs>(xs))...) {}
+};
 template <class... Xs>
 par(Xs&&...) -> par<detail::AsProcess<Xs>...>;
 
 // Of a vector; the results are optionals.
 template <class P>
 class [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]] par<std::vector<P>>
-    : public detail::ParVector<P>, public detail::Runs<par<std::vector<P>>>{
-      public : explicit par(std::vector<P> ps) : detail::ParVector<P>(std::move(ps)){} template <class F>
-      requires(!std::is_same_v<F, P>) explicit par(std::vector<F> fs) : detail::ParVector<P>(converted(std::move(fs))){}
+    : public detail::ParVector<P>, public detail::Runs<par<std::vector<P>>> {
+ public:
+  explicit par(std::vector<P> ps) : detail::ParVector<P>(std::move(ps)) {}
+  template <class F>
+    requires(!std::is_same_v<F, P>)
+  explicit par(std::vector<F> fs) : detail::ParVector<P>(converted(std::move(fs))) {}
 
-      private : template <class F>
-      static std::vector<P>
-          converted(std::vector<F> fs){std::vector<P> r;
-r.reserve(fs.size());
-for (F& f : fs) r.push_back(detail::to_process(std::move(f)));
-return r;
-}  // namespace weft
-}
-;
+ private:
+  template <class F>
+  static std::vector<P> converted(std::vector<F> fs) {
+    std::vector<P> r;
+    r.reserve(fs.size());
+    for (F& f : fs) r.push_back(detail::to_process(std::move(f)));
+    return r;
+  }
+};
+// clang-format on
 template <class X>
 par(std::vector<X>) -> par<std::vector<detail::AsProcess<X>>>;
 
@@ -169,24 +175,29 @@ Process one_by_one_of(std::vector<P> ps) {
 }
 }  // namespace detail
 
+// clang-format off
+
 // One after another; stops at the first failure (rule 7.3). Without results nothing, else a tuple of them, as par's.
 template <class R>
 class [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]] seq
-    : public BasicProcess<R>,
-      public detail::Runs<seq<R>>{
-        public : template <class... Xs>
-        requires(!(sizeof...(Xs) == 1 && (detail::IsVector<std::remove_cvref_t<Xs>>::value && ...))) explicit seq(Xs && ... xs) :
-            BasicProcess<R>(detail::one_by_one(detail::to_process(std::forward<Xs>(xs))...).named("seq")){} template <class X>
-            explicit seq(std::vector<X> xs) : BasicProcess<R>(detail::one_by_one_of(converted(std::move(xs))).named("seq")){}
+    : public BasicProcess<R>, public detail::Runs<seq<R>> {
+ public:
+  template <class... Xs>
+    requires(!(sizeof...(Xs) == 1 && (detail::IsVector<std::remove_cvref_t<Xs>>::value && ...)))
+  explicit seq(Xs&&... xs) : BasicProcess<R>(detail::one_by_one(detail::to_process(std::forward<Xs>(xs))...).named("seq")) {}
+  template <class X>
+  explicit seq(std::vector<X> xs) : BasicProcess<R>(detail::one_by_one_of(converted(std::move(xs))).named("seq")) {}
 
-        private : template <class X>
-        static auto converted(std::vector<X> xs){std::vector<detail::AsProcess<X>> r;
-r.reserve(xs.size());
-for (X& x : xs) r.push_back(detail::to_process(std::move(x)));
-return r;
-}
-}
-;
+ private:
+  template <class X>
+  static auto converted(std::vector<X> xs) {
+    std::vector<detail::AsProcess<X>> r;
+    r.reserve(xs.size());
+    for (X& x : xs) r.push_back(detail::to_process(std::move(x)));
+    return r;
+  }
+};
+// clang-format on
 template <class... Xs>
 seq(Xs&&...) -> seq<detail::ParResult<typename detail::AsProcess<Xs>::result_type...>>;
 template <class X>
