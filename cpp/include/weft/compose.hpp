@@ -193,6 +193,26 @@ template <class... Rs>
 using ParResult =
     std::conditional_t<(std::is_void_v<Rs> && ...), void, std::tuple<std::conditional_t<std::is_void_v<Rs>, std::monostate, Rs>...>>;
 
+// Awaits a block: starts it in a group of its own, and has its result when all have ended.
+template <class Block>
+struct BlockAwaiter : GroupAwaiter {
+  Block& par;
+  runtime::Group group;
+  BlockAwaiter(Block& b, runtime::ProcessBase* me)
+      : GroupAwaiter{me, nullptr}, par(b), group(me->group->run, &runtime::executor_of(*me), me) {
+    this->g = &group;
+  }
+  bool await_ready() {
+    if (this->p->take_cancel()) throw Cancelled();
+    par.start(group);
+    return GroupAwaiter::await_ready();
+  }
+  auto await_resume() {
+    GroupAwaiter::await_resume();
+    return par.result();
+  }
+};
+
 template <class... Ps>
 class Par {
  public:
@@ -210,22 +230,7 @@ class Par {
   }
   auto first() { return value(std::get<0>(rooms_)); }
 
-  struct Awaiter : GroupAwaiter {
-    Par& par;
-    runtime::Group group;
-    Awaiter(Par& q, runtime::ProcessBase* me) : GroupAwaiter{me, nullptr}, par(q), group(me->group->run, &runtime::executor_of(*me), me) {
-      this->g = &group;
-    }
-    bool await_ready() {
-      if (this->p->take_cancel()) throw Cancelled();
-      par.start(group);
-      return GroupAwaiter::await_ready();
-    }
-    Result await_resume() {
-      GroupAwaiter::await_resume();
-      return par.result();
-    }
-  };
+  using Awaiter = BlockAwaiter<Par>;
   Awaiter bind(runtime::ProcessBase* p) & { return Awaiter(*this, p); }
   Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(*this, p); }
 
@@ -276,23 +281,7 @@ class ParVector {
   Result result() {
     if constexpr (!std::is_void_v<Result>) return std::move(rooms_);
   }
-  struct Awaiter : GroupAwaiter {
-    ParVector& par;
-    runtime::Group group;
-    Awaiter(ParVector& q, runtime::ProcessBase* me)
-        : GroupAwaiter{me, nullptr}, par(q), group(me->group->run, &runtime::executor_of(*me), me) {
-      this->g = &group;
-    }
-    bool await_ready() {
-      if (this->p->take_cancel()) throw Cancelled();
-      par.start(group);
-      return GroupAwaiter::await_ready();
-    }
-    Result await_resume() {
-      GroupAwaiter::await_resume();
-      return par.result();
-    }
-  };
+  using Awaiter = BlockAwaiter<ParVector>;
   Awaiter bind(runtime::ProcessBase* p) & { return Awaiter(*this, p); }
   Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(*this, p); }
 
