@@ -23,9 +23,11 @@ struct GuestObject {
   PyObject* ring_up;             // bound: what the timer calls
   PyObject* waiter;              // the future of the task that waits for the end
   PyObject* timer;               // the loop's handle
+  PyObject* task;                // of an open block: the task whose block it is, which a failure here cancels (rules 7.5, 13.4)
   PyRun* run;                    // null: finished
   runtime::Scheduler* scheduler;
   runtime::Group *group, *spawned;
+  runtime::ThreadProcess::Hosting* hosting;  // of an open block: whoever asks it to end rings us
   EndWaker ends[2];
   GuestObject* next_due;
   std::int64_t armed;    // what `timer` is for
@@ -35,6 +37,7 @@ struct GuestObject {
   bool scheduled;        // turn() is among the loop's callbacks
   bool resting;
   bool open;  // a block that may start more
+  bool told;  // its task was cancelled, by us
   bool ended;
   bool in_turn;
   bool gone;  // its loop will not run any more
@@ -53,7 +56,7 @@ ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObjec
 
 struct Names {
   PyObject *swap, *tasks;  // _swap_current_task, or the dictionary of current tasks
-  PyObject *make_task, *alone, *drive, *leave;
+  PyObject *make_task, *alone, *drive, *leave, *current_task;
   PyObject *call_soon, *call_later, *cancel, *add_done_callback, *remove_done_callback, *get_loop, *blocking, *end;
 } names;
 
@@ -76,7 +79,9 @@ int load_names() {
   if (!m) return -1;
   const bool fine = (names.swap = PyObject_GetAttrString(m, "_swap")) && (names.tasks = PyObject_GetAttrString(m, "_tasks")) &&
                     (names.make_task = PyObject_GetAttrString(m, "ProcessTask")) && (names.alone = PyObject_GetAttrString(m, "_alone")) &&
-                    (names.leave = PyObject_GetAttrString(m, "_leave")) && (names.drive = PyObject_GetAttrString(m, "_drive"));
+                    (names.leave = PyObject_GetAttrString(m, "_leave")) &&
+                    (names.current_task = PyObject_GetAttrString(m, "_current_task")) &&
+                    (names.drive = PyObject_GetAttrString(m, "_drive"));
   Py_DECREF(m);
   return fine ? 0 : -1;
 }
@@ -193,10 +198,20 @@ PyObject* alone(GuestObject* g, PyObject* loop) noexcept {
   return r == Py_True || r == Py_None ? r : Py_False;  // these are immortal enough
 }
 
+// A process has failed: the block is to end (rule 7.5). Once; leaving the block takes it back.
+void tell_block(GuestObject* g) noexcept {
+  if (!g->open || g->told || !g->task || g->run->self.cancel.load() == 0) return;
+  g->told = true;
+  PyObject* r = undisturbed([&] { return PyObject_CallMethodNoArgs(g->task, names.cancel); });
+  if (!r) PyErr_WriteUnraisable(g->task);
+  Py_XDECREF(r);
+}
+
 // After a turn: again, rest, or the end.
 void go_on(GuestObject* g, PyObject* loop) noexcept {
   settle();
   if (g->ended) return;
+  tell_block(g);
   if (all_ended(g)) {
     g->ended = true;
     disarm(g);
@@ -280,14 +295,15 @@ GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open) {
   if (!g) return nullptr;
   g->list = Py_NewRef(list);
   g->link = reinterpret_cast<LinkObject*>(Py_NewRef(reinterpret_cast<PyObject*>(link)));
-  g->turn = g->ring_up = g->waiter = g->timer = nullptr;
+  g->turn = g->ring_up = g->waiter = g->timer = g->task = nullptr;
+  g->hosting = nullptr;
   g->run = nullptr;
   g->scheduler = nullptr;
   g->group = g->spawned = nullptr;
   g->next_due = nullptr;
   g->armed = prim::forever;
   g->awaiting = 0;
-  g->due = g->scheduled = g->resting = g->ended = g->in_turn = g->gone = false;
+  g->due = g->scheduled = g->resting = g->ended = g->in_turn = g->gone = g->told = false;
   g->open = open;
   g->looks = 0;
   PyObject_GC_Track(obj(g));
@@ -316,6 +332,12 @@ GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open) {
   g->spawned->also = g->group;  // the two fail as one (rule 7.4)
   g->group->also = g->spawned;
   g->run->spawned = g->spawned;
+  if (open) {
+    g->task = PyObject_CallNoArgs(names.current_task);
+    if (!g->task) PyErr_Clear();
+    g->hosting = new runtime::ThreadProcess::Hosting(g->run->self, *g->scheduler);
+    g->group->open_block();
+  }
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) start_process(*g->group, proc(PyList_GET_ITEM(list, i)));
   PyObject* loop = loop_of(g->link);
   if (loop) schedule(g, loop);
@@ -335,6 +357,7 @@ void free_run(GuestObject* g) noexcept {
   disarm(g);
   unlist(g);
   if (!g->run) return;
+  delete std::exchange(g->hosting, nullptr);
   if (g->group->done() && g->spawned->done()) {
     delete g->group;
     delete g->spawned;
@@ -413,6 +436,7 @@ int guest_clear(PyObject* o) {
   Py_CLEAR(gst(o)->turn);
   Py_CLEAR(gst(o)->ring_up);
   Py_CLEAR(gst(o)->waiter);
+  Py_CLEAR(gst(o)->task);
   return 0;
 }
 // finish(block): the results, or raises what failed; `block` is the exception that left the block of a Group, or None.
@@ -438,6 +462,7 @@ PyObject* guest_finish(PyObject* o, PyObject* block) {
   return r;
 }
 PyObject* guest_ended(PyObject* o, void*) { return PyBool_FromLong(gst(o)->ended); }
+PyObject* guest_told(PyObject* o, void*) { return PyBool_FromLong(gst(o)->told); }
 
 int guest_traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(gst(o)->list);
@@ -445,6 +470,7 @@ int guest_traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(gst(o)->ring_up);
   Py_VISIT(gst(o)->waiter);
   Py_VISIT(gst(o)->timer);
+  Py_VISIT(gst(o)->task);
   return 0;
 }
 void guest_finalize(PyObject* o) { abandon(gst(o)); }
@@ -465,7 +491,8 @@ PyMethodDef guest_methods[] = {{"wait", gated<guest_wait>, METH_O, nullptr},
                                {"abandon", gated<guest_abandon>, METH_NOARGS, nullptr},
                                {"finish", gated<guest_finish>, METH_O, nullptr},
                                {}};
-PyGetSetDef guest_getset[] = {{"ended", gated<guest_ended>, nullptr, nullptr, nullptr}, {}};
+PyGetSetDef guest_getset[] = {
+    {"ended", gated<guest_ended>, nullptr, nullptr, nullptr}, {"told", gated<guest_told>, nullptr, nullptr, nullptr}, {}};
 
 // --- a process of a guest ---------------------------------------------------------------------------------------------------------------
 

@@ -90,23 +90,146 @@ def test_a_block_that_is_left_by_an_exception_cancels_its_processes(play: Runner
     assert play(main()) == (True, False)
 
 
-def test_failures(play: Runner) -> None:
-    """Rule 7.2."""
+@process
+async def fails(error: Exception) -> None:
+    await yield_()
+    raise error
+
+
+def cancelling() -> int:
+    task: Any = asyncio.current_task()
+    return int(task.cancelling()) if hasattr(task, "cancelling") else 0
+
+
+@pytest.mark.parametrize("waits_at", ["a channel", "a future", "nothing"])
+def test_a_failure_cancels_the_block(play: Runner, waits_at: str) -> None:
+    """Rules 7.5, 13.4: what failed is raised where the block is left, and the task is as it was."""
+
+    async def main() -> list[str]:
+        c = Channel()
+        r, _keep = c.reader(), c.writer()
+        log = []
+        with pytest.raises(KeyError):
+            async with Group() as g:
+                other = g.start(wait(c.reader()))
+                g.start(fails(KeyError("k")))
+                try:
+                    if waits_at == "a channel":
+                        await r()
+                    elif waits_at == "a future":
+                        await asyncio.get_running_loop().create_future()
+                    else:
+                        while True:
+                            await asyncio.sleep(0)
+                except asyncio.CancelledError:
+                    log.append("cancelled")
+                    raise
+        assert other.done and not r.closed
+        assert cancelling() == 0
+        await asyncio.sleep(0)  # nothing is left of it
+        return log
+
+    assert play(main()) == ["cancelled"]
+
+
+def test_a_block_that_goes_on_when_it_is_cancelled(play: Runner) -> None:
+    """Rules 7.5, 13.4: it is asked once; what failed is raised all the same."""
+
+    async def main() -> int:
+        turns = 0
+        with pytest.raises(ExceptionGroup) as several:
+            async with Group() as g:
+                g.start(fails(KeyError("k")))
+                try:
+                    await asyncio.get_running_loop().create_future()
+                except asyncio.CancelledError:
+                    for turns in range(5):
+                        await asyncio.sleep(0)
+                raise ValueError
+        assert [type(e) for e in several.value.exceptions] == [ValueError, KeyError]
+        assert cancelling() == 0
+        await asyncio.sleep(0)
+        return turns
+
+    assert play(main()) == 4
+
+
+def test_a_block_is_cancelled_by_a_thread_and_by_what_was_spawned(play: Runner) -> None:
+    """Rules 7.4, 7.5, 13.4: the loop hears of a thread's failure while another thread goes on waiting."""
+
+    @threads.process
+    def breaks(r: Any) -> None:
+        r()
+        raise KeyError("thread")
+
+    @threads.process
+    def waits(r: Any) -> None:
+        r()
 
     @process
-    async def fail(error: Exception) -> None:
-        await yield_()
-        raise error
+    async def spawns() -> None:
+        Spawn(fails(ValueError("spawned")))
+
+    async def main() -> None:
+        c, d = Channel(), Channel()
+        keep = d.writer()
+        w = c.writer()
+        with pytest.raises(KeyError):
+            async with Group() as g:
+                g.start(waits(d.reader()))
+                g.start(breaks(c.reader()))
+                await w(1)
+                await asyncio.get_running_loop().create_future()
+        with pytest.raises(ValueError):
+            async with Group() as g:
+                g.start(spawns())
+                await asyncio.get_running_loop().create_future()
+        assert cancelling() == 0 and not keep.closed
+
+    play(main())
+
+
+@pytest.mark.skipif(not hasattr(asyncio.Task, "cancelling"), reason="3.10 does not count requests")
+def test_a_request_of_another_stays_when_a_failure_cancels_the_block(play: Runner) -> None:
+    """Rule 13.4: only the request of the failure is taken back."""
+
+    async def main() -> tuple[str, int]:
+        async def block() -> tuple[str, int]:
+            raised = ""
+            task: Any = asyncio.current_task()
+            try:
+                async with Group() as g:
+                    g.start(fails(KeyError("k")))
+                    task.cancel()
+                    await asyncio.get_running_loop().create_future()
+            except KeyError:
+                raised = "KeyError"
+            except asyncio.CancelledError:
+                raised = "CancelledError"
+            return raised, task.cancelling()
+
+        return await asyncio.ensure_future(block())
+
+    raised, left = play(main())
+    assert left == 1
+    assert raised in (
+        "KeyError",
+        "CancelledError",
+    )  # the failure, unless the request had ended the process before it failed
+
+
+def test_failures(play: Runner) -> None:
+    """Rule 7.2."""
 
     async def main() -> None:
         c = Channel()
         keep = c.writer()
         blocked = wait(c.reader())
         with pytest.raises(KeyError):
-            await Parallel(blocked, fail(KeyError("k")))
+            await Parallel(blocked, fails(KeyError("k")))
         assert blocked.done and not keep.closed
         with pytest.raises(ExceptionGroup) as several:
-            await Parallel(fail(KeyError()), fail(ValueError()))
+            await Parallel(fails(KeyError()), fails(ValueError()))
         assert [type(e) for e in several.value.exceptions] == [KeyError, ValueError]
 
     play(main())

@@ -115,34 +115,31 @@ class Runs {
 // In parallel: starts in order, ends when all have ended, has their results (rules 7.1, 7.2).
 template <class... Ps>
 class [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]] par
-    : public detail::Par<Ps...>, public detail::Runs<par<Ps...>> {
- public:
-  template <class... Xs>
-    requires(sizeof...(Xs) == sizeof...(Ps))
-  explicit par(Xs&&... xs) : detail::Par<Ps...>(detail::to_process(std::forward<Xs>(xs))...) {}
-};
+    : public detail::Par<Ps...>,
+      public detail::Runs<par<Ps...>>{
+        public : template <class... Xs>
+        requires(sizeof...(Xs) == sizeof...(Ps)) explicit par(Xs && ... xs) :
+            detail::Par<Ps...>(detail::to_process(std::forward<Xs>(xs))...){}
+      };
 template <class... Xs>
 par(Xs&&...) -> par<detail::AsProcess<Xs>...>;
 
 // Of a vector; the results are optionals.
 template <class P>
 class [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]] par<std::vector<P>>
-    : public detail::ParVector<P>, public detail::Runs<par<std::vector<P>>> {
- public:
-  explicit par(std::vector<P> ps) : detail::ParVector<P>(std::move(ps)) {}
-  template <class F>
-    requires(!std::is_same_v<F, P>)
-  explicit par(std::vector<F> fs) : detail::ParVector<P>(converted(std::move(fs))) {}
+    : public detail::ParVector<P>, public detail::Runs<par<std::vector<P>>>{
+      public : explicit par(std::vector<P> ps) : detail::ParVector<P>(std::move(ps)){} template <class F>
+      requires(!std::is_same_v<F, P>) explicit par(std::vector<F> fs) : detail::ParVector<P>(converted(std::move(fs))){}
 
- private:
-  template <class F>
-  static std::vector<P> converted(std::vector<F> fs) {
-    std::vector<P> r;
-    r.reserve(fs.size());
-    for (F& f : fs) r.push_back(detail::to_process(std::move(f)));
-    return r;
-  }
-};
+      private : template <class F>
+      static std::vector<P>
+          converted(std::vector<F> fs){std::vector<P> r;
+r.reserve(fs.size());
+for (F& f : fs) r.push_back(detail::to_process(std::move(f)));
+return r;
+}  // namespace weft
+}
+;
 // clang-format on
 template <class X>
 par(std::vector<X>) -> par<std::vector<detail::AsProcess<X>>>;

@@ -306,7 +306,9 @@ struct ManyReaders {
   void refill_timers(runtime::ProcessBase&) noexcept {}
   const core::Place* place(std::size_t i) const { return cores[i]; }
   void passed(std::size_t i, runtime::Passed& v) noexcept { v.at(*cores[i], false); }
-  void used_by(std::size_t i, std::uint32_t process) noexcept { static_cast<detail::CoreOf<T, P>*>(guards[i].where)->last_reader = process; }
+  void used_by(std::size_t i, std::uint32_t process) noexcept {
+    static_cast<detail::CoreOf<T, P>*>(guards[i].where)->last_reader = process;
+  }
   Value take(std::size_t) { return Value(slot.take()); }
   Status compute(std::size_t) { return Status::ok; }
   [[noreturn]] void raise(std::size_t i, Status s) { throw_end_of(cores[i], s, "select", static_cast<int>(i)); }

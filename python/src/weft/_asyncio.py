@@ -23,6 +23,7 @@ _native._asyncio_names(asyncio.CancelledError)
 # How the current task is set: by the function of 3.12 and later, before that in a dictionary.
 _swap: Any = getattr(asyncio.tasks, "_swap_current_task", None)
 _tasks: Any = getattr(asyncio.tasks, "_current_tasks", None)
+_current_task = asyncio.current_task
 _stack: Any = asyncio.base_tasks._task_get_stack
 _print_stack: Any = asyncio.base_tasks._task_print_stack
 
@@ -144,6 +145,17 @@ async def _leave(guest: Any, block: BaseException | None) -> bool:
     if isinstance(block, GeneratorExit):
         guest.abandon()
         return False
+    if (
+        guest.told
+    ):  # a failure cancelled this task, which is taken back; what failed is raised below
+        task: Any = asyncio.current_task()
+        if task in _owing:
+            del _owing[task]
+            _native._asyncio_owing(len(_owing))
+        if hasattr(task, "uncancel"):
+            task.uncancel()
+        if isinstance(block, asyncio.CancelledError):
+            block = None
     await _drive(guest, block)
     return False
 

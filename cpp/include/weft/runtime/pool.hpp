@@ -1,7 +1,7 @@
 // Storage for what there are millions of: coroutine frames and channels. Blocks of one size class (multiples of 8) are cut from slabs and
 // reused through a free list: no header per block, no rounding to 16, and a block freed is the next one given out. A chunk
-// of slabs that is full becomes a huge page. The first slab of a class is cut at cache lines: a small network is all in the first cache, and
-// there a block that begins a line is quicker (commstime: 2 ns).
+// of slabs that is full becomes a huge page. The first slab of a class is cut at cache lines: a small network is all in the first cache,
+// and there a block that begins a line is quicker (commstime: 2 ns).
 //
 // State under a class's lock: its free list and the slab being cut. Slabs are kept until the program ends (they are reused, not
 // returned); what is larger than kLargest, or over-aligned, goes to the global heap. Under AddressSanitizer everything does, so that it

@@ -63,7 +63,7 @@ class ProcessBase : public core::Waiter {
   Group* group = nullptr;
   ProcessBase* sibling_next = nullptr;
   ProcessBase* sibling_prev = nullptr;
-  const char* function = nullptr;  // its name in its path
+  const char* function = nullptr;        // its name in its path
   const OpKind* op = nullptr;            // null: running or runnable
   const struct About* about = nullptr;   // its file, the ends among its arguments (held.hpp); null: not known
   std::uint32_t line = 0;                // of the last operation
