@@ -2,6 +2,7 @@
 #include "hosted.hpp"
 
 #include <functional>
+#include <thread>
 
 using namespace test;
 
@@ -40,6 +41,49 @@ TEST_CASE("rules 7.1, 7.3: blocks of processes, functions, closures, vectors and
   CHECK(std::get<1>(pair) == 3);
   auto [y, z] = weft::seq{answer(4), answer(5)}();
   CHECK(y + z == 9);
+}
+
+TEST_CASE("rule 7.3: seq runs one after another: all of them, each once the one before has ended") {
+  std::vector<int> order;
+  auto slowly = [&](int n) -> Process {
+    for (int i = 0; i < 3; ++i) co_await weft::yield();
+    order.push_back(n);
+  };
+  auto at_once = [&](int n) -> Process {
+    order.push_back(n);
+    co_return;
+  };
+  weft::seq{slowly(1), at_once(2), slowly(3), at_once(4)}();
+  CHECK(order == std::vector<int>{1, 2, 3, 4});
+  order.clear();
+  std::vector<Process> ps;
+  ps.push_back(slowly(1));
+  ps.push_back(at_once(2));
+  ps.push_back(slowly(3));
+  weft::seq{std::move(ps)}();
+  CHECK(order == std::vector<int>{1, 2, 3});
+}
+
+TEST_CASE("rule 2.3: what proc binds is an end from then on, not when it runs") {
+  weft::Channel<int> c;
+  {
+    auto p = weft::proc(times_on_thread, 2, c, c);
+    CHECK(c.core()->reader_ends() == 1);
+    CHECK(c.core()->writer_ends() == 1);
+  }
+  CHECK(c.core()->reader_ends() == 0);
+}
+
+TEST_CASE("a coroutine process on a thread runs there, with and without a result") {
+  std::thread::id there;
+  auto notes = [&]() -> Process {
+    there = std::this_thread::get_id();
+    co_return;
+  };
+  weft::run(weft::thread(notes()));
+  CHECK(there != std::thread::id());
+  CHECK(there != std::this_thread::get_id());
+  CHECK(weft::run(weft::thread(answer(3))) == 3);
 }
 
 TEST_CASE("rule 7.6: a block runs once") {

@@ -2,8 +2,10 @@
 // on threads. The seed of each case is printed when it fails.
 #include "hosted.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <random>
+#include <thread>
 
 #include <weft/skeletons.hpp>
 
@@ -271,4 +273,96 @@ TEST_CASE("skeletons: values that only move; no workers; nothing to do") {
       weft::run(sk::divide_and_conquer(
           sk::workers(1), 8, [](int) { return false; }, [](int x) { return x; }, [](int) { return Ints(); }, [](Ints) { return 0; })),
       weft::BadUse);
+}
+
+TEST_CASE("skeletons: workers work side by side, each on a value of its own") {
+  for (const sk::Order order : {sk::Order::kept, sk::Order::any}) {
+    weft::Barrier both(2);  // nobody goes on before two have a value
+    const auto meeting = Stage([both](weft::Reader<int> r, weft::Writer<int> w) -> Process {
+      return [](weft::Barrier b, weft::Reader<int> in, weft::Writer<int> out) -> Process {
+        while (auto v = co_await in.next()) {
+          co_await b.sync();
+          co_await out.write(*v);
+        }
+      }(both, std::move(r), std::move(w));
+    });
+    Ints got = weft::run(sk::apply(sk::farm(sk::workers(2), meeting, order), Ints{1, 2, 3, 4}));
+    std::sort(got.begin(), got.end());
+    CHECK(got == Ints{1, 2, 3, 4});
+  }
+}
+
+TEST_CASE("skeletons: with Order::any results come as they are ready") {
+  weft::Channel<int> gate;
+  const auto waiting = Stage([gate](weft::Reader<int> r, weft::Writer<int> w) -> Process {
+    return [](weft::Reader<int> go, weft::Reader<int> in, weft::Writer<int> out) -> Process {
+      while (auto v = co_await in.next()) {
+        if (*v == 1) co_await go.read();
+        co_await out.write(*v);
+      }
+    }(gate.reader(), std::move(r), std::move(w));
+  });
+  const auto net = sk::farm(sk::workers(2), waiting, sk::Order::any);
+  weft::Channel<int> a, b;
+  Ints got;
+  auto source = [](weft::Writer<int> w) -> Process {
+    co_await w.write(1);
+    co_await w.write(2);
+  };
+  auto sink = [](weft::Reader<int> r, weft::Writer<int> go, Ints& into) -> Process {
+    into.push_back(co_await r.read());
+    co_await go.write(0);  // only now the first goes on
+    into.push_back(co_await r.read());
+  };
+  weft::par{source(a), net(a, b), sink(b, gate, got)}();
+  CHECK(got == Ints{2, 1});
+}
+
+TEST_CASE("skeletons: a stage runs where it is told to") {
+  std::thread::id there;
+  const auto noting = sk::on(sk::OnThreads(), sk::each([&there](int x) {
+                               there = std::this_thread::get_id();
+                               return x;
+                             }));
+  CHECK(weft::run(sk::apply(noting, Ints{1})) == Ints{1});
+  CHECK(there != std::thread::id());
+  CHECK(there != std::this_thread::get_id());
+}
+
+TEST_CASE("skeletons: feedback keeps its width, ends with its stage, and has room for one at least") {
+  // The stage takes two values and lets everybody else run before it gives them back: no third is taken in meanwhile.
+  int taken_in = 0, given_back = 0, most = 0;
+  auto pairs = [&](weft::Reader<int> in, weft::Writer<int> out) -> Process {
+    for (;;) {
+      auto x = co_await in.next(), y = co_await in.next();
+      if (!x || !y) co_return;
+      for (int i = 0; i < 20; ++i) co_await weft::yield();
+      most = std::max(most, taken_in - given_back);
+      given_back += 2;
+      co_await out.write(*x);
+      co_await out.write(*y);
+    }
+  };
+  auto source = [&](weft::Writer<int> w) -> Process {
+    for (int i = 0; i < 8; ++i) {
+      co_await w.write(i);
+      ++taken_in;
+    }
+  };
+  Ints got;
+  auto sink = [&](weft::Reader<int> r) -> Process {
+    while (auto v = co_await r.next()) got.push_back(*v);
+  };
+  weft::Channel<int> a, b;
+  const auto net = sk::feedback(2, Stage(pairs), [](int) { return false; });
+  weft::par{source(a), net(a, b), sink(b)}();
+  CHECK(got.size() == 8);
+  CHECK(most == 2);
+
+  // A stage that ends by itself ends the whole: its results are retired, as those of any process.
+  auto once = [](weft::Reader<int> in, weft::Writer<int>) -> Process { co_await in.read(); };
+  CHECK(weft::run(sk::apply(sk::feedback(2, Stage(once), [](int) { return false; }), Ints{1, 2, 3})).empty());
+
+  CHECK_THROWS_WITH_AS(sk::feedback(0, sk::each([](int x) { return x; }), [](int) { return false; }),
+                       doctest::Contains("at least one value"), weft::BadUse);
 }

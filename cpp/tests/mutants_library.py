@@ -1,0 +1,255 @@
+"""Mutants of what stands on the hosted layer (skeletons, blocks): each breaks one line; its tests must notice.
+
+    python3 cpp/tests/mutants_library.py DIRECTORY [NAME ...]      the last line: N passed, N failed
+
+Each is built by g++ -O0 from a copy of the headers, with the tests of its header alone, and run with a limit of time: a mutant
+that hangs is killed too. A table of what noticed is printed. `soak` runs them.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import pathlib
+import subprocess
+import sys
+
+from mutants import CPP, Text, mutate
+
+TESTS = CPP / "tests"
+LIMIT = 60  # seconds for the tests of one mutant; whole they take two
+
+
+def skeletons(name: str, what: str, old: str, new: str) -> Text:
+    return Text(name, what, "skeletons.hpp", old, new, "library_skeletons.cpp")
+
+
+def blocks(name: str, what: str, old: str, new: str) -> Text:
+    return Text(name, what, "blocks.hpp", old, new, "library_blocks.cpp")
+
+
+MUTANTS = [
+    skeletons(
+        "s1",
+        "a farm that keeps order takes results as they come from the first worker",
+        "T v = co_await from[*i].read();",
+        "T v = co_await from[*i * 0].read();",
+    ),
+    skeletons(
+        "s2",
+        "a farm that keeps order says the wrong worker",
+        "co_await order.write(static_cast<std::size_t>(c.index));",
+        "co_await order.write((static_cast<std::size_t>(c.index) + 1) % to.size());",
+    ),
+    skeletons(
+        "s4",
+        "a farm has one worker only",
+        "for (unsigned i = 0; i < ws.n; ++i) crew.push_back(ws.start(s(in, out)));",
+        "for (unsigned i = 0; i < 1; ++i) crew.push_back(ws.start(s(in, out)));",
+    ),
+    skeletons(
+        "s5",
+        "feedback: what is to go round again is done",
+        "(again(*c.value) ? todo : done).push_back",
+        "(again(*c.value) ? done : done).push_back",
+    ),
+    skeletons(
+        "s6",
+        "feedback: more values than its width",
+        "inside + todo.size() + done.size() < width",
+        "inside + todo.size() + done.size() < width + 1000",
+    ),
+    skeletons(
+        "s7",
+        "feedback: an end elsewhere is taken for that of the input",
+        "if (e.guard != 3) throw;",
+        "",
+    ),
+    skeletons(
+        "s8",
+        "feedback: ends with the input, whatever is inside",
+        "open || inside + todo.size() + done.size() > 0;",
+        "open;",
+    ),
+    skeletons(
+        "s9",
+        "map: results in the order of being done",
+        "r[v.index].emplace(std::move(v.data));",
+        "r[done].emplace(std::move(v.data));",
+    ),
+    skeletons(
+        "s10",
+        "progress is not told of the last",
+        "    if (progress)\n",
+        "    if (progress && done + 1 < total)\n",
+    ),
+    skeletons(
+        "s11",
+        "a search goes on when it has found",
+        "if (enough(*r[v.index])) break;",
+        "",
+    ),
+    skeletons(
+        "s12",
+        "map_reduce: parts combined in the wrong order",
+        "init = op(std::move(init), std::move(s));",
+        "init = op(std::move(s), std::move(init));",
+    ),
+    skeletons(
+        "s13",
+        "map_reduce: within a part in the wrong order",
+        "sum.emplace(op(std::move(*sum), f(std::move(v))));",
+        "sum.emplace(op(f(std::move(v)), std::move(*sum)));",
+    ),
+    skeletons(
+        "s14",
+        "map_reduce: an item is in the wrong part",
+        "runs[i * parts / n].push_back",
+        "runs[i % parts].push_back",
+    ),
+    skeletons(
+        "s15",
+        "divide and conquer: leaves numbered from one",
+        "return {{}, leaves.size() - 1};",
+        "return {{}, leaves.size() % std::max<std::size_t>(1, wanted)};",
+    ),
+    skeletons(
+        "s16",
+        "divide and conquer: a split into nothing is not refused",
+        '  if (parts.empty()) weft::detail::bad_use("divide_and_conquer: split made no parts of a problem that is no base case");\n',
+        "",
+    ),
+    skeletons(
+        "s17",
+        "divide and conquer: nothing is given to workers apart",
+        "if (wanted <= 1 || base(std::as_const(p))) {",
+        "if (true) {",
+    ),
+    skeletons(
+        "s18",
+        "no workers are let through",
+        'if (n == 0) weft::detail::bad_use("workers: at least one");',
+        "",
+    ),
+    skeletons(
+        "s19",
+        "feedback of width nought is let through",
+        'if (width == 0) weft::detail::bad_use("feedback: at least one value at a time");',
+        "",
+    ),
+    skeletons(
+        "s20",
+        "a farm with Order::any keeps order",
+        "return order == Order::kept ?",
+        "return true || order == Order::kept ?",
+    ),
+    skeletons(
+        "s21",
+        "a stage that is started elsewhere is left here",
+        "co_await par(start(s(std::move(in), std::move(out))));",
+        "co_await par(s(std::move(in), std::move(out)));",
+    ),
+    blocks(
+        "b1",
+        "a closure's process that is poisoned leaves its captures to retire",
+        "if (const std::uint8_t s = this->group.poisoned()) throw",
+        "if (const std::uint8_t s = this->group.poisoned(); false) throw",
+    ),
+    blocks(
+        "b2",
+        "a poison is passed on with strength 1",
+        'Poisoned("a process was poisoned", -1, s);',
+        'Poisoned("a process was poisoned", -1, s ? 1 : 0);',
+    ),
+    blocks(
+        "b3",
+        "seq runs its processes at once",
+        "Process one_by_one(Ps... ps) { (co_await Par<Ps>(std::move(ps)), ...); }",
+        "Process one_by_one(Ps... ps) { co_await Par<Ps...>(std::move(ps)...); }",
+    ),
+    blocks(
+        "b4",
+        "seq of a vector runs the first only",
+        "  for (P& p : ps) co_await Par<P>(std::move(p));\n",
+        "  for (P& p : ps) {\n    co_await Par<P>(std::move(p));\n    break;\n  }\n",
+    ),
+    blocks(
+        "b5",
+        "proc binds a channel in place of its end",
+        "struct BoundFor<F, A...> : std::type_identity<typename Parameters<F>::Bound> {\n};",
+        "struct BoundFor<F, A...> {\n  using type = std::tuple<std::decay_t<A>...>;\n};",
+    ),
+    blocks(
+        "b6",
+        "par_for leaves out the last",
+        "for (; first != last; ++first) ps.push_back",
+        "for (bool skip = true; first != last; ++first)\n    if (std::exchange(skip, false) == false) ps.push_back",
+    ),
+    blocks(
+        "b7",
+        "thread(process) runs nothing",
+        "auto f = [p = std::move(p)]() mutable { return run(std::move(p)); };",
+        "auto f = [p = std::move(p)]() mutable {\n    if constexpr (!std::is_void_v<R>) return run(std::move(p));\n  };",
+    ),
+]
+
+
+def killed_by(m: Text, work: pathlib.Path) -> str:
+    """What noticed; "" if nothing did."""
+    include = mutate(m, work)
+    exe = work / f"mutant_{m.name}"
+    built = subprocess.run(
+        [
+            "g++",
+            "-std=c++20",
+            "-O0",
+            f"-I{include}",
+            f"-I{TESTS}",
+            str(TESTS / m.killer),
+            str(TESTS / "hosted_main.cpp"),
+            "-o",
+            str(exe),
+            "-pthread",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if built.returncode != 0:
+        return "(it does not compile)"
+    try:
+        run = subprocess.run(
+            [str(exe)], capture_output=True, text=True, check=False, timeout=LIMIT, errors="replace"
+        )
+    except subprocess.TimeoutExpired:
+        return "(it hangs)"
+    if run.returncode == 0:
+        return ""
+    if run.returncode < 0:
+        return f"(the tests themselves crashed: signal {-run.returncode})"
+    cases = [
+        line.removeprefix("TEST CASE:").strip()
+        for line in run.stdout.splitlines()
+        if line.startswith("TEST CASE:")
+    ]
+    return "; ".join(dict.fromkeys(cases)) or "(the tests failed)"
+
+
+def main() -> int:
+    if len(sys.argv) < 2:
+        print(__doc__)
+        return 2
+    work = pathlib.Path(sys.argv[1]).resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    todo = [m for m in MUTANTS if not sys.argv[2:] or m.name in sys.argv[2:]]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        results = list(zip(todo, pool.map(lambda m: killed_by(m, work), todo), strict=True))
+    print("| mutant | what is broken | killed by |\n|---|---|---|")
+    for m, by in results:
+        print(f"| {m.name} | {m.what} | {by or '**nothing**'} |")
+    alive = sum(not by for _, by in results)
+    print(f"{len(results) - alive} passed, {alive} failed")
+    return 1 if alive else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
