@@ -143,22 +143,30 @@ def play(channels):
 
 faulthandler.register(signal.SIGUSR1, sys.__stderr__, all_threads=True)
 sys.stderr = open(os.devnull, "w")  # where the processes were; sys.__stderr__ says what is wrong
+def until_told():
+    select.select([0], [], [])
+
+def note(error):
+    got.append(type(error).__name__ if isinstance(error, (KeyboardInterrupt, Ended)) else repr(error))
+
 for _ in range(ROUNDS):
     channels = Channel("c"), Channel("d", capacity=2), Channel("e")
     got = []
-    began = over = False
-    while not over:
+    try:  # one for each signal, and one more: the second may come while the first is being noted
         try:
-            if not began:
-                began = True
+            try:
                 print("ready", flush=True)
                 play(channels)
-            select.select([0], [], [])
-            over = True
-        except (KeyboardInterrupt, Ended) as error:
-            got.append(type(error).__name__)
+                got.append("an end by itself")
+            except BaseException as error:
+                note(error)
+            until_told()
         except BaseException as error:
-            got.append(repr(error))
+            note(error)
+        until_told()
+    except BaseException as error:
+        note(error)
+    until_told()
     os.read(0, 1)
     gc.collect()
     co.run(nothing())  # a finaliser's retirement waits for the next operation (12.2)
