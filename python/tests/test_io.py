@@ -22,11 +22,13 @@ variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", defau
 
 
 def empty_pool():
-    """Until the threads of the pool, all of which are idle, have ended."""
-    for _ in range(_io.workers()):
-        _io._waiting.put(None)
-    while _io.workers():
+    """Until the threads of the pool, all of which are idle, have ended. One that ends may take two of what it is told by."""
+    while _io.workers() > 0:
+        if _io._waiting.empty():
+            _io._waiting.put(None)
         os.sched_yield()
+    while not _io._waiting.empty():
+        _io._waiting.get_nowait()
 
 
 @pytest.fixture(params=["coroutines", "greenlets"])
@@ -323,7 +325,10 @@ def test_an_interrupt_while_a_call_is_submitted(monkeypatch, where):
     for _ in range(3):
         assert gr.run([calls() for _ in range(5)]) == [1] * 5
     empty_pool()
-    assert _io._permits.qsize() - before in ((0, 1) if where == "run" else (0,))
+    more = _io._permits.qsize() - before
+    assert more in ((0, 1) if where == "run" else (0,))
+    for _ in range(more):  # as the other tests count on
+        _io._permits.get_nowait()
 
 
 def test_idle_threads_end(monkeypatch):
