@@ -7,8 +7,8 @@
 // Invariants
 //  1 `sleeper` is null, or a Parking that lives until main_sleeps_by(nullptr) returns, which waits for handlers on other threads.
 //  2 While a run begins and ends, handlers are read and set without any bytecode, in which a signal's handler would be called and may
-//    raise: by the functions of `_signal`, around which those of `signal` are Python code. One of them looks for signals itself, and what is
-//    raised there is kept for the run.
+//    raise: by the functions of `_signal`, around which those of `signal` are Python code. One of them looks for signals itself, and what
+//    is raised there is kept for the run.
 #include "interrupt.hpp"
 
 #include "observe.hpp"
