@@ -22,8 +22,9 @@ variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", defau
 
 
 def empty_pool():
-    """Until the threads of the pool, all of which are idle, have ended. One that ends may take two of what it is told by."""
-    while _io.workers() > 0:
+    """Until the threads of the pool, all of which are idle, have ended. One that ends may take two of what it is told by, and may start
+    another for what is left."""
+    while any(t.name == "weft io" for t in threading.enumerate()):
         if _io._waiting.empty():
             _io._waiting.put(None)
         os.sched_yield()
