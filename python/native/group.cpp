@@ -670,6 +670,7 @@ PyObject* f_yield(PyObject*, PyObject*) { return operation_yield(); }
 PyObject* f_after_fork(PyObject*, PyObject*) {
   ++generation;
   forget_threads();
+  main_is_this_thread();
   runtime::this_context = nullptr;
   root_run = nullptr;
   Py_RETURN_NONE;

@@ -4,12 +4,15 @@
 // comes between its last look and the kernel's putting it to sleep, or on another thread, would be left lying. So a handler of ours goes
 // around Python's and stirs the main thread's Parking. A handler that the program sets while a network runs takes its place again.
 //
-// Invariant: `sleeper` is null, or a Parking that lives until main_sleeps_by(nullptr) returns, which waits for handlers on other threads.
+// Invariants
+//  1 `sleeper` is null, or a Parking that lives until main_sleeps_by(nullptr) returns, which waits for handlers on other threads.
+//  2 While a run begins and ends, handlers are read and set without any bytecode, in which a signal's handler would be called and may
+//    raise: by the functions of `_signal`, around which those of `signal` are Python code. One of them looks for signals itself, and what
+//    is raised there is kept for the run.
 #include "interrupt.hpp"
 
 #include "observe.hpp"
 
-#include <pthread.h>
 #include <signal.h>
 
 #include <atomic>
@@ -24,8 +27,12 @@ using Handler = void (*)(int);
 std::atomic<Handler> pythons{nullptr};  // one function for all signals
 std::atomic<runtime::Parking*> sleeper{nullptr};
 std::atomic<int> handling{0};
-pthread_t main_thread;
-bool main_known = false;
+unsigned long main_thread = 0;
+PyObject* signals = nullptr;  // the module _signal
+PyObject* default_int_handler = nullptr;
+
+// Python looks for signals first: null if a handler raises there.
+PyObject* set_sigint(PyObject* f) { return PyObject_CallMethod(signals, "signal", "iO", SIGINT, f); }
 
 void stirring_handler(int number) {
   const int error = errno;
@@ -36,41 +43,26 @@ void stirring_handler(int number) {
   errno = error;
 }
 
-// By a handler, while a run begins: it ends that run. ValueError: this is not the main thread.
-void keep_what_was_raised() {
-  if (!PyErr_Occurred()) return;
-  if (PyErr_ExceptionMatches(PyExc_ValueError))
-    PyErr_Clear();
-  else
-    keep_interrupt_for(nullptr, take_exception());
+bool can_handle_signals() noexcept {
+  return PyThread_get_thread_ident() == main_thread && PyInterpreterState_Get() == PyInterpreterState_Main();
 }
 
-bool on_main_thread() {
-  PyObject* m = PyImport_ImportModule("threading");
-  PyObject* t = m ? PyObject_CallMethod(m, "main_thread", nullptr) : nullptr;
-  PyObject* ident = t ? PyObject_GetAttrString(t, "ident") : nullptr;
-  const bool yes = ident && PyLong_Check(ident) && PyLong_AsUnsignedLong(ident) == PyThread_get_thread_ident();
-  Py_XDECREF(ident);
-  Py_XDECREF(t);
-  Py_XDECREF(m);
-  keep_what_was_raised();
-  return yes;
-}
-
-// Around Python's handler, for each signal that has a Python function; the result has a bit for each that was changed.
-std::uint64_t stir_by_signals(PyObject* signal_module) {
+// Around Python's handler, for each signal that has a Python function; the result has a bit for each that was changed. Runs no bytecode.
+std::uint64_t stir_by_signals() {
   std::uint64_t changed = 0;
   for (int n = 1; prim::wakes_from_handlers && n <= kSignals; ++n) {
-    PyObject* f = PyObject_CallMethod(signal_module, "getsignal", "i", n);
     struct sigaction a {};
-    if (f && PyCallable_Check(f) && sigaction(n, nullptr, &a) == 0 && !(a.sa_flags & SA_SIGINFO) && a.sa_handler != stirring_handler &&
-        a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN) {
+    if (sigaction(n, nullptr, &a) != 0 || (a.sa_flags & SA_SIGINFO) || a.sa_handler == stirring_handler || a.sa_handler == SIG_DFL ||
+        a.sa_handler == SIG_IGN)
+      continue;
+    PyObject* f = PyObject_CallMethod(signals, "getsignal", "i", n);
+    if (!f) PyErr_Clear();
+    if (f && PyCallable_Check(f)) {
       pythons = a.sa_handler;
       a.sa_handler = stirring_handler;
       if (sigaction(n, &a, nullptr) == 0) changed |= std::uint64_t{1} << (n - 1);
     }
     Py_XDECREF(f);
-    PyErr_Clear();
   }
   return changed;
 }
@@ -126,25 +118,27 @@ PyMethodDef sigint_def{"weft_interrupt", gated<on_sigint>, METH_VARARGS, nullptr
 }  // namespace
 
 Interrupts::Interrupts() {
-  PyObject* m = PyImport_ImportModule("signal");
-  PyObject* now = m ? PyObject_CallMethod(m, "getsignal", "i", 2) : nullptr;
-  PyObject* standard = m ? PyObject_GetAttrString(m, "default_int_handler") : nullptr;
-  if (now && now == standard) {
-    PyObject* mine = PyCFunction_New(&sigint_def, nullptr);
-    PyObject* r = mine ? PyObject_CallMethod(m, "signal", "iO", 2, mine) : nullptr;
-    if (r) old_ = Py_NewRef(now);
-    Py_XDECREF(r);
-    Py_XDECREF(mine);
+  if (!can_handle_signals()) return;
+  PyObject* now = PyObject_CallMethod(signals, "getsignal", "i", SIGINT);
+  PyObject* mine = now && now == default_int_handler ? PyCFunction_New(&sigint_def, nullptr) : nullptr;
+  PyObject* r = mine ? set_sigint(mine) : nullptr;
+  if (mine && !r && PyErr_ExceptionMatches(PyExc_ValueError)) {  // a handler's; or Python's, for which another thread is the main one
+    PyObject* first = take_exception();
+    r = set_sigint(mine);
+    if (r || !PyErr_ExceptionMatches(PyExc_ValueError)) {
+      restore_exception(std::exchange(first, nullptr));
+    } else {
+      PyErr_Clear();
+    }
+    Py_XDECREF(first);
   }
-  keep_what_was_raised();
-  if (m && on_main_thread()) {
-    main_thread = pthread_self();
-    main_known = true;
-    stirring_ = stir_by_signals(m);
-  }
+  if (r) old_ = Py_NewRef(now);
+  Py_XDECREF(r);
+  Py_XDECREF(mine);
   Py_XDECREF(now);
-  Py_XDECREF(standard);
-  Py_XDECREF(m);
+  // By a handler: it ends the run that begins, and ours is not needed.
+  if (PyErr_Occurred()) keep_interrupt_for(nullptr, take_exception());
+  stirring_ = stir_by_signals();
 }
 
 Interrupts::~Interrupts() {
@@ -152,23 +146,39 @@ Interrupts::~Interrupts() {
   if (!old_) return;
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
-  PyObject* m = PyImport_ImportModule("signal");
-  PyObject* r = m ? PyObject_CallMethod(m, "signal", "iO", 2, old_) : nullptr;
-  PyObject* raised =
-      r ? nullptr : take_exception();  // by a handler, for a signal that came at the very end: it is told, and ours goes all the same
-  if (!r && m) r = PyObject_CallMethod(m, "signal", "iO", 2, old_);
-  Py_XDECREF(r);
-  Py_XDECREF(m);
+  PyObject* raised = nullptr;  // by handlers, for signals that came at the very end: it is told, and ours goes all the same
+  for (int n = 0; n < kSignals; ++n) {
+    PyObject* r = set_sigint(old_);
+    Py_XDECREF(r);
+    if (r) break;
+    Py_XSETREF(raised, take_exception());
+  }
   Py_DECREF(old_);
   PyErr_Restore(t, v, tb);
   if (raised) restore_exception(raised);
 }
 
 void main_sleeps_by(runtime::Parking* p) noexcept {
-  if (!main_known || !pthread_equal(pthread_self(), main_thread)) return;
+  if (PyThread_get_thread_ident() != main_thread) return;
   sleeper.store(p);
   if (p) return;
   for (unsigned round = 0; handling.load() != 0;) prim::pause(round++);
+}
+
+void main_is_this_thread() noexcept { main_thread = PyThread_get_thread_ident(); }
+
+int init_interrupts() {
+  PyObject* m = PyImport_ImportModule("threading");
+  PyObject* t = m ? PyObject_CallMethod(m, "main_thread", nullptr) : nullptr;
+  PyObject* ident = t ? PyObject_GetAttrString(t, "ident") : nullptr;
+  if (ident) main_thread = PyLong_AsUnsignedLong(ident);
+  Py_XDECREF(ident);
+  Py_XDECREF(t);
+  Py_XDECREF(m);
+  if (PyErr_Occurred()) return -1;
+  signals = PyImport_ImportModule("_signal");
+  if (signals) default_int_handler = PyObject_GetAttrString(signals, "default_int_handler");
+  return default_int_handler ? 0 : -1;
 }
 
 }  // namespace weft::py

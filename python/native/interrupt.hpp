@@ -21,4 +21,9 @@ class Interrupts {
 // The main thread is about to look for signals and then to sleep by p (null: it is awake). On other threads: does nothing.
 void main_sleeps_by(runtime::Parking* p) noexcept;
 
+// In the child of a fork: the thread that forked is the main thread there.
+void main_is_this_thread() noexcept;
+
+int init_interrupts();
+
 }  // namespace weft::py

@@ -55,9 +55,11 @@ bool begin(CallObject* c, ProcessBase& p) {
   PyObject* r = PyObject_CallOneArg(submit, reinterpret_cast<PyObject*>(c));
   Py_XDECREF(r);
   if (r) return true;
-  if (!leave(c)) {  // cancelled meanwhile, or done: the pool has it, and only what a signal's handler raised is heard of
+  if (!leave(c)) {  // done meanwhile, or cancelled: the pool has it, and only what a signal's handler raised is heard of
     if (PyErr_ExceptionMatches(PyExc_Exception))
       PyErr_Clear();
+    else if (p.status == Status::ok)  // here, as if it had come a little later; a guest has no run that would be asked for it
+      Py_XSETREF(c->error, take_exception());
     else
       keep_interrupt_for(nullptr, take_exception());
     return true;

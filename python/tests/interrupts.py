@@ -143,22 +143,30 @@ def play(channels):
 
 faulthandler.register(signal.SIGUSR1, sys.__stderr__, all_threads=True)
 sys.stderr = open(os.devnull, "w")  # where the processes were; sys.__stderr__ says what is wrong
+def until_told():
+    select.select([0], [], [])
+
+def note(error):
+    got.append(type(error).__name__ if isinstance(error, (KeyboardInterrupt, Ended)) else repr(error))
+
 for _ in range(ROUNDS):
     channels = Channel("c"), Channel("d", capacity=2), Channel("e")
     got = []
-    began = over = False
-    while not over:
+    try:  # one for each signal, and one more: the second may come while the first is being noted
         try:
-            if not began:
-                began = True
+            try:
                 print("ready", flush=True)
                 play(channels)
-            select.select([0], [], [])
-            over = True
-        except (KeyboardInterrupt, Ended) as error:
-            got.append(type(error).__name__)
+                got.append("an end by itself")
+            except BaseException as error:
+                note(error)
+            until_told()
         except BaseException as error:
-            got.append(repr(error))
+            note(error)
+        until_told()
+    except BaseException as error:
+        note(error)
+    until_told()
     os.read(0, 1)
     gc.collect()
     co.run(nothing())  # a finaliser's retirement waits for the next operation (12.2)
@@ -204,6 +212,10 @@ def storm(kind: str, rounds: int, seed: int, signals: tuple[signal.Signals, ...]
             line = p.stdout.readline().rstrip("\n")
             tell.cancel()
             got, _, left = line.partition(" ")
+            if kind in ("guest", "tasks"):
+                # asyncio.Runner sets its count of interrupts to 0 after it has set its handler: of one between these it forgets that
+                # it cancelled the task for it.
+                got = got.replace("CancelledError()", "KeyboardInterrupt")
             if not set(got.split(",")) <= allowed or (len(signals) == 1 and left != "nobody"):
                 wrong.append(f"{kind}, seed {seed}, round {k}, {len(signals)} signals: {line!r}")
         p.stdin.close()

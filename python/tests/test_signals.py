@@ -132,3 +132,189 @@ def test_the_programs_handlers_are_as_before_when_the_run_has_ended(
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert (done.returncode, done.stdout) == (0, "as before\n"), done.stderr
+
+
+# A signal that comes when the last bytecode before a run has been executed and the run has not begun: calls made by C alone, one after the
+# other, the first of which raises the signal. The next bytecode looks for it, whoever's that is.
+MOMENTS = """
+    import ctypes, functools, operator, os, signal, sys, weakref
+    import weft.coroutines as co, weft.greenlets as gr, weft.threads as th
+    from weft import _native
+    from weft.coroutines import Channel
+
+    raised = ctypes.PyDLL(None)["raise"]  # keeps the GIL
+    raised.argtypes = [ctypes.c_int]
+    raised_for = ctypes.PyDLL(None)["raise"]
+    raised_for.argtypes = [ctypes.c_int, ctypes.py_object]
+    def at_once(*calls):
+        return list(map(functools.partial.__call__, calls))[-1]
+
+    class Usr(Exception): pass
+    class Term(Exception): pass
+    def on_usr(*_): raise Usr
+    def on_term(*_): raise Term
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGUSR1, on_usr)
+    signal.signal(signal.SIGTERM, on_term)
+
+    @co.process
+    async def co_naps():
+        while True:
+            await co.sleep(0.001)
+    def naps(m):
+        @m.process
+        def naps():
+            while True:
+                m.sleep(0.001)
+        return naps
+    napping = {"coroutines": co_naps, "greenlets": naps(gr), "threads": naps(th)}
+    def left_as_it_was():
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, signal.getsignal(signal.SIGINT)
+"""
+
+
+def moments(text: str) -> str:
+    """What the program printed, which must end by itself."""
+    program = textwrap.dedent(MOMENTS) + textwrap.dedent(text)
+    with child("-W", "error", "-c", program) as running:
+        out, err = running.communicate()
+    assert running.returncode == 0, (running.returncode, out, err)
+    return out
+
+
+def test_a_signal_as_the_run_begins_ends_it() -> None:
+    """Rule 6.7: whatever the handler raises there is heard, and the network, which would go on for ever, is cancelled."""
+    out = moments("""
+        for name, process in napping.items():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                run = functools.partial(_native.run, (process(), process()), False)
+                try:
+                    at_once(functools.partial(raised, number), run)
+                except (KeyboardInterrupt, Term) as error:
+                    print(name, type(error).__name__)
+                left_as_it_was()
+    """)
+    assert out.splitlines() == [f"{b} {e}" for b in BACKENDS for e in ("KeyboardInterrupt", "Term")]
+
+
+def test_a_signal_as_the_block_of_a_group_begins_ends_it() -> None:
+    out = moments("""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            group = th.Group()
+            at_once(functools.partial(raised, number), functools.partial(th.Group.__enter__, group))
+            group.start(napping["threads"]())
+            try:
+                th.sleep(1000)
+            except BaseException as error:
+                told = type(error), error, None
+            try:
+                group.__exit__(*told)
+            except (KeyboardInterrupt, Term) as error:
+                print(type(error).__name__)
+            left_as_it_was()
+    """)
+    assert out.split() == ["KeyboardInterrupt", "Term"]
+
+
+@pytest.mark.parametrize("backend", ["coroutines", "greenlets"])
+def test_several_signals_as_the_run_ends_leave_the_programs_handler(backend: str) -> None:
+    """They come when the last process has executed its last bytecode: what it had dies, and whoever watches that raises them."""
+    out = moments(f"""
+        m = {{"coroutines": co, "greenlets": gr}}["{backend}"]
+        class Thing: pass
+        def watched():
+            thing = Thing()
+            return thing, [weakref.ref(thing, functools.partial(raised_for, n)) for n in (signal.SIGUSR1, signal.SIGTERM)]
+        if m is co:
+            @co.process
+            async def last():
+                thing, keep[:] = watched()
+                del globals()["watched"]
+        else:
+            @gr.process
+            def last():
+                thing, keep[:] = watched()
+                del globals()["watched"]
+        keep = []
+        try:
+            m.run(last())
+        except (Usr, Term) as error:
+            print(type(error).__name__)
+        left_as_it_was()
+    """)
+    assert out.split() in (["Usr"], ["Term"])
+
+
+def test_no_bytecode_runs_while_a_run_begins_and_ends() -> None:
+    """In any a handler may be called, which may raise, where nobody would hear of it."""
+    out = moments("""
+        @co.process
+        async def a(): pass
+        @gr.process
+        def b(): pass
+        @th.process
+        def c(): pass
+        for process in (a, b, c):
+            processes = (process(), process())
+            seen = []
+            sys.setprofile(lambda frame, event, _: seen.append(frame.f_code.co_name) if event == "call" else None)
+            _native.run(processes, False)
+            sys.setprofile(None)
+            print(*seen)
+    """)
+    assert out == "a a\nb b\n\n"  # threads have profiles of their own
+
+
+def test_who_imports_threading_first_does_not_matter() -> None:
+    """Before Python 3.13 the thread that does so passes for the main one; then Weft leaves signals alone."""
+    program = """
+        import _thread, signal
+        lock = _thread.allocate_lock()
+        lock.acquire()
+        def other():
+            try:
+                import weft
+            finally:
+                lock.release()
+        _thread.start_new_thread(other, ())
+        lock.acquire()
+        import weft.coroutines as co
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        @co.process
+        async def seven():
+            await co.sleep(0.001)
+            return 7
+        print(co.run(seven()))
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    """
+    with child("-c", textwrap.dedent(program)) as running:
+        out, err = running.communicate()
+    assert (running.returncode, out) == (0, "7\n"), err
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_the_thread_that_forked_is_the_main_one_in_the_child() -> None:
+    out = moments("""
+        import threading
+        @co.process
+        async def main():
+            assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+            signal.raise_signal(signal.SIGINT)
+            await co.sleep(1000)
+        def forks():
+            pid = os.fork()
+            if pid:
+                print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+                return
+            status = 1
+            try:
+                co.run(main())
+            except KeyboardInterrupt:
+                status = 7
+            finally:
+                os._exit(status)
+        t = threading.Thread(target=forks)
+        t.start()
+        t.join()
+    """)
+    assert out == "7\n"
