@@ -106,7 +106,8 @@ class ChannelWriteEnd(ChannelEnd):
         self._begin(chan)
 
     def _begin(self, chan: Channel) -> None:
-        self.write = self.__call__ = chan._writer._write_zero
+        writer: Any = chan._writer
+        self.write = self.__call__ = writer._write_zero
 
     def alt_pending_write(self, obj: Any) -> PendingChanWriteGuard:
         """A guard that writes `obj` if it is chosen."""
@@ -122,8 +123,10 @@ class _BufferedWriteEnd(ChannelWriteEnd):
     __slots__ = ()
 
     def _begin(self, chan: Channel) -> None:
+        writer: Any = chan._writer
+
         async def write(val: Any) -> int:
-            await chan._writer._write_zero(val)
+            await writer.write(val)
             chan._sent += 1
             return 0
 
