@@ -58,7 +58,7 @@ ProcessObject* new_process(Kind kind, Ends& ends) {
   return p;
 }
 
-void take_within(ProcessObject* p) noexcept {
+void take_within([[maybe_unused]] ProcessObject* p) noexcept {
 #ifndef Py_GIL_DISABLED
   p->within = 1;
   PyObject_GC_UnTrack(p->body);

@@ -36,7 +36,7 @@ struct AroundSleep {
   void (*end)(void*) = nullptr;
   // Between the two, when the sleep was disturbed (by a signal to the program, or by nothing): true ends it, as a nudge does.
   bool (*disturbed)(void*) = nullptr;
-  // The lock alone, for the time of some yields before the sleep; null: no yields. Not given: it is never stepped aside.
+  // The lock alone, for the time of some yields before the sleep. Null: there are no yields.
   void* (*step_aside)() = nullptr;
   void (*step_back)(void*) = nullptr;
 };
