@@ -47,11 +47,35 @@ bool disturbed(void*) {
   return seen.go_on;
 }
 
+void* begin_woken(Parking& p) {
+  p.signal(Parking::woken);
+  return &seen;
+}
+// The lock is given up for the time of some yields: the peer signals at once.
+struct Aside {
+  Parking* by = nullptr;
+  int stepped = 0, back = 0;
+  std::int64_t takes = 0;  // ns
+} aside;
+void* step_aside() {
+  ++aside.stepped;
+  for (const std::int64_t end = weft::prim::now() + aside.takes; weft::prim::now() < end;) {
+  }
+  aside.by->signal(Parking::woken);
+  return &aside;
+}
+void step_back(void*) { ++aside.back; }
+
 struct Around {
   AroundSleep before = around_sleep;
   explicit Around(void* (*begin)(Parking&)) {
     seen = {};
     around_sleep = {begin, &end, &disturbed};
+  }
+  Around(void* (*begin)(Parking&), Parking& p, std::int64_t takes) : Around(begin) {
+    aside = {&p, 0, 0, takes};
+    around_sleep.step_aside = &step_aside;
+    around_sleep.step_back = &step_back;
   }
   ~Around() { around_sleep = before; }
 };
@@ -130,4 +154,35 @@ TEST_CASE("rule 6.7: a resting host that is stirred rises as one that is not") {
   p.rise();
   CHECK(count.active == 1);
   CHECK(!p.signalled());
+}
+
+TEST_CASE("rule 6.7: who is signalled while it lets go of the lock does not sleep") {
+  Count count;
+  Parking p;
+  p.activity = &count;
+  const Around around(&begin_quiet, p, 0);
+  CHECK(p.sleep() == Parking::woken);
+  CHECK(aside.stepped == 1);
+  CHECK(aside.back == 1);
+  CHECK(seen.by == nullptr);
+  CHECK(count.active == 1);
+  CHECK(!p.signalled());
+}
+
+TEST_CASE("who yielded to another program, which kept the CPU, sleeps at once for a while") {
+  Count count;
+  Parking p;
+  p.activity = &count;
+  const Around around(&begin_woken, p, 200'000);
+  for (int forgone : {0, 128, 256, 512}) {  // twice as often each time
+    for (int i = 0; i < forgone; ++i) CHECK(p.sleep() == Parking::woken);
+    CHECK(seen.ended == forgone);
+    seen.ended = 0;
+    const int before = aside.stepped;
+    CHECK(p.sleep() == Parking::woken);
+    CHECK(aside.stepped == before + 1);
+    CHECK(aside.back == aside.stepped);
+    CHECK(seen.ended == 0);
+  }
+  CHECK(count.active == 1);
 }

@@ -6,6 +6,7 @@
 // A Channel holds its core; an end holds its Channel (rule 2.6). Only an end that is open owns a count of the core.
 #include "asyncio.hpp"
 #include "choice.hpp"
+#include "leaf.hpp"
 
 namespace weft::py {
 
@@ -20,6 +21,31 @@ EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o)
 
 // --- Channel ----------------------------------------------------------------------------------------------------------------------
 
+// The line at which `f`, a frame of `code`, stands. The interpreter walks the table of all its lines for it: the places that made the last
+// channels are kept, with their codes, so that none is another at the same address.
+std::uint32_t line_of(PyFrameObject* f, [[maybe_unused]] PyCodeObject* code) {
+#if PY_VERSION_HEX < 0x030B0000
+  return static_cast<std::uint32_t>(PyFrame_GetLineNumber(f));
+#else
+  struct Place {
+    PyCodeObject* code;
+    int instruction;
+    std::uint32_t line;
+  };
+  static Place places[16];
+  const int instruction = PyFrame_GetLasti(f);
+  Place& at = places[(reinterpret_cast<std::uintptr_t>(code) / 64 + static_cast<unsigned>(instruction) / 2) % 16];
+  if (at.code != code || at.instruction != instruction) {
+    const auto line = static_cast<std::uint32_t>(PyFrame_GetLineNumber(f));
+    PyCodeObject* const before = at.code;
+    at = {reinterpret_cast<PyCodeObject*>(Py_NewRef(reinterpret_cast<PyObject*>(code))), instruction, line};
+    Py_XDECREF(reinterpret_cast<PyObject*>(before));
+    return line;
+  }
+  return at.line;
+#endif
+}
+
 // Where the caller is: `file:line`, for the name of a channel that was given none (rule 1.7).
 int birthplace(ChannelObject* c) {
   PyFrameObject* f = PyEval_GetFrame();
@@ -28,7 +54,7 @@ int birthplace(ChannelObject* c) {
   } else {
     PyCodeObject* code = PyFrame_GetCode(f);
     c->name = Py_NewRef(code->co_filename);
-    c->core.line = static_cast<std::uint32_t>(PyFrame_GetLineNumber(f));
+    c->core.line = line_of(f, code);
     Py_DECREF(code);
   }
   if (!c->name || !(c->core.name = PyUnicode_AsUTF8(c->name))) return -1;
@@ -69,9 +95,10 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
     if (capacity == 0 && (overflow == Overflow::drop_oldest || overflow == Overflow::drop_newest))
       return bad_use("Channel: overflow=%R drops values from a buffer: give a capacity of at least 1", overflow_name);
   }
-  auto* c = reinterpret_cast<ChannelObject*>(type->tp_alloc(type, 0));
+  auto* c = allocate<ChannelObject>(type, capacity > 0 || overflow == Overflow::unbounded);
   if (!c) return nullptr;
   new (&c->core) Core;
+  c->name = nullptr;
   c->generation = generation;
   c->immunity = static_cast<std::uint8_t>(immunity);
   if (name == Py_None) {
@@ -87,7 +114,7 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
     }
   }
   c->core.set_immunity(static_cast<std::uint8_t>(immunity));
-  if (capacity > 0 || overflow == Overflow::unbounded) {
+  if (c->traced) {
     try {
       c->core.set_ring(new weft::detail::HeapRing<Value>(capacity > 0 ? static_cast<std::uint32_t>(capacity) : 8, overflow));
     } catch (const std::bad_alloc&) {
@@ -95,6 +122,7 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
       return PyErr_NoMemory();
     }
   }
+  track(c);
   return reinterpret_cast<PyObject*>(c);
 }
 
@@ -115,13 +143,13 @@ int channel_clear(PyObject* o) {
   return 0;
 }
 void channel_dealloc(PyObject* o) {
-  PyObject_GC_UnTrack(o);
   ChannelObject* c = channel(o);
+  untrack(c);
   channel_clear(o);
   delete static_cast<weft::detail::HeapRing<Value>*>(c->core.ring);
   c->core.~Core();
   Py_XDECREF(c->name);
-  Py_TYPE(o)->tp_free(o);
+  release(c);
 }
 
 template <Side S>
@@ -221,8 +249,8 @@ int end_traverse(PyObject* o, visitproc visit, void* arg) {
   return 0;
 }
 void end_dealloc(PyObject* o) {
-  PyObject_GC_UnTrack(o);
   EndObject* e = end_of(o);
+  untrack(e);
 #ifdef Py_GIL_DISABLED
   constexpr bool only_one = false;  // what is counted by several threads is not known at one moment
 #else
@@ -232,7 +260,7 @@ void end_dealloc(PyObject* o) {
     defer_retirement(e->channel, is_writer(o));
   else
     Py_DECREF(e->channel);
-  PyObject_GC_Del(o);
+  release(e);
 }
 
 PyObject* end_poison(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {
@@ -278,6 +306,7 @@ PyObject* reader_next(PyObject* o) {
 PyObject* reader_anext(PyObject* o) { return operation_read(o, true); }
 PyObject* reader_extended(PyObject* o, PyObject*) { return extended_new(o); }
 PyObject* writer_write(PyObject* o, PyObject* v) { return operation_write(o, v); }
+PyObject* writer_write_zero(PyObject* o, PyObject* v) { return operation_write_zero(o, v); }
 PyObject* writer_call(PyObject* o, PyObject* args, PyObject* kw) {
   if (PyTuple_GET_SIZE(args) != 1 || kw)
     return PyErr_Format(PyExc_TypeError, "a writer is called with the one value to write; to read use the channel's reader()");
@@ -312,6 +341,7 @@ PyMethodDef reader_methods[] = {
 PyMethodDef writer_methods[] = {
     {"write", gated<writer_write>, METH_O,
      "Done when a reader (or the buffer) has the value. Raises Retired, Poisoned, PeerDied, Cancelled, each with .value; BadUse."},
+    {"_write_zero", gated<writer_write_zero>, METH_O, nullptr},
     {"read", gated<not_a_reader>, METH_NOARGS, nullptr},
     WEFT_END_METHODS,
     {}};
@@ -324,7 +354,7 @@ PyTypeObject ReaderType{PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject WriterType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 PyObject* new_end(PyTypeObject* type, ChannelObject* c) noexcept {
-  EndObject* e = PyObject_GC_New(EndObject, type);
+  auto* e = allocate<EndObject>(type, c->traced);
   if (!e) {
     if (type == &ReaderType)
       c->core.drop_reader();
@@ -335,7 +365,7 @@ PyObject* new_end(PyTypeObject* type, ChannelObject* c) noexcept {
   e->channel = reinterpret_cast<ChannelObject*>(Py_NewRef(reinterpret_cast<PyObject*>(c)));
   e->holders = 0;
   e->state = EndState::open;
-  PyObject_GC_Track(reinterpret_cast<PyObject*>(e));
+  track(e);
   return reinterpret_cast<PyObject*>(e);
 }
 
@@ -400,6 +430,7 @@ int init_channel(PyObject* m) {
   ChannelType.tp_dealloc = gated<channel_dealloc>;
   ChannelType.tp_traverse = channel_traverse;
   ChannelType.tp_clear = gated<channel_clear>;
+  ChannelType.tp_is_gc = has_header<ChannelObject>;
   ChannelType.tp_repr = gated<channel_repr>;
   ChannelType.tp_methods = channel_methods;
   ChannelType.tp_getset = channel_getset;
@@ -423,6 +454,7 @@ int init_channel(PyObject* m) {
     t->tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION;
     t->tp_dealloc = gated<end_dealloc>;
     t->tp_traverse = end_traverse;
+    t->tp_is_gc = has_header<EndObject>;
     t->tp_repr = gated<end_repr>;
     t->tp_getset = end_getset;
   }

@@ -119,6 +119,7 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
       PyErr_Format(PyExc_TypeError, "process %U: the function returned %.100s in place of a coroutine", f->name, Py_TYPE(p->body)->tp_name);
       Py_CLEAR(p->body);
     }
+    if (p->body) take_within(p);
   } else {
     PyObject* positional = PyTuple_New(PyVectorcall_NARGS(nf));
     PyObject* keywords = kwnames ? PyDict_New() : Py_NewRef(Py_None);

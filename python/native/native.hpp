@@ -62,6 +62,7 @@ struct ChannelObject {
   PyObject_HEAD PyObject* name;  // str: the name, or the file of its birth; the core's name points into it
   std::uint32_t generation;      // of the operating system's process that made it (rule 11.2, fork)
   std::uint8_t immunity;
+  bool traced;  // by the garbage collector (leaf.hpp)
   Core core;
 };
 
@@ -71,6 +72,7 @@ struct EndObject {
   PyObject_HEAD ChannelObject* channel;
   std::uint32_t holders;  // processes that were given it and have not finished (rule 2.3)
   EndState state;
+  bool traced;  // as its channel is
 };
 
 struct SelectMemory;
@@ -106,6 +108,7 @@ struct ProcessObject {
   std::uint8_t done;
   std::uint8_t failed;
   std::uint8_t yielded;  // it is in the run queue by its own will
+  std::uint8_t within;   // the collector sees the coroutine as a part of the process: it is not tracked itself
 #ifdef Py_GIL_DISABLED
   std::uint8_t stepping;  // its coroutine runs: its frames are not to be looked at
 #endif
@@ -250,6 +253,7 @@ struct Transit {                 // the value of a write: an end is replaced by 
 
 PyObject* operation_read(PyObject* end, bool next);
 PyObject* operation_write(PyObject* end, PyObject* value);
+PyObject* operation_write_zero(PyObject* end, PyObject* value);  // awaited, wherever it is called, it gives 0 (weft.compat.apycsp)
 PyObject* operation_sync(BarrierObject* b);
 PyObject* operation_ready(PyObject* owned);  // an awaitable that is done: for __aenter__ and the like
 PyObject* operation_yield();
@@ -304,6 +308,7 @@ inline bool is_async(Kind k) noexcept { return k == Kind::coroutine || k == Kind
 using Ends = std::vector<EndObject*>;  // owned
 void drop_ends(Ends& ends) noexcept;
 ProcessObject* new_process(Kind kind, Ends& ends);  // not started; takes the ends over
+void take_within(ProcessObject* p) noexcept;        // its coroutine, that nobody else has, until it is started
 const char* intern(PyObject* name);                 // kept for ever; null: an exception is set
 int claim_processes(PyObject* list);  // -1: one was started before (a process can be started once, rule 7.6); then none is claimed
 void start_process(runtime::Group& g, ProcessObject* p);  // claimed; a failure to start is its own failure

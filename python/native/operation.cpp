@@ -22,6 +22,7 @@ struct OpObject {
   OpType_ type;
   OpState state;
   bool transit;  // the value stands for an end that was sent: see `transits`
+  bool zero;     // of a write: it gives 0, as aPyCSP's does
 };
 
 struct ExtendedObject {
@@ -70,7 +71,7 @@ OpObject* new_op(OpType_ type, PyObject* target) noexcept {
   o->party = nullptr;
   o->type = type;
   o->state = OpState::fresh;
-  o->transit = false;
+  o->transit = o->zero = false;
   return o;
 }
 
@@ -184,7 +185,9 @@ PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
         if (o->transit) [[unlikely]]
           take_transit(o).commit();
         if (o->value.o) Py_XDECREF(o->value.take());  // dropped by a full buffer
-        return return_none(r);
+        if (!o->zero) return return_none(r);
+        *r = PyLong_FromLong(0);
+        return PYGEN_RETURN;
       default: return return_none(r);
     }
   }
@@ -412,6 +415,8 @@ PyObject* op_close(PyObject* self, PyObject*) {
   op_of(self)->state = OpState::done;
   Py_RETURN_NONE;
 }
+PyObject* op_name(PyObject* self, void*) { return PyUnicode_FromString(verb_of(op_of(self)->type)); }
+PyGetSetDef op_getset[] = {{"__name__", gated<op_name>, nullptr, "What it does: read, write, ...", nullptr}, {}};
 PyMethodDef op_methods[] = {{"send", gated<op_pysend>, METH_O, nullptr},
                             {"throw", method(gated<op_throw>), METH_FASTCALL, nullptr},
                             {"close", gated<op_close>, METH_NOARGS, nullptr},
@@ -569,12 +574,10 @@ PyObject* operation_read(PyObject* end, bool next) {
   return observed("read", end, nullptr, [&] { return blocking_read(end, next); });
 }
 
-PyObject* operation_write(PyObject* end, PyObject* v) {
-  settle();
-  if (check_end(end_of(end), "write") < 0) return nullptr;
-  if (!current_coroutine() && !in_task()) return observed("write", end, v, [&] { return blocking_write(end, v); });
+static PyObject* new_write(PyObject* end, PyObject* v, bool zero) {
   OpObject* o = new_op(OpType_::write, end);
   if (!o) return nullptr;
+  o->zero = zero;
   if (!is_end(v)) [[likely]] {
     o->value.o = Py_NewRef(v);
     return reinterpret_cast<PyObject*>(o);
@@ -590,6 +593,19 @@ PyObject* operation_write(PyObject* end, PyObject* v) {
   o->transit = true;
   transits.emplace_back(o, t.original);
   return reinterpret_cast<PyObject*>(o);
+}
+
+PyObject* operation_write(PyObject* end, PyObject* v) {
+  settle();
+  if (check_end(end_of(end), "write") < 0) return nullptr;
+  if (!current_coroutine() && !in_task()) return observed("write", end, v, [&] { return blocking_write(end, v); });
+  return new_write(end, v, false);
+}
+
+PyObject* operation_write_zero(PyObject* end, PyObject* v) {
+  settle();
+  if (check_end(end_of(end), "write") < 0) return nullptr;
+  return new_write(end, v, true);
 }
 
 static PyObject* blocking_sync(BarrierObject* b) {
@@ -654,6 +670,7 @@ int init_operation(PyObject* m) {
   OpType.tp_iter = PyObject_SelfIter;
   OpType.tp_iternext = gated<op_iternext>;
   OpType.tp_methods = op_methods;
+  OpType.tp_getset = op_getset;
   OpType.tp_as_async = &op_async;
   ExtendedType.tp_name = "weft.Extended";
   ExtendedType.tp_basicsize = sizeof(ExtendedObject);

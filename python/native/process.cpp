@@ -45,7 +45,7 @@ ProcessObject* new_process(Kind kind, Ends& ends) {
   p->memory = nullptr;
   p->guest = nullptr;
   p->kind = kind;
-  p->started = p->given_up = p->done = p->failed = p->yielded = 0;
+  p->started = p->given_up = p->done = p->failed = p->yielded = p->within = 0;
 #ifdef Py_GIL_DISABLED
   p->stepping = 0;
 #endif
@@ -58,7 +58,20 @@ ProcessObject* new_process(Kind kind, Ends& ends) {
   return p;
 }
 
+void take_within([[maybe_unused]] ProcessObject* p) noexcept {
+#ifndef Py_GIL_DISABLED
+  p->within = 1;
+  PyObject_GC_UnTrack(p->body);
+#endif
+}
+
 namespace {
+
+void leave_within(ProcessObject* p) noexcept {
+  if (!p->within) return;
+  p->within = 0;
+  PyObject_GC_Track(p->body);
+}
 
 // --- ending -------------------------------------------------------------------------------------------------------------------------
 
@@ -346,7 +359,12 @@ void start_apart(runtime::Group& g, ProcessObject* p) {
 // --- the types ------------------------------------------------------------------------------------------------------------------------
 
 int process_traverse(PyObject* o, visitproc visit, void* arg) {
-  Py_VISIT(proc(o)->body);
+  PyObject* const body = proc(o)->body;
+  if (proc(o)->within && Py_REFCNT(body) == 1) {
+    if (const int r = Py_TYPE(body)->tp_traverse(body, visit, arg)) return r;
+  } else {
+    Py_VISIT(body);
+  }
   Py_VISIT(proc(o)->context);
   Py_VISIT(proc(o)->outcome);
   for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i) Py_VISIT(reinterpret_cast<PyObject*>(proc(o)->held[i]));
@@ -361,6 +379,7 @@ int process_clear(PyObject* o) {
 void process_dealloc(PyObject* o) {
   ProcessObject* p = proc(o);
   PyObject_GC_UnTrack(o);
+  leave_within(p);
   if (!p->started) {
     PyObject *t, *v, *tb;
     PyErr_Fetch(&t, &v, &tb);
@@ -480,6 +499,7 @@ int claim_processes(PyObject* list) {
 }
 
 void start_process(runtime::Group& g, ProcessObject* p) {
+  leave_within(p);
   Py_CLEAR(p->outcome);
   p->context = inherited_context();
   if (p->kind == Kind::thread) return start_thread(g, p);

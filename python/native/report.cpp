@@ -35,6 +35,7 @@ void* give_up() {
   say_asleep(true);
   return PyEval_SaveThread();
 }
+void* step_aside() { return give_up(); }
 void end_sleep(void* state) {
   main_sleeps_by(nullptr);
   take_back(state);
@@ -290,6 +291,8 @@ int init_report() {
   runtime::around_sleep.begin = &begin_sleep;
   runtime::around_sleep.end = &end_sleep;
   runtime::around_sleep.disturbed = &disturbed;
+  runtime::around_sleep.step_aside = &step_aside;
+  runtime::around_sleep.step_back = &take_back;
   runtime::report_hooks.begin = &begin_report;
   runtime::report_hooks.end = &end_report;
   runtime::report_hooks.holders = &holders_of;

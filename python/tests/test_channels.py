@@ -164,6 +164,15 @@ def test_names(b):  # rule 1.7
     assert repr(b.weft.Channel("tea")) == "<Channel tea>"
 
 
+def test_names_of_places_whose_code_is_gone(b):  # rule 1.7
+    """Lines are remembered by the code; another code may come to lie where one was."""
+    for k in range(200):
+        space = {"Channel": b.weft.Channel}
+        exec(compile("\n" * k + "c = Channel()\nd = Channel()", f"place{k}.py", "exec"), space)
+        assert space["c"].name == f"place{k}.py:{k + 1}"
+        assert space["d"].name == f"place{k}.py:{k + 2}"
+
+
 # --- rule 2: ends ---------------------------------------------------------------------------------
 
 

@@ -336,6 +336,18 @@ def test_spawned_tasks_use_channels() -> None:
     assert asyncio.run(main()) == ([0, 1, 2], [0, 0, 0])
 
 
+def test_a_write_may_be_made_before_there_is_a_loop() -> None:
+    ch = Channel()
+    made = ch.write(1), ch.write(2)
+    assert made[0].__name__ == "write"
+
+    async def main() -> Any:
+        writers = [asyncio.create_task(w) for w in made]
+        return [await ch.read(), await ch.read()], [await w for w in writers]
+
+    assert asyncio.run(main()) == ([1, 2], [0, 0])
+
+
 def test_processes_await_what_asyncio_has() -> None:
     @process
     async def sleeper(cout: Any) -> None:

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import textwrap
 import weakref
 from pathlib import Path
@@ -186,6 +187,59 @@ def test_memory_reaches_a_plateau(b):  # no leak of objects in any of the paths 
 
 async def _raises(b):
     raise ValueError("again")
+
+
+@pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="coroutines are left to themselves"
+)
+def test_the_collector_is_told_of_a_process_and_nothing_else():
+    """Not of a channel without a buffer, nor of its ends, nor of the coroutine before it is started: no cycle needs them."""
+
+    @coroutines.process
+    async def idle(r, w):
+        pass
+
+    gc.collect()
+    before = len(gc.get_objects())
+    made = [idle(+coroutines.Channel(), -coroutines.Channel()) for _ in range(100)]
+    each = 2 if sys.version_info < (3, 11) else 1  # with the frame of its coroutine
+    assert 0 <= len(gc.get_objects()) - before - 100 * each < 10
+    coroutines.run(*made)
+
+
+def test_a_process_in_a_cycle_is_collected(b):  # rule 2.3
+    c = b.weft.Channel()
+    r = c.reader()
+
+    async def one(b, w, others):
+        await b.op(w.write(len(others)))
+
+    thing = Thing()
+    ref = weakref.ref(thing)
+    thing.others = [thing]
+    thing.others.append(b.process(one)(c.writer(), thing.others))
+    with pytest.warns(RuntimeWarning, match="process one was made and never started"):
+        del thing
+        gc.collect()
+    assert ref() is None
+    assert b.run(b.process(receive)(r)) == []
+
+
+def test_a_process_that_runs_keeps_what_its_arguments_refer_to(b):
+    c = b.weft.Channel()
+    thing = Thing()
+    thing.value = "kept"
+
+    async def one(b, things, w):
+        gc.collect()
+        await b.op(w.write(things[0].value))
+        gc.collect()
+        await b.op(w.write(things[0].value))
+
+    made = [b.process(one)([thing], -c), b.process(receive)(+c)]
+    del thing
+    gc.collect()
+    assert b.run(*made)[1] == ["kept", "kept"]
 
 
 def test_a_finaliser_may_use_channels(b):  # rules 12.1, 12.2

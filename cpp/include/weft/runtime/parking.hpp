@@ -36,6 +36,9 @@ struct AroundSleep {
   void (*end)(void*) = nullptr;
   // Between the two, when the sleep was disturbed (by a signal to the program, or by nothing): true ends it, as a nudge does.
   bool (*disturbed)(void*) = nullptr;
+  // The lock alone, for the time of some yields before the sleep. Null: there are no yields.
+  void* (*step_aside)() = nullptr;
+  void (*step_back)(void*) = nullptr;
 };
 inline AroundSleep around_sleep;
 
@@ -166,9 +169,27 @@ class Parking {
   }
   // Before the kernel is asked to put us to sleep, let whoever is to signal us run, if it shares our CPU: a hand-over by yielding costs one
   // switch of threads, by sleeping and waking two. Only as long as it works: each failure halves the patience, each success restores it.
+  //
+  // Under a global lock more so: who is woken runs into the lock that the waker holds, sleeps again, and is woken again.
   bool give_way() noexcept {
-    if (around_sleep.begin) return false;  // the peer would wait for the global lock
+    if (around_sleep.begin && !around_sleep.step_aside) return false;  // the peer would wait for the global lock
     if (patience_ == 0 && ++skipped_ % kRetry != 0) return false;
+    if (!around_sleep.step_aside) return yield_to_signaller();
+    if (forgone_ > 0) {
+      --forgone_;
+      return false;
+    }
+    const std::int64_t began = prim::now();
+    void* const state = around_sleep.step_aside();
+    const bool came = yield_to_signaller();
+    if (prim::now() - began > kBrief)
+      forgone_ = dear_ = dear_ < kMostForgone ? static_cast<std::uint16_t>(dear_ * 2) : dear_;
+    else if (dear_ > kRetry)
+      --dear_;
+    around_sleep.step_back(state);
+    return came;
+  }
+  bool yield_to_signaller() noexcept {
     for (unsigned i = 0; i <= patience_; ++i) {
       if (signalled()) {
         patience_ = kPatience;
@@ -181,10 +202,16 @@ class Parking {
   }
   static constexpr std::uint8_t kPatience = 4;  // yields
   static constexpr std::uint8_t kRetry = 64;    // sleeps between two attempts once patience is lost
+  // Yields may go to another program that computes, which then has the CPU for some ms: so after an attempt that took long, some sleeps are
+  // without one, the more the oftener it happens.
+  static constexpr std::int64_t kBrief = 100'000;       // ns
+  static constexpr std::uint16_t kMostForgone = 8'192;  // sleeps, which is kRetry doubled seven times
 
   prim::atomic<std::uint32_t> word_{0};
   std::uint8_t patience_ = kPatience;  // ours alone
   std::uint8_t skipped_ = 0;
+  std::uint16_t dear_ = kRetry;  // how many sleeps the last long attempt cost
+  std::uint16_t forgone_ = 0;    // of them, those to come
 };
 
 }  // namespace weft::runtime

@@ -87,22 +87,27 @@ class ChannelReadEnd(ChannelEnd, Guard):
 
 
 class ChannelWriteEnd(ChannelEnd):
-    """The write end: `await ch.write(value)`, which gives 0."""
+    """The write end: `await ch.write(value)`, which gives 0.
+
+    `write` and `__call__` are slots of the instance, which hold the native operation: done when a reader has the value.
+
+    Raises:
+        PoisonException.
+    """
+
+    __slots__ = ("__call__", "write")
+
+    if TYPE_CHECKING:
+        __call__: Any
+        write: Any
 
     def __init__(self, chan: Channel) -> None:
         super().__init__(chan)
-        self._write: Any = chan._writer.write
+        self._begin(chan)
 
-    async def write(self, val: Any) -> int:
-        """Done when a reader has the value.
-
-        Raises:
-            PoisonException.
-        """
-        await self._write(val)
-        return 0
-
-    __call__ = write  # so a process that is one write is called so in reports
+    def _begin(self, chan: Channel) -> None:
+        writer: Any = chan._writer
+        self.write = self.__call__ = writer._write_zero
 
     def alt_pending_write(self, obj: Any) -> PendingChanWriteGuard:
         """A guard that writes `obj` if it is chosen."""
@@ -115,12 +120,17 @@ class ChannelWriteEnd(ChannelEnd):
 class _BufferedWriteEnd(ChannelWriteEnd):
     """The write end of a buffered channel: counts."""
 
-    async def write(self, val: Any) -> int:
-        await self._write(val)
-        self._chan._sent += 1
-        return 0
+    __slots__ = ()
 
-    __call__ = write
+    def _begin(self, chan: Channel) -> None:
+        writer: Any = chan._writer
+
+        async def write(val: Any) -> int:
+            await writer.write(val)
+            chan._sent += 1
+            return 0
+
+        self.write = self.__call__ = write
 
 
 class Channel(AnyChannel):

@@ -1,0 +1,52 @@
+// Channels and ends that no cycle of references passes through: a channel without a buffer refers to nothing but its name, and its ends
+// only to it. The garbage collector is not told of them, and they have no header of its: of what it looks at among a million processes,
+// they would be three objects in five.
+//
+//   allocate(type, traced) ──► track() ──► untrack() ──► release()
+//
+// Invariant: `traced` is fixed before the object is known to anybody, and says which way it was allocated.
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+namespace weft::py {
+
+// From 3.14 on the interpreter may put any dying object of such a type in a list that runs through the headers.
+#if PY_VERSION_HEX < 0x030E0000 && !defined(Py_GIL_DISABLED)
+inline constexpr bool headerless = true;
+#else
+inline constexpr bool headerless = false;
+#endif
+
+template <class Object>
+Object* allocate(PyTypeObject* type, bool traced) noexcept {
+  Object* o = nullptr;
+  if (headerless && !traced)
+    o = PyObject_New(Object, type);
+  else
+    o = PyObject_GC_New(Object, type);
+  if (o) o->traced = traced;
+  return o;
+}
+template <class Object>
+void track(Object* o) noexcept {
+  if (o->traced) PyObject_GC_Track(reinterpret_cast<PyObject*>(o));
+}
+template <class Object>
+void untrack(Object* o) noexcept {
+  if (o->traced) PyObject_GC_UnTrack(reinterpret_cast<PyObject*>(o));
+}
+template <class Object>
+void release(Object* o) noexcept {
+  if (headerless && !o->traced)
+    PyObject_Free(o);
+  else
+    PyObject_GC_Del(o);
+}
+// tp_is_gc: has it a header?
+template <class Object>
+int has_header(PyObject* o) noexcept {
+  return !headerless || reinterpret_cast<Object*>(o)->traced;
+}
+
+}  // namespace weft::py
