@@ -529,7 +529,7 @@ def mutate(t: Text, work: pathlib.Path) -> pathlib.Path:
 
 
 def main() -> int:
-    if len(sys.argv) < 2:
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         print(__doc__)
         return 2
     work = pathlib.Path(sys.argv[1]).resolve()

@@ -235,7 +235,7 @@ def killed_by(m: Text, work: pathlib.Path) -> str:
 
 
 def main() -> int:
-    if len(sys.argv) < 2:
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         print(__doc__)
         return 2
     work = pathlib.Path(sys.argv[1]).resolve()
