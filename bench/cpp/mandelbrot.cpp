@@ -1,6 +1,7 @@
 // Mandelbrot as in the C++CSP paper: a producer hands out the indices of lines, N workers (OS threads) compute them, a consumer puts them
 // in order. Lines are 64-bit floating point values and are sent by copy, by move, or as a mobile (a unique_ptr). Figures are ns a pixel: a
-// whole picture, threads started and joined, ÷ the pixels.
+// whole picture, threads started and joined, ÷ the pixels. Channels are rendezvous, as the paper's, or have SLOTS: then nobody waits for
+// the thread of the producer and the consumer to be put on a CPU.
 //
 // independent: the yardstick, N processes of the system that compute every N-th line into memory of their own.
 #include <memory>
@@ -66,9 +67,9 @@ struct Worker {
 };
 
 template <class Message>
-std::vector<std::vector<double>> picture(By by, int workers, int dim) {
-  weft::Channel<int> lines;
-  weft::Channel<Message> data;
+std::vector<std::vector<double>> picture(By by, int workers, int dim, std::uint32_t slots) {
+  weft::Channel<int> lines{weft::buffer(slots)};
+  weft::Channel<Message> data{weft::buffer(slots)};
   using Thread = decltype(weft::thread(Worker<Message>{}));
   std::vector<Thread> all;
   for (int i = 0; i < workers; ++i) all.push_back(weft::thread(Worker<Message>{by, dim, lines.reader(), data.writer()}));
@@ -102,11 +103,12 @@ double sum(const std::vector<std::vector<double>>& rows) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  constexpr const char* usage = "usage: mandelbrot copy|move|mobile|independent WORKERS DIMENSION SAMPLES";
-  if (argc != 5) bench::fail(usage);
+  constexpr const char* usage = "usage: mandelbrot copy|move|mobile|independent WORKERS DIMENSION SAMPLES [SLOTS]";
+  if (argc != 5 && argc != 6) bench::fail(usage);
   const std::string_view kind = argv[1];
   const int workers = static_cast<int>(bench::number(argv[2])), dim = static_cast<int>(bench::number(argv[3]));
   const long samples = bench::number(argv[4]);
+  const auto slots = static_cast<std::uint32_t>(argc == 6 ? bench::number(argv[5]) : 0);
   if (kind != "copy" && kind != "move" && kind != "mobile" && kind != "independent") bench::fail(usage);
   double expected = 0;
   for (int i = 0; i < dim; ++i) {
@@ -125,8 +127,8 @@ int main(int argc, char** argv) {
       });
     } else {
       const auto start = bench::Clock::now();
-      const auto rows = kind == "mobile" ? picture<Mobile>(By::mobile, workers, dim)
-                                         : picture<Packet>(kind == "copy" ? By::copy : By::move, workers, dim);
+      const auto rows = kind == "mobile" ? picture<Mobile>(By::mobile, workers, dim, slots)
+                                         : picture<Packet>(kind == "copy" ? By::copy : By::move, workers, dim, slots);
       ns = std::chrono::duration<double, std::nano>(bench::Clock::now() - start).count();
       if (sum(rows) != expected) bench::fail("mandelbrot: a wrong picture");
     }
