@@ -81,7 +81,13 @@ class Builder:
             raise
         return Program(
             argv,
-            {"PYTHONPATH": str(self._bench / "py"), "PYTHONUNBUFFERED": "1", **dict(candidate.env)},
+            {
+                "PYTHONPATH": os.pathsep.join(
+                    filter(None, (str(self._bench / "py"), os.environ.get("PYTHONPATH")))
+                ),
+                "PYTHONUNBUFFERED": "1",
+                **dict(candidate.env),
+            },
         )
 
     def _need(self, need: str) -> None:

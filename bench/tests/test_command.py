@@ -174,6 +174,18 @@ class MissingThings(Folder):
             "cpp/include/weft/weft.hpp does not exist", self.last_json(out)["reasons"]["b"]
         )
 
+    def test_a_peer_on_the_users_path_is_found(self):
+        peer = self.root / "peer"
+        peer.mkdir()
+        (peer / "a_peer_of_its_own.py").write_text("ns = 3", encoding="utf-8")
+        self.program("a", "import a_peer_of_its_own as p; print('ns', p.ns)")
+        self.program("b", "print('ns 6')")
+        self.define(bench_text("x", [candidate("a"), candidate("b")], RATIO))
+        with mock.patch.dict(build.os.environ, {"PYTHONPATH": str(peer)}):
+            status, out, _ = self.run_bench("x", "--json")
+        self.assertEqual(status, 0)
+        self.assertEqual(self.last_json(out)["ratio"], {"a ÷ b": 0.5})
+
     def test_a_program_that_does_not_build_says_where(self):
         builder = build.Builder(self.bench, self.root / ".build", lambda text: None)
         with self.assertRaisesRegex(build.Broken, "failed: x.cpp:3: error: no"):
