@@ -76,12 +76,17 @@ void let_go(PyObject* o) noexcept {
   if (o) defer_decref(o);
 }
 
-// Coroutine.cr_frame and .cr_await, called as they are: a look-up may take the lock of all types.
-PyGetSetDef *cr_frame, *cr_await;
-PyObject* get(const PyGetSetDef* d, PyObject* o) { return d->get(o, d->closure); }
-PyGetSetDef* getter_of(const char* name) {
-  PyObject* d = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyCoro_Type), name);  // kept for ever
-  return d && Py_IS_TYPE(d, &PyGetSetDescr_Type) ? reinterpret_cast<PyGetSetDescrObject*>(d)->d_getset : nullptr;
+// Coroutine.cr_frame and .cr_await, read by their descriptors: a look-up may take the lock of all types.
+PyObject *cr_frame, *cr_await;
+PyObject* get(PyObject* descriptor, PyObject* o) {
+  if (Py_IS_TYPE(descriptor, &PyGetSetDescr_Type)) [[likely]] {
+    const PyGetSetDef* d = reinterpret_cast<PyGetSetDescrObject*>(descriptor)->d_getset;
+    return d->get(o, d->closure);
+  }
+  return Py_TYPE(descriptor)->tp_descr_get(descriptor, o, reinterpret_cast<PyObject*>(Py_TYPE(o)));  // a member, in 3.10
+}
+PyObject* descriptor_of(const char* name) {
+  return PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyCoro_Type), name);  // kept for ever
 }
 
 // Down the chain of what a coroutine awaits, to the frame that did the operation.
@@ -282,7 +287,7 @@ void forget_threads() noexcept { own_threads.clear(); }
 void watch_outside(runtime::Run& run) noexcept { run.anything_outside = &anything_outside; }
 
 int init_report() {
-  if (!(cr_frame = getter_of("cr_frame")) || !(cr_await = getter_of("cr_await"))) return -1;
+  if (!(cr_frame = descriptor_of("cr_frame")) || !(cr_await = descriptor_of("cr_await"))) return -1;
 #ifdef Py_GIL_DISABLED
   PyObject* threads = PyImport_ImportModule("_thread");
   if (!threads || !(count_threads = PyObject_GetAttrString(threads, "_count"))) return -1;
