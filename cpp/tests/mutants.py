@@ -528,12 +528,18 @@ def mutate(t: Text, work: pathlib.Path) -> pathlib.Path:
     return include
 
 
-def main() -> int:
+def work_directory(usage: str | None) -> pathlib.Path:
+    """That of the first argument, made. Exits with the usage if there is none."""
     if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
-        print(__doc__)
-        return 2
+        print(usage)
+        raise SystemExit(2)
     work = pathlib.Path(sys.argv[1]).resolve()
     work.mkdir(parents=True, exist_ok=True)
+    return work
+
+
+def main() -> int:
+    work = work_directory(__doc__)
     quick = "--quick" in sys.argv
     engine = work / "engine.o"
     subprocess.run(

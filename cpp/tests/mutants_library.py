@@ -13,7 +13,7 @@ import pathlib
 import subprocess
 import sys
 
-from mutants import CPP, Text, mutate
+from mutants import CPP, Text, mutate, work_directory
 
 TESTS = CPP / "tests"
 LIMIT = 60  # seconds for the tests of one mutant; whole they take two
@@ -235,11 +235,7 @@ def killed_by(m: Text, work: pathlib.Path) -> str:
 
 
 def main() -> int:
-    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
-        print(__doc__)
-        return 2
-    work = pathlib.Path(sys.argv[1]).resolve()
-    work.mkdir(parents=True, exist_ok=True)
+    work = work_directory(__doc__)
     todo = [m for m in MUTANTS if not sys.argv[2:] or m.name in sys.argv[2:]]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         results = list(zip(todo, pool.map(lambda m: killed_by(m, work), todo), strict=True))

@@ -99,6 +99,13 @@ auto to_process(X&& x) {
 }
 template <class X>
 using AsProcess = decltype(to_process(std::declval<X>()));
+template <class X>
+std::vector<AsProcess<X>> to_processes(std::vector<X> xs) {
+  std::vector<AsProcess<X>> r;
+  r.reserve(xs.size());
+  for (X& x : xs) r.push_back(to_process(std::move(x)));
+  return r;
+}
 
 // What a block adds to the group that it is.
 template <class Derived>
@@ -110,36 +117,31 @@ class Runs {
 
 }  // namespace detail
 
-// clang-format off: it takes a class with an attribute and bases for an expression.
+// clang-format takes a class with an attribute and bases for an expression.
+// clang-format off
 
 // In parallel: starts in order, ends when all have ended, has their results (rules 7.1, 7.2).
 template <class... Ps>
 class [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]] par
-    : public detail::Par<Ps...>,
-      public detail::Runs<par<Ps...>>{
-        public : template <class... Xs>
-        requires(sizeof...(Xs) == sizeof...(Ps)) explicit par(Xs && ... xs) :
-            detail::Par<Ps...>(detail::to_process(std::forward<Xs>(xs))...){}
-      };
+    : public detail::Par<Ps...>, public detail::Runs<par<Ps...>> {
+ public:
+  template <class... Xs>
+    requires(sizeof...(Xs) == sizeof...(Ps))
+  explicit par(Xs&&... xs) : detail::Par<Ps...>(detail::to_process(std::forward<Xs>(xs))...) {}
+};
 template <class... Xs>
 par(Xs&&...) -> par<detail::AsProcess<Xs>...>;
 
 // Of a vector; the results are optionals.
 template <class P>
 class [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]] par<std::vector<P>>
-    : public detail::ParVector<P>, public detail::Runs<par<std::vector<P>>>{
-      public : explicit par(std::vector<P> ps) : detail::ParVector<P>(std::move(ps)){} template <class F>
-      requires(!std::is_same_v<F, P>) explicit par(std::vector<F> fs) : detail::ParVector<P>(converted(std::move(fs))){}
-
-      private : template <class F>
-      static std::vector<P>
-          converted(std::vector<F> fs){std::vector<P> r;
-r.reserve(fs.size());
-for (F& f : fs) r.push_back(detail::to_process(std::move(f)));
-return r;
-}  // namespace weft
-}
-;
+    : public detail::ParVector<P>, public detail::Runs<par<std::vector<P>>> {
+ public:
+  explicit par(std::vector<P> ps) : detail::ParVector<P>(std::move(ps)) {}
+  template <class F>
+    requires(!std::is_same_v<F, P>)
+  explicit par(std::vector<F> fs) : detail::ParVector<P>(detail::to_processes(std::move(fs))) {}
+};
 // clang-format on
 template <class X>
 par(std::vector<X>) -> par<std::vector<detail::AsProcess<X>>>;
@@ -183,16 +185,7 @@ class [[nodiscard("a block does nothing until it runs: call it, co_await it, or 
     requires(!(sizeof...(Xs) == 1 && (detail::IsVector<std::remove_cvref_t<Xs>>::value && ...)))
   explicit seq(Xs&&... xs) : BasicProcess<R>(detail::one_by_one(detail::to_process(std::forward<Xs>(xs))...).named("seq")) {}
   template <class X>
-  explicit seq(std::vector<X> xs) : BasicProcess<R>(detail::one_by_one_of(converted(std::move(xs))).named("seq")) {}
-
- private:
-  template <class X>
-  static auto converted(std::vector<X> xs) {
-    std::vector<detail::AsProcess<X>> r;
-    r.reserve(xs.size());
-    for (X& x : xs) r.push_back(detail::to_process(std::move(x)));
-    return r;
-  }
+  explicit seq(std::vector<X> xs) : BasicProcess<R>(detail::one_by_one_of(detail::to_processes(std::move(xs))).named("seq")) {}
 };
 // clang-format on
 template <class... Xs>

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "channel.hpp"
-#include "runtime/held.hpp"
+#include "runtime/about.hpp"
 
 namespace weft {
 

@@ -83,24 +83,26 @@ def _owe() -> None:
         asyncio.get_running_loop().call_soon(_pay, task)
 
 
+def _no_longer_owed(task: Any) -> bool:
+    """Whether it was."""
+    if task not in _owing:
+        return False
+    del _owing[task]
+    _native._asyncio_owing(len(_owing))
+    return True
+
+
 def _pay(task: Any) -> None:
-    if task in _owing:
-        del _owing[task]
-        _native._asyncio_owing(len(_owing))
-        if _wanted(task):
-            task.cancel()
-            if hasattr(task, "uncancel"):
-                task.uncancel()  # the same request, not another one
+    if _no_longer_owed(task) and _wanted(task):
+        task.cancel()
+        if hasattr(task, "uncancel"):
+            task.uncancel()  # the same request, not another one
 
 
 def _owed() -> bool:
     """At the start of an operation: is the running task to be cancelled now (rule 6.1)?"""
     task = asyncio.current_task()
-    if task not in _owing:
-        return False
-    del _owing[task]
-    _native._asyncio_owing(len(_owing))
-    return _wanted(task)
+    return _no_longer_owed(task) and _wanted(task)
 
 
 # ------------------------------------------------------------------------------------------------ networks
@@ -145,13 +147,10 @@ async def _leave(guest: Any, block: BaseException | None) -> bool:
     if isinstance(block, GeneratorExit):
         guest.abandon()
         return False
-    if (
-        guest.told
-    ):  # a failure cancelled this task, which is taken back; what failed is raised below
+    if guest.told:
+        # A failure cancelled this task; that is taken back, and what failed is raised below.
         task: Any = asyncio.current_task()
-        if task in _owing:
-            del _owing[task]
-            _native._asyncio_owing(len(_owing))
+        _no_longer_owed(task)
         if hasattr(task, "uncancel"):
             task.uncancel()
         if isinstance(block, asyncio.CancelledError):

@@ -15,7 +15,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "held.hpp"
+#include "about.hpp"
 #include "report.hpp"
 
 namespace weft::runtime {

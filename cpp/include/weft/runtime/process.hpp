@@ -65,7 +65,7 @@ class ProcessBase : public core::Waiter {
   ProcessBase* sibling_prev = nullptr;
   const char* function = nullptr;        // its name in its path
   const OpKind* op = nullptr;            // null: running or runnable
-  const struct About* about = nullptr;   // its file, the ends among its arguments (held.hpp); null: not known
+  const struct About* about = nullptr;   // its file, the ends among its arguments (about.hpp); null: not known
   std::uint32_t line = 0;                // of the last operation
   std::uint32_t id = 0;                  // unique in this program, ascending; holders are recorded by it
   std::uint32_t index = 0;               // among those of one name in its group

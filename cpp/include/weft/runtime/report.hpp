@@ -12,8 +12,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "about.hpp"
 #include "group.hpp"
-#include "held.hpp"
 #include "knot.hpp"
 
 namespace weft::runtime {
