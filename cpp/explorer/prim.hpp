@@ -197,10 +197,14 @@ class Mutex {
 // Every fiber has an identity. A light store may arrive late, as from a store buffer: so a heavy fence that is missing is found.
 
 inline constexpr std::uint32_t no_bias = UINT32_MAX;
+inline constexpr std::uint8_t bias_streak = 2;
 inline constexpr bool wakes_from_handlers = true;
 inline bool asymmetric() noexcept { return true; }
 inline void light_fence() noexcept {}  // alone it makes nothing late
-inline std::uint32_t bias_self() noexcept { return static_cast<std::uint32_t>(explorer::engine().current()) + 1; }
+inline std::uint32_t bias_self() noexcept {
+  const int fiber = explorer::engine().current();
+  return fiber < 0 ? no_bias : static_cast<std::uint32_t>(fiber) + 1;
+}
 inline void bias_to_this_thread() noexcept {}
 template <class T>
 inline void light_store(atomic<T>& a, std::type_identity_t<T> v, WEFT_EXPLORER_SITE) noexcept {

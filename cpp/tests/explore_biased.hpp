@@ -40,6 +40,26 @@ SCENARIO("biased lock: two revoke it at the same time", 2) {
   REQUIRE_THAT(g.sum == 5);
 }
 
+// bias_streak is 2 here.
+SCENARIO("biased lock: the second bias, its owner, the first one and one who revokes it", 3) {
+  Guarded g;
+  name(g, "lock");
+  spawn("A", [&] { g.enter(2); });
+  spawn("B", [&] { g.enter(5); });
+  run();
+  REQUIRE_THAT(g.sum == 7);
+}
+
+SCENARIO("biased lock: a second bias is revoked for good", 2) {
+  Guarded g;
+  name(g, "lock");
+  spawn("A", [&] { g.enter(3); });
+  spawn("B", [&] { g.enter(3); });
+  spawn("C", [&] { g.enter(1); });
+  run();
+  REQUIRE_THAT(g.sum == 7);
+}
+
 struct Biased : Shared {
   using Lock = core::BiasedLock;
 };

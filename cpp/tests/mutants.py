@@ -36,6 +36,8 @@ NUMBERED = {
     13: "one-to-one: who is in line does not look at the ring again",
     14: "one-to-one: who sleeps beside a light side passes no heavy fence",
     15: "one-to-one: no more heavy fences once the other side has ceased to be light",
+    16: "biased lock: who wins the word does not look whether it is biased again by now",
+    17: "biased lock: a bias is given once more, not the next one",
 }
 
 

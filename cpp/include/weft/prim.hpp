@@ -171,6 +171,8 @@ inline void unpark(atomic<std::uint32_t>& word) noexcept {
 #if defined(__linux__) && !defined(WEFT_NO_FUTEX) && !defined(WEFT_NO_BIAS) && !WEFT_TSAN
 #define WEFT_PRIM_BIASED 1
 inline constexpr std::uint32_t no_bias = UINT32_MAX;
+inline constexpr std::uint32_t bias_identities_end = (1u << 28) - 1;
+inline constexpr std::uint8_t bias_streak = 240;  // to be biased again: so many locks cost what taking it back costs
 
 namespace detail {
 inline constinit thread_local std::uint32_t bias_identity = no_bias;
@@ -190,7 +192,7 @@ inline void back_off(unsigned round) noexcept {
 inline void bias_to_this_thread() noexcept {
   if (detail::bias_identity != no_bias) return;
   const std::uint32_t id = asymmetric() ? detail::bias_identities.fetch_add(1, std::memory_order_relaxed) + 1 : 0;
-  if (id != 0 && id < no_bias - 1) detail::bias_identity = id;
+  if (id != 0 && id < bias_identities_end) detail::bias_identity = id;
 }
 
 // A revocation costs a system call: no more biases where more than one in eight is taken back (after the first 64).

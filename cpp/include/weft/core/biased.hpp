@@ -1,27 +1,34 @@
-// A lock that costs its first owner no atomic read-modify-write: it is biased to the thread that takes it first, until another one comes.
+// A lock that costs its owner no atomic read-modify-write: it is biased to the thread that takes it first, until another one comes; and a
+// few times more to a thread that then has it to itself: processes are stolen, and their channels with them.
 //
 // Source: asymmetric Dekker locks, Dice, Moir and Scherer, "Quickly reacquirable locks" (2003); Linux membarrier(2); the fences are those
 // of P1202, asymmetric_thread_fence_light and _heavy.
 //
-//   nobody's ──lock_slow() of a thread with an identity──► biased(me) ──lock_slow() of another: revoke()──► plain
-//      └────the kStrangers-th lock_slow() of threads without one──────────────────────────────────────────────► plain (for good)
+//   nobody's ──lock_slow() of a thread with an identity──► biased(0, me) ──lock_slow() of another: revoke()──► plain(1)
+//      └────the kStrangers-th lock_slow() of threads without one────────► plain(0)
+//   plain(i) ──one thread comes bias_streak times in a row: count()──► biased(i, me) ──lock_slow() of another: revoke()──► plain(i + 1)
+//   plain(kBiases): for good
 //
-// word_   the ordinary spin lock; owner_, plain_ and strangers_ are written by its holder only
-// held_   written by the owner only: it is inside, or about to look whether it may be
-// plain_  the holder holds word_, not held_
+// word_    the ordinary spin lock; owner_, state_ and the bias itself are written by its holder only
+// held_    one for each bias, written by its owner only: it is inside, or about to look whether it may be
+// state_   i < kBiases: the holder holds held_[i]. Else it holds word_, and what is above kPlain is counted: strangers while it is
+// nobody's,
+//          then how often in a row the thread came that owner_ names
 //
-// Mutual exclusion. The owner stores held_ = 1, passes a light fence and loads owner_; the revoker stores owner_ = kPlain, passes a heavy
-// fence and loads held_. A light and a heavy fence together order as two seq_cst fences do, so not both can miss the other's store
-// (Dekker): either the owner sees that it is revoked, takes held_ back and queues for word_, or the revoker sees held_ and waits until the
-// owner has left. Before the revoker has seen held_ == 0 it sets no plain_ and enters nothing. On the machine: membarrier interrupts every
-// running thread of the program; what the owner stored before is visible after it, what the owner loads after it is fresh.
+// Mutual exclusion. The owner stores held = 1, passes a light fence and loads owner_; the revoker stores owner_ = plain, passes a heavy
+// fence and loads held. A light and a heavy fence together order as two seq_cst fences do, so not both can miss the other's store
+// (Dekker): either the owner sees that it is revoked, takes held back and queues for word_, or the revoker sees held and waits until the
+// owner has left. Before the revoker has seen held == 0 it changes no state_ and enters nothing. On the machine: membarrier interrupts
+// every running thread of the program; what the owner stored before is visible after it, what the owner loads after it is fresh.
+//   An owner that comes too late may write its held at any time, so the next one has another. No value of owner_ that says "biased" ever
+// comes back. Whoever saw "plain" and won word_ looks again: it may be biased again by now.
 //
-// Happens before. To the owner itself by program order. From the owner to the revoker: unlock() releases held_ = 0, and the revoker, which
-// acquires held_, reads that store or a later one: an older value would need the owner's held_ = 1 to be after the fence in its order, and
+// Happens before. To the owner itself by program order. From the owner to the revoker: unlock() releases held = 0, and the revoker, which
+// acquires held, reads that store or a later one: an older value would need the owner's held = 1 to be after the fence in its order, and
 // then its load of owner_ sees the revocation. Among the rest by word_. A thread's identity is never given to another thread.
 //
-// unlock() by plain_: it is true but while a bias is in force. If the owner is inside by held_, nobody has set plain_ (who does has waited
-// for held_ == 0).
+// unlock() by state_: it names a bias but while that is in force. If the owner is inside by held, nobody has changed it (who does has
+// waited for held == 0).
 #pragma once
 #include <cstdint>
 
@@ -35,12 +42,9 @@ class BiasedLock {
  public:
   [[gnu::always_inline]] void lock() noexcept {
     const std::uint32_t me = prim::bias_self();
-    if (owner_.load(std::memory_order_relaxed) == me) [[likely]] {
-      prim::light_store(held_, std::uint8_t{1});  // and a light fence
-      if (WEFT_MUTANT == 9 || owner_.load(std::memory_order_relaxed) == me) [[likely]]
-        return;
-      held_.store(0, std::memory_order_relaxed);
-    } else if (owner_.load(std::memory_order_relaxed) == kPlain && word_.exchange(1, std::memory_order_acquire) == 0) {
+    if (is_plain(owner_.load(std::memory_order_relaxed))) {
+      if (word_.exchange(1, std::memory_order_acquire) == 0) return held_word(me);
+    } else if (lock_cheaply()) [[likely]] {
       return;
     }
     lock_slow(me);
@@ -48,58 +52,95 @@ class BiasedLock {
 
   // If the bias is to the calling thread; and what ends that.
   [[gnu::always_inline]] bool lock_cheaply() noexcept {
-    const std::uint32_t me = prim::bias_self();
-    if (owner_.load(std::memory_order_relaxed) != me) [[unlikely]]
+    const std::uint32_t owner = owner_.load(std::memory_order_relaxed);
+    if (((owner ^ prim::bias_self()) & ~kWhich) != 0) [[unlikely]]
       return false;
-    prim::light_store(held_, std::uint8_t{1});
-    if (WEFT_MUTANT == 9 || owner_.load(std::memory_order_relaxed) == me) [[likely]]
+    prim::atomic<std::uint8_t>& held = held_[owner >> kShift];
+    prim::light_store(held, std::uint8_t{1});
+    if (WEFT_MUTANT == 9 || owner_.load(std::memory_order_relaxed) == owner) [[likely]]
       return true;
-    held_.store(0, std::memory_order_relaxed);
+    held.store(0, std::memory_order_relaxed);
     return false;
   }
-  [[gnu::always_inline]] void unlock_cheaply() noexcept { held_.store(0, std::memory_order_release); }
+  [[gnu::always_inline]] void unlock_cheaply() noexcept { held_[state_].store(0, std::memory_order_release); }
 
   [[gnu::always_inline]] void unlock() noexcept {
-    if (!plain_) [[likely]]
-      held_.store(0, std::memory_order_release);
+    if (state_ < kPlain)
+      held_[state_].store(0, std::memory_order_release);
     else
       word_.store(0, std::memory_order_release);
   }
 
  private:
-  static constexpr std::uint32_t kNobody = 0, kPlain = prim::no_bias - 1;
-  static constexpr std::uint8_t kStrangers = 16;  // ends are made and dropped by threads that run no processes: so many are no sign
+  static constexpr std::uint8_t kBiases = 6;
+  // Of owner_: an identity (below prim::bias_identities_end) and which bias it is; or kIsPlain, who came last, and which will be the next.
+  static constexpr std::uint32_t kNobody = 0, kIsPlain = 1u << 31, kShift = 28, kWhich = 7u << kShift;
+  // Of state_.
+  static constexpr std::uint8_t kPlain = kBiases;
+  static constexpr std::uint8_t kStrangers =
+      kPlain + 16;  // ends are made and dropped by threads that run no processes: so many are no sign
+  static constexpr std::uint8_t kStreak = kPlain + prim::bias_streak;
+  static_assert(kStreak > kPlain);
+
+  static bool is_plain(std::uint32_t owner) noexcept { return owner >= kIsPlain; }
+  static std::uint32_t which(std::uint32_t owner) noexcept { return (owner & kWhich) >> kShift; }
 
   [[gnu::noinline]] void lock_slow(std::uint32_t me) noexcept {
     for (unsigned round = 0; word_.exchange(1, std::memory_order_acquire) != 0;)
       while (word_.load(std::memory_order_relaxed) != 0) prim::back_off(round++);
-    const std::uint32_t owner = owner_.load(std::memory_order_relaxed);
-    if (owner == kPlain) [[likely]]
-      return;
-    if (owner != kNobody) return revoke();
-    if (me == prim::no_bias ? ++strangers_ == kStrangers : !prim::bias_allowed()) owner_.store(kPlain, std::memory_order_relaxed);
-    if (me == prim::no_bias || owner_.load(std::memory_order_relaxed) == kPlain) return;
-    plain_ = false;
-    held_.store(1, std::memory_order_relaxed);
-    owner_.store(me, std::memory_order_relaxed);
-    word_.store(0, std::memory_order_release);  // a revoker acquires it, and so sees held_
+    held_word(me);
   }
 
-  // With word_ held. Once in the life of the lock, if ever.
-  void revoke() noexcept {
-    owner_.store(kPlain, std::memory_order_relaxed);
+  // With word_ held, which may not be all: in the end the caller is inside.
+  [[gnu::always_inline]] void held_word(std::uint32_t me) noexcept {
+    const std::uint32_t owner = owner_.load(std::memory_order_relaxed);
+    if (is_plain(owner)) [[likely]]
+      return count(owner, me);
+    if (owner != kNobody) {
+      if (WEFT_MUTANT != 16 || which(owner) == 0) revoke(owner);
+      return;
+    }
+    if (me == prim::no_bias ? ++state_ == kStrangers : !prim::bias_allowed()) become_plain(kIsPlain);
+    if (me != prim::no_bias && owner_.load(std::memory_order_relaxed) == kNobody) become(me, 0);
+  }
+
+  [[gnu::noinline]] void become(std::uint32_t me, std::uint32_t i) noexcept {
+    state_ = static_cast<std::uint8_t>(i);
+    held_[i].store(1, std::memory_order_relaxed);
+    owner_.store(me | i << kShift, std::memory_order_relaxed);
+    word_.store(0, std::memory_order_release);  // a revoker acquires it, and so sees held
+  }
+  void become_plain(std::uint32_t owner) noexcept {
+    owner_.store(owner, std::memory_order_relaxed);
+    state_ = kPlain;
+  }
+
+  // How often in a row the same thread came.
+  void count(std::uint32_t owner, std::uint32_t me) noexcept {
+    const std::uint32_t i = which(owner);
+    if (i == kBiases) return;
+    if (((owner ^ me) & ~kWhich) == kIsPlain) {
+      if (++state_ == kStreak) [[unlikely]]
+        become(me, WEFT_MUTANT == 17 ? 0 : i);
+    } else {
+      become_plain(kIsPlain | i << kShift | (me == prim::no_bias ? 0 : me));
+    }
+  }
+
+  // With word_ held. Once for each bias.
+  [[gnu::noinline]] void revoke(std::uint32_t owner) noexcept {
+    owner_.store(kIsPlain | (which(owner) + 1) << kShift, std::memory_order_relaxed);
     if (WEFT_MUTANT != 10) prim::heavy_fence();
     if (WEFT_MUTANT != 11)
-      for (unsigned round = 0; held_.load(std::memory_order_acquire) != 0; ++round) prim::pause(round);
-    plain_ = true;
+      for (unsigned round = 0; held_[state_].load(std::memory_order_acquire) != 0; ++round) prim::pause(round);
+    state_ = kPlain;
     prim::bias_revoked();
   }
 
   prim::atomic<std::uint32_t> owner_{kNobody};
-  prim::atomic<std::uint8_t> held_{0};
+  prim::atomic<std::uint8_t> held_[kBiases] = {};
   prim::atomic<std::uint8_t> word_{0};
-  bool plain_ = true;
-  std::uint8_t strangers_ = 0;  // (word_)
+  std::uint8_t state_ = kPlain;
 };
 
 }  // namespace weft::core

@@ -86,6 +86,14 @@ class RunQueue {
     head_ = next_of(w);
     return w;
   }
+  void append(const RunQueue& other) noexcept {
+    if (other.empty()) return;
+    if (head_)
+      tail_->next = other.head_;
+    else
+      head_ = other.head_;
+    tail_ = other.tail_;
+  }
 
  private:
   Waker* head_ = nullptr;

@@ -14,19 +14,9 @@ namespace weft::runtime {
 
 class OwnersLock {
  public:
-  void enter() noexcept {
-    for (;;) {
-      if (asymmetric_) [[likely]] {
-        inside_.store(1, std::memory_order_relaxed);
-        prim::light_fence();
-      } else {
-        inside_.exchange(1, std::memory_order_seq_cst);
-      }
-      if (visitor_.load(std::memory_order_seq_cst) == 0) [[likely]]
-        return;
-      inside_.store(0, std::memory_order_release);
-      for (unsigned round = 0; visitor_.load(std::memory_order_relaxed) != 0;) prim::pause(round++);
-    }
+  [[gnu::always_inline]] void enter() noexcept {
+    if (!entered()) [[unlikely]]
+      enter_slowly();
   }
   void leave() noexcept { inside_.store(0, std::memory_order_release); }
 
@@ -55,6 +45,23 @@ class OwnersLock {
   }
 
  private:
+  // Unless there is a visitor.
+  [[gnu::always_inline]] bool entered() noexcept {
+    if (asymmetric_) [[likely]] {
+      inside_.store(1, std::memory_order_relaxed);
+      prim::light_fence();
+    } else {
+      inside_.exchange(1, std::memory_order_seq_cst);
+    }
+    return visitor_.load(std::memory_order_seq_cst) == 0;
+  }
+  [[gnu::noinline]] void enter_slowly() noexcept {
+    do {
+      inside_.store(0, std::memory_order_release);
+      for (unsigned round = 0; visitor_.load(std::memory_order_relaxed) != 0;) prim::pause(round++);
+    } while (!entered());
+  }
+
   const bool asymmetric_ = prim::asymmetric();
   prim::atomic<std::uint8_t> inside_{0};
   prim::atomic<std::uint8_t> visitor_{0};

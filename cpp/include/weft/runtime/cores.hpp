@@ -25,7 +25,10 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
   // `cpus`: where to hold its threads, one for each; empty: nowhere. `host`: the thread process whose thread is worker 0, or null.
   Cores(Run& run, unsigned workers, std::vector<int> cpus, ProcessBase* host = nullptr)
       : Base(workers, &run), run_(run), cpus_(std::move(cpus)), host_(host) {}
-  ~Cores() override { stop(); }
+  ~Cores() override {
+    stop();
+    for (const Homed* h = homed_.load(std::memory_order_relaxed); h;) delete std::exchange(h, h->next);
+  }
 
   // Threads for the workers from this one on.
   void start(unsigned from) {
@@ -48,6 +51,19 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
       ready(*me, w);
     else
       post_remote(w);
+  }
+  // These ops, for processes that start here: whoever wakes one finds this executor at once. From any thread.
+  const ProcessOps& homed(const ProcessOps& base) override {
+    for (const Homed* known = nullptr;;) {
+      const Homed* const first = homed_.load(std::memory_order_acquire);
+      for (const Homed* h = first; h != known; h = h->next)
+        if (h->run == base.run && h->executor == base.executor && h->frame == base.frame) return *h;
+      known = first;
+      auto* const made = new Homed(base, *this, first);
+      const Homed* expected = first;
+      if (homed_.compare_exchange_strong(expected, made, std::memory_order_release)) return *made;
+      delete made;
+    }
   }
   void nudge() noexcept override {
     const Posting::Now now(posting_);
@@ -96,12 +112,20 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
   static inline constinit thread_local Crew<Cores>::Worker* this_worker = nullptr;
 
  private:
+  struct Homed final : ProcessOps {
+    Homed(const ProcessOps& of, Cores& c, const Homed* after) noexcept : ProcessOps(of), cores(&c), next(after) { wake = &woken; }
+    static void woken(core::Waker* w) noexcept { static_cast<const Homed*>(w->ops)->cores->post(w); }
+    Cores* const cores;
+    const Homed* const next;
+  };
+
   // What this thread is, while it works here.
   struct Seat {
     explicit Seat(Cores& c, unsigned i) noexcept
         : outer_context(std::exchange(this_context, &context)),
           outer_worker(std::exchange(this_worker, &c.worker(i))),
           outer_queue(std::exchange(core::current_run_queue, nullptr)) {
+      prim::bias_to_this_thread();
       context.executor = &c;
       context.moves = true;
     }
@@ -118,7 +142,7 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
     core::RunQueue* const outer_queue;
   };
 
-  void post_remote(core::Waker* w) noexcept {
+  [[gnu::noinline]] void post_remote(core::Waker* w) noexcept {
     const Posting::Now now(posting_);
     ready_from_elsewhere(w);
   }
@@ -167,6 +191,7 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
   Run& run_;
   const std::vector<int> cpus_;
   ProcessBase* const host_;
+  prim::atomic<const Homed*> homed_{nullptr};
   prim::atomic<std::uint8_t> released_{0};
   prim::atomic<std::uint8_t> stopping_{0};
   prim::atomic<std::uint8_t> host_asked_{0};  // the host was cancelled; worker 0, which is its thread, acts on it

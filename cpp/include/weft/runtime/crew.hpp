@@ -53,8 +53,7 @@ class Crew {
     prim::atomic<std::uint32_t> steps_{0};  // that it has run; written by itself, a hint for the keeper
     prim::atomic<bool> coarse_{true};       // its steps take long, as far as it knows
     // Its own:
-    bool searching_ = false;  // stole, and does not know yet whether it was worth it
-    unsigned turn_ = 0;
+    bool searching_ = false;       // stole, and does not know yet whether it was worth it
     std::uint32_t stolen_at_ = 0;  // steps_ when it stole last
     std::int64_t since_ = 0;       // when it began to measure
     std::uint32_t since_steps_ = 0;
@@ -82,7 +81,7 @@ class Crew {
 
   // --- from a worker's own thread ---------------------------------------------------------------------------------------------------
 
-  void ready(Worker& w, core::Waker* p) noexcept {
+  [[gnu::always_inline]] void ready(Worker& w, core::Waker* p) noexcept {
     const std::uint32_t n = w.queue.push(p);
     if (idle_.load(std::memory_order_relaxed) != 0) [[unlikely]]
       surplus(w, n);
@@ -104,8 +103,9 @@ class Crew {
         if (idle_.load(std::memory_order_relaxed) != 0) [[unlikely]]
           appoint(w);
         host().step(w, p);
-        w.steps_.store(w.steps_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-        if (++w.turn_ % kLook == 0) [[unlikely]]
+        const std::uint32_t steps = w.steps_.load(std::memory_order_relaxed) + 1;
+        w.steps_.store(steps, std::memory_order_relaxed);
+        if (steps % kLook == 0) [[unlikely]]
           look_around(w);
         round = 0;
         continue;
@@ -271,7 +271,7 @@ class Crew {
     for (unsigned i = 0; i < n_; ++i) w.seen_[i] = workers_[i].steps_.load(std::memory_order_relaxed);
   }
 
-  void look_around(Worker& w) noexcept {
+  [[gnu::noinline]] void look_around(Worker& w) noexcept {
     take_inbox(w);
     host().fire_due();
     measure(w);
@@ -289,14 +289,14 @@ class Crew {
   }
 
   // More is ready here than runs, and somebody is idle.
-  void surplus(Worker& w, std::uint32_t waiting) noexcept {
+  [[gnu::noinline]] void surplus(Worker& w, std::uint32_t waiting) noexcept {
     if (waiting < kMany && !w.coarse_.load(std::memory_order_relaxed)) return appoint(w);
     if (on_the_way_.load(std::memory_order_relaxed) != 0 || on_the_way_.exchange(1, std::memory_order_acq_rel) != 0) return;
     if (!signal_one(Parking::woken)) on_the_way_.store(0, std::memory_order_release);
   }
   // Before a step, and when it leaves others waiting: somebody must look after timers and after those who wait, or a long step holds them
   // up.
-  void appoint(Worker& w) noexcept {
+  [[gnu::noinline]] void appoint(Worker& w) noexcept {
     if (keeper_.load(std::memory_order_relaxed) & kWatching) return;
     if (w.queue.size() == 0 && !host().timers_armed()) return;
     if (const std::uint32_t k = keeper_.load(std::memory_order_relaxed))

@@ -1,12 +1,15 @@
 // The queue of one worker of a multi-core executor: its owner pushes and takes, others steal.
 //
-// First come, first served, for the owner too; a thief takes the oldest half, so whom the owner woke last is stolen last. The lock costs
-// the owner two stores and a load (asymmetric.hpp): with a Chase–Lev deque or a spin lock it would be one or two locked instructions an
-// operation, of which a communication takes two.
+// First come, first served, for the owner too; a thief takes the older half, so whom the owner woke last is stolen last, and keeps together
+// what is of one group. The lock costs the owner two stores and a load (asymmetric.hpp): with a Chase–Lev deque or a spin lock it would be
+// one or two locked instructions an operation, of which a communication takes two.
 //
-// State under the lock: the queue. `size` is written under it, and read by anybody as a hint.
+// State under the lock: the queue, and what was taken last. `size` is written under it, and read by anybody as a hint.
 // A process is marked as running (`runs_on`) under the lock as well: whoever visits all queues knows that nobody starts to run.
 #pragma once
+#include <algorithm>
+#include <utility>
+
 #include "asymmetric.hpp"
 #include "process.hpp"
 
@@ -34,47 +37,82 @@ class StealQueue {
   ProcessBase* take(std::uint8_t mark) noexcept {
     if (size() == 0) return nullptr;
     lock_.enter();
-    for (std::uint32_t n = size(), i = 0; i < n; ++i) {
-      auto* p = static_cast<ProcessBase*>(queue_.pop());
-      if (p->runs_on.load(std::memory_order_acquire) != 0) [[unlikely]] {
-        queue_.push(p);
-        continue;
-      }
-      p->runs_on.store(mark, std::memory_order_relaxed);
-      size_.store(n - 1, std::memory_order_relaxed);
+    if (queue_.empty()) [[unlikely]] {  // stolen meanwhile
       lock_.leave();
-      return p;
+      return nullptr;
+    }
+    auto* p = static_cast<ProcessBase*>(queue_.pop());
+    if (p->runs_on.load(std::memory_order_acquire) != 0) [[unlikely]]
+      p = next_suspended(p);
+    if (p) [[likely]] {
+      p->runs_on.store(mark, std::memory_order_relaxed);
+      ran_ = p->group;
+      size_.store(size() - 1, std::memory_order_relaxed);
     }
     lock_.leave();
-    return nullptr;
+    return p;
   }
 
   // --- others' --------------------------------------------------------------------------------------------------------------------
-  // The oldest half (of one, it), oldest first, linked; null if there is nothing or another visitor is here.
+  // About half, linked; null if there is nothing or another visitor is here. What belongs to one group goes together, for it is likely to
+  // communicate: the oldest groups, but not that of the process which ran last, until there are enough; of one that is too big, or if there
+  // is but one, the oldest.
   core::Waker* steal() noexcept {
     if (size() == 0 || !lock_.try_visit()) return nullptr;
     const std::uint32_t n = size();
-    std::uint32_t k = (n + 1) / 2 < kMost ? (n + 1) / 2 : kMost;
-    size_.store(n - k, std::memory_order_relaxed);
-    core::Waker* first = nullptr;
-    core::Waker* last = nullptr;
-    for (; k > 0; --k) {
-      core::Waker* w = queue_.pop();
-      w->next = nullptr;
-      if (last)
-        last->next = w;
-      else
-        first = w;
-      last = w;
-    }
+    core::Waker* waiting[2 * kMost];
+    const std::uint32_t seen = n < 2 * kMost ? n : 2 * kMost;
+    for (std::uint32_t i = 0; i < seen; ++i) waiting[i] = queue_.pop();
+    Loot loot((n + 1) / 2 < kMost ? (n + 1) / 2 : kMost);
+    for (std::uint32_t i = 0; i < seen && loot.more > 0; ++i)
+      if (waiting[i] && group_of(waiting[i]) != ran_) take_group(waiting, i, seen, loot);
+    if (loot.queue.empty())
+      for (std::uint32_t i = 0; i < seen && loot.more > 0; ++i) loot.take(waiting[i]);
+    core::RunQueue left;
+    for (std::uint32_t i = 0; i < seen; ++i)
+      if (waiting[i]) left.push(waiting[i]);
+    left.append(queue_);
+    queue_ = left;
+    size_.store(n - loot.taken, std::memory_order_relaxed);
     lock_.depart();
-    return first;
+    return loot.queue.front();
   }
 
  private:
+  struct Loot {
+    explicit Loot(std::uint32_t most) noexcept : more(most) {}
+    void take(core::Waker*& w) noexcept {
+      queue.push(std::exchange(w, nullptr));
+      ++taken, --more;
+    }
+    core::RunQueue queue;
+    std::uint32_t taken = 0, more;
+  };
+
+  static const Group* group_of(const core::Waker* w) noexcept { return static_cast<const ProcessBase*>(w)->group; }
+  // Of the group of the first: all, if they are not too many; or as many as there may be more, if these are the first that are taken.
+  static void take_group(core::Waker** waiting, std::uint32_t first, std::uint32_t end, Loot& loot) noexcept {
+    const Group* const g = group_of(waiting[first]);
+    const auto belongs = [g](const core::Waker* w) { return w && group_of(w) == g; };
+    if (loot.taken > 0 && std::count_if(waiting, waiting + end, belongs) > loot.more) return;
+    for (std::uint32_t i = first; i < end && loot.more > 0; ++i)
+      if (belongs(waiting[i])) loot.take(waiting[i]);
+  }
+  // The oldest that is wholly suspended, with the lock held; the first one, taken out already, is not. Null: none.
+  [[gnu::noinline]] ProcessBase* next_suspended(ProcessBase* first) noexcept {
+    queue_.push(first);
+    for (std::uint32_t n = size(); n > 1; --n) {
+      auto* p = static_cast<ProcessBase*>(queue_.pop());
+      if (p->runs_on.load(std::memory_order_acquire) == 0) return p;
+      queue_.push(p);
+    }
+    return nullptr;
+  }
+
   OwnersLock lock_;
   prim::atomic<std::uint32_t> size_{0};
   core::RunQueue queue_;
+  const Group* ran_ = nullptr;  // that of the process which was taken last
 };
 
 }  // namespace weft::runtime
