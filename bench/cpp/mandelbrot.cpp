@@ -1,7 +1,8 @@
-// Mandelbrot as in the C++CSP paper: a producer hands out the indices of lines, N workers (OS threads) compute them, a consumer puts them
-// in order. Lines are 64-bit floating point values and are sent by copy, by move, or as a mobile (a unique_ptr). Figures are ns a pixel: a
-// whole picture, threads started and joined, ÷ the pixels. Channels are rendezvous, as the paper's, or have SLOTS: then nobody waits for
-// the thread of the producer and the consumer to be put on a CPU.
+// Mandelbrot as in the C++CSP paper: a producer hands out the indices of lines, N workers compute them, a consumer puts them in order.
+// Lines are 64-bit floating point values and are sent by copy, by move, or as a mobile (a unique_ptr). Figures are ns a pixel: a whole
+// picture, threads started and joined, ÷ the pixels. The workers are OS threads, as the paper's, or coroutines on a multi-core executor of
+// as many threads, with the producer and the consumer. Channels are rendezvous, as the paper's, or have SLOTS: then no worker that is a
+// thread waits for the thread of the producer and the consumer to be put on a CPU.
 //
 // independent: the yardstick, N processes of the system that compute every N-th line into memory of their own.
 #include <memory>
@@ -40,6 +41,18 @@ void compute(int line, int dim, std::vector<double>& data) {
 
 enum class By { copy, move, mobile };
 
+Packet& packet_of(Packet& p) { return p; }
+Packet& packet_of(Mobile& p) { return *p; }
+
+template <class Message>
+Message computed(int line, int dim) {
+  Message m;
+  if constexpr (std::is_same_v<Message, Mobile>) m = std::make_unique<Packet>();
+  packet_of(m).line = line;
+  compute(line, dim, packet_of(m).data);
+  return m;
+}
+
 template <class Message>
 struct Worker {
   By by;
@@ -48,47 +61,54 @@ struct Worker {
   weft::Writer<Message> out;
   void operator()() {
     for (const int line : lines) {
-      if constexpr (std::is_same_v<Message, Mobile>) {
-        auto packet = std::make_unique<Packet>();
-        packet->line = line;
-        compute(line, dim, packet->data);
-        out(std::move(packet));
-      } else {
-        Packet packet;
-        packet.line = line;
-        compute(line, dim, packet.data);
-        if (by == By::copy)
-          out(packet);
-        else
-          out(std::move(packet));
-      }
+      auto m = computed<Message>(line, dim);
+      if constexpr (std::is_copy_constructible_v<Message>)
+        if (by == By::copy) {
+          out(m);
+          continue;
+        }
+      out(std::move(m));
     }
   }
 };
 
 template <class Message>
-std::vector<std::vector<double>> picture(By by, int workers, int dim, std::uint32_t slots) {
+weft::Process worker(By by, int dim, weft::Reader<int> lines, weft::Writer<Message> out) {
+  while (auto line = co_await lines.next()) {
+    auto m = computed<Message>(*line, dim);
+    if constexpr (std::is_copy_constructible_v<Message>)
+      if (by == By::copy) {
+        co_await out.write(m);
+        continue;
+      }
+    co_await out.write(std::move(m));
+  }
+}
+
+template <class Message>
+std::vector<std::vector<double>> picture(By by, int workers, int dim, std::uint32_t slots, bool threads) {
   weft::Channel<int> lines{weft::buffer(slots)};
   weft::Channel<Message> data{weft::buffer(slots)};
-  using Thread = decltype(weft::thread(Worker<Message>{}));
-  std::vector<Thread> all;
-  for (int i = 0; i < workers; ++i) all.push_back(weft::thread(Worker<Message>{by, dim, lines.reader(), data.writer()}));
   const auto produce = [](weft::Writer<int> out, int n) -> weft::Process {
     for (int i = 0; i < n; ++i) co_await out.write(i);
   };
   const auto consume = [](weft::Reader<Message> in, std::vector<std::vector<double>>& rows) -> weft::Process {
     while (auto m = co_await in.next()) {
-      Packet& p = [&]() -> Packet& {
-        if constexpr (std::is_same_v<Message, Mobile>)
-          return **m;
-        else
-          return *m;
-      }();
+      Packet& p = packet_of(*m);
       rows[static_cast<std::size_t>(p.line)] = std::move(p.data);
     }
   };
   std::vector<std::vector<double>> rows(static_cast<std::size_t>(dim));
-  weft::run(bench::together(std::move(all)), produce(lines.writer(), dim), consume(data.reader(), rows));
+  if (threads) {
+    std::vector<decltype(weft::thread(Worker<Message>{}))> all;
+    for (int i = 0; i < workers; ++i) all.push_back(weft::thread(Worker<Message>{by, dim, lines.reader(), data.writer()}));
+    weft::run(bench::together(std::move(all)), produce(lines.writer(), dim), consume(data.reader(), rows));
+  } else {
+    std::vector<weft::Process> all;
+    for (int i = 0; i < workers; ++i) all.push_back(worker<Message>(by, dim, lines.reader(), data.writer()));
+    weft::run({.cores = static_cast<unsigned>(workers)},
+              weft::par(weft::par(std::move(all)), produce(lines.writer(), dim), consume(data.reader(), rows)));
+  }
   return rows;
 }
 
@@ -103,12 +123,15 @@ double sum(const std::vector<std::vector<double>>& rows) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  constexpr const char* usage = "usage: mandelbrot copy|move|mobile|independent WORKERS DIMENSION SAMPLES [SLOTS]";
-  if (argc != 5 && argc != 6) bench::fail(usage);
+  constexpr const char* usage = "usage: mandelbrot copy|move|mobile|independent WORKERS DIMENSION SAMPLES [threads|coroutines [SLOTS]]";
+  if (argc < 5 || argc > 7) bench::fail(usage);
   const std::string_view kind = argv[1];
   const int workers = static_cast<int>(bench::number(argv[2])), dim = static_cast<int>(bench::number(argv[3]));
   const long samples = bench::number(argv[4]);
-  const auto slots = static_cast<std::uint32_t>(argc == 6 ? bench::number(argv[5]) : 0);
+  const auto slots = static_cast<std::uint32_t>(argc == 7 ? bench::number(argv[6]) : 0);
+  const std::string_view as = argc >= 6 ? argv[5] : "threads";
+  const bool threads = as == "threads";
+  if (!threads && as != "coroutines") bench::fail(usage);
   if (kind != "copy" && kind != "move" && kind != "mobile" && kind != "independent") bench::fail(usage);
   double expected = 0;
   for (int i = 0; i < dim; ++i) {
@@ -127,8 +150,8 @@ int main(int argc, char** argv) {
       });
     } else {
       const auto start = bench::Clock::now();
-      const auto rows = kind == "mobile" ? picture<Mobile>(By::mobile, workers, dim, slots)
-                                         : picture<Packet>(kind == "copy" ? By::copy : By::move, workers, dim, slots);
+      const auto rows = kind == "mobile" ? picture<Mobile>(By::mobile, workers, dim, slots, threads)
+                                         : picture<Packet>(kind == "copy" ? By::copy : By::move, workers, dim, slots, threads);
       ns = std::chrono::duration<double, std::nano>(bench::Clock::now() - start).count();
       if (sum(rows) != expected) bench::fail("mandelbrot: a wrong picture");
     }

@@ -198,6 +198,7 @@ class Mutex {
 
 inline constexpr std::uint32_t no_bias = UINT32_MAX;
 inline constexpr std::uint8_t bias_streak = 2;
+inline constexpr std::uint32_t own_fences = 2;
 inline constexpr bool wakes_from_handlers = true;
 inline bool asymmetric() noexcept { return true; }
 inline void light_fence() noexcept {}  // alone it makes nothing late

@@ -22,6 +22,7 @@ struct Balance {
 };
 }  // namespace weft::test
 
+#include "explore_asymmetric.hpp"
 #include "explore_barrier.hpp"
 #include "explore_biased.hpp"
 #include "explore_buffer.hpp"

@@ -38,6 +38,9 @@ NUMBERED = {
     15: "one-to-one: no more heavy fences once the other side has ceased to be light",
     16: "biased lock: who wins the word does not look whether it is biased again by now",
     17: "biased lock: a bias is given once more, not the next one",
+    18: "owner's lock: the owner passes no fence when it should",
+    19: "owner's lock: a visitor passes no heavy fence when it should",
+    20: "owner's lock: a visitor passes its fence before it says that the owner is to pass one",
 }
 
 

@@ -168,6 +168,9 @@ inline void unpark(atomic<std::uint32_t>& word) noexcept {
 }
 #endif
 
+inline constexpr std::uint32_t own_fences =
+    500;  // of the owner of a lock that was visited: what a heavy fence costs (runtime/asymmetric.hpp)
+
 #if defined(__linux__) && !defined(WEFT_NO_FUTEX) && !defined(WEFT_NO_BIAS) && !WEFT_TSAN
 #define WEFT_PRIM_BIASED 1
 inline constexpr std::uint32_t no_bias = UINT32_MAX;

@@ -1,12 +1,26 @@
-// A lock that costs its owner next to nothing, and its rare visitors a fence in every thread of the program.
+// A lock that costs its owner next to nothing, and its rare visitors a fence in every thread of the program; while visits are frequent, the
+// owner a fence of its own, and its visitors none.
 //
-//   owner:   inside := 1; light fence; visitor? ──no──► in ──leave()──► inside := 0
+//   owner:   inside := 1; light fence, or its own; visitor? ──no──► in ──leave()──► inside := 0
 //                                         └──yes──► inside := 0, wait until the visitor has gone, again
-//   visitor: visitors' lock; visitor := 1; heavy fence; wait until inside == 0 ──► in ──depart()──► visitor := 0
+//   visitor: visitors' lock; visitor := 1; heavy fence, or none; wait until inside == 0 ──► in ──depart()──► visitor := 0
 //
-// Invariant: of an owner and a visitor that come at once at least one sees the other, since the heavy fence stands for a fence between the
-// owner's two steps. (Dekker's entry protocol with an asymmetric fence: Dice, Huang, Yang, "Asymmetric Dekker synchronization", 2001.)
-// Where the system has no such fence the owner's first step is a full one itself.
+//   fences_: owners_fence() of a visitor ──► renewed ──entered()──► counting ──the prim::own_fences-th entered()──► light
+//                ▲ from light, with a heavy fence                        │ owners_fence(): no fence
+//                └───────────────────────────────────────────────────────┘
+//
+// Invariant: of an owner and a visitor that come at once at least one sees the other: there is a fence between the owner's two steps (its
+// own, or the visitor's heavy one, which stands for it). (Dekker's entry protocol with an asymmetric fence: Dice, Huang, Yang, "Asymmetric
+// Dekker synchronization", 2001.) Which of them, fences_ says, and only the owner lets it become light:
+//  – A visitor that finds it light makes it renewed and then passes a heavy fence. If the owner has read `light` all the same, it did so
+//    before that fence, and so its inside := 1, before that, is seen by this visitor and all later ones.
+//  – A visitor that finds it otherwise does an atomic operation on it. If the owner makes it light later, by one as well, it has seen this
+//    visitor's visitor := 1 by its next look; and a later visitor finds it light.
+// Where the system has no heavy fence the owner's first step is always a full one.
+//
+// A heavy fence interrupts other CPUs, which takes microseconds, on a virtual machine some ten of them: as long as hundreds of fences of
+// the owner's own. That is how many it passes after a visit. So a farm's workers, which often steal from each other and have few but long
+// steps, take neither.
 #pragma once
 #include "../core/policy.hpp"
 
@@ -24,7 +38,7 @@ class OwnersLock {
   bool try_visit() noexcept {
     if (!try_book()) return false;
     announce();
-    fence();
+    owners_fence();
     await_owner();
     return true;
   }
@@ -45,15 +59,24 @@ class OwnersLock {
   }
 
  private:
+  enum : std::uint8_t { light, renewed, counting, always };
+
   // Unless there is a visitor.
   [[gnu::always_inline]] bool entered() noexcept {
-    if (asymmetric_) [[likely]] {
-      inside_.store(1, std::memory_order_relaxed);
-      prim::light_fence();
-    } else {
-      inside_.exchange(1, std::memory_order_seq_cst);
-    }
+    prim::light_store(inside_, std::uint8_t{1});
+    if (fences_.load(std::memory_order_relaxed) != light) [[unlikely]]
+      own_fence();
     return visitor_.load(std::memory_order_seq_cst) == 0;
+  }
+  [[gnu::noinline]] void own_fence() noexcept {
+    if (WEFT_MUTANT != 18) inside_.exchange(1, std::memory_order_seq_cst);
+    const std::uint8_t f = fences_.load(std::memory_order_relaxed);
+    if (f == renewed) {
+      fences_.store(counting, std::memory_order_relaxed);
+      left_ = prim::own_fences;
+    } else if (f == counting && --left_ == 0) {
+      fences_.exchange(light, std::memory_order_seq_cst);
+    }
   }
   [[gnu::noinline]] void enter_slowly() noexcept {
     do {
@@ -62,10 +85,24 @@ class OwnersLock {
     } while (!entered());
   }
 
-  const bool asymmetric_ = prim::asymmetric();
+  // A visitor's, between its announcement and its look whether the owner is inside.
+  void owners_fence() noexcept {
+    for (std::uint8_t f = fences_.load(std::memory_order_relaxed); f != always;) {
+      if (f == light) {
+        if (WEFT_MUTANT == 20) prim::heavy_fence();
+        fences_.store(renewed, std::memory_order_relaxed);
+        if (WEFT_MUTANT != 19 && WEFT_MUTANT != 20) prim::heavy_fence();
+        return;
+      }
+      if (fences_.compare_exchange_strong(f, renewed, std::memory_order_seq_cst)) return;
+    }
+  }
+
   prim::atomic<std::uint8_t> inside_{0};
   prim::atomic<std::uint8_t> visitor_{0};
+  prim::atomic<std::uint8_t> fences_{prim::asymmetric() ? light : always};
   prim::atomic<std::uint8_t> booked_{0};
+  std::uint32_t left_ = 0;  // before it becomes light    (the owner's)
 };
 
 }  // namespace weft::runtime
