@@ -5,7 +5,7 @@
 //                                         └──yes──► inside := 0, wait until the visitor has gone, again
 //   visitor: visitors' lock; visitor := 1; heavy fence, or none; wait until inside == 0 ──► in ──depart()──► visitor := 0
 //
-//   fences_: owners_fence() of a visitor ──► renewed ──entered()──► counting ──the prim::own_fences-th entered()──► light
+//   fences_: owners_fence() of a visitor ──► renewed ──own_fence()──► counting ──the prim::own_fences-th own_fence()──► light
 //                ▲ from light, with a heavy fence                        │ owners_fence(): no fence
 //                └───────────────────────────────────────────────────────┘
 //
@@ -28,9 +28,16 @@ namespace weft::runtime {
 
 class OwnersLock {
  public:
-  [[gnu::always_inline]] void enter() noexcept {
-    if (!entered()) [[unlikely]]
-      enter_slowly();
+  void enter() noexcept {
+    while (!entered()) await_visitor();
+  }
+  // Unless there is a visitor, or was one lately. Else enter() is to be called.
+  [[gnu::always_inline]] bool enter_cheaply() noexcept {
+    prim::light_store(inside_, std::uint8_t{1});
+    if (fences_.load(std::memory_order_relaxed) == light && visitor_.load(std::memory_order_seq_cst) == 0) [[likely]]
+      return true;
+    inside_.store(0, std::memory_order_release);
+    return false;
   }
   void leave() noexcept { inside_.store(0, std::memory_order_release); }
 
@@ -62,13 +69,12 @@ class OwnersLock {
   enum : std::uint8_t { light, renewed, counting, always };
 
   // Unless there is a visitor.
-  [[gnu::always_inline]] bool entered() noexcept {
+  bool entered() noexcept {
     prim::light_store(inside_, std::uint8_t{1});
-    if (fences_.load(std::memory_order_relaxed) != light) [[unlikely]]
-      own_fence();
+    if (fences_.load(std::memory_order_relaxed) != light) own_fence();
     return visitor_.load(std::memory_order_seq_cst) == 0;
   }
-  [[gnu::noinline]] void own_fence() noexcept {
+  void own_fence() noexcept {
     if (WEFT_MUTANT != 18) inside_.exchange(1, std::memory_order_seq_cst);
     const std::uint8_t f = fences_.load(std::memory_order_relaxed);
     if (f == renewed) {
@@ -78,11 +84,9 @@ class OwnersLock {
       fences_.exchange(light, std::memory_order_seq_cst);
     }
   }
-  [[gnu::noinline]] void enter_slowly() noexcept {
-    do {
-      inside_.store(0, std::memory_order_release);
-      for (unsigned round = 0; visitor_.load(std::memory_order_relaxed) != 0;) prim::pause(round++);
-    } while (!entered());
+  void await_visitor() noexcept {
+    inside_.store(0, std::memory_order_release);
+    for (unsigned round = 0; visitor_.load(std::memory_order_relaxed) != 0;) prim::pause(round++);
   }
 
   // A visitor's, between its announcement and its look whether the owner is inside.

@@ -82,20 +82,27 @@ class Crew {
   // --- from a worker's own thread ---------------------------------------------------------------------------------------------------
 
   [[gnu::always_inline]] void ready(Worker& w, core::Waker* p) noexcept {
-    const std::uint32_t n = w.queue.push(p);
+    const std::uint32_t n = w.queue.push_cheaply(p);
+    if (n == 0) [[unlikely]]
+      return ready_slowly(w, p);
     if (idle_.load(std::memory_order_relaxed) != 0) [[unlikely]]
       surplus(w, n);
   }
 
-  // Work until `done()`, which is asked between two steps (and after release() or stop()).
+  // Work until `done()`, which is asked at first and after every signal: whoever changes its mind calls this worker.
   template <class Done>
   void work(Worker& w, Done&& done) noexcept {
     w.since_ = host().clock();
     w.since_steps_ = w.steps_.load(std::memory_order_relaxed);
-    for (unsigned round = 0; !done();) {
+    bool asked = false;
+    for (unsigned round = 0;;) {
       if (w.parking_.signalled()) [[unlikely]] {
         signals(w.parking_.take());
-        continue;  // it may have been a call to ask again
+        asked = false;
+      }
+      if (!asked) [[unlikely]] {
+        if (done()) return;
+        asked = true;
       }
       if (pending_.load(std::memory_order_relaxed) != 0) [[unlikely]]
         serve(w);
@@ -117,6 +124,7 @@ class Crew {
       round = 0;
       if (take_inbox(w) || host().fire_due() || steal(w, false)) continue;
       idle(w);
+      asked = false;
     }
   }
 
@@ -288,6 +296,10 @@ class Crew {
     w.busy_ = 0;
   }
 
+  [[gnu::noinline]] void ready_slowly(Worker& w, core::Waker* p) noexcept {
+    const std::uint32_t n = w.queue.push(p);
+    if (idle_.load(std::memory_order_relaxed) != 0) surplus(w, n);
+  }
   // More is ready here than runs, and somebody is idle.
   [[gnu::noinline]] void surplus(Worker& w, std::uint32_t waiting) noexcept {
     if (waiting < kMany && !w.coarse_.load(std::memory_order_relaxed)) return appoint(w);

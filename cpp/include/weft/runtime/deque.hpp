@@ -26,31 +26,18 @@ class StealQueue {
   // The size from now on.
   std::uint32_t push(core::Waker* w) noexcept {
     lock_.enter();
-    queue_.push(w);
-    const std::uint32_t n = size() + 1;
-    size_.store(n, std::memory_order_relaxed);
-    lock_.leave();
-    return n;
+    return push_inside(w);
   }
+  // The same, unless others visit: 0.
+  [[gnu::always_inline]] std::uint32_t push_cheaply(core::Waker* w) noexcept { return lock_.enter_cheaply() ? push_inside(w) : 0; }
+
   // The oldest of those that are wholly suspended (one that was woken before its worker has let go of it may be here already): it runs
   // from now on on the worker of that mark. Null: none.
-  ProcessBase* take(std::uint8_t mark) noexcept {
+  [[gnu::always_inline]] ProcessBase* take(std::uint8_t mark) noexcept {
     if (size() == 0) return nullptr;
-    lock_.enter();
-    if (queue_.empty()) [[unlikely]] {  // stolen meanwhile
-      lock_.leave();
-      return nullptr;
-    }
-    auto* p = static_cast<ProcessBase*>(queue_.pop());
-    if (p->runs_on.load(std::memory_order_acquire) != 0) [[unlikely]]
-      p = next_suspended(p);
-    if (p) [[likely]] {
-      p->runs_on.store(mark, std::memory_order_relaxed);
-      ran_ = p->group;
-      size_.store(size() - 1, std::memory_order_relaxed);
-    }
-    lock_.leave();
-    return p;
+    if (!lock_.enter_cheaply()) [[unlikely]]
+      return take_slowly(mark);
+    return take_inside(mark);
   }
 
   // --- others' --------------------------------------------------------------------------------------------------------------------
@@ -89,6 +76,40 @@ class StealQueue {
     std::uint32_t taken = 0, more;
   };
 
+  [[gnu::always_inline]] std::uint32_t push_inside(core::Waker* w) noexcept {
+    queue_.push(w);
+    const std::uint32_t n = size() + 1;
+    size_.store(n, std::memory_order_relaxed);
+    lock_.leave();
+    return n;
+  }
+  [[gnu::always_inline]] ProcessBase* take_inside(std::uint8_t mark) noexcept {
+    auto* p = static_cast<ProcessBase*>(queue_.front());
+    if (!p || p->runs_on.load(std::memory_order_acquire) != 0) [[unlikely]]
+      p = bring_forward();
+    if (p) [[likely]] {
+      queue_.pop();
+      p->runs_on.store(mark, std::memory_order_relaxed);
+      ran_ = p->group;
+      size_.store(size() - 1, std::memory_order_relaxed);
+    }
+    lock_.leave();
+    return p;
+  }
+  [[gnu::noinline]] ProcessBase* take_slowly(std::uint8_t mark) noexcept {
+    lock_.enter();
+    return take_inside(mark);
+  }
+  // The oldest that is wholly suspended, to the front. Null: none is, or all were stolen meanwhile.
+  [[gnu::noinline]] ProcessBase* bring_forward() noexcept {
+    for (std::uint32_t n = size(); n > 0; --n) {
+      auto* p = static_cast<ProcessBase*>(queue_.front());
+      if (p->runs_on.load(std::memory_order_acquire) == 0) return p;
+      queue_.push(queue_.pop());
+    }
+    return nullptr;
+  }
+
   static const Group* group_of(const core::Waker* w) noexcept { return static_cast<const ProcessBase*>(w)->group; }
   // Of the group of the first: all, if they are not too many; or as many as there may be more, if these are the first that are taken.
   static void take_group(core::Waker** waiting, std::uint32_t first, std::uint32_t end, Loot& loot) noexcept {
@@ -98,17 +119,6 @@ class StealQueue {
     for (std::uint32_t i = first; i < end && loot.more > 0; ++i)
       if (belongs(waiting[i])) loot.take(waiting[i]);
   }
-  // The oldest that is wholly suspended, with the lock held; the first one, taken out already, is not. Null: none.
-  [[gnu::noinline]] ProcessBase* next_suspended(ProcessBase* first) noexcept {
-    queue_.push(first);
-    for (std::uint32_t n = size(); n > 1; --n) {
-      auto* p = static_cast<ProcessBase*>(queue_.pop());
-      if (p->runs_on.load(std::memory_order_acquire) == 0) return p;
-      queue_.push(p);
-    }
-    return nullptr;
-  }
-
   OwnersLock lock_;
   prim::atomic<std::uint32_t> size_{0};
   core::RunQueue queue_;
