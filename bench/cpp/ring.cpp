@@ -1,4 +1,7 @@
-// A ring of N two-line processes over local channels; a token goes round.
+// A ring of N two-line processes over local channels; a token goes round. With `exit` the program ends then and there: else every process
+// is told that its channel has retired, by an exception, one after the other: some microseconds each.
+#include <cstdlib>
+#include <string_view>
 #include <vector>
 
 #include "common.hpp"
@@ -8,7 +11,7 @@ namespace {
 using In = weft::Reader<int, weft::Local>;
 using Out = weft::Writer<int, weft::Local>;
 
-weft::Process token(Out out, In in, int n, long before, long samples, long per) {
+weft::Process token(Out out, In in, int n, long before, long samples, long per, bool leave) {
   bench::Sampler s(samples);
   for (long k = 0; k <= samples; ++k) {
     const long laps = k == 0 ? 1 : per;
@@ -23,12 +26,17 @@ weft::Process token(Out out, In in, int n, long before, long samples, long per) 
       std::printf("bytes %.1f\n", static_cast<double>(bench::resident() - before) / n);
   }
   s.print();
+  if (leave) {
+    std::fflush(stdout);
+    std::_Exit(0);
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) bench::fail("usage: ring N SAMPLES PER");
+  const bool leave = argc == 5 && std::string_view(argv[4]) == "exit";
+  if (argc != 4 && !leave) bench::fail("usage: ring N SAMPLES PER [exit]");
   const int n = static_cast<int>(bench::number(argv[1]));
   const long samples = bench::number(argv[2]), per = bench::number(argv[3]);
   if (n < 2) bench::fail("a ring has at least 2 processes");
@@ -42,6 +50,6 @@ int main(int argc, char** argv) {
     all.push_back(bench::successor<weft::Local>(std::move(in), next.writer()));
     in = next.reader();
   }
-  all.push_back(token(first.writer(), std::move(in), n, before, samples, per));
+  all.push_back(token(first.writer(), std::move(in), n, before, samples, per, leave));
   weft::run(weft::par(std::move(all)));
 }

@@ -274,6 +274,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   // How it ended (rules 3.5, 4.3, 4.6, 6.5).
   void unhandled_exception() noexcept {
     std::exception_ptr& failed = *::new (static_cast<void*>(&slot)) std::exception_ptr;
+    if (handling_quiet_end()) return;
     try {
       throw;
     } catch (const Retired&) {

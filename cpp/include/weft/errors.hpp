@@ -7,6 +7,9 @@
 #include <typeinfo>
 #include <utility>
 #include <vector>
+#if __has_include(<cxxabi.h>)
+#include <cxxabi.h>
+#endif
 
 #include "runtime/report.hpp"
 
@@ -104,6 +107,17 @@ namespace detail {
 inline std::string who() {
   const runtime::ProcessBase* p = runtime::this_process();
   return p ? runtime::path_of(*p) + ": " : std::string();
+}
+
+// Is what is being handled a Retired or a Cancelled? Known by its type, for to throw it again would take as long as its whole way here.
+// False: it is not, or there is no way to tell.
+inline bool handling_quiet_end() noexcept {
+#if __has_include(<cxxabi.h>)
+  const std::type_info* const t = abi::__cxa_current_exception_type();
+  return t && (*t == typeid(Retired) || *t == typeid(Cancelled));
+#else
+  return false;
+#endif
 }
 
 [[noreturn]] inline void bad_use(const std::string& what) { throw BadUse(who() + what); }
