@@ -101,13 +101,24 @@ TEST_CASE("queue of a worker: the group of which one was taken last is left to i
   CHECK(jobs.taken(q) == Numbers{1, 4, 5});
 }
 
-TEST_CASE("queue of a worker: that group is torn apart if there is no other") {
+TEST_CASE("queue of a worker: that group is torn apart if there is no other, and the thief will have it so") {
   Jobs jobs("aaaa");
   StealQueue q;
   jobs.push_all(q);
   CHECK(jobs.number(q.take(1)) == 0);
+  CHECK(q.steal(false) == nullptr);
+  CHECK(q.size() == 3);
   CHECK(jobs.stolen(q) == Numbers{1, 2});
   CHECK(jobs.taken(q) == Numbers{3});
+}
+
+TEST_CASE("queue of a worker: other groups are taken by a thief who tears none apart") {
+  Jobs jobs("aab");
+  StealQueue q;
+  jobs.push_all(q);
+  CHECK(jobs.number(q.take(1)) == 0);
+  CHECK(jobs.number(q.steal(false)) == 2);
+  CHECK(jobs.taken(q) == Numbers{1});
 }
 
 TEST_CASE("queue of a worker: of a group that is more than half the oldest are taken; one that does not fit any more stays") {

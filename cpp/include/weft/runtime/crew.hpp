@@ -261,13 +261,13 @@ class Crew {
       Worker& v = workers_[i];
       const std::uint32_t waiting = v.queue.size();
       if (waiting == 0) continue;
-      bool worth = waiting >= kMany || v.coarse_.load(std::memory_order_relaxed);
+      bool worth = waiting >= kMany || v.coarse_.load(std::memory_order_relaxed), tear = worth;
       if (patient && !worth) {
-        const std::uint32_t now = v.steps_.load(std::memory_order_relaxed);
-        worth = now == w.seen_[i] || waiting >= 2;  // its step takes long, or: try
+        tear = v.steps_.load(std::memory_order_relaxed) == w.seen_[i];  // its step takes long
+        worth = tear || waiting >= 2;                                   // or: try
       }
       if (!worth) continue;
-      if (core::Waker* list = v.queue.steal()) {
+      if (core::Waker* list = v.queue.steal(tear)) {
         w.searching_ = true;
         w.stolen_at_ = w.steps_.load(std::memory_order_relaxed);
         return take_over(w, list);

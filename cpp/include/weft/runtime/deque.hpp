@@ -42,9 +42,9 @@ class StealQueue {
 
   // --- others' --------------------------------------------------------------------------------------------------------------------
   // About half, linked; null if there is nothing or another visitor is here. What belongs to one group goes together, for it is likely to
-  // communicate: the oldest groups, but not that of the process which ran last, until there are enough; of one that is too big, or if there
-  // is but one, the oldest.
-  core::Waker* steal() noexcept {
+  // communicate: the oldest groups, but not that of the process which ran last, until there are enough; of one that is too big the oldest.
+  // If there is but that one group: its oldest, if `tear`.
+  core::Waker* steal(bool tear = true) noexcept {
     if (size() == 0 || !lock_.try_visit()) return nullptr;
     const std::uint32_t n = size();
     core::Waker* waiting[2 * kMost];
@@ -53,7 +53,7 @@ class StealQueue {
     Loot loot((n + 1) / 2 < kMost ? (n + 1) / 2 : kMost);
     for (std::uint32_t i = 0; i < seen && loot.more > 0; ++i)
       if (waiting[i] && group_of(waiting[i]) != ran_) take_group(waiting, i, seen, loot);
-    if (loot.queue.empty())
+    if (loot.queue.empty() && tear)
       for (std::uint32_t i = 0; i < seen && loot.more > 0; ++i) loot.take(waiting[i]);
     core::RunQueue left;
     for (std::uint32_t i = 0; i < seen; ++i)
