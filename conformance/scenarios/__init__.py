@@ -2,16 +2,21 @@
 
 A scenario is an `async` function that stands for the rules it names; it asserts what they say. `load` compiles a
 file of scenarios for one backend: for threads and greenlets the `await`s are left out (weft.styles), so that each backend runs
-in its own style.
+in its own style. On "tasks" the scenario, and the body of each process in it, is a task of asyncio (task_names.py).
 
 Invariants
 - A scenario's run keeps virtual time (rule 8.6). So `await settle()` returns when nobody else can go on: it is how
   a scenario makes sure that somebody waits, and nothing here ever sleeps in real time.
 - A scenario does not know its backend, and does not depend on the order in which runnable processes run.
+- What a scenario asks for that not every backend has, it names (`needs`); LACKS says who has it not, and why.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
+import inspect
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -19,26 +24,42 @@ from typing import Any, TypeVar
 
 from weft import styles
 
-BACKENDS = ("coroutines", "threads", "greenlets")
+BACKENDS = ("coroutines", "threads", "greenlets", "tasks")
 HERE = Path(__file__).parent
+PARTS = "conformance.scenarios.parts"
+TASKS = "conformance.task_names"
+WHOLE = "to its end"
 FILES = tuple(sorted(path.stem for path in HERE.glob("rules_*.py")))
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def scenario(*rules: str) -> Callable[[F], F]:
+# What scenarios may need: by backend, what it lacks, and why.
+LACKS: dict[str, dict[str, str]] = {
+    "tasks": {
+        "a deadlock": "Weft declares none where tasks of the loop may wake anybody (rules 10.4, 13.6)",
+        "a cancellation at once": "asyncio cancels a task when it next suspends, which an operation that commits at once does not (6.6)",
+        "a path": "a task is no process: it has no path, and errors cannot name it (rule 13.7)",
+        "a run": "a task belongs to no run: there is none to which it could spawn (rules 7.4, 13.7)",
+        "the order of equal deadlines": "their timers are the loop's, which keeps none among equals (rule 13.7)",
+        "Cancelled.value": "what cancels a task is asyncio's own exception, which carries no value (rule 13.4)",
+    }
+}
+
+
+def scenario(*rules: str, needs: tuple[str, ...] = ()) -> Callable[[F], F]:
     """Marks the body of an outermost process (no arguments) as the scenario of these rules."""
-    return _mark(rules, outermost=False)
+    return _mark(rules, needs, outermost=False)
 
 
-def outermost(*rules: str) -> Callable[[F], F]:
+def outermost(*rules: str, needs: tuple[str, ...] = ()) -> Callable[[F], F]:
     """Marks a plain function that starts the run itself, because the rules speak of what the run raises."""
-    return _mark(rules, outermost=True)
+    return _mark(rules, needs, outermost=True)
 
 
-def _mark(rules: tuple[str, ...], outermost: bool) -> Callable[[F], F]:
+def _mark(rules: tuple[str, ...], needs: tuple[str, ...], outermost: bool) -> Callable[[F], F]:
     def mark(function: F) -> F:
-        function.__dict__.update(rules=rules, outermost=outermost)
+        function.__dict__.update(rules=rules, needs=needs, outermost=outermost)
         return function
 
     return mark
@@ -49,7 +70,16 @@ def load(name: str, backend: str) -> ModuleType:
     path = HERE / f"{name}.py"
     module = ModuleType(f"{name} on {backend}")
     module.__file__ = str(path)
-    exec(styles.compile_for(backend, path.read_bytes(), str(path)), module.__dict__)
+    source = path.read_text(encoding="utf-8")
+    if f"from {PARTS} import" in source:  # those of this backend
+        own = f"{PARTS}_on_{backend}"
+        if own not in sys.modules:
+            sys.modules[own] = load("parts", backend)
+        source = source.replace(f"from {PARTS} import", f"from {own} import")
+    style = backend
+    if backend == "tasks":
+        style, source = "coroutines", source.replace("from weft import", f"from {TASKS} import")
+    exec(styles.compile_for(style, source, str(path)), module.__dict__)
     return module
 
 
@@ -65,15 +95,39 @@ def collect(backend: str) -> dict[str, Callable[[], None]]:
 
 
 def _runner(function: Callable[..., Any], backend: str) -> Callable[[], None]:
-    import importlib
-
-    weft = importlib.import_module(f"weft.{backend}")
+    names = importlib.import_module(TASKS if backend == "tasks" else f"weft.{backend}")
+    whole = _to_its_end(function)
 
     def run() -> None:
         if function.outermost:  # type: ignore[attr-defined]
             function()
+        elif backend == "tasks":
+            names.run_task(function())
         else:
-            weft.run(weft.process(function)(), clock="virtual")
+            ended = names.run(names.process(whole)(), clock="virtual")
+            assert ended == WHOLE, (
+                "an end of a channel left the scenario, which is quiet (3.5, 4.3)"
+            )
 
     run.rules = function.rules  # type: ignore[attr-defined]
+    run.needs = function.needs  # type: ignore[attr-defined]
     return run
+
+
+def _to_its_end(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The scenario, which returns WHOLE if it came to its end."""
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def awaited() -> str:
+            await function()
+            return WHOLE
+
+        return awaited
+
+    @functools.wraps(function)
+    def called() -> str:
+        function()
+        return WHOLE
+
+    return called

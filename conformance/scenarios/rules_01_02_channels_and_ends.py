@@ -7,17 +7,8 @@ import gc
 import pytest
 
 from conformance.scenarios import scenario
-from weft import BadUse, Cancelled, Channel, Group, Parallel, Poisoned, Retired, process, sleep
-
-
-async def settle():
-    await sleep(1)
-
-
-@process
-async def put(writer, *values):
-    for value in values:
-        await writer.write(value)
+from conformance.scenarios.parts import drain, get, put, settle
+from weft import BadUse, Cancelled, Channel, Group, Parallel, Poisoned, Retired, process
 
 
 @process
@@ -28,18 +19,8 @@ async def put_and_note(writer, log, *values):
 
 
 @process
-async def get(reader, number=1):
-    return [await reader.read() for _ in range(number)]
-
-
-@process
 async def get_and_note(reader, name, log):
     log.append((name, await reader.read()))
-
-
-@process
-async def drain(reader):
-    return [value async for value in reader]
 
 
 # --- 1 --------------------------------------------------------------------------------------------
@@ -68,13 +49,13 @@ async def many_writers_and_many_readers():
 @scenario("1.2")
 async def waiting_readers_are_served_first_come_first_served():
     c = Channel("c")
-    log = []
+    writer, log = c.writer(), []
     async with Group() as group:
         for name in "ABC":
             group.start(get_and_note(c.reader(), name, log))
             await settle()
         for value in (1, 2, 3):
-            await put_one(c, value)
+            await writer.write(value)
     assert sorted(log) == [("A", 1), ("B", 2), ("C", 3)]
 
 
@@ -150,11 +131,11 @@ async def an_unknown_overflow_is_bad_use():
 @scenario("1.5")
 async def a_waiting_writers_value_enters_the_buffer_as_one_leaves():
     c = Channel("c", capacity=1)
-    reader, log = c.reader(), []
+    first, second, reader, log = c.writer(), c.writer(), c.reader(), []
     async with Group() as group:
-        group.start(put_and_note(c.writer(), log, 1))
+        group.start(put_and_note(first, log, 1))
         await settle()
-        group.start(put_and_note(c.writer(), log, 2))
+        group.start(put_and_note(second, log, 2))
         await settle()
         assert log == [1]
         assert await reader.read() == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.scenarios import scenario
+from conformance.scenarios.parts import drain, get, put, settle
 from weft import (
     BadUse,
     Channel,
@@ -16,28 +17,7 @@ from weft import (
     poison,
     process,
     retire,
-    sleep,
 )
-
-
-async def settle():
-    await sleep(1)
-
-
-@process
-async def put(writer, *values):
-    for value in values:
-        await writer.write(value)
-
-
-@process
-async def get(reader, number=1):
-    return [await reader.read() for _ in range(number)]
-
-
-@process
-async def drain(reader):
-    return [value async for value in reader]
 
 
 @process

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from conformance.scenarios import outermost, scenario
+from conformance.scenarios.parts import settle
 from weft import (
     BadUse,
     Barrier,
@@ -31,10 +32,6 @@ from weft import (
 
 if sys.version_info < (3, 11):
     from exceptiongroup import BaseExceptionGroup
-
-
-async def settle():
-    await sleep(1)
 
 
 # Threads that are woken in an order may still log in another.
@@ -115,7 +112,7 @@ async def sequence_runs_one_after_another_and_stops_at_a_failure():
     assert log == [1, 2, 3, 4]
 
 
-@outermost("7.4")
+@outermost("7.4", needs=("a run",))
 def a_spawned_process_outlives_its_group_and_the_run_waits_for_it():
     log = []
     assert run(spawns(log), clock="virtual") == ["parallel is over"]
@@ -134,7 +131,7 @@ async def spawn_one(log):
     Spawn(note(log, "spawned is over", 5))
 
 
-@outermost("7.4")
+@outermost("7.4", needs=("a run",))
 def the_run_fails_with_a_spawned_process():
     with pytest.raises(ZeroDivisionError):
         run(spawn_failure(), clock="virtual")
@@ -220,7 +217,7 @@ async def holds(_end):
     await yield_()
 
 
-@scenario("7.8")
+@scenario("7.8", needs=("a path",))
 async def a_path_names_group_function_and_index():
     paths = await Parallel([path() for _ in range(3)], other_path())
     mine = current_process().path
@@ -360,7 +357,7 @@ async def sleeps_timeouts_and_deadlines_are_never_early():
     assert now() >= begin + 10
 
 
-@scenario("8.5")
+@scenario("8.5", needs=("the order of equal deadlines",))
 async def equal_deadlines_fire_in_the_order_in_which_they_were_set():
     log, deadline = [], now() + 100
     async with Group() as group:

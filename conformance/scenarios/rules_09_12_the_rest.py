@@ -7,6 +7,7 @@ import gc
 import pytest
 
 from conformance.scenarios import outermost, scenario
+from conformance.scenarios.parts import get, put, settle
 from weft import (
     BadUse,
     Barrier,
@@ -22,22 +23,6 @@ from weft import (
     select,
     sleep,
 )
-
-
-async def settle():
-    await sleep(1)
-
-
-@process
-async def put(writer, *values):
-    for value in values:
-        await writer.write(value)
-
-
-@process
-async def get(reader, number=1):
-    return [await reader.read() for _ in range(number)]
-
 
 # --- 9 --------------------------------------------------------------------------------------------
 
@@ -59,7 +44,7 @@ async def read_then_write(reader, *writers):
         await writer.write(value)
 
 
-@outermost("10.1", "10.2")
+@outermost("10.1", "10.2", needs=("a deadlock",))
 def two_that_wait_for_each_other_are_the_knot():
     with pytest.raises(Deadlock) as caught:
         run(embrace(), clock="virtual")
@@ -82,7 +67,7 @@ async def embrace():
     await Parallel(read_then_write(a.reader(), b.writer()), read_then_write(b.reader(), a.writer()))
 
 
-@outermost("10.2")
+@outermost("10.2", needs=("a deadlock",))
 def a_bystander_that_waits_for_the_knot_is_not_in_it():
     with pytest.raises(Deadlock) as caught:
         run(embrace_and_bystander(), clock="virtual")
@@ -106,7 +91,7 @@ async def bystander(reader):
     await reader.read()
 
 
-@outermost("10.2")
+@outermost("10.2", needs=("a deadlock",))
 def a_ring_of_writers_is_one_knot():
     with pytest.raises(Deadlock) as caught:
         run(ring_of_writers(4), clock="virtual")
@@ -128,7 +113,7 @@ async def write_then_read(reader, writer):
     await reader.read()
 
 
-@outermost("10.2", "8.1")
+@outermost("10.2", "8.1", needs=("a deadlock",))
 def a_barrier_that_lacks_a_party_is_named():
     with pytest.raises(Deadlock) as caught:
         run(one_party_of_two(), clock="virtual")
@@ -141,7 +126,7 @@ async def one_party_of_two():
     await Barrier(2).sync()
 
 
-@outermost("10.1")
+@outermost("10.1", needs=("a deadlock",))
 def before_a_deadlock_is_raised_all_processes_are_cancelled_and_clean_up():
     log = []
     with pytest.raises(Deadlock):
@@ -166,7 +151,7 @@ async def cleans_up(reader, log):
         raise
 
 
-@outermost("10.2")
+@outermost("10.2", needs=("a deadlock",))
 def a_select_is_reported_with_all_its_channels():
     with pytest.raises(Deadlock) as caught:
         run(stuck_in_a_select(), clock="virtual")
@@ -199,7 +184,7 @@ async def late(writer):
     await writer.write("in time")
 
 
-@outermost("10.1", "7.6")
+@outermost("10.1", "7.6", needs=("a deadlock",))
 def a_run_can_be_started_after_a_deadlock():
     with pytest.raises(Deadlock):
         run(one_party_of_two(), clock="virtual")
@@ -209,7 +194,7 @@ def a_run_can_be_started_after_a_deadlock():
 # --- 11 -------------------------------------------------------------------------------------------
 
 
-@scenario("11.1")
+@scenario("11.1", needs=("a path",))
 async def bad_use_names_process_operation_and_channel_and_changes_nothing():
     c = Channel("orders", capacity=1)
     writer, reader = c.writer(), c.reader()

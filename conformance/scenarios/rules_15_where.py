@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from conformance.scenarios import scenario
+from conformance.scenarios.parts import drain, put
 from weft import (
     BadUse,
     Cancelled,
@@ -22,20 +23,9 @@ from weft import (
 BACKENDS = ("coroutines", "greenlets", "threads")
 
 
-@process
-async def put(writer, *values):
-    for value in values:
-        await writer.write(value)
-
-
-@process
-async def drain(reader):
-    return [value async for value in reader]
-
-
 def everywhere(function):
-    """The process function on each backend that takes it: all of them if it is a `def`, else two."""
-    made = []
+    """The process function as it is, and on each backend that takes it: all of them if it is a `def`, else two."""
+    made = [function]
     for backend in BACKENDS:
         try:
             made.append(function.on(backend))
@@ -126,7 +116,7 @@ async def a_cancelled_io_call_is_waited_for_no_longer():
 async def where():
     from weft._extension import native
 
-    return {1: "coroutines", 2: "threads", 3: "greenlets"}[native.where()]
+    return {1: "coroutines", 2: "threads", 3: "greenlets", 4: "tasks"}[native.where()]
 
 
 # --- 15 -------------------------------------------------------------------------------------------
@@ -195,7 +185,7 @@ async def what_cannot_run_there_is_bad_use():
             assert "no such backend" in str(error)
         else:
             raise AssertionError("not refused")
-    refused = "coroutines" if await where() != "coroutines" else "greenlets"
+    refused = "greenlets" if await where() in ("coroutines", "tasks") else "coroutines"
     try:
         put.on(refused)
     except BadUse as error:

@@ -7,16 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from conformance.scenarios import BACKENDS, collect
+from conformance.scenarios import BACKENDS, LACKS, collect
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = {backend: collect(backend) for backend in BACKENDS}
-CASES = [(backend, name) for backend in BACKENDS for name in SCENARIOS[backend]]
+CASES = [
+    (backend, name)
+    for backend in BACKENDS
+    for name, run in SCENARIOS[backend].items()
+    if not set(run.needs) & set(LACKS.get(backend, {}))  # type: ignore[attr-defined]
+]
+LACKING = {"coroutines": 0, "threads": 0, "greenlets": 0, "tasks": 15}  # not run there, by LACKS
 
 # Rules of Part I that have no scenario here, and why.
 NO_SCENARIO = {
     "1.8": "restricted channels are C++; cpp/tests/hosted_one2one.cpp and library_blocks.cpp have them",
-    "6.6": "foreign waiters are tasks of another loop; test_networks.py and python/tests/test_asyncio_tasks.py have them",
+    "6.6": "foreign waiters; the scenarios run on them (tasks), test_networks.py and python/tests/test_asyncio_tasks.py have the rest",
     "6.7": "signals come from outside; python/tests/test_signals.py and cpp/tests/hosted_parking.cpp have them",
     "7.10": "par_read and par_write are C++; cpp/tests/library_blocks.cpp and explore_together.hpp have them",
     "9.2": "what a debug mode detects is its runtime's; python/tests/test_debug.py has it",
@@ -51,6 +57,28 @@ def test_every_rule_has_a_scenario_or_a_reason() -> None:
     assert [rule for rule in rules if rule not in covered | set(NO_SCENARIO)] == []
     assert covered <= set(rules), "a scenario cites a rule that does not exist"
     assert covered.isdisjoint(NO_SCENARIO), "a rule has both a scenario and a reason to have none"
+
+
+def test_what_a_backend_lacks_is_named_and_counted() -> None:
+    for backend in BACKENDS:
+        left_out = len(SCENARIOS[backend]) - sum(b == backend for b, _ in CASES)
+        assert left_out == LACKING[backend], f"{left_out} scenarios do not run on {backend}"
+    needed = {need for run in SCENARIOS["tasks"].values() for need in run.needs}  # type: ignore[attr-defined]
+    assert needed == {need for lacks in LACKS.values() for need in lacks}
+
+
+def test_a_scenario_that_an_end_leaves_has_not_passed() -> None:
+    from conformance.scenarios import _runner, scenario
+    from weft import coroutines as co
+
+    @scenario("3.5")
+    async def stops_early() -> None:
+        raise co.Retired("stops early")
+
+    with pytest.raises(AssertionError, match="left the scenario"):
+        _runner(stops_early, "coroutines")()
+    with pytest.raises(co.Retired):
+        _runner(stops_early, "tasks")()
 
 
 def test_every_backend_has_the_same_scenarios() -> None:

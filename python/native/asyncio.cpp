@@ -8,6 +8,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <cmath>
+
 namespace weft::py {
 
 namespace {
@@ -18,12 +20,13 @@ thread_local LinkObject* in_section = nullptr;  // of the section that this thre
 PyObject* get_running = nullptr;  // asyncio's, once it was imported
 PyObject* cancelled_error = nullptr;
 std::size_t owing = 0;  // tasks to which a cancellation is owed
+std::size_t virtual_loops = 0;
 
 LinkObject* lnk(PyObject* o) noexcept { return reinterpret_cast<LinkObject*>(o); }
 
 struct {  // strings, made at the import: not where they are first used, which takes a lock of C++'s that may not be held where the gate
           // opens
-  PyObject *asyncio, *done, *set_result, *create_future, *blocking;
+  PyObject *asyncio, *done, *set_result, *create_future, *blocking, *time;
 } names;
 
 PyObject* module_function(const char* name, PyObject* argument) noexcept {
@@ -129,7 +132,8 @@ const runtime::ProcessOps party_ops{{&party_wake, nullptr, nullptr, 0, &party_te
 
 PyObject* link_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   PyObject* loop;
-  if (kw || !PyArg_ParseTuple(args, "O", &loop)) return nullptr;
+  int virtual_time;
+  if (kw || !PyArg_ParseTuple(args, "Op", &loop, &virtual_time)) return nullptr;
   PyObject* weak = PyWeakref_NewRef(loop, nullptr);
   if (!weak) return nullptr;
   LinkObject* l = lnk(type->tp_alloc(type, 0));
@@ -141,6 +145,8 @@ PyObject* link_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   l->told = l->told_last = nullptr;
   l->due = nullptr;
   l->dirty = false;
+  l->virtual_time = virtual_time != 0;
+  virtual_loops += l->virtual_time;
   new (&l->rung) prim::atomic<bool>(false);
   l->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (l->bell < 0) {
@@ -152,6 +158,7 @@ PyObject* link_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
 }
 void link_dealloc(PyObject* o) {
   if (lnk(o)->bell >= 0) close(lnk(o)->bell);
+  virtual_loops -= lnk(o)->virtual_time;
   Py_XDECREF(lnk(o)->loop);
   Py_TYPE(o)->tp_free(o);
 }
@@ -242,6 +249,22 @@ LinkObject* link_here() noexcept {
   return cached;
 }
 
+std::optional<std::int64_t> loop_time() noexcept {
+  if (virtual_loops == 0) [[likely]]
+    return std::nullopt;
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  LinkObject* l = link_here();
+  PyObject* loop = l && l->virtual_time ? loop_of(l) : nullptr;
+  PyObject* seconds = loop ? PyObject_CallMethodNoArgs(loop, names.time) : nullptr;
+  std::optional<std::int64_t> ns;
+  if (seconds) ns = std::llround(PyFloat_AsDouble(seconds) * 1e9);
+  Py_XDECREF(seconds);
+  Py_XDECREF(loop);
+  PyErr_Restore(t, v, tb);
+  return ns;
+}
+
 void ring(LinkObject* l) noexcept {
   if (in_section == l) {
     l->dirty = true;
@@ -329,7 +352,7 @@ int init_asyncio(PyObject* m) {
   if (!(names.asyncio = PyUnicode_InternFromString("_asyncio")) || !(names.done = PyUnicode_InternFromString("done")) ||
       !(names.set_result = PyUnicode_InternFromString("set_result")) ||
       !(names.create_future = PyUnicode_InternFromString("create_future")) ||
-      !(names.blocking = PyUnicode_InternFromString("_asyncio_future_blocking")))
+      !(names.blocking = PyUnicode_InternFromString("_asyncio_future_blocking")) || !(names.time = PyUnicode_InternFromString("time")))
     return -1;
   LinkType.tp_name = "weft._native.Link";
   LinkType.tp_basicsize = sizeof(LinkObject);

@@ -23,6 +23,7 @@ struct LinkObject {
   GuestObject* due;  // guests that have work
   int bell;          // eventfd; -1: closed
   bool dirty;
+  bool virtual_time;  // its clock is the loop's own: see loop_time()
   prim::atomic<bool> rung;
 };
 
@@ -31,6 +32,8 @@ LinkObject* link_here() noexcept;
 bool in_asyncio() noexcept;                 // a loop runs on this thread
 bool in_task() noexcept;                    // and the caller is no process of a scheduler: a task, or a callback
 PyObject* loop_of(LinkObject* l) noexcept;  // owned; null without an exception: it is gone
+// ns of the running loop's own clock, if it says that its time is virtual (rule 13.7).
+std::optional<std::int64_t> loop_time() noexcept;
 void ring(LinkObject* l) noexcept;
 
 // Where methods of the loop are called that are written in Python, a signal's handler may run, and may raise. What it raises is nobody's

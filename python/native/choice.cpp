@@ -295,7 +295,8 @@ void Choice::unstand() noexcept {
 
 int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign) {
   if (foreign) unstand();
-  const auto now = [run]() noexcept { return run ? run->now() : prim::now(); };
+  const std::int64_t begun = timers_ && !run ? now_ns() : 0;  // in a task: here, where it may run Python code
+  const auto now = [run, begun]() noexcept { return run ? run->now() : begun; };
   if (timers_) set_deadlines(now());
   chosen_ = -1;
   int r;
@@ -392,8 +393,7 @@ int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
   if (g.kind >= core::Kind::barrier) {
     if (s.kind == GuardKind::timer) {
       auto* t = reinterpret_cast<TimerObject*>(s.target);
-      runtime::Run* run = current_run();
-      const std::int64_t now = run ? run->now() : prim::now();
+      const std::int64_t now = now_ns();
       ticks = now < t->next ? 1 : 1 + (now - t->next) / t->period;
       t->next += ticks * t->period;
     }

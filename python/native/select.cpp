@@ -177,8 +177,7 @@ int set_alarm(SelectOpObject* o, std::int64_t least) {
   if (at == prim::forever) return 0;
   PyObject* loop = loop_of(o->party->link);
   PyObject* f = loop ? PyCFunction_New(&alarm_def, reinterpret_cast<PyObject*>(o)) : nullptr;
-  if (f)
-    Py_XSETREF(o->alarm, PyObject_CallMethod(loop, "call_later", "dO", static_cast<double>(std::max(at - prim::now(), least)) * 1e-9, f));
+  if (f) Py_XSETREF(o->alarm, PyObject_CallMethod(loop, "call_later", "dO", static_cast<double>(std::max(at - now_ns(), least)) * 1e-9, f));
   Py_XDECREF(f);
   Py_XDECREF(loop);
   return o->alarm ? 0 : -1;
@@ -187,7 +186,7 @@ PyObject* alarm_rings(PyObject* self, PyObject*) {
   SelectOpObject* o = sel(self);
   Py_CLEAR(o->alarm);
   if (o->state != SelectState::waiting || !o->party || o->party->woken) Py_RETURN_NONE;
-  if (o->choice->deadline() > prim::now()) {
+  if (o->choice->deadline() > now_ns()) {
     if (set_alarm(o, 1'000'000) < 0) return nullptr;
     Py_RETURN_NONE;
   }

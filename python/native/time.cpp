@@ -1,6 +1,7 @@
 // Barriers, timers and the clock (rule 8).
 #include <cmath>
 
+#include "asyncio.hpp"
 #include "choice.hpp"
 
 namespace weft::py {
@@ -119,7 +120,7 @@ PyTypeObject TimerType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 std::int64_t now_ns() noexcept {
   runtime::Run* run = current_run();
-  return run ? run->now() : prim::now();
+  return run ? run->now() : loop_time().value_or(prim::now());
 }
 
 std::optional<std::int64_t> to_ns(PyObject* seconds, const char* what) {

@@ -35,7 +35,7 @@ _links: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 def _link_of(loop: Any) -> Any:
     link = _links.get(loop)
     if link is None:
-        link = _native.Link(loop)
+        link = _native.Link(loop, getattr(loop, "virtual_time", False))
         try:
             loop.add_reader(link.fileno(), link.answer)
         except NotImplementedError:

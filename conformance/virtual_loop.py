@@ -1,0 +1,100 @@
+"""An asyncio loop whose time is virtual: it stands still while anything can run, else it jumps to the loop's earliest timer.
+
+    select(timeout):  something is ready ──► as ever
+                      a thread is at work for the loop ──► wait for it; the time stands still
+                      a timer is set ──► jump
+                      nothing ──► Stuck
+
+Invariants
+- The time is a whole number of ns, and `time()` is that number in seconds, so that what is computed from it comes to the same
+  number again. By `virtual_time` Weft knows that the timers of this loop's tasks are on it (rule 13.7).
+- `calls` are under way in the loop's threads, `processes` on threads of their own; while there is any, the time stands still.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+NEVER = 60.0  # seconds of real time in which a thread must come back
+
+
+class Stuck(RuntimeError):
+    """Nothing on the loop can ever run again, and its main task has not ended."""
+
+
+class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
+    loop: VirtualLoop
+
+    def select(self, timeout: float | None = None) -> Any:
+        abroad = self.loop.abroad()  # first: what ends after this look is among the events
+        events = super().select(0)
+        if events or (timeout is not None and timeout <= 0):
+            return events
+        if abroad:
+            events = super().select(NEVER)
+            if not events:
+                raise Stuck(f"a thread did not come back to the loop within {NEVER:.0f} s")
+            return events
+        if timeout is None:
+            raise Stuck("nothing on the loop can ever run again")
+        self.loop.jump()
+        return events
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    virtual_time = True
+
+    def __init__(self) -> None:
+        selector = _Selector()
+        selector.loop = self
+        self.calls, self.processes = 0, list[Any]()
+        self._ns = 0
+        super().__init__(selector)
+        self._clock_resolution = 1e-6  # beyond what floats lose in a year
+
+    def time(self) -> float:
+        return self._ns * 1e-9
+
+    def jump(self) -> None:
+        """To the earliest timer that was not cancelled; the loop has taken those before it away."""
+        at = self._scheduled[0].when()  # type: ignore[attr-defined]
+        self._ns = max(self._ns, round(at * 1e9))
+
+    def abroad(self) -> bool:
+        self.processes = [one for one in self.processes if not one.done]
+        return self.calls > 0 or bool(self.processes)
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
+        self.calls += 1
+        called = super().run_in_executor(executor, func, *args)
+        called.add_done_callback(self.came_back)
+        return called
+
+    def came_back(self, *_: Any) -> None:
+        self.calls -= 1
+
+
+def run(main: Coroutine[Any, Any, Any]) -> Any:
+    """The result of `main`, a task of a loop of its own, which is closed with all that is left on it.
+
+    Raises:
+        what `main` raises; Stuck.
+    """
+    loop = VirtualLoop()
+    try:
+        return loop.run_until_complete(main)
+    finally:
+        try:
+            left = asyncio.all_tasks(loop)
+            for task in left:
+                task.cancel()
+            if left:
+                loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.calls += 1  # a thread ends it
+            loop.run_until_complete(loop.shutdown_default_executor())
+        finally:
+            loop.close()
