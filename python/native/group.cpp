@@ -1,17 +1,13 @@
-// Composition (rule 7): the outermost run, parallel, groups as context managers, spawn.
+// Composition (rule 7): the outermost run, parallel, spawn, and what a group comes to. Groups as context managers: block.cpp.
 //
 //   execute()   blocks this thread as the scheduler of the coroutine processes among the children     (run, Parallel in a thread)
 //   GroupOp     waits in a coroutine process; its children run on the same scheduler                   (await Parallel, async with Group)
 //   wait_for()  the same in a greenlet process, which parks
 //
-// A block of ordinary code is an outermost run, whose thread is a process of it (`home`) until the block ends: it can be cancelled, and it
-// counts when nothing can go on.
-//
 // A group lives until all its processes have ended (rule 7.6); the objects here outlive their groups.
-#include "asyncio.hpp"
-#include "interrupt.hpp"
+#include "group.hpp"
+
 #include "observe.hpp"
-#include "weft/compose.hpp"
 
 namespace weft::py {
 
@@ -37,8 +33,6 @@ bool withdraw_wait(ProcessBase& p) noexcept {
   static_cast<runtime::Group*>(p.place)->pass_on();
   return false;
 }
-
-ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObject*>(o); }
 
 // Whoever was to start them was cancelled first (rule 6.1): that they never start is no mistake of the program's.
 void give_up_all(PyObject* list) noexcept {
@@ -105,12 +99,30 @@ PyObject* raise_deadlock(PyRun& run) {
   return nullptr;
 }
 
-namespace {
-
 // --- on a thread ------------------------------------------------------------------------------------------------------------------------
 
-// Waits, as the scheduler of this thread, until the groups have ended.
-void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess::Hosting& hosting, runtime::Group& group, runtime::Group* spawned) {
+Outermost::Outermost(runtime::Clock clock) : run(clock), outer_(std::exchange(root_run, &run)) {
+  run.state = run.self.state = PyThreadState_Get();
+  run.self.function = "main";
+  watch_outside(run.run);
+  run.run.activated();
+  scope_.emplace(run.self);
+  interrupts_.emplace();
+}
+void Outermost::cancel_if_interrupted() noexcept {
+  if (run.interrupt || run.interrupted) run.run.cancel_everybody();
+}
+void Outermost::end(PyObject*& result) noexcept {
+  interrupts_.reset();
+  scope_.reset();
+  root_run = outer_;
+  if (!result || !(run.interrupted || PyErr_Occurred())) return;
+  if (!PyErr_Occurred()) PyErr_SetNone(PyExc_KeyboardInterrupt);
+  Py_CLEAR(result);
+}
+
+void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group, runtime::Group* spawned) {
+  runtime::ThreadProcess::Hosting hosting(self, scheduler);
   weft::detail::Stop stop(scheduler);
   hosting.waits(wait_op, &group);
   while (!group.done() || (spawned && !spawned->done())) {
@@ -120,21 +132,25 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess::Hosting& h
   }
 }
 
-// A signal that came before the processes were started found nobody to cancel.
-void cancel_if_interrupted(PyRun& run) noexcept {
-  if (run.interrupt || run.interrupted) run.run.cancel_everybody();
+bool raise_outcome(PyRun* outermost, std::vector<std::exception_ptr>& failures, PyObject* block) {
+  if (outermost && outermost->interrupt)
+    restore_exception(std::exchange(outermost->interrupt, nullptr));
+  else if (outermost && outermost->interrupted)
+    PyErr_SetNone(PyExc_KeyboardInterrupt);
+  else if (outermost && outermost->run.deadlocked())
+    raise_deadlock(*outermost);
+  else if (!failures.empty())
+    raise_failures(std::move(failures), block);
+  else
+    return false;
+  failures.clear();
+  return true;
 }
 
-// One that came when all had ended: the result, if there is one, gives way to it.
-void ended_by_interrupt(const PyRun& run, PyObject*& result) noexcept {
-  if (!result || !(run.interrupted || PyErr_Occurred())) return;
-  if (!PyErr_Occurred()) PyErr_SetNone(PyExc_KeyboardInterrupt);
-  Py_CLEAR(result);
-}
+namespace {
 
 // Run what is in `list` on this thread, which is `self`; the outermost run waits for what was spawned too. Null: something is to be raised.
-PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, PyRun* outermost, PyObject* list) {
-  PyObject* result = nullptr;
+PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost* outermost, PyObject* list) {
   std::vector<std::exception_ptr> failures;
   {
     runtime::Scheduler scheduler(run, &self);
@@ -143,33 +159,17 @@ PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, PyRun* out
     if (outermost) {  // the two fail as one (rule 7.4)
       spawned.also = &group;
       group.also = &spawned;
-      outermost->spawned = &spawned;
+      outermost->run.spawned = &spawned;
     }
-    {
-      runtime::ThreadProcess::Hosting hosting(self, scheduler);
-      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) start_process(group, proc(PyList_GET_ITEM(list, i)));
-      if (outermost) cancel_if_interrupted(*outermost);
-      wait_here(scheduler, hosting, group, &spawned);
-    }
-    if (outermost) outermost->spawned = nullptr;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) start_process(group, proc(PyList_GET_ITEM(list, i)));
+    if (outermost) outermost->cancel_if_interrupted();
+    wait_here(scheduler, self, group, &spawned);
+    if (outermost) outermost->run.spawned = nullptr;
     failures = group.take_failures();
     for (auto& f : spawned.take_failures()) failures.push_back(std::move(f));
   }
-  if (outermost && outermost->interrupt) {
-    restore_exception(std::exchange(outermost->interrupt, nullptr));
-  } else if (outermost && outermost->interrupted) {
-    PyErr_SetNone(PyExc_KeyboardInterrupt);
-  } else if (outermost && run.deadlocked()) {
-    raise_deadlock(*outermost);
-  } else if (!failures.empty()) {
-    raise_failures(std::move(failures));
-  } else if (self.cancel.load()) {
-    raise_cancelled(self, nullptr);
-  } else {
-    result = results_of(list);
-  }
-  failures.clear();
-  return result;
+  if (raise_outcome(outermost ? &outermost->run : nullptr, failures)) return nullptr;
+  return self.cancel.load() ? raise_cancelled(self, nullptr) : results_of(list);
 }
 
 PyObject* execute(PyObject* list, runtime::Clock clock) {
@@ -181,49 +181,23 @@ PyObject* execute(PyObject* list, runtime::Clock clock) {
     }
     return execute_in(*t->run, *t, nullptr, list);
   }
-  auto run = std::make_unique<PyRun>(clock);
-  run->state = PyThreadState_Get();
-  watch_outside(run->run);
-  run->self.function = "main";
-  run->self.state = run->state;
-  run->run.activated();
-  const ThreadProcess::Scope scope(run->self);
-  PyRun* const outer = std::exchange(root_run, run.get());
-  PyObject* r;
-  {
-    const Interrupts interrupts;
-    r = execute_in(run->run, run->self, run.get(), list);
-  }
-  ended_by_interrupt(*run, r);
-  root_run = outer;
+  const auto outermost = std::make_unique<Outermost>(clock);
+  PyObject* r = execute_in(outermost->run.run, outermost->run.self, outermost.get(), list);
+  outermost->end(r);
   return r;
 }
 
 // --- in a coroutine process -----------------------------------------------------------------------------------------------------------
 
-enum class GroupState : std::uint8_t { made, open, ended };
-
-struct GroupObject {
-  PyObject_HEAD PyObject* list;  // the processes
-  runtime::Group* group;         // while open
-  PyObject* block;               // the exception that left the block
-  PyRun* run;                    // an outermost run that the block is, in ordinary code
-  ThreadProcess::Scope* scope;
-  Interrupts* interrupts;
-  runtime::Scheduler* scheduler;
-  runtime::Group* spawned;
-  runtime::Group* home;  // of the run's own thread, while the block goes on
-  GuestObject* guest;    // the network that the block is, in an asyncio task
-  GroupState state;
-};
 struct GroupOpObject {
   PyObject_HEAD GroupObject* group;
   bool parallel;
   bool waiting;
   bool done;
 };
-GroupObject* grp(PyObject* o) noexcept { return reinterpret_cast<GroupObject*>(o); }
 GroupOpObject* gop(PyObject* o) noexcept { return reinterpret_cast<GroupOpObject*>(o); }
+
+}  // namespace
 
 GroupObject* new_group(PyObject* list) {
   GroupObject* g = PyObject_GC_New(GroupObject, &GroupType);
@@ -234,9 +208,7 @@ GroupObject* new_group(PyObject* list) {
   g->list = list;
   g->group = nullptr;
   g->block = nullptr;
-  g->run = nullptr;
-  g->scope = nullptr;
-  g->interrupts = nullptr;
+  g->outermost = nullptr;
   g->scheduler = nullptr;
   g->spawned = nullptr;
   g->home = nullptr;
@@ -258,6 +230,8 @@ PyObject* new_group_op(GroupObject* owned, bool parallel) {
   o->waiting = o->done = false;
   return reinterpret_cast<PyObject*>(o);
 }
+
+namespace {
 
 // The processes of a Parallel, started. -1: not.
 int open_parallel(GroupObject* g, ProcessBase& p) {
@@ -297,12 +271,17 @@ PySendResult conclude_op(GroupOpObject* o, ProcessBase& p, PyObject** r) {
   return *r ? PYGEN_RETURN : PYGEN_ERROR;
 }
 
+}  // namespace
+
 // In a greenlet process, which waits.
 PyObject* wait_for(Caller& self, GroupObject* g, bool parallel) {
   ProcessBase& p = self.process();
   self.wait(begin_to_wait(g, p), wait_op);
   return self.give(conclude(g, p, parallel));
 }
+
+namespace {
+
 PyObject* parallel_here(PyObject* list) {
   Caller self("Parallel");
   if (!self) return nullptr;
@@ -392,208 +371,6 @@ PyMethodDef group_op_methods[] = {{"send", gated<group_op_pysend>, METH_O, nullp
                                   {"throw", method(gated<group_op_throw>), METH_FASTCALL, nullptr},
                                   {"close", gated<group_op_close>, METH_NOARGS, nullptr},
                                   {}};
-
-// --- Group as a context manager (rule 7.5) ----------------------------------------------------------------------------------------------
-
-int check_made(GroupObject* g) {
-  if (g->state == GroupState::made) return 0;
-  bad_use("a Group is entered once: make another");
-  return -1;
-}
-
-// In a process that a scheduler runs.
-void open_block(GroupObject* g, ProcessBase& p) {
-  settle();
-  g->group = new runtime::Group(p.group->run, p.executor(), &p);
-  g->group->open_block();
-  g->state = GroupState::open;
-}
-PyObject* group_aenter(PyObject* o, PyObject*) {
-  ProcessObject* me = current_coroutine();
-  if (!me && !in_task())
-    return bad_use(
-        "async with Group() is for coroutine processes and asyncio tasks: from ordinary code use run(...), in a thread "
-        "`with Group()`");
-  if (check_made(grp(o)) < 0) return nullptr;
-  if (!me) {
-    settle();
-    if (!(grp(o)->guest = guest_open())) return nullptr;
-    grp(o)->group = group_of(grp(o)->guest);
-    grp(o)->state = GroupState::open;
-    return operation_ready(Py_NewRef(o));
-  }
-  open_block(grp(o), me->base);
-  return operation_ready(Py_NewRef(o));
-}
-void leave_with(GroupObject* g, PyObject* e) {
-  settle();
-  g->group->close_block();
-  if (g->home) {
-    g->home->unlink(g->run->self);
-    g->run->self.group = nullptr;
-    delete std::exchange(g->home, nullptr);
-  }
-  if (e == Py_None) return;
-  Py_XSETREF(g->block, Py_NewRef(e));
-  g->group->cancel();
-  if (g->spawned) g->spawned->cancel();  // rule 7.4
-}
-PyObject* group_aexit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
-  if (n != 3) return PyErr_Format(PyExc_TypeError, "__aexit__ takes three arguments");
-  if (grp(o)->state != GroupState::open) return bad_use("this Group is not open");
-  if (GuestObject* guest = grp(o)->guest) {
-    const Section section(link_of(guest));
-    leave_with(grp(o), args[1]);
-    grp(o)->group = nullptr;
-    grp(o)->state = GroupState::ended;
-    PyObject* r = guest_leave(guest, grp(o)->block);
-    Py_CLEAR(grp(o)->guest);
-    return r;
-  }
-  leave_with(grp(o), args[1]);
-  return new_group_op(grp(Py_NewRef(o)), false);
-}
-
-PyObject* group_enter(PyObject* o, PyObject*) {
-  GroupObject* g = grp(o);
-  if (current_coroutine() || in_task()) return bad_use("with Group() blocks: in a coroutine process or an asyncio task use `async with`");
-  if (check_made(g) < 0) return nullptr;
-  if (ProcessObject* me = current_greenlet()) {
-    open_block(g, me->base);
-    return Py_NewRef(o);
-  }
-  settle();
-  runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
-  if (!t || !t->run) {  // ordinary code: the block is an outermost run
-    g->run = new PyRun(runtime::Clock::steady);
-    g->run->state = g->run->self.state = PyThreadState_Get();
-    g->run->self.function = "main";
-    watch_outside(g->run->run);
-    g->run->run.activated();
-    g->scope = new ThreadProcess::Scope(g->run->self);
-    root_run = g->run;
-    g->interrupts = new Interrupts;
-    t = &g->run->self;
-  }
-  g->scheduler = new runtime::Scheduler(*t->run, t);
-  // Coroutine processes of a group in a thread run where the outermost run's do: this thread is busy with the block.
-  runtime::Group* spawned = run_of(*t->run).spawned;
-  g->group = new runtime::Group(*t->run, spawned ? spawned->executor : g->scheduler, t);
-  if (g->run) {
-    g->spawned = new runtime::Group(*t->run, g->scheduler, t);
-    g->spawned->also = g->group;  // the two fail as one (rule 7.4)
-    g->group->also = g->spawned;
-    g->run->spawned = g->spawned;
-    g->home = new runtime::Group(*t->run, g->scheduler, nullptr);
-    g->home->add(*t);
-  }
-  g->group->open_block();
-  g->state = GroupState::open;
-  if (g->run) cancel_if_interrupted(*g->run);
-  return Py_NewRef(o);
-}
-PyObject* group_exit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
-  GroupObject* g = grp(o);
-  if (n != 3) return PyErr_Format(PyExc_TypeError, "__exit__ takes three arguments");
-  if (g->state != GroupState::open) return bad_use("this Group is not open");
-  leave_with(g, args[1]);
-  if (!g->scheduler) {
-    Caller self("leaving a group");
-    return self ? wait_for(self, g, false) : nullptr;
-  }
-  runtime::ThreadProcess& self = *static_cast<runtime::ThreadProcess*>(static_cast<ThreadProcess*>(g->group->parent));
-  {
-    runtime::ThreadProcess::Hosting hosting(self, *g->scheduler);
-    wait_here(*g->scheduler, hosting, *g->group, g->spawned);
-  }
-  std::vector<std::exception_ptr> failures = g->group->take_failures();
-  if (g->spawned)
-    for (auto& f : g->spawned->take_failures()) failures.push_back(std::move(f));
-  delete std::exchange(g->group, nullptr);
-  delete std::exchange(g->spawned, nullptr);
-  delete std::exchange(g->scheduler, nullptr);
-  g->state = GroupState::ended;
-  PyObject* r = nullptr;
-  if (g->run && g->run->interrupt)
-    restore_exception(std::exchange(g->run->interrupt, nullptr));
-  else if (g->run && g->run->interrupted)
-    PyErr_SetNone(PyExc_KeyboardInterrupt);
-  else if (g->run && g->run->run.deadlocked())
-    raise_deadlock(*g->run);
-  else if (!failures.empty())
-    raise_failures(std::move(failures), g->block);
-  else if (!g->block && self.cancel.load())
-    raise_cancelled(self, nullptr);
-  else
-    r = Py_NewRef(Py_False);
-  failures.clear();
-  if (g->run) {
-    delete std::exchange(g->interrupts, nullptr);
-    delete std::exchange(g->scope, nullptr);
-    ended_by_interrupt(*g->run, r);
-    root_run = nullptr;
-    delete std::exchange(g->run, nullptr);
-  }
-  return r;
-}
-
-PyObject* group_start(PyObject* o, PyObject* p) {
-  GroupObject* g = grp(o);
-  settle();
-  if (g->state != GroupState::open || (g->group->done() && g->block))
-    return bad_use("start in a Group that is not open: start processes inside its with block");
-  if (!Py_IS_TYPE(p, &ProcessType)) return bad_use("%R is no process: call a function that is decorated with @process", p);
-  // The thread of an outermost block does not run its scheduler while the block goes on.
-  if (g->scheduler && g->group->parent == &run_of(g->group->run).self &&
-      (proc(p)->kind == Kind::coroutine || proc(p)->kind == Kind::greenlet))
-    return bad_use("a Group in ordinary code starts thread processes: for process %s, which is a %s, use run(...)", proc(p)->base.function,
-                   proc(p)->kind == Kind::coroutine ? "coroutine" : "greenlet");
-  PyObject* one = PyList_New(1);
-  if (!one) return nullptr;
-  PyList_SET_ITEM(one, 0, Py_NewRef(p));
-  const int claimed = claim_processes(one);
-  Py_DECREF(one);
-  if (claimed < 0) return nullptr;
-  const Section section(g->guest ? link_of(g->guest) : nullptr);
-  start_process(*g->group, proc(p));
-  return Py_NewRef(p);
-}
-PyObject* group_cancel(PyObject* o, PyObject*) {
-  settle();
-  const Section section(grp(o)->guest ? link_of(grp(o)->guest) : nullptr);
-  if (grp(o)->group) grp(o)->group->cancel();
-  Py_RETURN_NONE;
-}
-PyObject* group_new(PyTypeObject*, PyObject* args, PyObject* kw) {
-  if (PyTuple_GET_SIZE(args) || kw) return PyErr_Format(PyExc_TypeError, "Group() takes no arguments");
-  PyObject* list = PyList_New(0);
-  return list ? reinterpret_cast<PyObject*>(new_group(list)) : nullptr;
-}
-int group_traverse(PyObject* o, visitproc visit, void* arg) {
-  Py_VISIT(grp(o)->list);
-  Py_VISIT(grp(o)->block);
-  return 0;
-}
-int group_clear(PyObject* o) {
-  Py_CLEAR(grp(o)->block);
-  return 0;
-}
-void group_dealloc(PyObject* o) {
-  PyObject_GC_UnTrack(o);
-  GroupObject* g = grp(o);
-  if (!g->guest && g->group && g->group->done()) delete g->group;  // else its processes still refer to it: an owner that was torn down
-  Py_XDECREF(reinterpret_cast<PyObject*>(g->guest));
-  Py_CLEAR(g->list);
-  Py_CLEAR(g->block);
-  PyObject_GC_Del(o);
-}
-PyMethodDef group_methods[] = {{"start", gated<group_start>, METH_O, "Start a process in the group; returns it."},
-                               {"cancel", gated<group_cancel>, METH_NOARGS, "Ask every process of the group to end."},
-                               {"__aenter__", gated<group_aenter>, METH_NOARGS, nullptr},
-                               {"__aexit__", method(gated<group_aexit>), METH_FASTCALL, nullptr},
-                               {"__enter__", gated<group_enter>, METH_NOARGS, nullptr},
-                               {"__exit__", method(gated<group_exit>), METH_FASTCALL, nullptr},
-                               {}};
 
 // --- functions ------------------------------------------------------------------------------------------------------------------------
 
@@ -694,19 +471,9 @@ void observe_groups(bool on) noexcept { group_op_async.am_send = on ? gated<grou
 constexpr runtime::OpKind make_wait_op() { return {"wait for", &withdraw_wait, nullptr}; }
 const runtime::OpKind wait_op = make_wait_op();
 
-PyTypeObject GroupType{PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject GroupOpType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 int init_group(PyObject* m) {
-  GroupType.tp_name = "weft.Group";
-  GroupType.tp_doc = "A group of processes as a context manager: leaving the block waits for all of them (rule 7.5).";
-  GroupType.tp_basicsize = sizeof(GroupObject);
-  GroupType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
-  GroupType.tp_new = gated<group_new>;
-  GroupType.tp_dealloc = gated<group_dealloc>;
-  GroupType.tp_traverse = group_traverse;
-  GroupType.tp_clear = gated<group_clear>;
-  GroupType.tp_methods = group_methods;
   group_op_async.am_await = PyObject_SelfIter;
   group_op_async.am_send = gated<group_op_send>;
   GroupOpType.tp_name = "weft.GroupOperation";
@@ -717,8 +484,7 @@ int init_group(PyObject* m) {
   GroupOpType.tp_iternext = gated<group_op_next>;
   GroupOpType.tp_methods = group_op_methods;
   GroupOpType.tp_as_async = &group_op_async;
-  if (PyType_Ready(&GroupType) < 0 || PyType_Ready(&GroupOpType) < 0) return -1;
-  if (add_type(m, "Group", &GroupType) < 0) return -1;
+  if (PyType_Ready(&GroupOpType) < 0 || init_block(m) < 0) return -1;
   return PyModule_AddFunctions(m, functions);
 }
 

@@ -1,0 +1,55 @@
+// What the two files of composition share: those that start processes and wait for them at once (group.cpp), and the block of a Group
+// (block.cpp).
+#pragma once
+#include "asyncio.hpp"
+#include "interrupt.hpp"
+#include "weft/compose.hpp"
+
+namespace weft::py {
+
+// An outermost run of ordinary code, whose thread is a process of it.
+class Outermost {
+ public:
+  explicit Outermost(runtime::Clock clock);
+  Outermost(const Outermost&) = delete;
+  Outermost& operator=(const Outermost&) = delete;
+  ~Outermost() = default;
+
+  PyRun run;
+  // A signal that came before the processes were started found nobody to cancel.
+  void cancel_if_interrupted() noexcept;
+  // Ctrl-C and the thread are the program's again. `result`, if there is one, gives way to what a signal's handler raised last.
+  void end(PyObject*& result) noexcept;
+
+ private:
+  std::optional<ThreadProcess::Scope> scope_;
+  std::optional<Interrupts> interrupts_;
+  PyRun* const outer_;
+};
+
+enum class GroupState : std::uint8_t { made, open, ended };
+
+struct GroupObject {
+  PyObject_HEAD PyObject* list;  // the processes
+  runtime::Group* group;         // while open
+  PyObject* block;               // the exception that left the block
+  Outermost* outermost;          // that the block is, in ordinary code
+  runtime::Scheduler* scheduler;
+  runtime::Group* spawned;
+  runtime::Group* home;  // of the run's own thread, while the block goes on
+  GuestObject* guest;    // the network that the block is, in an asyncio task
+  GroupState state;
+};
+inline ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObject*>(o); }
+
+GroupObject* new_group(PyObject* list);                           // takes the list over
+PyObject* new_group_op(GroupObject* owned, bool parallel);        // what is awaited in a coroutine process
+PyObject* wait_for(Caller& self, GroupObject* g, bool parallel);  // in a greenlet process: the outcome
+// Waits, as the scheduler of this thread, until the groups have ended.
+void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group, runtime::Group* spawned);
+// Raises what a network on a thread came to, unless that is a result: false. `outermost`: null if it is within another.
+bool raise_outcome(PyRun* outermost, std::vector<std::exception_ptr>& failures, PyObject* block = nullptr);
+
+int init_block(PyObject* m);
+
+}  // namespace weft::py
