@@ -113,6 +113,8 @@ class Choice {
 PyObject* guard_on(PyObject* target, GuardKind kind, bool on);
 PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer);  // sleep; tick of a timer
 
+int init_guard(PyObject* m);
+
 extern std::uint64_t ends_closed;  // how many ends were closed so far
 
 }  // namespace weft::py

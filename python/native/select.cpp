@@ -1,4 +1,4 @@
-// select, Alternative and their guards as Python sees them; sleep and Timer.tick are choices with one timer.
+// select and Alternative as Python sees them; sleep and Timer.tick are choices with one timer.
 //
 //   fresh ──awaited: Choice::begin()──► chosen ──► done
 //     │                └─► waiting ──resumed: woken()──► chosen ──► done │ held ──resumed──► done
@@ -31,7 +31,6 @@ struct SelectOpObject {
   SelectState state;
 };
 
-GuardObject* guard_of(PyObject* o) noexcept { return reinterpret_cast<GuardObject*>(o); }
 AlternativeObject* alt_of(PyObject* o) noexcept { return reinterpret_cast<AlternativeObject*>(o); }
 SelectOpObject* sel(PyObject* o) noexcept { return reinterpret_cast<SelectOpObject*>(o); }
 
@@ -417,75 +416,6 @@ PyObject* either(Choice* owned, Purpose purpose) {
   return blocking_select(*c, purpose, true);
 }
 
-// --- guards
-// -------------------------------------------------------------------------------------------------------------------------------
-
-GuardObject* new_guard(PyTypeObject* type, GuardKind kind) {
-  GuardObject* g = PyObject_GC_New(GuardObject, type);
-  if (!g) return nullptr;
-  g->target = g->value = g->make = nullptr;
-  g->ns = 0;
-  g->kind = kind;
-  g->enabled = true;
-  PyObject_GC_Track(reinterpret_cast<PyObject*>(g));
-  return g;
-}
-int guard_traverse(PyObject* o, visitproc visit, void* arg) {
-  Py_VISIT(guard_of(o)->target);
-  Py_VISIT(guard_of(o)->value);
-  Py_VISIT(guard_of(o)->make);
-  return 0;
-}
-int guard_clear(PyObject* o) {
-  Py_CLEAR(guard_of(o)->value);
-  Py_CLEAR(guard_of(o)->make);
-  return 0;
-}
-void guard_dealloc(PyObject* o) {
-  PyObject_GC_UnTrack(o);
-  guard_clear(o);
-  Py_CLEAR(guard_of(o)->target);
-  PyObject_GC_Del(o);
-}
-PyObject* input_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
-  PyObject* end;
-  if (kw || !PyArg_ParseTuple(args, "O:Input", &end)) return nullptr;
-  if (!is_reader(end)) return bad_use("Input(%R): an input guard needs a reader, channel.reader()", end);
-  GuardObject* g = new_guard(type, GuardKind::input);
-  if (g) g->target = Py_NewRef(end);
-  return reinterpret_cast<PyObject*>(g);
-}
-PyObject* output_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
-  static const char* names[] = {"writer", "value", "make", nullptr};
-  PyObject *end, *value = nullptr, *make = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|O$O:Output", const_cast<char**>(names), &end, &value, &make)) return nullptr;
-  if (make == Py_None) make = nullptr;
-  if (!is_writer(end)) return bad_use("Output(%R, ...): an output guard needs a writer, channel.writer()", end);
-  if ((value != nullptr) == (make != nullptr)) return bad_use("Output: give either the value to write or make=, a function that makes it");
-  if (make && !PyCallable_Check(make)) return bad_use("Output: make=%R cannot be called", make);
-  GuardObject* g = new_guard(type, GuardKind::output);
-  if (!g) return nullptr;
-  g->target = Py_NewRef(end);
-  g->value = Py_XNewRef(value);
-  g->make = Py_XNewRef(make);
-  return reinterpret_cast<PyObject*>(g);
-}
-PyObject* guard_when(PyObject* o, PyObject* condition) {
-  const int on = PyObject_IsTrue(condition);
-  if (on < 0) return nullptr;
-  const GuardObject* from = guard_of(o);
-  GuardObject* g = new_guard(Py_TYPE(o), from->kind);
-  if (!g) return nullptr;
-  g->target = Py_XNewRef(from->target);
-  g->value = Py_XNewRef(from->value);
-  g->make = Py_XNewRef(from->make);
-  g->ns = from->ns;
-  g->enabled = on != 0;
-  return reinterpret_cast<PyObject*>(g);
-}
-PyMethodDef guard_methods[] = {
-    {"when", gated<guard_when>, METH_O, "This guard with a precondition: it takes part only if `condition` is true."}, {}};
-
 // --- Alternative
 // --------------------------------------------------------------------------------------------------------------------------
 
@@ -609,39 +539,15 @@ PyObject* f_select(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* nam
   return either(c.release(), Purpose::select);
 }
 
-template <GuardKind K>
-PyObject* f_timed(PyObject*, PyObject* seconds) {
-  const auto ns = to_ns(seconds, K == GuardKind::after ? "after" : "at");
-  if (!ns) return nullptr;
-  GuardObject* g = new_guard(&GuardType, K);
-  if (g) g->ns = *ns;
-  return reinterpret_cast<PyObject*>(g);
-}
-PyObject* f_skip(PyObject*, PyObject*) { return reinterpret_cast<PyObject*>(new_guard(&GuardType, GuardKind::skip)); }
-
 PyMethodDef functions[] = {
     {"select", method(gated<f_select>), METH_FASTCALL | METH_KEYWORDS,
      "Commit to exactly one guard: (index, value). Raises Retired, Poisoned, PeerDied with .guard, Cancelled, BadUse (rule 5)."},
-    {"after", gated<f_timed<GuardKind::after>>, METH_O, "A guard that is ready `seconds` from the beginning of the select."},
-    {"at", gated<f_timed<GuardKind::at>>, METH_O, "A guard that is ready at `time`, in seconds of now()."},
-    {"skip", gated<f_skip>, METH_NOARGS, "A guard that is always ready (rule 5.7)."},
     {}};
 
 }  // namespace
 
-PyTypeObject GuardType{PyVarObject_HEAD_INIT(nullptr, 0)};
-PyTypeObject InputType{PyVarObject_HEAD_INIT(nullptr, 0)};
-PyTypeObject OutputType{PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject SelectOpType{PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject AlternativeType{PyVarObject_HEAD_INIT(nullptr, 0)};
-
-PyObject* guard_on(PyObject* target, GuardKind kind, bool on) {
-  GuardObject* g = new_guard(&GuardType, kind);
-  if (!g) return nullptr;
-  g->target = Py_NewRef(target);
-  g->enabled = on;
-  return reinterpret_cast<PyObject*>(g);
-}
 
 PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer) {
   auto c = std::make_unique<Choice>();
@@ -659,24 +565,6 @@ Facing facing(const ProcessBase& p) noexcept {
 }
 
 int init_choice(PyObject* m) {
-  for (PyTypeObject* t : {&GuardType, &InputType, &OutputType}) {
-    t->tp_basicsize = sizeof(GuardObject);
-    t->tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
-    t->tp_dealloc = gated<guard_dealloc>;
-    t->tp_traverse = guard_traverse;
-    t->tp_clear = gated<guard_clear>;
-    if (t != &GuardType) t->tp_base = &GuardType;
-  }
-  GuardType.tp_name = "weft.Guard";
-  GuardType.tp_doc = "What a select may choose: an input, an output, a time, skip, a barrier, a timer (rule 5.2).";
-  GuardType.tp_methods = guard_methods;
-  GuardType.tp_flags |= Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION;
-  InputType.tp_name = "weft.Input";
-  InputType.tp_doc = "Input(reader): an input guard.";
-  InputType.tp_new = gated<input_new>;
-  OutputType.tp_name = "weft.Output";
-  OutputType.tp_doc = "Output(writer, value) or Output(writer, make=function): an output guard.";
-  OutputType.tp_new = gated<output_new>;
   select_async.am_await = PyObject_SelfIter;
   select_async.am_send = gated<select_send>;
   SelectOpType.tp_name = "weft.SelectOperation";
@@ -697,11 +585,8 @@ int init_choice(PyObject* m) {
   AlternativeType.tp_traverse = alternative_traverse;
   AlternativeType.tp_clear = gated<alternative_clear>;
   AlternativeType.tp_methods = alternative_methods;
-  for (PyTypeObject* t : {&GuardType, &InputType, &OutputType, &SelectOpType, &AlternativeType})
-    if (PyType_Ready(t) < 0) return -1;
-  if (add_type(m, "Guard", &GuardType) < 0 || add_type(m, "Input", &InputType) < 0 || add_type(m, "Output", &OutputType) < 0 ||
-      add_type(m, "Alternative", &AlternativeType) < 0)
-    return -1;
+  if (init_guard(m) < 0 || PyType_Ready(&SelectOpType) < 0 || PyType_Ready(&AlternativeType) < 0) return -1;
+  if (add_type(m, "Alternative", &AlternativeType) < 0) return -1;
   return PyModule_AddFunctions(m, functions);
 }
 
