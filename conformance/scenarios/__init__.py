@@ -43,7 +43,8 @@ LACKS: dict[str, dict[str, str]] = {
         "a run": "a task belongs to no run: there is none to which it could spawn (rules 7.4, 13.7)",
         "the order of equal deadlines": "their timers are the loop's, which keeps none among equals (rule 13.7)",
         "Cancelled.value": "what cancels a task is asyncio's own exception, which carries no value (rule 13.4)",
-    }
+    },
+    "a block": {"a path": "ordinary code has no process object, and its path is `main` (rule 7.5)"},
 }
 
 
@@ -83,18 +84,21 @@ def load(name: str, backend: str) -> ModuleType:
     return module
 
 
-def collect(backend: str) -> dict[str, Callable[[], None]]:
-    """All scenarios of a backend by name (`file.function`); calling one runs it."""
+def collect(backend: str, block: bool = False) -> dict[str, Callable[[], None]]:
+    """All scenarios of a backend by name (`file.function`); calling one runs it. `block`: in ordinary code, the block of
+    a Group (rule 7.5), in place of a process."""
     found: dict[str, Callable[[], None]] = {}
     for name in FILES:
         module = load(name, backend)
         for function in list(vars(module).values()):
             if hasattr(function, "rules"):
-                found[f"{name}.{function.__name__}"] = _runner(function, backend)
+                found[f"{name}.{function.__name__}"] = _runner(function, backend, block)
     return found
 
 
-def _runner(function: Callable[..., Any], backend: str) -> Callable[[], None]:
+def _runner(
+    function: Callable[..., Any], backend: str, block: bool = False
+) -> Callable[[], None]:
     names = importlib.import_module(TASKS if backend == "tasks" else f"weft.{backend}")
     whole = _to_its_end(function)
 
@@ -103,6 +107,9 @@ def _runner(function: Callable[..., Any], backend: str) -> Callable[[], None]:
             function()
         elif backend == "tasks":
             names.run_task(function())
+        elif block:
+            with names.Group(clock="virtual"):
+                function()
         else:
             ended = names.run(names.process(whole)(), clock="virtual")
             assert ended == WHOLE, (

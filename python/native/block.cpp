@@ -3,7 +3,8 @@
 //   made ──enter──► open: processes are started as the block runs ──exit: all are waited for──► ended
 //
 // A block of ordinary code is an outermost run, whose thread is a process of it (`home`) until the block ends: it can be cancelled, and it
-// counts when nothing can go on.
+// counts when nothing can go on. Whenever it waits it runs the coroutines and greenlets of the run (home.cpp); so do blocks and Parallels
+// within the block.
 #include "group.hpp"
 
 namespace weft::py {
@@ -12,9 +13,14 @@ namespace {
 
 GroupObject* grp(PyObject* o) noexcept { return reinterpret_cast<GroupObject*>(o); }
 
-int check_made(GroupObject* g) {
-  if (g->state == GroupState::made) return 0;
-  bad_use("a Group is entered once: make another");
+// `run`: within which it is to be entered; null: none of ours.
+int check_made(GroupObject* g, const runtime::Run* run) {
+  if (g->state != GroupState::made)
+    bad_use("a Group is entered once: make another");
+  else if (g->virtual_time && run && run->clock() == runtime::Clock::steady)
+    bad_use("Group(clock='virtual') inside a run on the steady clock: the clock belongs to the outermost run");
+  else
+    return 0;
   return -1;
 }
 
@@ -28,11 +34,10 @@ void open_block(GroupObject* g, ProcessBase& p) {
 PyObject* group_aenter(PyObject* o, PyObject*) {
   ProcessObject* me = current_coroutine();
   if (!me && !in_task())
-    return bad_use(
-        "async with Group() is for coroutine processes and asyncio tasks: from ordinary code use run(...), in a thread "
-        "`with Group()`");
-  if (check_made(grp(o)) < 0) return nullptr;
+    return bad_use("async with Group() is for coroutine processes and asyncio tasks: in ordinary code, or in a thread, use `with Group()`");
+  if (check_made(grp(o), me ? &me->base.group->run : nullptr) < 0) return nullptr;
   if (!me) {
+    if (grp(o)->virtual_time) return bad_use("Group(clock='virtual') in an asyncio task: await run_async(..., clock='virtual')");
     settle();
     if (!(grp(o)->guest = guest_open())) return nullptr;
     grp(o)->group = group_of(grp(o)->guest);
@@ -74,7 +79,7 @@ PyObject* group_aexit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
 PyObject* group_enter(PyObject* o, PyObject*) {
   GroupObject* g = grp(o);
   if (current_coroutine() || in_task()) return bad_use("with Group() blocks: in a coroutine process or an asyncio task use `async with`");
-  if (check_made(g) < 0) return nullptr;
+  if (check_made(g, current_run()) < 0) return nullptr;
   if (ProcessObject* me = current_greenlet()) {
     open_block(g, me->base);
     return Py_NewRef(o);
@@ -82,14 +87,18 @@ PyObject* group_enter(PyObject* o, PyObject*) {
   settle();
   runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
   if (!t || !t->run) {  // ordinary code: the block is an outermost run
-    g->outermost = new Outermost(runtime::Clock::steady);
+    g->outermost = new Outermost(g->virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady);
     t = &g->outermost->run.self;
   }
-  g->scheduler = new runtime::Scheduler(*t->run, t);
+  runtime::Scheduler* const home = home_here(*t);
+  // Of a thread that has none, but for a new block in ordinary code, it serves the waiting for the end alone.
+  g->scheduler = home ? home : new runtime::Scheduler(*t->run, g->outermost ? nullptr : t);
+  g->borrowed = home != nullptr;
   // Coroutine processes of a group in a thread run where the outermost run's do: this thread is busy with the block.
   runtime::Group* spawned = run_of(*t->run).spawned;
   g->group = new runtime::Group(*t->run, spawned ? spawned->executor : g->scheduler, t);
   if (g->outermost) {
+    settle_home(g->outermost->run.self, *g->scheduler);
     g->spawned = new runtime::Group(*t->run, g->scheduler, t);
     g->spawned->also = g->group;  // the two fail as one (rule 7.4)
     g->group->also = g->spawned;
@@ -118,7 +127,8 @@ PyObject* group_exit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
     for (auto& f : g->spawned->take_failures()) failures.push_back(std::move(f));
   delete std::exchange(g->group, nullptr);
   delete std::exchange(g->spawned, nullptr);
-  delete std::exchange(g->scheduler, nullptr);
+  if (!g->borrowed) delete g->scheduler;
+  g->scheduler = nullptr;
   g->state = GroupState::ended;
   PyObject* r = nullptr;
   if (!raise_outcome(g->outermost ? &g->outermost->run : nullptr, failures, g->block))
@@ -136,11 +146,6 @@ PyObject* group_start(PyObject* o, PyObject* p) {
   if (g->state != GroupState::open || (g->group->done() && g->block))
     return bad_use("start in a Group that is not open: start processes inside its with block");
   if (!Py_IS_TYPE(p, &ProcessType)) return bad_use("%R is no process: call a function that is decorated with @process", p);
-  // The thread of an outermost block does not run its scheduler while the block goes on.
-  if (g->scheduler && g->group->parent == &run_of(g->group->run).self &&
-      (proc(p)->kind == Kind::coroutine || proc(p)->kind == Kind::greenlet))
-    return bad_use("a Group in ordinary code starts thread processes: for process %s, which is a %s, use run(...)", proc(p)->base.function,
-                   proc(p)->kind == Kind::coroutine ? "coroutine" : "greenlet");
   PyObject* one = PyList_New(1);
   if (!one) return nullptr;
   PyList_SET_ITEM(one, 0, Py_NewRef(p));
@@ -158,9 +163,15 @@ PyObject* group_cancel(PyObject* o, PyObject*) {
   Py_RETURN_NONE;
 }
 PyObject* group_new(PyTypeObject*, PyObject* args, PyObject* kw) {
-  if (PyTuple_GET_SIZE(args) || kw) return PyErr_Format(PyExc_TypeError, "Group() takes no arguments");
+  static const char* names[] = {"clock", nullptr};
+  const char* clock = "steady";
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "|$s:Group", const_cast<char**>(names), &clock)) return nullptr;
+  const std::string_view c = clock;
+  if (c != "steady" && c != "virtual") return bad_use("Group(clock='%s'): a clock is 'steady' or 'virtual'", clock);
   PyObject* list = PyList_New(0);
-  return list ? reinterpret_cast<PyObject*>(new_group(list)) : nullptr;
+  GroupObject* g = list ? new_group(list) : nullptr;
+  if (g) g->virtual_time = c == "virtual";
+  return reinterpret_cast<PyObject*>(g);
 }
 int group_traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(grp(o)->list);

@@ -1,6 +1,6 @@
 // Who calls an operation that blocks, and how it waits. One path for threads and greenlets: they differ here alone.
 //
-//   Caller ──wait()──► a thread: ThreadProcess::block()
+//   Caller ──wait()──► a thread: ThreadProcess::block(); that of a block in ordinary code: wait_home()
 //                 └──► a greenlet: parked (op says on what) ──woken──► run again
 //                                     └──thrown into──► withdrawn, or parked on until what was committed arrives
 #include <sched.h>
@@ -51,7 +51,10 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
   if (observing) [[unlikely]]
     observe_park(*process_, kind);
   if (thread_) {
-    thread_->block(kind);
+    if (home_here(*thread_))
+      wait_home(*thread_, kind);
+    else
+      thread_->block(kind);
     return thread_->status;
   }
   process_->op = &kind;
@@ -76,6 +79,7 @@ void Caller::yield() noexcept {
   PyThreadState* state = PyEval_SaveThread();
   sched_yield();
   PyEval_RestoreThread(state);
+  if (home_here(*thread_)) yield_home(*thread_);
 }
 
 PyObject* Caller::withdrawn(PyObject* value) {

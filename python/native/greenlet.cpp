@@ -4,8 +4,10 @@
 //                                            └──returns: body() ends the process──► back in the hub
 //
 // Invariants
-//  1 The hub is the greenlet in which the scheduler's loop runs, whichever called run. Greenlets are started there alone: one that is
-//    started from within another lies deeper on the stack with each start.
+//  1 The hub is the greenlet in which the scheduler's loop runs, whichever called run, or waits in a block of ordinary code: there it may
+//  be
+//    another each time. Greenlets are started there alone: one that is started from within another lies deeper on the stack with each
+//    start.
 //  2 A greenlet that parks enters the next one itself if that has started (Scheduler::take), else the hub.
 //  3 What lies on the stack of a greenlet is in place only while it runs. What others may write meanwhile is in its Strand.
 //  4 greenlet itself keeps the exception state, the context variables, the frames and the depth of recursion of each; not the critical
@@ -20,13 +22,14 @@ namespace weft::py {
 
 struct Strand {
   PyGreenlet* greenlet;  // owned
-  PyGreenlet* hub;       // its parent, which it keeps
+  PyGreenlet* parent;    // the hub when it was started, or that of now when it ends; `greenlet` keeps it
   PyGreenlet* at;        // owned; where it is parked: in `greenlet`, or in one that its own code made
   Value slot;            // of its operation
 };
 
 namespace {
 
+thread_local PyGreenlet* hub = nullptr;       // while one runs
 thread_local ProcessObject* ended = nullptr;  // on its way back to the hub, which lets go of it
 
 CoroutineProcess* self_of(core::Waker* w) noexcept { return static_cast<CoroutineProcess*>(static_cast<ProcessBase*>(w)); }
@@ -41,6 +44,10 @@ PyObject* body(PyObject* self, PyObject*) {
   ++state->context_ver;
   end_process(p, p->base, call_body(p));
   ended = p;
+  if (Strand* s = p->strand; s && s->parent != hub) [[unlikely]] {  // it returns to its parent
+    s->parent = hub;
+    if (PyGreenlet_SetParent(s->greenlet, hub) < 0) PyErr_WriteUnraisable(nullptr);
+  }
   Py_RETURN_NONE;
 }
 PyMethodDef body_def{"process", gated<body>, METH_NOARGS, nullptr};
@@ -54,7 +61,11 @@ PyObject* switch_to(PyGreenlet* g) {
 void enter(ProcessObject* p) {
   if (stepping) [[unlikely]]
     step_begins(p);
+  PyGreenlet* const here = PyGreenlet_GetCurrent();
+  PyGreenlet* const outer = std::exchange(hub, here);  // of a scheduler in whose greenlet another's loop runs
   PyObject* r = switch_to(p->strand->at);
+  hub = outer;
+  Py_XDECREF(reinterpret_cast<PyObject*>(here));
   if (stepping) [[unlikely]]
     step_ends();
   runtime::this_context->running = nullptr;
@@ -87,18 +98,18 @@ const runtime::ProcessOps& greenlet_ops_on(runtime::Scheduler& s) { return s.hom
 
 void greenlet_start(core::Waker* w) {
   ProcessObject* p = object_of(self_of(w));
-  PyGreenlet* hub = PyGreenlet_GetCurrent();
+  PyGreenlet* parent = PyGreenlet_GetCurrent();
   PyObject* run = PyCFunction_New(&body_def, reinterpret_cast<PyObject*>(p));
-  PyGreenlet* g = run && hub ? PyGreenlet_New(run, hub) : nullptr;
+  PyGreenlet* g = run && parent ? PyGreenlet_New(run, parent) : nullptr;
   Py_XDECREF(run);
-  Py_XDECREF(reinterpret_cast<PyObject*>(hub));
+  Py_XDECREF(reinterpret_cast<PyObject*>(parent));
   if (!g) {
     end_process(p, p->base, nullptr);
     Py_DECREF(p);
     return;
   }
   Py_INCREF(reinterpret_cast<PyObject*>(g));
-  p->strand = new Strand{g, hub, g, {}};
+  p->strand = new Strand{g, parent, g, {}};
   std::atomic_ref(p->base.ops).store(&runtime::Scheduler::current()->homed(running_ops), std::memory_order_relaxed);
   runtime::this_context->running = &p->base;
   enter(p);
@@ -121,7 +132,7 @@ bool greenlet_park(ProcessObject* p) noexcept {
     Py_DECREF(reinterpret_cast<PyObject*>(here));
   else
     Py_XSETREF(s.at, here);
-  PyGreenlet* to = s.hub;
+  PyGreenlet* to = hub;
   if (w) {
     runtime::this_context->running = self_of(w);
     to = object_of(self_of(w))->strand->at;

@@ -153,7 +153,9 @@ namespace {
 PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost* outermost, PyObject* list) {
   std::vector<std::exception_ptr> failures;
   {
-    runtime::Scheduler scheduler(run, &self);
+    std::optional<runtime::Scheduler> own;
+    runtime::Scheduler* const home = home_here(self);  // within a block in ordinary code
+    runtime::Scheduler& scheduler = home ? *home : own.emplace(run, &self);
     runtime::Group group(run, &scheduler, &self);
     runtime::Group spawned(run, &scheduler, &self);
     if (outermost) {  // the two fail as one (rule 7.4)
@@ -214,6 +216,7 @@ GroupObject* new_group(PyObject* list) {
   g->home = nullptr;
   g->guest = nullptr;
   g->state = GroupState::made;
+  g->borrowed = g->virtual_time = false;
   PyObject_GC_Track(reinterpret_cast<PyObject*>(g));
   return g;
 }

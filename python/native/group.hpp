@@ -39,6 +39,8 @@ struct GroupObject {
   runtime::Group* home;  // of the run's own thread, while the block goes on
   GuestObject* guest;    // the network that the block is, in an asyncio task
   GroupState state;
+  bool virtual_time;  // asked for
+  bool borrowed;      // the scheduler: of a block around this one
 };
 inline ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObject*>(o); }
 

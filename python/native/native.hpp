@@ -157,6 +157,7 @@ struct PyRun;
 struct ThreadProcess final : runtime::ThreadProcess {
   ProcessObject* object;
   PyThreadState* state = nullptr;
+  runtime::Scheduler* home = nullptr;  // of a block in ordinary code: what it runs whenever it waits (home.cpp)
 #ifdef Py_GIL_DISABLED
   bool asleep = false;  // nobody runs its frames
 #endif
@@ -316,6 +317,13 @@ void start_process(runtime::Group& g, ProcessObject* p);  // claimed; a failure 
 PyObject* process_list(PyObject* const* args, Py_ssize_t n);
 PyObject* call_body(ProcessObject* p);                                 // of a thread or a greenlet: what the function returns
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result);  // it has ended with `result` (owned) or the current exception
+
+// --- the thread of a block in ordinary code -------------------------------------------------------------------------------------------
+
+void settle_home(ThreadProcess& t, runtime::Scheduler& s);                        // from now on it is a process of `s`
+runtime::Scheduler* home_here(runtime::ThreadProcess& t) noexcept;                // null: it is none
+void wait_home(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept;  // until the operation that has begun is decided
+void yield_home(runtime::ThreadProcess& t) noexcept;
 
 // --- greenlets ------------------------------------------------------------------------------------------------------------------------
 

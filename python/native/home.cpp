@@ -1,0 +1,54 @@
+// The thread whose block is an outermost run (rules 7.5, 15.2) is a process of the block's scheduler, which has no other thread to run on.
+//
+//   ordinary code ──waits: wait_home()──► the scheduler's loop: all others run ──its own turn comes: home_run()──► ordinary code
+//
+// Invariants
+//  1 The scheduler runs only while its thread waits for something of Weft. What its processes are woken by meanwhile lies in its inbox.
+//  2 The thread waits nowhere but in that loop: whoever wakes it posts it there, as a coroutine; and whoever cancels it asks the scheduler.
+#include "native.hpp"
+#include "weft/runtime/scheduler.hpp"
+
+namespace weft::py {
+
+namespace {
+
+ThreadProcess& self_of(core::Waker* w) noexcept {
+  return static_cast<ThreadProcess&>(static_cast<runtime::ThreadProcess&>(static_cast<ProcessBase&>(*static_cast<core::Waiter*>(w))));
+}
+void home_wake(core::Waker* w) noexcept { self_of(w).home->post(w); }
+void home_run(core::Waker* w) { self_of(w).home->stop(); }
+runtime::Executor* home_of(ProcessBase& p) noexcept { return self_of(&p).home; }
+const runtime::ProcessOps home_ops{{&home_wake, &home_run, nullptr, 0}, &home_of};
+
+}  // namespace
+
+void settle_home(ThreadProcess& t, runtime::Scheduler& s) {
+  t.home = &s;
+  t.ops = &s.homed(home_ops);
+}
+
+runtime::Scheduler* home_here(runtime::ThreadProcess& t) noexcept {
+  return t.ops->run == &home_run ? static_cast<ThreadProcess&>(t).home : nullptr;
+}
+
+void wait_home(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept {
+  runtime::Scheduler& s = *static_cast<ThreadProcess&>(t).home;
+  t.op = &kind;
+  // Asked before it waited: nobody knew what to withdraw.
+  if (t.cancel.load(std::memory_order_acquire) == 0 || !kind.withdraw(t)) {
+    if (runtime::Observer* const o = runtime::watched()) o->suspended(&t, nullptr);
+    s.loop();
+    if (runtime::Observer* const o = runtime::watched()) o->resumes(t, nullptr);
+  }
+  t.op = nullptr;
+  settle();
+}
+
+void yield_home(runtime::ThreadProcess& t) noexcept {
+  runtime::Scheduler& s = *static_cast<ThreadProcess&>(t).home;
+  s.post(&t);
+  s.loop();
+  settle();
+}
+
+}  // namespace weft::py
