@@ -205,7 +205,11 @@ PyTypeObject GroupType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 int init_block(PyObject* m) {
   GroupType.tp_name = "weft.Group";
-  GroupType.tp_doc = "A group of processes as a context manager: leaving the block waits for all of them (rule 7.5).";
+  GroupType.tp_doc =
+      "Group(*, clock='steady'): processes as a context manager: leaving the block waits for all of them (rule 7.5).\n\n"
+      "In ordinary code the block is an outermost run: greenlets and coroutines that are started in it run while the block waits,\n"
+      "and clock='virtual' gives it virtual time (rule 8.6).\n\n"
+      "Raises:\n    what failed in it (several: an ExceptionGroup), at its end; Cancelled; Deadlock; BadUse.";
   GroupType.tp_basicsize = sizeof(GroupObject);
   GroupType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
   GroupType.tp_new = gated<group_new>;

@@ -33,13 +33,8 @@ runtime::Scheduler* home_here(runtime::ThreadProcess& t) noexcept {
 
 void wait_home(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept {
   runtime::Scheduler& s = *static_cast<ThreadProcess&>(t).home;
-  t.op = &kind;
-  // Asked before it waited: nobody knew what to withdraw.
-  if (t.cancel.load(std::memory_order_acquire) == 0 || !kind.withdraw(t)) {
-    if (runtime::Observer* const o = runtime::watched()) o->suspended(&t, nullptr);
-    s.loop();
-    if (runtime::Observer* const o = runtime::watched()) o->resumes(t, nullptr);
-  }
+  t.op = &kind;  // who cancels it from now on withdraws this; who did before has left a nudge, which the loop finds
+  s.loop();
   t.op = nullptr;
   settle();
 }

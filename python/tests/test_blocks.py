@@ -8,7 +8,6 @@ import textwrap
 
 import pytest
 
-from weft import threads
 from weft.errors import BadUse, Cancelled, Deadlock
 
 if sys.version_info < (3, 11):
@@ -218,22 +217,6 @@ def test_leaving_by_an_exception_is_no_deadlock():  # rule 7.5
         print("done")
     """)
     assert (status, said) == (0, "done\n")
-
-
-def test_a_block_within_a_block_takes_threads_only():  # rule 11.1
-    from weft import coroutines
-
-    @coroutines.process
-    async def nothing():
-        pass
-
-    with (
-        threads.Group(),
-        threads.Group() as inner,
-        pytest.raises(BadUse, match="starts thread processes"),
-    ):
-        inner.start(p := nothing())
-    coroutines.run(p)
 
 
 # --- in any process ---------------------------------------------------------------------------------------------------------

@@ -344,15 +344,6 @@ def test_the_report_names_the_line_where_each_is_parked():  # rule 10.2
     assert not kept.closed
 
 
-def test_a_group_in_ordinary_code_waits_for_greenlets_at_its_end():
-    with pytest.raises(BadUse, match="a greenlet, use run"), gr.Group() as group:
-        p = put(gr.Channel("c").writer(), 1)
-        try:
-            group.start(p)
-        finally:
-            p._give_up()
-
-
 def test_without_the_package_greenlet():
     done = python(
         """

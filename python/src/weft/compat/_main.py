@@ -7,8 +7,8 @@ the block of an outermost group (rule 7.5), which `leave` or the end of the prog
 
 Invariants
 - There is one session at a time. `group` is entered by the thread that called `enter`, and left by it.
-- Thread processes run beside the main program's thread. Processes that need a scheduler cannot run on that thread,
-  which is busy with the program: a thread process, the host, runs theirs, and `arrivals` carries them to it.
+- Thread processes run beside the main program's thread. Processes that need a scheduler would run on that thread only
+  while the program waits for Weft: a thread process, the host, runs theirs, and `arrivals` carries them to it.
 """
 
 from __future__ import annotations
