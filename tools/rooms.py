@@ -373,8 +373,10 @@ def run_all(kind: str, names: list[str]) -> int:
 
 
 def main() -> int:
+    kind = next(iter(sys.argv[1:2]), "test")
     parser = argparse.ArgumentParser(
-        prog="./run", description="Run the tests of the rooms in tools/rooms.toml."
+        prog=f"./run {kind}",
+        description=f"Run ROOM/tests/{'soak' if kind == 'soak' else 'run'} of the rooms in tools/rooms.toml.",
     )
     parser.add_argument("kind", choices=["test", "soak"], help=argparse.SUPPRESS)
     parser.add_argument("rooms", nargs="*", metavar="ROOM", help="only these rooms")

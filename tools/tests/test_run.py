@@ -54,6 +54,44 @@ def test_help_is_the_list(house: House, word: str) -> None:
     assert house.run(word).stdout == house.run().stdout
 
 
+@pytest.mark.parametrize("word", ["-h", "--help"])
+def test_help_of_a_task_is_its_comment_and_the_task_is_not_run(house: House, word: str) -> None:
+    house.script(
+        "tools/weave", "echo ran", shell="#!/usr/bin/env bash\n# make cloth\n#\n# of two\n"
+    )
+    result = house.run("weave", word)
+    assert (result.returncode, result.stdout) == (0, "make cloth\n\nof two\n")
+    assert house.run("weave", "cloth", word).stdout == "ran\n", "an argument as any other"
+
+
+def test_a_task_that_has_a_help_of_its_own_is_given_it(house: House) -> None:
+    house.script("tools/weave", "# --help\nprintf '<%s>' \"$@\"\n")
+    assert house.run("weave", "--help", "x").stdout == "<--help><x>"
+
+
+# cpp and bench have runners of their own.
+RUNNERS = sorted({*ROOT.glob("*/tests/run"), *ROOT.glob("mcu/*/tests/run")})
+RUNNERS = [run for run in RUNNERS if run.parts[-3] not in ("cpp", "bench")]
+
+
+@pytest.mark.parametrize("word", ["-h", "--help"])
+@pytest.mark.parametrize("run", RUNNERS, ids=lambda run: str(run.relative_to(ROOT)))
+def test_a_rooms_tests_tell_what_they_are(run: Path, word: str) -> None:
+    result = subprocess.run([run, word], capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 0 and result.stderr == ""
+    assert len(result.stdout.split()) > 5 and " passed, 0 failed" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    "run", [run for run in RUNNERS if run.parts[-3] not in ("python", "tools", "examples")]
+)
+def test_an_option_that_a_room_does_not_have(run: Path) -> None:  # the others' are pytest's
+    result = subprocess.run(
+        [run, "--no-such-option"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (result.returncode, result.stdout) == (2, "") and "--no-such-option" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("typed", "meant"), [("tets", "test"), ("benhc", "bench"), ("dem", "demo"), ("tst", "test")]
 )
