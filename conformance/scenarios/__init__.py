@@ -96,9 +96,7 @@ def collect(backend: str, block: bool = False) -> dict[str, Callable[[], None]]:
     return found
 
 
-def _runner(
-    function: Callable[..., Any], backend: str, block: bool = False
-) -> Callable[[], None]:
+def _runner(function: Callable[..., Any], backend: str, block: bool = False) -> Callable[[], None]:
     names = importlib.import_module(TASKS if backend == "tasks" else f"weft.{backend}")
     whole = _to_its_end(function)
 

@@ -472,7 +472,10 @@ def test_a_partial_deadlock_of_the_greenlets_is_reported_on_demand():  # rules 1
             g.start(knotted(*one))
         del ends, one
         gr.yield_()
-        assert sorted(p.path for p in observe.deadlocks().processes) == ["main/knotted[0]", "main/knotted[1]"]
+        assert sorted(p.path for p in observe.deadlocks().processes) == [
+            "main/knotted[0]",
+            "main/knotted[1]",
+        ]
         g.cancel()
 
 
