@@ -52,12 +52,18 @@ PyObject* results_of(PyObject* list) {
   return r;
 }
 
-// Raises what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of the block, or null; that it was
-// cancelled is no failure (rule 6.5).
+// The exception that left a block beside a failure is a failure too, unless it is quiet in a process (rules 3.5, 4.3, 6.5): then it came of
+// the failure, which cancelled the block and let go of ends, in either order.
+static bool quiet(PyObject* e) noexcept {
+  return PyErr_GivenExceptionMatches(e, errors.Cancelled) || PyErr_GivenExceptionMatches(e, errors.Retired) ||
+         PyErr_GivenExceptionMatches(e, errors.Poisoned);
+}
+
+// Raises what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of the block, or null.
 PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* also) {
   PyObject* list = PyList_New(0);
   if (!list) return nullptr;
-  if (also && !PyErr_GivenExceptionMatches(also, errors.Cancelled)) PyList_Append(list, also);
+  if (also && !quiet(also)) PyList_Append(list, also);
   for (const std::exception_ptr& f : failures) {
     try {
       std::rethrow_exception(f);

@@ -27,7 +27,7 @@ import asyncio, faulthandler, gc, os, select, signal, sys, time
 import weft.coroutines as co, weft.threads as th
 from weft.coroutines import Channel, Output, after, process
 KIND, ROUNDS = sys.argv[1], int(sys.argv[2])
-if KIND in ("greenlets", "mixed"):
+if KIND in ("greenlets", "mixed", "block"):
     import weft.greenlets as gr
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -104,7 +104,7 @@ if KIND == "threads":
     parts = blocking(th)
 elif KIND == "greenlets":
     parts = blocking(gr)
-elif KIND == "mixed":
+elif KIND in ("mixed", "block"):
     parts = co_source, blocking(th)[1], blocking(gr)[2], co_idle, blocking(gr)[4]
 else:
     parts = COROUTINES
@@ -129,6 +129,19 @@ async def in_tasks(channels):  # asyncio tasks at channels, beside a guest
             await co.select(r, after(1000))
     await asyncio.gather(put(), take(), co.run_async(co_relay(c.reader(), d.writer())))
 
+def in_a_block(channels):
+    # The main program is the relay; with it run coroutines, greenlets and threads.
+    c, d, e = channels
+    source, _, sink, idle, calls = parts
+    r, w = c.reader(), d.writer()
+    with gr.Group() as g:
+        for p in source(c.writer()), sink(d.reader()), idle(e.reader()), calls(e.writer()):
+            g.start(p)
+        del p
+        while True:
+            _, v = gr.select(r, gr.after(1000))
+            gr.select(gr.Output(w, v), gr.after(1000))
+
 def play(channels):
     if KIND == "guest":
         co.run(*network(channels), host="asyncio")
@@ -138,6 +151,8 @@ def play(channels):
         th.run(*network(channels))
     elif KIND == "greenlets":
         gr.run(*network(channels))
+    elif KIND == "block":
+        in_a_block(channels)
     else:
         co.run(*network(channels))
 
@@ -174,7 +189,7 @@ for _ in range(ROUNDS):
     print(",".join(got) or "nothing", "nobody" if not any(map(any, left)) else left, flush=True)
 """
 
-KINDS = ("coroutines", "greenlets", "threads", "mixed", "guest", "tasks")
+KINDS = ("coroutines", "greenlets", "threads", "mixed", "block", "guest", "tasks")
 
 
 def spin(seconds: float) -> None:

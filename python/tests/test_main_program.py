@@ -355,6 +355,46 @@ def test_a_failure_cancels_the_block_and_is_raised_at_its_end(fails):  # rules 7
     assert not kept.closed
 
 
+@pytest.mark.parametrize("how", ["retired", "poisoned", "cancelled"])
+def test_what_comes_to_the_block_of_a_failure_is_no_other_failure(how):  # rules 3.5, 4.3, 7.5
+    c = gr.Channel("c")
+    r, other = c.reader(), gr.Channel("d")
+    kept = other.writer()
+
+    @gr.process
+    def fails(out):
+        if how == "poisoned":
+            out.poison()
+        elif how == "retired":
+            out.retire()
+        raise LookupError("lost")
+
+    with pytest.raises(LookupError, match="lost"), gr.Group() as g:
+        g.start(fails(c.writer()))
+        (other.reader() if how == "cancelled" else r).read()
+    assert not kept.closed
+
+
+def test_a_failure_of_the_blocks_own_is_another():
+    c = gr.Channel("c")
+    r = c.reader()
+    with pytest.raises(BaseExceptionGroup) as caught, gr.Group() as g:
+        g.start(gr_fails(LookupError("lost")))
+        try:
+            r.read()
+        finally:
+            raise KeyError("of the block")
+    assert [type(e) for e in caught.value.exceptions] == [KeyError, LookupError]
+
+
+def test_an_end_that_leaves_a_block_alone_is_raised():
+    c = gr.Channel("c")
+    r = c.reader()
+    with pytest.raises(Retired), gr.Group() as g:
+        g.start(gr_echo(gr.Channel().reader(), c.writer())).cancel()
+        r.read()
+
+
 @each_failure
 def test_two_failures_are_a_group(fails):
     with pytest.raises(BaseExceptionGroup) as caught, gr.Group() as g:
