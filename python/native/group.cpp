@@ -458,6 +458,7 @@ PyObject* f_after_fork(PyObject*, PyObject*) {
   forget_threads();
   main_is_this_thread();
   runtime::this_context = nullptr;
+  runtime::ThreadProcess::become(nullptr);  // what the thread was a process of stayed behind
   root_run = nullptr;
   Py_RETURN_NONE;
 }

@@ -10,6 +10,7 @@ import gc
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -661,6 +662,57 @@ def test_time_stands_still_while_ordinary_code_runs():  # rule 8.6
         gr.yield_()
         time.sleep(0)  # no operation: nobody else runs
         assert gr.now() == begun
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_the_child_of_a_fork_in_a_block_is_ordinary_code_and_runs_nothing_of_it():  # rule 11.2
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-c",
+            """
+import faulthandler, os, signal, sys
+faulthandler.dump_traceback_later(30, exit=True)
+from weft.greenlets import *
+from weft.errors import *
+
+@process
+def says(into):
+    print("runs in", "parent" if os.getpid() == parent else "child", flush=True)
+    into.read()
+
+@process
+def gives():
+    return 42
+
+parent = os.getpid()
+c = Channel("c")
+w = c.writer()
+with Group() as g:
+    g.start(says(c.reader()))
+    if (pid := os.fork()) == 0:
+        signal.alarm(30)
+        yield_()
+        sleep(0.001)
+        try:
+            w.write(1)
+        except BadUse as error:
+            assert "fork" in str(error)
+        with Group() as mine:
+            p = mine.start(gives())
+        os._exit(p.result)
+    _, status = os.waitpid(pid, 0)
+    print(os.waitstatus_to_exitcode(status), flush=True)
+    w.write(1)
+""",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("42\nruns in parent\n", "")
 
 
 # --- at random --------------------------------------------------------------------------------------------------------------
