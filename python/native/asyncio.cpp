@@ -143,7 +143,8 @@ PyObject* link_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   }
   l->loop = weak;
   l->told = l->told_last = nullptr;
-  l->due = nullptr;
+  l->due = l->guests = nullptr;
+  l->parties = nullptr;
   l->dirty = false;
   l->virtual_time = virtual_time != 0;
   virtual_loops += l->virtual_time;
@@ -163,8 +164,33 @@ void link_dealloc(PyObject* o) {
   Py_TYPE(o)->tp_free(o);
 }
 PyObject* link_fileno(PyObject* o, PyObject*) { return PyLong_FromLong(lnk(o)->bell); }
-PyObject* link_answer(PyObject* o, PyObject*) {
-  LinkObject* l = lnk(o);
+
+// What the loop calls when the link's eventfd is rung; only the loop's reader holds it.
+struct BellObject {
+  PyObject_HEAD LinkObject* link;  // owned
+};
+PyTypeObject BellType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+PyObject* link_bell(PyObject* o, PyObject*) {
+  PyObject* b = BellType.tp_alloc(&BellType, 0);
+  if (b) reinterpret_cast<BellObject*>(b)->link = lnk(Py_NewRef(o));
+  return b;
+}
+void bell_dealloc(PyObject* o) {
+  LinkObject* l = reinterpret_cast<BellObject*>(o)->link;
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  std::vector<PyObject*> kept;  // dropped once nothing is walked any more: what that frees may take itself off the lists
+  let_go_of_tasks(l, kept);
+  for (Party* p = l->parties; p; p = p->next)
+    if (p->future) kept.push_back(std::exchange(p->future, nullptr));
+  for (PyObject* f : kept) Py_DECREF(f);
+  PyErr_Restore(t, v, tb);
+  Py_DECREF(reinterpret_cast<PyObject*>(l));
+  Py_TYPE(o)->tp_free(o);
+}
+PyObject* bell_call(PyObject* o, PyObject*, PyObject*) {
+  LinkObject* l = reinterpret_cast<BellObject*>(o)->link;
   std::uint64_t n;
   while (read(l->bell, &n, sizeof n) < 0 && errno == EINTR) {
   }
@@ -174,7 +200,7 @@ PyObject* link_answer(PyObject* o, PyObject*) {
   Py_RETURN_NONE;
 }
 PyMethodDef link_methods[] = {
-    {"fileno", gated<link_fileno>, METH_NOARGS, nullptr}, {"answer", gated<link_answer>, METH_NOARGS, nullptr}, {}};
+    {"fileno", gated<link_fileno>, METH_NOARGS, nullptr}, {"bell", gated<link_bell>, METH_NOARGS, nullptr}, {}};
 
 PyObject* f_names(PyObject*, PyObject* args) {
   PyObject* c;
@@ -187,8 +213,17 @@ PyObject* f_owing(PyObject*, PyObject* n) {
   if (PyErr_Occurred()) return nullptr;
   Py_RETURN_NONE;
 }
+// _watch_signals(): what holds signals back from the loop's methods while it lives; None on other threads than the main one.
+void end_watch(PyObject*) { unwatch_signals(); }
+PyObject* f_watch(PyObject*, PyObject*) {
+  if (!watch_signals()) Py_RETURN_NONE;
+  static int nothing;
+  PyObject* r = PyCapsule_New(&nothing, nullptr, gated<end_watch>);
+  if (!r) unwatch_signals();
+  return r;
+}
 PyMethodDef functions[] = {
-    {"_asyncio_names", gated<f_names>, METH_VARARGS, nullptr}, {"_asyncio_owing", gated<f_owing>, METH_O, nullptr}, {}};
+    {"_watch_signals", gated<f_watch>, METH_NOARGS, nullptr}, {"_asyncio_names", gated<f_names>, METH_VARARGS, nullptr}, {"_asyncio_owing", gated<f_owing>, METH_O, nullptr}, {}};
 
 }  // namespace
 
@@ -290,9 +325,15 @@ Section::~Section() {
   Py_DECREF(reinterpret_cast<PyObject*>(link_));
 }
 
-Party::Party(LinkObject* l) noexcept : link(lnk(Py_NewRef(reinterpret_cast<PyObject*>(l)))) { ops = &party_ops; }
+Party::Party(LinkObject* l) noexcept : link(lnk(Py_NewRef(reinterpret_cast<PyObject*>(l)))) {
+  ops = &party_ops;
+  if ((next = l->parties)) next->before = this;
+  l->parties = this;
+}
 Party::~Party() {
   unlist(this);
+  (before ? before->next : link->parties) = next;
+  if (next) next->before = before;
   Py_XDECREF(future);
   Py_DECREF(reinterpret_cast<PyObject*>(link));
 }
@@ -354,6 +395,12 @@ int init_asyncio(PyObject* m) {
       !(names.create_future = PyUnicode_InternFromString("create_future")) ||
       !(names.blocking = PyUnicode_InternFromString("_asyncio_future_blocking")) || !(names.time = PyUnicode_InternFromString("time")))
     return -1;
+  BellType.tp_name = "weft._native.Bell";
+  BellType.tp_basicsize = sizeof(BellObject);
+  BellType.tp_flags = Py_TPFLAGS_DEFAULT;
+  BellType.tp_dealloc = gated<bell_dealloc>;
+  BellType.tp_call = gated<bell_call>;
+  if (PyType_Ready(&BellType) < 0) return -1;
   LinkType.tp_name = "weft._native.Link";
   LinkType.tp_basicsize = sizeof(LinkObject);
   LinkType.tp_flags = Py_TPFLAGS_DEFAULT;

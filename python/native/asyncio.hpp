@@ -8,7 +8,10 @@
 //  1 ring() runs no Python code and may be called wherever a waker is woken; the loop's own methods are called only from deliver(), which
 //    runs on the loop's thread, under no lock.
 //  2 A Link refers to its loop weakly: it lives in the loop's reader, in `weft._asyncio`, and in whoever waits.
+//  3 A guest and a party keep the task that waits, which keeps the loop. A closed loop lets go of its reader, and that (a Bell) tells the
+//    link's guests and parties to let go: tasks that asyncio has left pending can then be collected, which gives up what they waited for.
 #pragma once
+#include "interrupt.hpp"
 #include "native.hpp"
 
 namespace weft::py {
@@ -20,7 +23,9 @@ struct LinkObject {
   PyObject_HEAD PyObject* loop;  // a weak reference
   Party* told;                   // to be told, in order
   Party* told_last;
-  GuestObject* due;  // guests that have work
+  GuestObject* due;     // guests that have work
+  GuestObject* guests;  // all that have not ended
+  Party* parties;       // all
   int bell;          // eventfd; -1: closed
   bool dirty;
   bool virtual_time;  // its clock is the loop's own: see loop_time()
@@ -36,19 +41,24 @@ PyObject* loop_of(LinkObject* l) noexcept;  // owned; null without an exception:
 std::optional<std::int64_t> loop_time() noexcept;
 void ring(LinkObject* l) noexcept;
 
-// Where methods of the loop are called that are written in Python, a signal's handler may run, and may raise. What it raises is nobody's
-// here: it is kept, and raised in the main thread as soon as that runs Python code again.
+// In methods of the loop that are written in Python a signal's handler could raise, with half of the method done (a future that is done
+// whose task is never told). So signals are held back while we call one (Undisturbed); of those that came before and raise, what they
+// raise is nobody's here: it is kept, and raised in the main thread as soon as that runs Python code again.
 PyObject* raised_by_signals() noexcept;  // of those that are there already: owned, or null
 void raise_in_main(PyObject* owned_or_null) noexcept;
-// The call's result. If a handler raised in it, it is made again: only what may be done twice. Null: it raised something else, which is
-// cleared.
+// The call's result; null: it raised something, which is cleared. A signal whose handler was set after the loop was first met is not held
+// back: if one raises, the call is made again: only what may be done twice.
 template <class F>
 PyObject* undisturbed(F call) noexcept {
   PyObject* raised = raised_by_signals();
-  PyObject* r = call();
-  if (!r && !PyErr_ExceptionMatches(PyExc_RuntimeError)) {  // that one: the loop is closed
-    Py_XSETREF(raised, take_exception());
+  PyObject* r = nullptr;
+  {
+    const Undisturbed hold;
     r = call();
+    if (!r && !PyErr_ExceptionMatches(PyExc_RuntimeError)) {  // that one: the loop is closed
+      Py_XSETREF(raised, take_exception());
+      r = call();
+    }
   }
   if (!r) PyErr_Clear();
   raise_in_main(raised);  // only now: it comes with the next Python code that runs
@@ -74,6 +84,7 @@ class Section {
 
 struct Party final : runtime::ProcessBase {
   Party* next_told = nullptr;
+  Party *next = nullptr, *before = nullptr;  // of the same loop
   LinkObject* link;            // owned
   PyObject* future = nullptr;  // what its task waits on, owned
   bool listed = false;         // among those to be told
@@ -119,6 +130,7 @@ PyObject* guest_cancellation(ProcessBase& p) noexcept;              // the Cance
 GuestObject* guest_open() noexcept;  // null: an exception is set
 runtime::Group* group_of(GuestObject* g) noexcept;
 LinkObject* link_of(GuestObject* g) noexcept;
+void let_go_of_tasks(LinkObject* l, std::vector<PyObject*>& kept);
 PyObject* guest_leave(GuestObject* g, PyObject* block);  // an awaitable; `block`: the exception that left the block, or null
 
 int init_asyncio(PyObject* m);

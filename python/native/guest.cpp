@@ -267,7 +267,9 @@ GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open) {
   g->run = nullptr;
   g->scheduler = nullptr;
   g->group = g->spawned = nullptr;
-  g->next_due = nullptr;
+  g->next_due = g->before = nullptr;
+  if ((g->next = link->guests)) g->next->before = g;
+  link->guests = g;
   g->armed = prim::forever;
   g->awaiting = 0;
   g->due = g->scheduled = g->resting = g->ended = g->in_turn = g->gone = g->told = false;
@@ -323,6 +325,11 @@ void unlist(GuestObject* g) noexcept {
 void free_run(GuestObject* g) noexcept {
   disarm(g);
   unlist(g);
+  if (GuestObject*& first = g->link->guests; g->before || first == g) {
+    (g->before ? g->before->next : first) = g->next;
+    if (g->next) g->next->before = g->before;
+    g->next = g->before = nullptr;
+  }
   if (!g->run) return;
   delete std::exchange(g->hosting, nullptr);
   if (g->group->done() && g->spawned->done()) {
@@ -472,6 +479,12 @@ void turn_at_once(GuestObject* g) noexcept {
   take_turn(g, loop, kBudget);
   go_on(g, loop);
   Py_DECREF(loop);
+}
+
+void let_go_of_tasks(LinkObject* l, std::vector<PyObject*>& kept) {
+  for (GuestObject* g = l->guests; g; g = g->next)
+    for (PyObject** o : {&g->waiter, &g->task})
+      if (*o) kept.push_back(std::exchange(*o, nullptr));
 }
 
 void schedule_due(LinkObject* l, PyObject* loop) noexcept {

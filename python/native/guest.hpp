@@ -23,6 +23,7 @@ struct GuestObject {
   runtime::ThreadProcess::Hosting* hosting;  // of an open block: whoever asks it to end rings us
   EndWaker ends[2];
   GuestObject* next_due;
+  GuestObject *next, *before;  // of the same loop
   std::int64_t armed;    // what `timer` is for
   std::size_t awaiting;  // processes that wait for futures
   std::uint8_t looks;    // in vain, since the last wake-up, for what else is on the loop

@@ -43,17 +43,18 @@ PyObject* future_done(PyObject* self, PyObject* future) {
 PyMethodDef wakeup_def{"weft_wakeup", gated<future_done>, METH_O, nullptr};
 
 void let_go_of_future(GuestPart* part, PyObject* future) noexcept {
-  PyObject* r = PyObject_CallMethodOneArg(future, names.remove_done_callback, part->wakeup);
-  if (!r) PyErr_Clear();
+  PyObject* r = undisturbed([&] { return PyObject_CallMethodOneArg(future, names.remove_done_callback, part->wakeup); });
   Py_XDECREF(r);
   r = undisturbed([&] { return PyObject_CallMethodNoArgs(future, names.cancel); });
   Py_XDECREF(r);
 }
 
 bool cancel_future(GuestPart* part) noexcept {
-  PyObject* r = part->message ? PyObject_CallMethodOneArg(part->future, names.cancel, part->message)
-                              : PyObject_CallMethodNoArgs(part->future, names.cancel);
-  if (!r) PyErr_Clear();
+  PyObject* f = Py_NewRef(part->future);
+  PyObject* r = undisturbed([&] {
+    return part->message ? PyObject_CallMethodOneArg(f, names.cancel, part->message) : PyObject_CallMethodNoArgs(f, names.cancel);
+  });
+  Py_DECREF(f);
   Py_XDECREF(r);
   return r == Py_True;
 }
@@ -113,7 +114,8 @@ void join_guest(runtime::Scheduler& s, ProcessObject* p) noexcept {
   auto* part = new GuestPart{};
   part->guest = reinterpret_cast<GuestObject*>(Py_NewRef(obj(g)));
   PyObject* loop = loop_of(g->link);
-  part->task = loop ? PyObject_CallFunctionObjArgs(names.make_task, reinterpret_cast<PyObject*>(p), loop, nullptr) : nullptr;
+  if (loop)
+    part->task = undisturbed([&] { return PyObject_CallFunctionObjArgs(names.make_task, reinterpret_cast<PyObject*>(p), loop, nullptr); });
   part->wakeup = PyCFunction_New(&wakeup_def, reinterpret_cast<PyObject*>(p));
   Py_XDECREF(loop);
   if (!part->task || !part->wakeup) PyErr_WriteUnraisable(Py_None);
@@ -186,8 +188,8 @@ int guest_await(ProcessObject* p, PyObject* f) noexcept {
 void leave_guest(ProcessObject* p) noexcept {
   GuestPart* part = std::exchange(p->guest, nullptr);
   if (part->task) {
-    PyObject* r = PyObject_CallMethodObjArgs(part->task, names.end, p->outcome, p->failed ? Py_True : Py_False, nullptr);
-    if (!r) PyErr_WriteUnraisable(part->task);
+    PyObject* r = undisturbed(
+        [&] { return PyObject_CallMethodObjArgs(part->task, names.end, p->outcome, p->failed ? Py_True : Py_False, nullptr); });
     Py_XDECREF(r);
   }
   Py_XDECREF(part->task);

@@ -6,7 +6,8 @@
 //
 // Invariants
 //  1 `sleeper` is null, or a Parking that lives until main_sleeps_by(nullptr) returns, which waits for handlers on other threads.
-//  2 While a run begins and ends, handlers are read and set without any bytecode, in which a signal's handler would be called and may
+//  2 A bit of `held_back` that is set while nobody holds is taken by whoever set it: none is left lying.
+//  3 While a run begins and ends, handlers are read and set without any bytecode, in which a signal's handler would be called and may
 //    raise: by the functions of `_signal`, around which those of `signal` are Python code. One of them looks for signals itself, and what
 //    is raised there is kept for the run.
 #include "interrupt.hpp"
@@ -27,6 +28,10 @@ using Handler = void (*)(int);
 std::atomic<Handler> pythons{nullptr};  // one function for all signals
 std::atomic<runtime::Parking*> sleeper{nullptr};
 std::atomic<int> handling{0};
+std::atomic<bool> holding{false};           // the main thread is Undisturbed
+std::atomic<std::uint64_t> held_back{0};    // bit n-1: signal n came meanwhile
+std::size_t watchers = 0;
+std::uint64_t watched = 0;  // bit n-1: signal n has our handler
 unsigned long main_thread = 0;
 PyObject* signals = nullptr;  // the module _signal
 PyObject* default_int_handler = nullptr;
@@ -36,6 +41,10 @@ PyObject* set_sigint(PyObject* f) { return PyObject_CallMethod(signals, "signal"
 
 void stirring_handler(int number) {
   const int error = errno;
+  if (const std::uint64_t bit = std::uint64_t{1} << (number - 1); holding.load()) {
+    held_back.fetch_or(bit);
+    if (holding.load() || !(held_back.fetch_and(~bit) & bit)) return;  // else: it ended meanwhile, and did not see this one
+  }
   if (const Handler h = pythons.load(std::memory_order_relaxed)) h(number);
   handling.fetch_add(1);
   if (runtime::Parking* p = sleeper.load()) p->stir();
@@ -47,9 +56,8 @@ bool can_handle_signals() noexcept {
   return PyThread_get_thread_ident() == main_thread && PyInterpreterState_Get() == PyInterpreterState_Main();
 }
 
-// Around Python's handler, for each signal that has a Python function; the result has a bit for each that was changed. Runs no bytecode.
-std::uint64_t stir_by_signals() {
-  std::uint64_t changed = 0;
+// Around Python's handler, for each signal that has a Python function. Runs no bytecode.
+void stir_by_signals() {
   for (int n = 1; prim::wakes_from_handlers && n <= kSignals; ++n) {
     struct sigaction a {};
     if (sigaction(n, nullptr, &a) != 0 || (a.sa_flags & SA_SIGINFO) || a.sa_handler == stirring_handler || a.sa_handler == SIG_DFL ||
@@ -60,13 +68,13 @@ std::uint64_t stir_by_signals() {
     if (f && PyCallable_Check(f)) {
       pythons = a.sa_handler;
       a.sa_handler = stirring_handler;
-      if (sigaction(n, &a, nullptr) == 0) changed |= std::uint64_t{1} << (n - 1);
+      if (sigaction(n, &a, nullptr) == 0) watched |= std::uint64_t{1} << (n - 1);
     }
     Py_XDECREF(f);
   }
-  return changed;
 }
-void leave_signals(std::uint64_t changed) {
+void leave_signals() noexcept {
+  const std::uint64_t changed = std::exchange(watched, 0);
   for (int n = 1; n <= kSignals; ++n) {
     struct sigaction a {};
     if (!(changed >> (n - 1) & 1) || sigaction(n, nullptr, &a) != 0 || a.sa_handler != stirring_handler) continue;
@@ -138,11 +146,11 @@ Interrupts::Interrupts() {
   Py_XDECREF(now);
   // By a handler: it ends the run that begins, and ours is not needed.
   if (PyErr_Occurred()) keep_interrupt_for(nullptr, take_exception());
-  stirring_ = stir_by_signals();
+  watching_ = watch_signals();
 }
 
 Interrupts::~Interrupts() {
-  leave_signals(stirring_);
+  if (watching_) unwatch_signals();
   if (!old_) return;
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
@@ -156,6 +164,30 @@ Interrupts::~Interrupts() {
   Py_DECREF(old_);
   PyErr_Restore(t, v, tb);
   if (raised) restore_exception(raised);
+}
+
+bool watch_signals() {
+  if (!can_handle_signals()) return false;
+  ++watchers;
+  stir_by_signals();
+  return true;
+}
+void unwatch_signals() noexcept {
+  if (--watchers == 0) leave_signals();
+}
+
+Undisturbed::Undisturbed() noexcept : mine_(PyThread_get_thread_ident() == main_thread && !holding.load(std::memory_order_relaxed)) {
+  if (mine_) holding.store(true);
+}
+Undisturbed::~Undisturbed() {
+  if (!mine_) return;
+  holding.store(false);
+  if (held_back.load() == 0) [[likely]]
+    return;
+  const std::uint64_t came = held_back.exchange(0);
+  for (int n = 1; n <= kSignals; ++n)
+    if (came >> (n - 1) & 1)
+      if (const Handler h = pythons.load(std::memory_order_relaxed)) h(n);
 }
 
 void main_sleeps_by(runtime::Parking* p) noexcept {

@@ -15,7 +15,25 @@ class Interrupts {
 
  private:
   PyObject* old_ = nullptr;
-  std::uint64_t stirring_ = 0;  // bit n-1: signal n stirs the main thread on our account
+  bool watching_ = false;
+};
+
+// While anybody watches them, signals that have a Python function stir a main thread that sleeps, and are held back by Undisturbed. On the
+// main thread, with the interpreter lock; begin: false where there is nothing to watch.
+bool watch_signals();
+void unwatch_signals() noexcept;
+
+// While one lives on the main thread no handler of a signal that is watched runs there: those that come are passed on to Python at its
+// end. On other threads: does nothing.
+class Undisturbed {
+ public:
+  Undisturbed() noexcept;
+  Undisturbed(const Undisturbed&) = delete;
+  Undisturbed& operator=(const Undisturbed&) = delete;
+  ~Undisturbed();
+
+ private:
+  bool mine_;
 };
 
 // The main thread is about to look for signals and then to sleep by p (null: it is awake). On other threads: does nothing.

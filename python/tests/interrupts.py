@@ -156,10 +156,48 @@ def play(channels):
     else:
         co.run(*network(channels))
 
+# What a handler raises in asyncio's own code, plain programs of asyncio do not survive either: a callback that was taken and not run is
+# lost with its task, and the loop's end waits for that. So there the handlers of this program let the loop raise it, in a callback.
+due = []
+LIBRARY = os.path.dirname(asyncio.__file__) + os.sep
+def asyncios_own(frame):
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file.startswith(LIBRARY) or os.path.basename(file) in ("_weakrefset.py", "weakref.py"):
+            return True
+        if file == "<string>" or os.path.basename(os.path.dirname(file)) == "weft":
+            return False
+        frame = frame.f_back
+    return False
+def raise_due(*_):
+    if due:
+        raise due.pop()
+def raise_where_it_may(error, frame):
+    if not asyncios_own(frame):
+        raise error
+    due.append(error)
+    loop = asyncio._get_running_loop()
+    if loop is not None:
+        loop.call_soon_threadsafe(raise_due)
+    else:
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+if KIND in ("guest", "tasks"):
+    signal.signal(signal.SIGTERM, lambda _, frame: raise_where_it_may(Ended(), frame))
+    signal.signal(signal.SIGALRM, lambda _, frame: due and raise_where_it_may(due.pop(), frame))
+    if hasattr(asyncio, "Runner"):
+        on_sigint = asyncio.Runner._on_sigint
+        def on_second(self, number, frame, main_task):
+            try:
+                on_sigint(self, number, frame, main_task)
+            except KeyboardInterrupt as error:
+                raise_where_it_may(error, frame)
+        asyncio.Runner._on_sigint = on_second
+
 faulthandler.register(signal.SIGUSR1, sys.__stderr__, all_threads=True)
 sys.stderr = open(os.devnull, "w")  # where the processes were; sys.__stderr__ says what is wrong
 def until_told():
     select.select([0], [], [])
+    raise_due()
 
 def note(error):
     got.append(type(error).__name__ if isinstance(error, (KeyboardInterrupt, Ended)) else repr(error))
@@ -184,6 +222,7 @@ for _ in range(ROUNDS):
     until_told()
     os.read(0, 1)
     gc.collect()
+    gc.collect()  # what the finaliser of a task of asyncio let go of: it steps processes to their ends
     co.run(nothing())  # a finaliser's retirement waits for the next operation (12.2)
     left = [(s.readers, s.writers, s.waiting_readers, s.waiting_writers) for s in (c.stats() for c in channels)]
     print(",".join(got) or "nothing", "nobody" if not any(map(any, left)) else left, flush=True)

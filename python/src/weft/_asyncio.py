@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import asyncio.base_tasks
 import weakref
-from typing import Any
+from typing import Any, TypeGuard
 
 from weft._extension import native as _native
 from weft.errors import BadUse
@@ -30,6 +30,7 @@ _print_stack: Any = asyncio.base_tasks._task_print_stack
 # ------------------------------------------------------------------------------------------------ loops
 
 _links: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+_watches: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
 def _link_of(loop: Any) -> Any:
@@ -37,12 +38,13 @@ def _link_of(loop: Any) -> Any:
     if link is None:
         link = _native.Link(loop, getattr(loop, "virtual_time", False))
         try:
-            loop.add_reader(link.fileno(), link.answer)
+            loop.add_reader(link.fileno(), link.bell())
         except NotImplementedError:
             raise BadUse(
                 f"{type(loop).__name__} has no add_reader, by which Weft wakes a loop: use a loop that has"
             ) from None
         _links[loop] = link
+        _watches[loop] = _native._watch_signals()
     return link
 
 
@@ -59,14 +61,14 @@ def _alone(loop: Any) -> bool | None:
             return False
     except (AttributeError, KeyError, RuntimeError):
         return False
-    if not all(task in _driving for task in asyncio.all_tasks(loop)):
+    if not all(isinstance(task._fut_waiter, _End) for task in asyncio.all_tasks(loop)):
         return False
     return None if loop._ready else True
 
 
 # ------------------------------------------------------------------------------------------------ cancellations owed
 
-_owing: dict[Any, None] = {}
+_owing: weakref.WeakKeyDictionary[Any, None] = weakref.WeakKeyDictionary()  # a loop may be closed before it pays
 
 
 def _wanted(task: Any) -> bool:
@@ -107,39 +109,54 @@ def _owed() -> bool:
 
 # ------------------------------------------------------------------------------------------------ networks
 
-_driving: set[Any] = set()  # the tasks that wait for the end of a network
+
+class _End(asyncio.Future):  # type: ignore[type-arg]
+    """What a task awaits that waits for the end of a network: `_alone` knows it by this."""
+
+
+def _interrupted(error: BaseException | None) -> TypeGuard[BaseException]:
+    """Whether it is what a signal's handler raised."""
+    return error is not None and not isinstance(error, asyncio.CancelledError)
 
 
 async def _drive(guest: Any, block: BaseException | None = None) -> Any:
     """Wait for a network that is a guest: its results, or raises what failed in it."""
     loop = asyncio.get_running_loop()
-    task = asyncio.current_task()
-    cancelled: asyncio.CancelledError | None = None
-    outer = task in _driving
-    try:
-        while not guest.ended:
-            waiter = loop.create_future()
-            _driving.add(task)
-            guest.wait(waiter)
-            try:
-                await waiter
-            except asyncio.CancelledError as error:
-                if cancelled is None:  # one request: a second one must not disturb the cleaning up
-                    guest.cancel()
-                cancelled = error
-    except GeneratorExit:  # the loop was closed, or forgot its task
-        guest.abandon()
-        raise
-    finally:
-        if not outer:
-            _driving.discard(task)
+    cancelled: BaseException | None = None
+    while True:
+        try:
+            if cancelled is not None:
+                guest.cancel()
+            while not guest.ended:
+                end = _End(loop=loop)
+                guest.wait(end)
+                try:
+                    await end
+                except asyncio.CancelledError as error:
+                    if cancelled is None:  # one request: a second one must not disturb the cleaning up
+                        guest.cancel()
+                    if not _interrupted(cancelled):
+                        cancelled = error
+            break
+        except GeneratorExit:  # the loop was closed, or forgot its task
+            guest.abandon()
+            raise
+        except BaseException as error:  # what the handler of a signal raised here: as a cancellation; at the second there is no waiting
+            if _interrupted(cancelled):
+                guest.abandon()
+                raise
+            cancelled = error
     try:
         results = guest.finish(block)
         if cancelled is not None and block is None:
             raise cancelled
         return results
     finally:
-        cancelled = None
+        try:
+            if _interrupted(cancelled):
+                raise cancelled
+        finally:
+            cancelled = None
 
 
 async def _leave(guest: Any, block: BaseException | None) -> bool:
@@ -240,6 +257,8 @@ class ProcessTask(asyncio.Future):  # type: ignore[type-arg]
 
     def _end(self, outcome: Any, failed: bool) -> None:
         """Its process has ended."""
+        if self.done():
+            return
         try:
             if not failed:
                 super().set_result(outcome)

@@ -1,0 +1,320 @@
+"""Signals whose handlers raise, and loops that are closed too early, where tasks of asyncio wait (SEMANTICS.md, rules 6.7 and 13.4)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+import pytest
+
+import weft._asyncio
+from weft.coroutines import Channel, Group, after, process, run, run_async, select
+
+
+class Ended(SystemExit):  # as of sys.exit(): asyncio swallows others
+    pass
+
+
+@pytest.fixture
+def raising() -> Iterator[None]:
+    """SIGUSR2 raises Ended where it is seen."""
+
+    def handler(*_: object) -> None:
+        raise Ended
+
+    before = signal.signal(signal.SIGUSR2, handler)
+    yield
+    signal.signal(signal.SIGUSR2, before)
+
+
+async def turns(n: int) -> None:
+    for _ in range(n):
+        await asyncio.sleep(0)
+
+
+@process
+async def reads(r: Any) -> None:
+    await r.read()
+
+
+def left(*channels: Channel[Any]) -> list[tuple[int, ...]]:
+    gc.collect()
+    gc.collect()  # what the finaliser of a task let go of
+    run(nothing())  # a finaliser's retirement waits for the next operation (12.2)
+    found = [c.stats() for c in channels]
+    return [(s.readers, s.writers, s.waiting_readers, s.waiting_writers) for s in found]
+
+
+@process
+async def nothing() -> None:
+    pass
+
+
+# ------------------------------------------------------------------------------------------------ in methods of the loop
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """The first callback that `at` picks finds a signal as it is scheduled: where asyncio's own loop runs Python code."""
+
+    at: Callable[[Any], bool] | None = None
+
+    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> Any:
+        if self.at is not None and self.at(callback):
+            self.at = None
+            signal.raise_signal(signal.SIGUSR2)
+        return super().call_soon(callback, *args, context=context)
+
+
+@pytest.fixture
+def loop() -> Iterator[Loop]:
+    made = Loop()
+    yield made
+    made.run_until_complete(made.shutdown_asyncgens())
+    made.close()
+
+
+@pytest.mark.usefixtures("raising")
+def test_a_handler_that_raises_as_a_task_is_told_loses_no_wake_up(loop: Loop) -> None:
+    """The future of the task is done before its callback is scheduled: raised between the two, the task would wait for ever."""
+    c = Channel[int]()
+    r, w = c.reader(), c.writer()
+
+    async def read() -> int:
+        return await r.read()
+
+    async def write() -> None:
+        await w.write(5)
+
+    reader = loop.create_task(read())
+    loop.run_until_complete(turns(2))
+    loop.at = lambda callback: getattr(callback, "__self__", None) is reader
+    writer = loop.create_task(write())
+    with pytest.raises(Ended):
+        loop.run_until_complete(turns(3))
+    assert loop.at is None  # it came
+    loop.run_until_complete(turns(3))
+    assert reader.done() and reader.result() == 5
+    assert writer.done()
+
+
+@pytest.mark.usefixtures("raising")
+def test_a_handler_that_raises_as_a_guest_is_scheduled_loses_no_turn(loop: Loop) -> None:
+    c = Channel[int]()
+    w = c.writer()
+
+    @process
+    async def takes(r: Any) -> int:
+        return int(await r.read())
+
+    network = loop.create_task(run_async(takes(c.reader())))
+    loop.run_until_complete(turns(5))
+
+    async def write() -> None:
+        await w.write(6)
+
+    loop.at = lambda callback: "weft_turn" in repr(callback)
+    loop.create_task(write())
+    with pytest.raises(Ended):
+        loop.run_until_complete(turns(5))
+    assert loop.at is None
+    assert loop.run_until_complete(network) == 6
+
+
+@pytest.mark.usefixtures("raising")
+def test_a_handler_that_raises_as_a_future_is_cancelled_loses_no_cancellation(loop: Loop) -> None:
+    """`task.cancel()` of a process that awaits a future: the future is cancelled, and its callback must come."""
+    future = loop.create_future()
+    tasks = []
+
+    @process
+    async def awaits() -> None:
+        tasks.append(asyncio.current_task())
+        await future
+
+    network = loop.create_task(run_async(awaits()))
+    loop.run_until_complete(turns(5))
+    loop.at = lambda callback: "weft_wakeup" in repr(callback)
+    loop.call_soon(tasks.pop().cancel)  # type: ignore[union-attr]
+    with pytest.raises(Ended):
+        loop.run_until_complete(turns(3))
+    assert loop.at is None
+    assert loop.run_until_complete(network) is None  # it ended quietly
+
+
+@pytest.mark.usefixtures("raising")
+@pytest.mark.parametrize("method", ["__init__", "_end"])
+def test_a_handler_that_raises_in_the_task_of_a_process_is_heard(
+    monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    before = getattr(weft._asyncio.ProcessTask, method)
+    came = []
+
+    def disturbed(self: Any, *args: Any) -> None:
+        if not came:
+            came.append(1)
+            signal.raise_signal(signal.SIGUSR2)
+        before(self, *args)
+
+    monkeypatch.setattr(weft._asyncio.ProcessTask, method, disturbed)
+    c = Channel[int]()
+    with pytest.raises(Ended):
+        run(reads(c.reader()), writes(c.writer()), host="asyncio")
+    assert came
+    assert left(c) == [(0, 0, 0, 0)]
+
+
+@process
+async def writes(w: Any) -> None:
+    await w.write(1)
+    for _ in range(100):  # the loop runs Python code, which hears of it
+        await asyncio.sleep(0)
+
+
+# ------------------------------------------------------------------------------------------------ where a task waits for a network
+
+
+class Interrupted:
+    """Awaits a coroutine, and once it waits throws `errors` into it, one after the other."""
+
+    def __init__(self, coroutine: Any, *errors: BaseException) -> None:
+        self.coroutine, self.errors = coroutine, errors
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        try:
+            waits = self.coroutine.send(None)
+            for error in self.errors:
+                waits._asyncio_future_blocking = False
+                for _ in range(3):
+                    yield
+                waits = self.coroutine.throw(error)
+            while True:
+                yield waits
+                waits = self.coroutine.send(None)
+        except StopIteration as stop:
+            return stop.value
+
+
+def test_an_exception_in_whoever_waits_for_a_network_comes_out_once_it_has_ended() -> None:
+    c = Channel[int]()
+    events = []
+
+    @process
+    async def slow(r: Any) -> None:
+        try:
+            await r.read()
+        finally:
+            await asyncio.sleep(0)  # the loop still serves it
+            events.append("cleaned up")
+
+    async def main() -> None:
+        try:
+            await Interrupted(run_async(slow(c.reader())), KeyboardInterrupt())
+        except KeyboardInterrupt:
+            events.append("came out")
+
+    w = c.writer()
+    asyncio.run(main())
+    assert events == ["cleaned up", "came out"]
+    w.retire()
+    assert left(c) == [(0, 0, 0, 0)]
+
+
+def test_at_the_second_exception_there_is_no_waiting() -> None:
+    c = Channel[int]()
+
+    @process
+    async def stays(r: Any) -> None:
+        try:
+            await r.read()
+        finally:
+            await asyncio.sleep(1000)
+
+    async def main() -> None:
+        with pytest.raises(Ended):
+            await Interrupted(run_async(stays(c.reader())), KeyboardInterrupt(), Ended())
+
+    w = c.writer()
+    asyncio.run(main())
+    w.retire()
+    assert left(c) == [(0, 0, 0, 0)]
+
+
+def test_a_failure_while_it_ends_does_not_hide_the_exception() -> None:
+    @process
+    async def fails(r: Any) -> None:
+        try:
+            await r.read()
+        finally:
+            raise ValueError("in the clean-up")
+
+    async def main() -> None:
+        c = Channel[int]()
+        w = c.writer()
+        with pytest.raises(KeyboardInterrupt) as caught:
+            await Interrupted(run_async(fails(c.reader())), KeyboardInterrupt())
+        assert isinstance(caught.value.__context__, ValueError)
+        w.retire()
+
+    asyncio.run(main())
+
+
+# ------------------------------------------------------------------------------------------------ loops that are closed too early
+
+
+def test_a_network_whose_loop_was_closed_is_given_up_with_its_task() -> None:
+    """The guest keeps the task that waits for it only as long as the loop can run it."""
+    c = Channel[int]()
+    w = c.writer()
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(run_async(reads(c.reader())))
+    loop.run_until_complete(turns(3))
+    gc.collect()
+    assert c.stats().waiting_readers == 1  # an idle one stays
+    loop.close()
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+    del task, loop
+    w.retire()
+    assert left(c) == [(0, 0, 0, 0)]
+
+
+def test_so_is_the_block_of_a_group() -> None:
+    c, d = Channel[int](), Channel[int]()
+    w, v = c.writer(), d.writer()
+
+    async def block() -> None:
+        async with Group() as g:
+            g.start(reads(c.reader()))
+            await select(d.reader(), after(1000))
+
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(block())
+    loop.run_until_complete(turns(3))
+    assert c.stats().waiting_readers == d.stats().waiting_readers == 1
+    loop.close()
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+    del task, loop
+    w.retire()
+    v.retire()
+    assert left(c, d) == [(0, 0, 0, 0)] * 2
+
+
+def test_a_task_that_is_owed_a_cancellation_keeps_no_closed_loop() -> None:
+    import weakref
+
+    class Own(asyncio.SelectorEventLoop):
+        pass
+
+    loop = Own()
+
+    async def owed() -> None:
+        weft._asyncio._owe()
+
+    loop.run_until_complete(owed())
+    seen = weakref.ref(loop)
+    loop.close()
+    del loop
+    gc.collect()
+    assert seen() is None
