@@ -192,6 +192,8 @@ if KIND in ("guest", "tasks"):
             except KeyboardInterrupt as error:
                 raise_where_it_may(error, frame)
         asyncio.Runner._on_sigint = on_second
+    else:  # 3.10: it comes where it comes
+        signal.signal(signal.SIGINT, lambda _, frame: raise_where_it_may(KeyboardInterrupt(), frame))
 
 faulthandler.register(signal.SIGUSR1, sys.__stderr__, all_threads=True)
 sys.stderr = open(os.devnull, "w")  # where the processes were; sys.__stderr__ says what is wrong
