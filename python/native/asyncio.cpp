@@ -199,8 +199,7 @@ PyObject* bell_call(PyObject* o, PyObject*, PyObject*) {
   l->dirty = true;
   Py_RETURN_NONE;
 }
-PyMethodDef link_methods[] = {
-    {"fileno", gated<link_fileno>, METH_NOARGS, nullptr}, {"bell", gated<link_bell>, METH_NOARGS, nullptr}, {}};
+PyMethodDef link_methods[] = {{"fileno", gated<link_fileno>, METH_NOARGS, nullptr}, {"bell", gated<link_bell>, METH_NOARGS, nullptr}, {}};
 
 PyObject* f_names(PyObject*, PyObject* args) {
   PyObject* c;
@@ -222,8 +221,10 @@ PyObject* f_watch(PyObject*, PyObject*) {
   if (!r) unwatch_signals();
   return r;
 }
-PyMethodDef functions[] = {
-    {"_watch_signals", gated<f_watch>, METH_NOARGS, nullptr}, {"_asyncio_names", gated<f_names>, METH_VARARGS, nullptr}, {"_asyncio_owing", gated<f_owing>, METH_O, nullptr}, {}};
+PyMethodDef functions[] = {{"_watch_signals", gated<f_watch>, METH_NOARGS, nullptr},
+                           {"_asyncio_names", gated<f_names>, METH_VARARGS, nullptr},
+                           {"_asyncio_owing", gated<f_owing>, METH_O, nullptr},
+                           {}};
 
 }  // namespace
 

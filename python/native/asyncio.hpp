@@ -26,7 +26,7 @@ struct LinkObject {
   GuestObject* due;     // guests that have work
   GuestObject* guests;  // all that have not ended
   Party* parties;       // all
-  int bell;          // eventfd; -1: closed
+  int bell;             // eventfd; -1: closed
   bool dirty;
   bool virtual_time;  // its clock is the loop's own: see loop_time()
   prim::atomic<bool> rung;
@@ -85,11 +85,11 @@ class Section {
 struct Party final : runtime::ProcessBase {
   Party* next_told = nullptr;
   Party *next = nullptr, *before = nullptr;  // of the same loop
-  LinkObject* link;            // owned
-  PyObject* future = nullptr;  // what its task waits on, owned
-  bool listed = false;         // among those to be told
-  bool woken = false;          // somebody has decided
-  bool owed = false;           // its task was cancelled after the commit (rule 6.3)
+  LinkObject* link;                          // owned
+  PyObject* future = nullptr;                // what its task waits on, owned
+  bool listed = false;                       // among those to be told
+  bool woken = false;                        // somebody has decided
+  bool owed = false;                         // its task was cancelled after the commit (rule 6.3)
   // Its task is gone, but it has committed and a partner holds it: its operation, kept until the wake-up. (A task that is closed was
   // killed.)
   PyObject* kept = nullptr;

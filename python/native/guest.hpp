@@ -24,11 +24,11 @@ struct GuestObject {
   EndWaker ends[2];
   GuestObject* next_due;
   GuestObject *next, *before;  // of the same loop
-  std::int64_t armed;    // what `timer` is for
-  std::size_t awaiting;  // processes that wait for futures
-  std::uint8_t looks;    // in vain, since the last wake-up, for what else is on the loop
-  bool due;              // listed: to be scheduled
-  bool scheduled;        // turn() is among the loop's callbacks
+  std::int64_t armed;          // what `timer` is for
+  std::size_t awaiting;        // processes that wait for futures
+  std::uint8_t looks;          // in vain, since the last wake-up, for what else is on the loop
+  bool due;                    // listed: to be scheduled
+  bool scheduled;              // turn() is among the loop's callbacks
   bool resting;
   bool open;  // a block that may start more
   bool told;  // its task was cancelled, by us

@@ -188,8 +188,8 @@ int guest_await(ProcessObject* p, PyObject* f) noexcept {
 void leave_guest(ProcessObject* p) noexcept {
   GuestPart* part = std::exchange(p->guest, nullptr);
   if (part->task) {
-    PyObject* r = undisturbed(
-        [&] { return PyObject_CallMethodObjArgs(part->task, names.end, p->outcome, p->failed ? Py_True : Py_False, nullptr); });
+    PyObject* r =
+        undisturbed([&] { return PyObject_CallMethodObjArgs(part->task, names.end, p->outcome, p->failed ? Py_True : Py_False, nullptr); });
     Py_XDECREF(r);
   }
   Py_XDECREF(part->task);

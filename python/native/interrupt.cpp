@@ -28,8 +28,8 @@ using Handler = void (*)(int);
 std::atomic<Handler> pythons{nullptr};  // one function for all signals
 std::atomic<runtime::Parking*> sleeper{nullptr};
 std::atomic<int> handling{0};
-std::atomic<bool> holding{false};           // the main thread is Undisturbed
-std::atomic<std::uint64_t> held_back{0};    // bit n-1: signal n came meanwhile
+std::atomic<bool> holding{false};         // the main thread is Undisturbed
+std::atomic<std::uint64_t> held_back{0};  // bit n-1: signal n came meanwhile
 std::size_t watchers = 0;
 std::uint64_t watched = 0;  // bit n-1: signal n has our handler
 unsigned long main_thread = 0;
