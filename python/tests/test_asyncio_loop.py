@@ -335,7 +335,9 @@ def test_ctrl_c(how: str) -> None:
     with child("-X", "faulthandler", "-c", textwrap.dedent(source)) as p:
         assert p.stdout is not None
         assert p.stdout.readline() == "ready\n"
-        until_asleep(p.pid)  # on 3.10 it is raised where it comes: else in the process, before its `try`
+        until_asleep(
+            p.pid
+        )  # on 3.10 it is raised where it comes: else in the process, before its `try`
         p.send_signal(signal.SIGINT)
         out, err = p.communicate()
     assert (out, p.returncode) == ("clean\ninterrupted\n", 0), err

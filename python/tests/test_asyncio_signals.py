@@ -61,7 +61,7 @@ class Loop(asyncio.SelectorEventLoop):
 
     at: Callable[[Any], bool] | None = None
 
-    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> Any:
+    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> Any:  # type: ignore[override]
         if self.at is not None and self.at(callback):
             self.at = None
             signal.raise_signal(signal.SIGUSR2)
@@ -150,7 +150,7 @@ def test_a_handler_that_raises_in_the_task_of_a_process_is_heard(
     monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     before = getattr(weft._asyncio.ProcessTask, method)
-    came = []
+    came: list[int] = []
 
     def disturbed(self: Any, *args: Any) -> None:
         if not came:

@@ -61,14 +61,16 @@ def _alone(loop: Any) -> bool | None:
             return False
     except (AttributeError, KeyError, RuntimeError):
         return False
-    if not all(isinstance(task._fut_waiter, _End) for task in asyncio.all_tasks(loop)):
+    if not all(isinstance(getattr(task, "_fut_waiter", None), _End) for task in asyncio.all_tasks(loop)):
         return False
     return None if loop._ready else True
 
 
 # ------------------------------------------------------------------------------------------------ cancellations owed
 
-_owing: weakref.WeakKeyDictionary[Any, None] = weakref.WeakKeyDictionary()  # a loop may be closed before it pays
+_owing: weakref.WeakKeyDictionary[Any, None] = (
+    weakref.WeakKeyDictionary()
+)  # a loop may be closed before it pays
 
 
 def _wanted(task: Any) -> bool:
@@ -133,7 +135,9 @@ async def _drive(guest: Any, block: BaseException | None = None) -> Any:
                 try:
                     await end
                 except asyncio.CancelledError as error:
-                    if cancelled is None:  # one request: a second one must not disturb the cleaning up
+                    if (
+                        cancelled is None
+                    ):  # one request: a second one must not disturb the cleaning up
                         guest.cancel()
                     if not _interrupted(cancelled):
                         cancelled = error
