@@ -180,6 +180,7 @@ void bell_dealloc(PyObject* o) {
   LinkObject* l = reinterpret_cast<BellObject*>(o)->link;
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
+  abandon_orphans(l);
   std::vector<PyObject*> kept;  // dropped once nothing is walked any more: what that frees may take itself off the lists
   let_go_of_tasks(l, kept);
   for (Party* p = l->parties; p; p = p->next)
@@ -245,6 +246,15 @@ void raise_in_main(PyObject* e) noexcept {
   if (!e) return;
   Py_XSETREF(raised, e);
   Py_AddPendingCall(gated<raise_it>, nullptr);  // full: those that fill it are yet to come, and the next of ours finds this one
+}
+
+PyObject* raised_meanwhile() noexcept {
+  if (!on_main_thread()) return nullptr;
+  PyObject* now = raised_by_signals();
+  PyObject* before = std::exchange(raised, nullptr);
+  if (!now) return before;
+  Py_XDECREF(before);
+  return now;
 }
 
 PyObject* loop_of(LinkObject* l) noexcept {

@@ -46,6 +46,7 @@ void ring(LinkObject* l) noexcept;
 // raise is nobody's here: it is kept, and raised in the main thread as soon as that runs Python code again.
 PyObject* raised_by_signals() noexcept;  // of those that are there already: owned, or null
 void raise_in_main(PyObject* owned_or_null) noexcept;
+PyObject* raised_meanwhile() noexcept;  // what is kept so far, on the main thread: owned, or null
 // The call's result; null: it raised something, which is cleared. A signal whose handler was set after the loop was first met is not held
 // back: if one raises, the call is made again: only what may be done twice.
 template <class F>
@@ -130,6 +131,7 @@ PyObject* guest_cancellation(ProcessBase& p) noexcept;              // the Cance
 GuestObject* guest_open() noexcept;  // null: an exception is set
 runtime::Group* group_of(GuestObject* g) noexcept;
 LinkObject* link_of(GuestObject* g) noexcept;
+void abandon_orphans(LinkObject* l) noexcept;  // guests that nobody waits for: what should have waited never came to it
 void let_go_of_tasks(LinkObject* l, std::vector<PyObject*>& kept);
 PyObject* guest_leave(GuestObject* g, PyObject* block);  // an awaitable; `block`: the exception that left the block, or null
 

@@ -376,6 +376,12 @@ PyObject* guest_new(PyTypeObject*, PyObject* args, PyObject* kw) {
   if (!list) return nullptr;
   GuestObject* g = make_guest(list, virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady, false);
   Py_DECREF(list);
+  if (PyObject* raised = g ? raised_meanwhile() : nullptr) {  // by a signal: whoever was to wait for it will not
+    abandon(g);
+    Py_DECREF(obj(g));
+    restore_exception(raised);
+    return nullptr;
+  }
   return reinterpret_cast<PyObject*>(g);
 }
 
@@ -481,6 +487,18 @@ void turn_at_once(GuestObject* g) noexcept {
   Py_DECREF(loop);
 }
 
+void abandon_orphans(LinkObject* l) noexcept {
+  for (GuestObject* g = l->guests; g;) {
+    if (g->waiter || g->task || g->in_turn || !g->run) {
+      g = g->next;
+      continue;
+    }
+    Py_INCREF(obj(g));
+    abandon(g);  // takes it off the list; whatever else its processes do there
+    Py_DECREF(obj(g));
+    g = l->guests;
+  }
+}
 void let_go_of_tasks(LinkObject* l, std::vector<PyObject*>& kept) {
   for (GuestObject* g = l->guests; g; g = g->next)
     for (PyObject** o : {&g->waiter, &g->task})

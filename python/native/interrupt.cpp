@@ -199,6 +199,8 @@ void main_sleeps_by(runtime::Parking* p) noexcept {
 
 void main_is_this_thread() noexcept { main_thread = PyThread_get_thread_ident(); }
 
+bool on_main_thread() noexcept { return PyThread_get_thread_ident() == main_thread; }
+
 int init_interrupts() {
   PyObject* m = PyImport_ImportModule("threading");
   PyObject* t = m ? PyObject_CallMethod(m, "main_thread", nullptr) : nullptr;

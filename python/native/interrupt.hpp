@@ -41,6 +41,7 @@ void main_sleeps_by(runtime::Parking* p) noexcept;
 
 // In the child of a fork: the thread that forked is the main thread there.
 void main_is_this_thread() noexcept;
+bool on_main_thread() noexcept;
 
 int init_interrupts();
 

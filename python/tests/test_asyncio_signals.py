@@ -264,6 +264,38 @@ def test_a_failure_while_it_ends_does_not_hide_the_exception() -> None:
 # ------------------------------------------------------------------------------------------------ loops that are closed too early
 
 
+@pytest.mark.usefixtures("raising")
+def test_what_is_raised_as_a_network_is_made_gives_it_up(loop: Loop) -> None:
+    """Its first turn is scheduled, and whoever was to wait for it never will."""
+    c = Channel[int]()
+    w = c.writer()
+    loop.at = lambda callback: "weft_turn" in repr(callback)
+    with pytest.raises(Ended):
+        loop.run_until_complete(run_async(reads(c.reader())))
+    assert loop.at is None
+    assert c.stats().readers == 0
+    loop.run_until_complete(turns(3))
+    w.retire()
+    assert left(c) == [(0, 0, 0, 0)]
+
+
+def test_a_network_that_nobody_waits_for_is_given_up_as_its_loop_is_closed() -> None:
+    c = Channel[int]()
+    w = c.writer()
+
+    async def leaves() -> None:
+        weft._asyncio._native.Guest((reads(c.reader()),), False)
+        await turns(3)
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(leaves())
+    assert c.stats().waiting_readers == 1
+    loop.close()
+    assert c.stats().waiting_readers == 0
+    w.retire()
+    assert left(c) == [(0, 0, 0, 0)]
+
+
 def test_a_network_whose_loop_was_closed_is_given_up_with_its_task() -> None:
     """The guest keeps the task that waits for it only as long as the loop can run it."""
     c = Channel[int]()
