@@ -61,7 +61,9 @@ def _alone(loop: Any) -> bool | None:
             return False
     except (AttributeError, KeyError, RuntimeError):
         return False
-    if not all(isinstance(getattr(task, "_fut_waiter", None), _End) for task in asyncio.all_tasks(loop)):
+    if not all(
+        isinstance(getattr(task, "_fut_waiter", None), _End) for task in asyncio.all_tasks(loop)
+    ):
         return False
     return None if loop._ready else True
 
