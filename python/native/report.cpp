@@ -1,4 +1,5 @@
 // What the runtime asks of Python: to give up the GIL around a sleep, where processes are, who holds which end.
+#include <cxxabi.h>
 #include <unistd.h>
 
 #include <map>
@@ -28,7 +29,11 @@ void say_asleep([[maybe_unused]] bool is) noexcept {
 
 void take_back(void* state) {
   while (shut_down) pause();  // for ever
-  PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+  try {
+    PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+  } catch (abi::__forced_unwind&) {  // pthread_exit(): the interpreter ended while it waited for the lock. It would unwind what must not be
+    for (;;) pause();
+  }
   say_asleep(false);
 }
 void* give_up() {
