@@ -1,6 +1,7 @@
 // What a second core brings.
 //
 //   rings N      N independent CommsTime rings, on one core or on two; a figure is the whole run ÷ its communications
+//   apart N      the same in two runs of half of them, each on one core, in a thread of its own
 //   compute      two processes that only compute, on a multi-core executor, beside two threads that know nothing of each other
 #include <cmath>
 #include <string_view>
@@ -37,6 +38,12 @@ weft::Process ring(long per) {
                      bench::successor<weft::Shared>(b.reader(), c.writer()), consumer(d.reader(), per));
 }
 
+std::vector<weft::Process> rings(long n, long per) {
+  std::vector<weft::Process> all;
+  for (long i = 0; i < n; ++i) all.push_back(ring(per));
+  return all;
+}
+
 // Some arithmetic that no compiler foresees, or moves behind the join of a thread that does the same; its result is checked.
 [[gnu::noinline]] double work(long n) {
   asm volatile("" ::: "memory");
@@ -53,17 +60,22 @@ void check(double x, double y) {
 
 int main(int argc, char** argv) {
   const std::string_view what = argc == 6 ? argv[1] : "";
-  if (what != "rings" && what != "compute")
-    bench::fail("usage: cores rings CORES N SAMPLES PER, or cores compute 1|2 1 SAMPLES PER (1: threads, 2: the executor)");
+  if (what != "rings" && what != "apart" && what != "compute")
+    bench::fail(
+        "usage: cores rings CORES N SAMPLES PER, cores apart 2 N SAMPLES PER, or cores compute 1|2 1 SAMPLES PER (1: threads, 2: the "
+        "executor)");
   const auto cores = static_cast<unsigned>(bench::number(argv[2]));
   const long n = bench::number(argv[3]), samples = bench::number(argv[4]), per = bench::number(argv[5]);
   bench::Sampler s(samples);
   for (long k = 0; k < samples; ++k) {
     s.begin();
     if (what == "rings") {
-      std::vector<weft::Process> all;
-      for (long i = 0; i < n; ++i) all.push_back(ring(per));
-      weft::run({.cores = cores}, weft::par(std::move(all)));
+      weft::run({.cores = cores}, weft::par(rings(n, per)));
+      s.end(4.0 * static_cast<double>(n) * static_cast<double>(per));
+    } else if (what == "apart") {
+      std::thread other([&] { weft::run(weft::par(rings(n / 2, per))); });
+      weft::run(weft::par(rings(n - n / 2, per)));
+      other.join();
       s.end(4.0 * static_cast<double>(n) * static_cast<double>(per));
     } else {
       if (cores == 1) {
