@@ -69,7 +69,8 @@ def experiments(full: bool, quick: bool) -> list[Experiment]:
             Experiment(
                 f"mandelbrot-{workers}", f"Mandelbrot, {workers} worker{'s' * (workers > 1)}", "dimension", "ns a pixel",
                 "cpp/mandelbrot.cpp", 2, dimensions,
-                {by: [by, str(workers), "{x}", "3"] for by in ("copy", "move", "mobile", "independent")},
+                {by: [by, str(workers), "{x}", "3"] for by in ("copy", "move", "mobile", "independent")}
+                | {"move, coroutines": ["move", str(workers), "{x}", "3", "coroutines"]},
             )
             for workers in (1, 2, 4, 8)
         ),

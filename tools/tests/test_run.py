@@ -69,9 +69,7 @@ def test_a_task_that_has_a_help_of_its_own_is_given_it(house: House) -> None:
     assert house.run("weave", "--help", "x").stdout == "<--help><x>"
 
 
-# cpp and bench have runners of their own.
 RUNNERS = sorted({*ROOT.glob("*/tests/run"), *ROOT.glob("mcu/*/tests/run")})
-RUNNERS = [run for run in RUNNERS if run.parts[-3] not in ("cpp", "bench")]
 
 
 @pytest.mark.parametrize("word", ["-h", "--help"])
