@@ -4,8 +4,8 @@
 //
 // A network: sources, layers of workers, sinks; between two layers some channels, each with writers before and readers behind it, some of
 // them buffered. A worker reads from its inputs (plainly, or by choice in one of the modes, or by a standing alternative) and writes to its
-// outputs (in turn, or by a choice of outputs). One network is of one kind: local coroutines, shared coroutines, or shared with threads
-// among the workers. The sum of a hash of all values sent must be that of all received (it does not depend on order), and so must the
+// outputs (in turn, or by a choice of outputs). One network is of one kind: local coroutines, shared ones on one core or on two or three,
+// these with threads among the workers. The sum of a hash of all values sent must be that of all received (it does not depend on order), and so must the
 // count. A message counts once for every channel it goes through. The seed of a network that fails is printed, and repeats its shape.
 #include <atomic>
 #include <chrono>
@@ -167,7 +167,7 @@ struct ThreadWorker {
 };
 
 template <class P>
-std::uint64_t network(std::uint64_t seed, bool with_threads, long values, Books& books) {
+std::uint64_t network(std::uint64_t seed, unsigned cores, bool with_threads, long values, Books& books) {
   Random random(seed);
   std::vector<weft::Process> all;
   using Thread = decltype(weft::thread(ThreadWorker{}));
@@ -219,7 +219,7 @@ std::uint64_t network(std::uint64_t seed, bool with_threads, long values, Books&
   }
   const auto together = [](std::vector<weft::Process> ps) -> weft::Process { co_await weft::par(std::move(ps)); };
   const auto on_threads = [](std::vector<Thread> ts) -> weft::Process { co_await weft::par(std::move(ts)); };
-  weft::run(together(std::move(all)), on_threads(std::move(threads)));
+  weft::run({.cores = cores}, together(std::move(all)), on_threads(std::move(threads)));
   std::uint64_t messages = 0;
   for (const auto& c : channels) messages += c.transfers();
   return messages;
@@ -265,18 +265,27 @@ int main(int argc, char** argv) {
     const std::uint64_t mine = Random::mix(seed + networks);
     Books books;
     const char* kind = "local";
+    const auto several = static_cast<unsigned>(2 + mine % 2);
     try {
       switch (networks % 8) {
         case 7:
           kind = "threads";
-          messages += network<weft::Shared>(mine, true, base / 20, books);
+          messages += network<weft::Shared>(mine, 1, true, base / 20, books);
+          break;
+        case 3:
+          kind = "several cores and threads";
+          messages += network<weft::Shared>(mine, several, true, base / 20, books);
+          break;
+        case 1:
+        case 5:
+          kind = "several cores";
+          messages += network<weft::Shared>(mine, several, false, base, books);
           break;
         case 2:
-        case 5:
           kind = "shared";
-          messages += network<weft::Shared>(mine, false, base, books);
+          messages += network<weft::Shared>(mine, 1, false, base, books);
           break;
-        default: messages += network<weft::Local>(mine, false, base, books);
+        default: messages += network<weft::Local>(mine, 1, false, base, books);
       }
     } catch (const std::exception& e) {
       std::printf("network %llu (%s) failed: %s\nagain by --seed %llu\n", static_cast<unsigned long long>(networks), kind, e.what(),
