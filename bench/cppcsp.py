@@ -90,21 +90,21 @@ def measure(e: Experiment, builder: Builder, rounds: int) -> dict[str, dict[int,
     built = builder.program(candidate)
     found: dict[str, dict[int, float]] = {curve: {} for curve in e.curves}
     total, done = rounds * len(e.points) * len(e.curves), 0
+    if not sys.stderr.isatty():
+        print(f"{e.name}: {total} runs", file=sys.stderr, flush=True)
     for _ in range(rounds):
         for x in e.points:
             for curve, words in e.curves.items():
                 done += 1
-                print(
-                    f"\r\033[K{e.name} {done}/{total}: {curve} {x}",
-                    end="",
-                    file=sys.stderr,
-                    flush=True,
-                )
+                if sys.stderr.isatty():
+                    progress = f"\r\033[K{e.name} {done}/{total}: {curve} {x}"
+                    print(progress, end="", file=sys.stderr, flush=True)
                 argv = [*built.argv, *(word.format(x=x) for word in words)]
                 values = runner.run_once(Program(argv, built.env), cpus, 900.0)["ns"]
                 best = min(values) * e.scale
                 found[curve][x] = min(best, found[curve].get(x, math.inf))
-    print(file=sys.stderr)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
     return found
 
 
