@@ -75,9 +75,13 @@ def test_changed_while_it_waits_in_a_rendezvous(b: Any, changes: list[Changed]) 
         b.process(meddles)(gate.writer()),
         b.process(reads_late)(c.reader(), gate.reader()),
     )
-    assert [(x.sender, x.noticed) for x in changes] == [
-        ("main/writes", "before its receiver had it")
-    ]
+    assert [x.sender for x in changes] == ["main/writes"]
+    noticed = ["before its receiver had it"]
+    if b.name == "threads":  # after the commit both run, and the sender may look first
+        noticed.append(
+            "while it was under way, noticed by the sender before the end of its process"
+        )
+    assert changes[0].noticed in noticed
 
 
 def test_before_the_reader_has_gone_on(changes: list[Changed]) -> None:

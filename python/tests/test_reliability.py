@@ -339,7 +339,8 @@ def test_objects_and_memory_come_to_a_plateau() -> None:
     objects, blocks = zip(*counts, strict=True)
     assert max(objects) - min(objects) <= 50, objects
     assert max(blocks) - min(blocks) <= 500, blocks
-    assert after_ - before < 4 << 20
+    if "WEFT_SANITIZED" not in os.environ:  # AddressSanitizer keeps what is freed for a while
+        assert after_ - before < 4 << 20
 
 
 def test_what_was_sent_is_released(b: Backend) -> None:

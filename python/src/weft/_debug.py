@@ -277,7 +277,7 @@ class Debug:
                     sent,
                     f"by the sender, {when}"
                     if alone
-                    else f"while it was under way, noticed {when} of the sender",
+                    else f"while it was under way, noticed by the sender {when}",
                 )
 
     # --- the receiver -------------------------------------------------------------------------------
