@@ -1,4 +1,4 @@
-// The queue of a worker of a multi-core executor (runtime/deque.hpp): what its owner takes, and what a thief gets (rule 15.5).
+// The queue of a worker of a multi-core executor (runtime/deque.hpp): what its owner takes, and what a thief gets (rules 15.5, 15.7).
 #include <initializer_list>
 #include <memory>
 #include <vector>
@@ -43,7 +43,7 @@ class Jobs {
 
 using Numbers = std::vector<int>;
 
-TEST_CASE("queue of a worker: first come, first served; who takes one marks it") {
+TEST_CASE("queue of a worker: first come, first served; who takes one marks it (rules 15.5, 15.7)") {
   Jobs jobs("abc");
   StealQueue q;
   CHECK(q.take(3) == nullptr);
@@ -56,7 +56,7 @@ TEST_CASE("queue of a worker: first come, first served; who takes one marks it")
   CHECK(q.size() == 0);
 }
 
-TEST_CASE("queue of a worker: one that is not wholly suspended yet is passed over, and keeps no other from running") {
+TEST_CASE("queue of a worker: one that is not wholly suspended yet is passed over, and keeps no other from running (rule 15.5)") {
   Jobs jobs("aaa");
   StealQueue q;
   jobs.push_all(q);
@@ -84,11 +84,11 @@ TEST_CASE("queue of a worker: a thief takes the older half of one group") {
   }
 }
 
-TEST_CASE("queue of a worker: a thief takes whole groups, the oldest first, and leaves the others whole and in order") {
+TEST_CASE("queue of a worker: a thief takes whole groups, the oldest first; what it takes and what it leaves stay in order (rule 15.7)") {
   Jobs jobs("abcdabcd");
   StealQueue q;
   jobs.push_all(q);
-  CHECK(jobs.stolen(q) == Numbers{0, 4, 1, 5});
+  CHECK(jobs.stolen(q) == Numbers{0, 1, 4, 5});
   CHECK(jobs.taken(q) == Numbers{2, 3, 6, 7});
 }
 
@@ -175,6 +175,7 @@ TEST_CASE("queue of a worker: any groups, any order: nothing is lost or doubled,
     CHECK(loot.size() <= half);
     CHECK((q.size() == 0 || !loot.empty()));
     const Numbers rest = jobs.taken(q);
+    CHECK(std::is_sorted(loot.begin(), loot.end()));
     CHECK(std::is_sorted(rest.begin(), rest.end()));
     for (const int i : loot) ++seen[static_cast<std::size_t>(i)];
     for (const int i : rest) ++seen[static_cast<std::size_t>(i)];

@@ -12,8 +12,7 @@
 // word_    the ordinary spin lock; owner_, state_ and the bias itself are written by its holder only
 // held_    one for each bias, written by its owner only: it is inside, or about to look whether it may be
 // state_   i < kBiases: the holder holds held_[i]. Else it holds word_, and what is above kPlain is counted: strangers while it is
-// nobody's,
-//          then how often in a row the thread came that owner_ names
+//          nobody's, then how often in a row the thread came that owner_ names
 //
 // Mutual exclusion. The owner stores held = 1, passes a light fence and loads owner_; the revoker stores owner_ = plain, passes a heavy
 // fence and loads held. A light and a heavy fence together order as two seq_cst fences do, so not both can miss the other's store
@@ -77,8 +76,7 @@ class BiasedLock {
   static constexpr std::uint32_t kNobody = 0, kIsPlain = 1u << 31, kShift = 28, kWhich = 7u << kShift;
   // Of state_.
   static constexpr std::uint8_t kPlain = kBiases;
-  static constexpr std::uint8_t kStrangers =
-      kPlain + 16;  // ends are made and dropped by threads that run no processes: so many are no sign
+  static constexpr std::uint8_t kStrangers = kPlain + 16;  // ends are made and dropped outside processes: so many are no sign
   static constexpr std::uint8_t kStreak = kPlain + prim::bias_streak;
   static_assert(kStreak > kPlain);
 

@@ -1,14 +1,13 @@
 // The queue of one worker of a multi-core executor: its owner pushes and takes, others steal.
 //
 // First come, first served, for the owner too; a thief takes the older half, so whom the owner woke last is stolen last, and keeps together
-// what is of one group. The lock costs the owner two stores and a load (asymmetric.hpp): with a Chase–Lev deque or a spin lock it would be
-// one or two locked instructions an operation, of which a communication takes two.
+// what is of one group. The lock costs the owner two stores and two loads (asymmetric.hpp): with a Chase–Lev deque or a spin lock it would
+// be one or two locked instructions an operation, of which a communication takes two.
 //
 // State under the lock: the queue, and what was taken last. `size` is written under it, and read by anybody as a hint.
 // A process is marked as running (`runs_on`) under the lock as well: whoever visits all queues knows that nobody starts to run.
 #pragma once
 #include <algorithm>
-#include <utility>
 
 #include "asymmetric.hpp"
 #include "process.hpp"
@@ -41,39 +40,44 @@ class StealQueue {
   }
 
   // --- others' --------------------------------------------------------------------------------------------------------------------
-  // About half, linked; null if there is nothing or another visitor is here. What belongs to one group goes together, for it is likely to
-  // communicate: the oldest groups, but not that of the process which ran last, until there are enough; of one that is too big the oldest.
-  // If there is but that one group: its oldest, if `tear`.
+  // About half, linked, in their order; null if there is nothing or another visitor is here. What belongs to one group goes together, for
+  // it is likely to communicate: the oldest groups, but not that of the process which ran last, until there are enough; of one that is too
+  // big the oldest. If there is but that one group: its oldest, if `tear`.
   core::Waker* steal(bool tear = true) noexcept {
     if (size() == 0 || !lock_.try_visit()) return nullptr;
     const std::uint32_t n = size();
-    core::Waker* waiting[2 * kMost];
-    const std::uint32_t seen = n < 2 * kMost ? n : 2 * kMost;
-    for (std::uint32_t i = 0; i < seen; ++i) waiting[i] = queue_.pop();
-    Loot loot((n + 1) / 2 < kMost ? (n + 1) / 2 : kMost);
-    for (std::uint32_t i = 0; i < seen && loot.more > 0; ++i)
-      if (waiting[i] && group_of(waiting[i]) != ran_) take_group(waiting, i, seen, loot);
-    if (loot.queue.empty() && tear)
-      for (std::uint32_t i = 0; i < seen && loot.more > 0; ++i) loot.take(waiting[i]);
-    core::RunQueue left;
-    for (std::uint32_t i = 0; i < seen; ++i)
-      if (waiting[i]) left.push(waiting[i]);
+    Raid raid;
+    raid.most = (n + 1) / 2 < kMost ? (n + 1) / 2 : kMost;
+    for (; raid.seen < n && raid.seen < kSeen; ++raid.seen) raid.waiting[raid.seen] = queue_.pop();
+    for (std::uint32_t i = 0; i < raid.seen && raid.taken < raid.most; ++i)
+      if (!raid.mine[i] && group_of(raid.waiting[i]) != ran_) raid.take_group(i);
+    if (raid.taken == 0 && tear) raid.take_group(0);
+    core::RunQueue loot, left;
+    for (std::uint32_t i = 0; i < raid.seen; ++i) (raid.mine[i] ? loot : left).push(raid.waiting[i]);
     left.append(queue_);
     queue_ = left;
-    size_.store(n - loot.taken, std::memory_order_relaxed);
+    size_.store(n - raid.taken, std::memory_order_relaxed);
     lock_.depart();
-    return loot.queue.front();
+    return loot.front();
   }
 
  private:
-  struct Loot {
-    explicit Loot(std::uint32_t most) noexcept : more(most) {}
-    void take(core::Waker*& w) noexcept {
-      queue.push(std::exchange(w, nullptr));
-      ++taken, --more;
+  static constexpr std::uint32_t kSeen = 2 * kMost;
+
+  // What a thief sees of the queue, and what of it is to be its own.
+  struct Raid {
+    core::Waker* waiting[kSeen];
+    bool mine[kSeen] = {};
+    std::uint32_t seen = 0, taken = 0, most = 0;
+
+    // Of the group of that one all, if they are not too many; or as many as it may take, if it has none yet.
+    void take_group(std::uint32_t first) noexcept {
+      const Group* const g = group_of(waiting[first]);
+      const auto belongs = [g](const core::Waker* w) { return group_of(w) == g; };
+      if (taken > 0 && std::count_if(waiting, waiting + seen, belongs) > most - taken) return;
+      for (std::uint32_t i = first; i < seen && taken < most; ++i)
+        if (belongs(waiting[i])) mine[i] = true, ++taken;
     }
-    core::RunQueue queue;
-    std::uint32_t taken = 0, more;
   };
 
   [[gnu::always_inline]] std::uint32_t push_inside(core::Waker* w) noexcept {
@@ -111,14 +115,7 @@ class StealQueue {
   }
 
   static const Group* group_of(const core::Waker* w) noexcept { return static_cast<const ProcessBase*>(w)->group; }
-  // Of the group of the first: all, if they are not too many; or as many as there may be more, if these are the first that are taken.
-  static void take_group(core::Waker** waiting, std::uint32_t first, std::uint32_t end, Loot& loot) noexcept {
-    const Group* const g = group_of(waiting[first]);
-    const auto belongs = [g](const core::Waker* w) { return w && group_of(w) == g; };
-    if (loot.taken > 0 && std::count_if(waiting, waiting + end, belongs) > loot.more) return;
-    for (std::uint32_t i = first; i < end && loot.more > 0; ++i)
-      if (belongs(waiting[i])) loot.take(waiting[i]);
-  }
+
   OwnersLock lock_;
   prim::atomic<std::uint32_t> size_{0};
   core::RunQueue queue_;
