@@ -42,7 +42,6 @@ struct GroupObject {
   bool virtual_time;  // asked for
   bool borrowed;      // the scheduler: of a block around this one
 };
-inline ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObject*>(o); }
 
 GroupObject* new_group(PyObject* list);                           // takes the list over
 PyObject* new_group_op(GroupObject* owned, bool parallel);        // what is awaited in a coroutine process

@@ -21,7 +21,6 @@ constexpr std::int64_t kBudget =
     40'000;  // ns of a turn. A task that sleeps needs up to three to be told: the timer is found, run, the task run
 
 GuestObject* gst(PyObject* o) noexcept { return reinterpret_cast<GuestObject*>(o); }
-ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObject*>(o); }
 
 int load_names() {
   if (names.drive) return 0;

@@ -1,8 +1,8 @@
 // A process of a network that is a guest of asyncio (rules 13.1, 13.4): a task to the loop, which may await the loop's futures.
 //
-//   join_guest() ──► between steps ──guest_await()──► parked on a future ──future_done() │ withdraw_await()──► guest_begin() ──► between
-//   steps
-//                         └──ended: leave_guest()
+//   join_guest() ──► between steps ──guest_await()──► parked on a future ──future_done() │ withdraw_await()──► guest_begin() ─┐
+//                       │   ▲─────────────────────────────────────────────────────────────────────────────────────────────────┘
+//                       └──ended: leave_guest()
 //
 // asyncio cancels it by _task_cancel(): at a future that is cancelled, at an operation that is withdrawn, else at its next point (6.1
 // to 6.3).
@@ -10,8 +10,6 @@
 
 namespace weft::py {
 namespace {
-
-ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObject*>(o); }
 
 // On a future: withdrawn before it is done. (The future is let go of when the process runs: no Python code here.)
 bool withdraw_await(ProcessBase& p) noexcept {

@@ -114,6 +114,7 @@ struct ProcessObject {
 #endif
   EndObject* held[1];  // ob_size of them
 };
+inline ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObject*>(o); }
 
 struct BarrierObject {
   PyObject_HEAD PyObject* name;

@@ -14,8 +14,6 @@ void forget_selects(SelectMemory* m) noexcept;
 
 namespace {
 
-ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObject*>(o); }
-
 // --- ends held ----------------------------------------------------------------------------------------------------------------------
 
 void let_go(ProcessObject* p) noexcept {

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft import coroutines as co
+from weft import greenlets as gr
+from weft import threads as th
+
 
 async def send(b: Any, w: Any, *values: Any) -> None:
     for v in values:
@@ -31,3 +35,22 @@ async def catch(b: Any, operation: Any) -> Any:
         return await b.op(operation())
     except b.weft.ChannelEnd as end:
         return end
+
+
+# Hand on what they read, until there is no more.
+@gr.process
+def gr_echo(into: Any, out: Any) -> None:
+    for value in into:
+        out.write(value)
+
+
+@co.process
+async def co_echo(into: Any, out: Any) -> None:
+    async for value in into:
+        await out.write(value)
+
+
+@th.process
+def th_echo(into: Any, out: Any) -> None:
+    for value in into:
+        out.write(value)

@@ -14,6 +14,7 @@ import weakref
 
 import greenlet
 import pytest
+from parts import gr_echo
 
 from weft import coroutines as co
 from weft import greenlets as gr
@@ -510,11 +511,6 @@ def test_poison_passes_through_all_kinds():  # rule 4.3
     a, b, c = (gr.Channel(n) for n in "abc")
 
     @gr.process
-    def passes(source, sink):
-        for v in source:
-            sink.write(v)
-
-    @gr.process
     def poisons(sink, source):
         sink.write(1)
         assert source.read() == 1
@@ -525,8 +521,8 @@ def test_poison_passes_through_all_kinds():  # rule 4.3
 
     got = gr.run(
         poisons(a.writer(), c.reader()),
-        passes.on(th)(a.reader(), b.writer()),
-        passes(b.reader(), c.writer()),
+        gr_echo.on(th)(a.reader(), b.writer()),
+        gr_echo(b.reader(), c.writer()),
     )
     assert got == [3, None, None]
 
