@@ -85,7 +85,7 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
   }
   void withdraw_cancelled(Worker& w) {
     for (Job* j : jobs)
-      if (j->cancel.load() != 0)
+      if (j->cancel().load() != 0)
         withdraw(*j, [&](runtime::ProcessBase&) {
           if (looks_at_rest) withdrawing.store(1);
           static_cast<void>(j->word.load());  // time for somebody to begin
@@ -240,7 +240,7 @@ SCENARIO("crew: a cancelled process is withdrawn wherever it has got to (rule 6.
   crew::Crew c(2, 1, true);
   crew::Job p;
   p.step = [&](crew::Job& me) {
-    if (me.cancel.load() != 0 || me.steps == 2) {
+    if (me.cancel().load() != 0 || me.steps == 2) {
       me.ended = true;
       c.finish();
       return;
@@ -253,7 +253,7 @@ SCENARIO("crew: a cancelled process is withdrawn wherever it has got to (rule 6.
   spawn("A", [&] { c.help(0); });
   spawn("B", [&] { c.help(1); });
   spawn("X", [&] {
-    p.cancel.store(1);
+    p.cancel().store(1);
     c.nudge();
     c.deactivated();
   });
@@ -272,7 +272,7 @@ SCENARIO("crew: a cancellation is served while another worker takes the process 
     if (q.ended) c.finish();
   };
   q.step = [&](crew::Job& me) {
-    p.cancel.store(1);
+    p.cancel().store(1);
     c.nudge();
     me.ended = true;
     if (p.ended) c.finish();
@@ -291,7 +291,7 @@ SCENARIO("crew: the only worker goes to sleep as somebody is cancelled (rule 6.1
   crew::Crew c(1, 1, true);
   crew::Job p;
   p.step = [&](crew::Job& me) {
-    if (me.cancel.load() != 0 || me.steps == 2) {
+    if (me.cancel().load() != 0 || me.steps == 2) {
       me.ended = true;
       c.finish();
       return;
@@ -303,7 +303,7 @@ SCENARIO("crew: the only worker goes to sleep as somebody is cancelled (rule 6.1
   c.worker(0).queue.push(&p);
   spawn("A", [&] { c.help(0); });
   spawn("X", [&] {
-    p.cancel.store(1);
+    p.cancel().store(1);
     c.nudge();
     c.deactivated();
   });
@@ -316,7 +316,7 @@ SCENARIO("crew: a cancellation meets a wake-up: one of them (rules 6.2, 6.3)", 2
   crew::Job p, q;
   p.step = [&](crew::Job& me) {
     if (me.steps == 1) {
-      const bool now = me.cancel.load() != 0;
+      const bool now = me.cancel().load() != 0;
       me.word.store(now ? 3 : 1);
       if (!now) return;
     }
@@ -338,7 +338,7 @@ SCENARIO("crew: a cancellation meets a wake-up: one of them (rules 6.2, 6.3)", 2
   spawn("A", [&] { c.help(0); });
   spawn("B", [&] { c.help(1); });
   spawn("X", [&] {
-    p.cancel.store(1);
+    p.cancel().store(1);
     c.nudge();
     c.deactivated();
   });

@@ -448,7 +448,7 @@ SCENARIO("hosted: a thread process is asked to end as it begins to run a network
     hosting->waits(hosted_op, nullptr);
   });
   engine().spawn("B", [&] {
-    self.cancel.store(1, std::memory_order_seq_cst);
+    self.cancel().store(1, std::memory_order_seq_cst);
     self.nudge();
   });
   engine().run();

@@ -17,7 +17,7 @@ class Several : public runtime::ProcessBase {
     id = 1;
   }
   void ask_to_end() noexcept {
-    cancel.store(1);
+    cancel().store(1);
     parker_.nudge();
   }
   // `values`: to be written. True: all have communicated.
@@ -31,9 +31,9 @@ class Several : public runtime::ProcessBase {
         if (S == Side::out) item[i].emplace(values[i]);
         all.set(i, cs[i], S == Side::out ? static_cast<void*>(&*item[i]) : room[i].raw);
       }
-      if (!all.begin() && !(cancel.load() && All::kind.withdraw(*this)))
+      if (!all.begin() && !(cancel().load() && All::kind.withdraw(*this)))
         while (!parker_.await())
-          if (cancel.load() && All::kind.withdraw(*this)) break;
+          if (cancel().load() && All::kind.withdraw(*this)) break;
       op = nullptr;
       for (std::size_t i = 0; i < N; ++i) {
         status[i] = all[i].status;
@@ -193,7 +193,7 @@ SCENARIO("together: a cancellation meets two writers, nothing is lost (rules 6.2
     const bool whole = r.go({&c, &d});
     sum = r.value[0] + r.value[1];
     if (whole) return;
-    r.cancel.store(0);
+    r.cancel().store(0);
     for (int i = 0; i < 2; ++i)
       if (r.status[i] != Status::ok) {
         REQUIRE_THAT(r.status[i] == Status::cancelled);
@@ -220,7 +220,7 @@ SCENARIO("together: a cancellation meets a writer; the process then reads on, an
     }
     REQUIRE_THAT(r.status[1] == Status::cancelled);
     const std::uint32_t first = r.status[0] == Status::ok ? r.value[0] : again.read(c).value;
-    r.cancel.store(0);
+    r.cancel().store(0);
     REQUIRE_THAT(first == 1 && r.go({&d, &e}) && r.value[0] == 2 && r.value[1] == 3);
   });
   spawn("W", [&] {

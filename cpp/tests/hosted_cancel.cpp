@@ -231,3 +231,64 @@ TEST_CASE("rules 6.1, 7.6: a cancelled parent cancels its children and waits for
   weft::run(virtually, cancelled_after(1, cancelled_after(2, parent(log, child))));
   CHECK(log == std::vector<std::string>{"child", "child", "parent"});
 }
+
+TEST_CASE("rule 6.1: what is asked of a process stands beside its id, and neither changes the other") {
+  using weft::runtime::Identity;
+  for (const std::uint32_t id : {1u, 77u, Identity::kLast}) {
+    CAPTURE(id);
+    Identity i;
+    CHECK(i == 0);
+    CHECK_FALSE(i.undisturbed(id));
+    i = id;
+    CHECK(i == id);
+    CHECK(i.undisturbed(id));
+    CHECK_FALSE(i.undisturbed(id - 1));  // 0 among them: an end that nobody has used
+    i.cancel().store(1);
+    CHECK(i == id);
+    CHECK_FALSE(i.undisturbed(id));
+    CHECK(i.cancel().load() == 1);
+    CHECK(i.cancel().fetch_or(2) == 1);
+    CHECK(i.cancel().load() == 3);
+    CHECK(i == id);
+    CHECK(i.cancel().fetch_and(1) == 3);
+    CHECK(i.cancel().load() == 1);
+    CHECK(i.cancel().exchange(0) == 1);
+    CHECK(i.cancel().exchange(0) == 0);
+    CHECK(i == id);
+    CHECK(i.undisturbed(id));
+  }
+  Identity early;  // cancelled before it has an id
+  early.cancel().store(1);
+  early = 5;
+  CHECK(early == 5);
+  CHECK(early.cancel().load() == 1);
+}
+
+TEST_CASE("rule 6.1: of many who ask at once one is the first") {
+  for (int round = 0; round < 200; ++round) {
+    weft::runtime::Identity i;
+    i = 9;
+    std::atomic<int> first{0};
+    std::vector<std::thread> ts;
+    for (int k = 0; k < 3; ++k)
+      ts.emplace_back([&] {
+        if (i.cancel().exchange(1) == 0) ++first;
+      });
+    for (auto& t : ts) t.join();
+    CHECK(first == 1);
+    CHECK(i == 9);
+  }
+}
+
+TEST_CASE("the ids of processes begin again after the last one, and none is zero") {
+  using weft::runtime::Identity;
+  CHECK(Identity::nth(0) == 1);
+  CHECK(Identity::nth(Identity::kLast - 1) == Identity::kLast);
+  CHECK(Identity::nth(Identity::kLast) == 1);
+  for (const std::uint32_t n : {1u, 1u << 30, 3u << 30, ~0u}) {
+    CHECK(Identity::nth(n) != 0);
+    CHECK(Identity::nth(n) <= Identity::kLast);
+  }
+  const std::uint32_t one = weft::runtime::next_process_id();
+  CHECK(weft::runtime::next_process_id() == one + 1);
+}

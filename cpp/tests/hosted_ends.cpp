@@ -378,6 +378,34 @@ TEST_CASE_TEMPLATE("rules 4.3, 4.6: after a caught poison another exception reti
   CHECK(again.core()->poison_strength() == 0);
 }
 
+TEST_CASE_TEMPLATE(
+    "rules 4.3, 4.6: a poison that one process keeps does not spread by another one's exception, nor later by another of its own", P,
+    POLICIES) {
+  weft::Channel<int, P> first, theirs, own;
+  auto r = first.reader();
+  first.poison();
+  std::exception_ptr kept;
+  auto keeper = [](weft::Reader<int, P> x, weft::Channel<int, P> c, std::exception_ptr& e) -> Process {
+    auto w = c.writer();
+    try {
+      co_await x.read();
+    } catch (const weft::Poisoned&) {
+      e = std::current_exception();
+    }
+    co_await weft::yield();  // the other one fails now
+    throw std::runtime_error("later");
+  };
+  auto other = [](weft::Channel<int, P> c) -> Process {
+    auto w = c.writer();
+    throw std::logic_error("other");
+    co_return;
+  };
+  CHECK_THROWS(weft::run(weft::par(keeper(r, own, kept), other(theirs))));
+  CHECK(kept);
+  CHECK(theirs.core()->poison_strength() == 0);
+  CHECK(own.core()->poison_strength() == 0);
+}
+
 TEST_CASE_TEMPLATE("rule 4.4: immunity", P, POLICIES) {
   weft::ChannelOptions o;
   o.immunity = 3;

@@ -132,7 +132,7 @@ PyObject* group_exit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
   g->state = GroupState::ended;
   PyObject* r = nullptr;
   if (!raise_outcome(g->outermost ? &g->outermost->run : nullptr, failures, g->block))
-    r = !g->block && self.cancel.load() ? raise_cancelled(self, nullptr) : Py_NewRef(Py_False);
+    r = !g->block && self.cancel().load() ? raise_cancelled(self, nullptr) : Py_NewRef(Py_False);
   if (g->outermost) {
     g->outermost->end(r);
     delete std::exchange(g->outermost, nullptr);

@@ -177,13 +177,13 @@ PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost*
     for (auto& f : spawned.take_failures()) failures.push_back(std::move(f));
   }
   if (raise_outcome(outermost ? &outermost->run : nullptr, failures)) return nullptr;
-  return self.cancel.load() ? raise_cancelled(self, nullptr) : results_of(list);
+  return self.cancel().load() ? raise_cancelled(self, nullptr) : results_of(list);
 }
 
 PyObject* execute(PyObject* list, runtime::Clock clock) {
   if (claim_processes(list) < 0) return nullptr;
   if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run) {
-    if (t->cancel.load()) {
+    if (t->cancel().load()) {
       give_up_all(list);
       return raise_cancelled(*t, nullptr);
     }
@@ -244,7 +244,7 @@ namespace {
 
 // The processes of a Parallel, started. -1: not.
 int open_parallel(GroupObject* g, ProcessBase& p) {
-  if (p.cancel.load()) {
+  if (p.cancel().load()) {
     give_up_all(g->list);
     raise_cancelled(p, nullptr);
     return -1;
@@ -258,7 +258,7 @@ int open_parallel(GroupObject* g, ProcessBase& p) {
 
 Status begin_to_wait(GroupObject* g, ProcessBase& p) {
   g->group->begin_passing_on();
-  if (p.cancel.load()) g->group->pass_on();
+  if (p.cancel().load()) g->group->pass_on();
   p.place = g->group;
   return g->group->begin_wait(p);
 }
@@ -269,7 +269,7 @@ PyObject* conclude(GroupObject* g, ProcessBase& p, bool parallel) {
   delete std::exchange(g->group, nullptr);
   g->state = GroupState::ended;
   if (!failures.empty()) return raise_failures(std::move(failures), g->block);
-  if ((parallel || !g->block) && p.cancel.load()) return raise_cancelled(p, nullptr);
+  if ((parallel || !g->block) && p.cancel().load()) return raise_cancelled(p, nullptr);
   return parallel ? results_of(g->list) : Py_NewRef(Py_False);  // the block's exception goes on
 }
 

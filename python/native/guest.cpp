@@ -166,7 +166,7 @@ PyObject* alone(GuestObject* g, PyObject* loop) noexcept {
 
 // A process has failed: the block is to end (rule 7.5). Once; leaving the block takes it back.
 void tell_block(GuestObject* g) noexcept {
-  if (!g->open || g->told || !g->task || g->run->self.cancel.load() == 0) return;
+  if (!g->open || g->told || !g->task || g->run->self.cancel().load() == 0) return;
   g->told = true;
   PyObject* r = undisturbed([&] { return PyObject_CallMethodNoArgs(g->task, names.cancel); });
   if (!r) PyErr_WriteUnraisable(g->task);

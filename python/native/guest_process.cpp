@@ -73,7 +73,7 @@ PyObject* f_task_cancel(PyObject*, PyObject* args) {
   Py_XSETREF(part->message, message == Py_None ? nullptr : Py_NewRef(message));
   if (p->base.op == &await_op && p->base.status == Status::pending && cancel_future(part)) Py_RETURN_TRUE;
   part->must_cancel = true;
-  p->base.cancel.fetch_or(2);
+  p->base.cancel().fetch_or(2);
   if (p->base.op && p->base.op != &await_op && p->base.op->withdraw(p->base)) {
     part->interrupted = true;
     p->base.ops->wake(&p->base);
@@ -84,7 +84,7 @@ PyObject* f_task_cancel(PyObject*, PyObject* args) {
 PyObject* f_task_uncancel(PyObject*, PyObject* o) {
   if (ProcessObject* p = process_with_task(o)) {
     p->guest->must_cancel = false;
-    p->base.cancel.fetch_and(1);
+    p->base.cancel().fetch_and(1);
   }
   Py_RETURN_NONE;
 }
@@ -164,7 +164,7 @@ int guest_await(ProcessObject* p, PyObject* f) noexcept {
     PyErr_Format(PyExc_RuntimeError, "process %s was given %R by a yield: use yield from or await", p->base.function, f);
     return -1;
   }
-  if (p->base.cancel.load() != 0) {  // rule 6.1
+  if (p->base.cancel().load() != 0) {  // rule 6.1
     PyObject_SetAttr(f, names.blocking, Py_False);
     let_go_of_future(part, f);
     PyErr_Clear();
@@ -205,7 +205,7 @@ PyObject* guest_cancellation(ProcessBase& b) noexcept {
   GuestPart* part = p ? p->guest : nullptr;
   if (!part || !(part->must_cancel || part->interrupted)) return nullptr;
   part->must_cancel = part->interrupted = false;
-  if (b.cancel.exchange(0) & 1) b.cancel.store(1);  // Weft's own comes next
+  if (b.cancel().exchange(0) & 1) b.cancel().store(1);  // Weft's own comes next
   return new_cancellation(part->message);
 }
 

@@ -110,7 +110,7 @@ PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
     return PYGEN_ERROR;
   }
   settle();
-  if (p.cancel.load(std::memory_order_relaxed)) {
+  if (p.cancel().load(std::memory_order_relaxed)) {
     c->state = CallState::done;
     raise_cancelled(p, nullptr);
     return PYGEN_ERROR;

@@ -278,7 +278,7 @@ class Caller {
   ProcessBase& process() const noexcept { return *process_; }
   runtime::Run* run() const noexcept { return greenlet_ ? &process_->group->run : thread_->run; }
   ProcessObject* greenlet() const noexcept { return greenlet_; }
-  bool cancelled() const noexcept { return process_->cancel.load(std::memory_order_relaxed) != 0; }
+  bool cancelled() const noexcept { return process_->cancel().load(std::memory_order_relaxed) != 0; }
   Value& slot() noexcept { return *slot_; }
 
   // Until the operation that has begun with `s` is decided: how. Serves cancellations and timers meanwhile.

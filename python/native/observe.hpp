@@ -57,7 +57,7 @@ const std::set<PyThreadState*>& every_helper() noexcept;
 
 // Of a process whose `op` is set: could anything but its places and its children wake it, or has it been woken already?
 enum class Facing : std::uint8_t { able, blocked };
-Facing facing(const ProcessBase& p) noexcept;
+Facing facing(ProcessBase& p) noexcept;
 
 void locate(ProcessBase& p) noexcept;  // brings its file and line up to date
 void keep_interrupt_for(PyRun* run, PyObject* owned) noexcept;

@@ -364,7 +364,7 @@ PySendResult op_send(PyObject* self, PyObject*, PyObject** r) {
             verb_of(o->type));
     return PYGEN_ERROR;
   }
-  if (p.cancel.load(std::memory_order_relaxed) != 0) [[unlikely]]
+  if (p.cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]
     return conclude(o, p, Status::cancelled, r);
   if (o->type == OpType_::yield) {
     self_process->yielded = 1;

@@ -67,7 +67,7 @@ PyObject* facts_of(PyRun& run) {
     collect.at.clear();
     if (p->op == &wait_op) {
       state = "children";
-    } else if (p->op && p->op->visit && p->cancel.load(std::memory_order_relaxed) == 0 && facing(*p) == Facing::blocked) {
+    } else if (p->op && p->op->visit && p->cancel().load(std::memory_order_relaxed) == 0 && facing(*p) == Facing::blocked) {
       p->op->visit(*p, collect);
       if (!collect.at.empty()) state = "places";
     }

@@ -296,7 +296,7 @@ void thread_body(void* arg) {
 void start_thread(runtime::Group& g, ProcessObject* p) {
   auto* t = new ThreadProcess(&g.run, p);
   t->function = p->base.function;
-  t->cancel.store(p->base.cancel.load());
+  t->cancel().store(p->base.cancel().load());
   p->thread = t;
   g.add(*t);
   p->base.id = t->id;
@@ -413,7 +413,7 @@ PyObject* process_cancel(PyObject* o, PyObject*) {
   ProcessObject* p = proc(o);
   if (p->done) Py_RETURN_NONE;
   if (!p->started) {
-    p->base.cancel.store(1);
+    p->base.cancel().store(1);
   } else {
     ProcessBase& b = p->thread ? static_cast<ProcessBase&>(*p->thread) : p->base;
     b.group->cancel(b);

@@ -303,7 +303,7 @@ PySendResult select_send(PyObject* self, PyObject*, PyObject** r) {
     bad_use("%s while another operation of this process waits: a process does one thing at a time", verb_of(o->purpose));
     return PYGEN_ERROR;
   }
-  if (p->base.cancel.load(std::memory_order_relaxed)) {
+  if (p->base.cancel().load(std::memory_order_relaxed)) {
     raise_cancelled(p->base, nullptr);
     return PYGEN_ERROR;
   }
@@ -557,8 +557,17 @@ PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer) {
 
 void observe_selects(bool on) noexcept { select_async.am_send = on ? gated<select_send_observed> : gated<select_send>; }
 
-Facing facing(const ProcessBase& p) noexcept {
+Facing facing(ProcessBase& p) noexcept {
   if (p.op == &sleep_op || p.op == &tick_op || p.op == &held_op) return Facing::able;
+  if (p.op->undecided) {
+    struct Any final : runtime::Places {
+      void channel(const core::Place&, bool) override { found = true; }
+      void barrier(const core::Place&) override { found = true; }
+      bool found = false;
+    } any;
+    p.op->undecided(p, any);
+    return any.found ? Facing::blocked : Facing::able;
+  }
   if (p.op != &select_op) return p.status == Status::pending ? Facing::blocked : Facing::able;
   auto* c = static_cast<Choice*>(p.place);
   return c->has_timers() || !c->undecided() ? Facing::able : Facing::blocked;

@@ -169,7 +169,7 @@ struct GroupAwaiter {
   runtime::Group* g;
   bool await_ready() const noexcept {
     g->begin_passing_on();
-    if (p->cancel.load(std::memory_order_relaxed)) g->pass_on();
+    if (p->cancel().load(std::memory_order_relaxed)) g->pass_on();
     if (g->begin_wait(*p) == Status::ok) return true;
     p->place = g;
     p->op = &wait_op;

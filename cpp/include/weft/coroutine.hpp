@@ -84,7 +84,7 @@ Core* channel_of(const runtime::ProcessBase* p) noexcept {
 
 // The start of any operation of a coroutine. False: cancelled (rule 6.1); status says so.
 inline bool may_begin(runtime::ProcessBase* p) noexcept {
-  if (p->cancel.load(std::memory_order_relaxed) == 0) [[likely]]
+  if (p->cancel().load(std::memory_order_relaxed) == 0) [[likely]]
     return true;
   p->status = Status::cancelled;
   return false;
@@ -153,8 +153,7 @@ class PlainAwaiter {
       if (place != &closed_place && static_cast<Core*>(place)->waits_elsewhere()) [[unlikely]]
         not_at_home(place, S == core::Side::in ? "read" : "write");
 #endif
-    if ((S == core::Side::in ? place->last_reader : place->last_writer) != me->id || me->cancel.load(std::memory_order_relaxed) != 0)
-        [[unlikely]] {
+    if (!me->id.undisturbed(S == core::Side::in ? place->last_reader : place->last_writer)) [[unlikely]] {
       p = begin_in_full<Core, S>(place, &room, at);
       return;
     }
@@ -434,7 +433,7 @@ class BasicProcess {
     promise_type& p = std::exchange(h_, nullptr).promise();
     if constexpr (!std::is_void_v<R>) p.result = result;
     p.at = at;
-    p.ops = &home.homed(p.ops_with_frame());
+    p.runs_by(home.homed(p.ops_with_frame()));
     g.add(p);
     home.post(&p);
   }

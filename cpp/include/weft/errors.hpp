@@ -51,6 +51,7 @@ class Poisoned final : public ChannelEnd {
       : ChannelEnd(what, guard_index), strength(s), alive_(std::make_shared<char>()) {
     if (runtime::Context* c = runtime::this_context) {
       c->thrown = s;
+      c->attention = true;
       c->poisoned = alive_;
     }
   }

@@ -260,11 +260,11 @@ class SelectAwaiter : Selecting<Set, Engine> {
   bool await_ready() {
     // Before begin(): from the first enrolment on another thread may wake us.
     usual_ = this->p->ops;
-    set_ops(&ops);
+    this->p->runs_by(ops);
     struct Restore {
       SelectAwaiter* a;
       ~Restore() {
-        if (a) a->set_ops(a->usual_);
+        if (a) a->p->runs_by(*a->usual_);
       }
     } restore{this};
     const bool decided = this->begin();
@@ -283,11 +283,9 @@ class SelectAwaiter : Selecting<Set, Engine> {
     if (runtime::Observer* const o = runtime::watched()) [[unlikely]]
       o->resumes(*p, runtime::this_context);
     if (!self->woken()) return;
-    self->set_ops(self->usual_);
+    p->runs_by(*self->usual_);
     p->ops->run(p);
   }
-  // Another thread that cancels asks the ops for our executor meanwhile.
-  void set_ops(const core::WakerOps* o) noexcept { std::atomic_ref(this->p->ops).store(o, std::memory_order_relaxed); }
   static runtime::ProcessBase* process(core::Waker* w) noexcept { return static_cast<runtime::ProcessBase*>(w); }
   static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept { return &runtime::executor_of(p); }
   static const runtime::ProcessOps ops;

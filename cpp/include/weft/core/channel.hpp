@@ -454,10 +454,9 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   template <Side S>
   static constexpr std::uintptr_t kOther = S == Side::in ? B::kWriter : B::kReader;
 
-  // The plain party y of the other side is committed: its value moves to our slot, or ours to its.
+  // The plain party y of the other side is committed: its value moves to our slot, or ours to its. Its status is to be ok.
   template <Side S>
   [[gnu::always_inline]] void move_between(Node* y, void* slot) noexcept {
-    y->status = Status::ok;
     ++transfers_;
     void* const from = S == Side::in ? y->slot : slot;
     void* const to = S == Side::in ? slot : y->slot;
@@ -467,7 +466,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   template <Side S>
   [[gnu::always_inline]] Node* meet_alone(std::uintptr_t there, void* slot) noexcept {
     Node* const y = reinterpret_cast<Node*>(there - kOther<S>);
-    rq_.set_word(0);
+    rq_.set_word(0);  // its status is ok already (invariant 4 of line.hpp)
     move_between<S>(y, slot);
     return y;
   }
@@ -482,12 +481,15 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   [[gnu::always_inline]] void take_front(Node* y, void* slot) noexcept {
     this->template opposite<S>().pop_front();
     y->clear(NodeFlags::queued);
+    y->status = Status::ok;
     move_between<S>(y, slot);
     this->unlock_lines();
   }
   // No lines, and nobody waits.
   template <Side S>
   [[gnu::always_inline]] void wait_alone(Node& me, void* slot) noexcept {
+    if (me.status != Status::ok) [[unlikely]]
+      me.status = Status::ok;
     me.slot = slot;
     me.place = static_cast<Place*>(this);
     rq_.set_word(reinterpret_cast<std::uintptr_t>(&me) + (S == Side::in ? B::kReader : B::kWriter));

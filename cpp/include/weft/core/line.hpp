@@ -11,6 +11,7 @@
 //  1 A node is in line if and only if it is marked `queued`; one that waits in the meeting word is not, until there are lines.
 //  2 `special_` is zero for a living, unbuffered, unwatched channel; otherwise there are lines.
 //  3 While there are no lines, wq_ is empty.
+//  4 Who waits in the meeting word has the status ok: who meets it need not write it. So a status does not say whether one waits.
 #pragma once
 #include "policy.hpp"
 #include "waiter.hpp"

@@ -43,7 +43,8 @@ struct WakerOps {
   void (*run)(Node*);
   // The run queue on which it is runnable, if it has one: a waker on the same scheduler pushes it there without a call.
   RunQueue* home = nullptr;
-  // kFrame: it is a coroutine whose frame begins so many bytes before the waker; the scheduler resumes it without a call to run. Else 0.
+  // kFrame: it is a coroutine whose frame begins so many bytes before the waker, marked `framed`; the scheduler resumes it without a call
+  // to run. Else 0.
   std::ptrdiff_t frame = 0;
   // Foreign parties only: look again (rule 6.6). Any number of times (Node::told counts them), never under a lock, from any thread; wake()
   // still comes once, if another party decides. Whoever frees the waker has received them all, or keeps it alive by a count of its own.
@@ -59,6 +60,7 @@ struct NodeFlags {
   static constexpr std::uint16_t notified = 64;   // foreign, and has been told               (channel's lock)
   static constexpr std::uint16_t standing = 128;  // stays linked between selects (rule 5.9)
   static constexpr std::uint16_t disabled = 256;  // its precondition is false                (channel's lock)
+  static constexpr std::uint16_t framed = 512;    // of a waker: ops->frame is kFrame; here because a scheduler asks at each step
   // What the fast path of a meeting cannot do.
   static constexpr std::uint16_t special = of_choice | extended | compute | foreign | standing | disabled;
 };
@@ -74,7 +76,7 @@ struct Node : Link {
   };
   std::uint32_t index = 0;  // of the guard
   std::uint16_t flags = 0;
-  Status status = Status::pending;  // the outcome, written by the committer before the wake-up
+  Status status = Status::pending;  // the outcome, once woken
   std::uint8_t told = 0;            // foreign: how many calls of WakerOps::tell were made, modulo 256   (channel's lock)
 
   bool is(std::uint16_t f) const noexcept { return (flags & f) != 0; }

@@ -68,7 +68,7 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
   void nudge() noexcept override {
     const Posting::Now now(posting_);
     Base::nudge();
-    if (host_ && host_->cancel.load(std::memory_order_acquire)) {
+    if (host_ && host_->cancel().load(std::memory_order_acquire)) {
       host_asked_.store(1, std::memory_order_release);
       call(0);
     }
@@ -151,11 +151,12 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
   void step(Worker&, ProcessBase* p) {
     Context& c = *this_context;
     c.running = p;
-    c.thrown = 0;
+    if (c.attention) [[unlikely]]
+      c.attended();
     Observer* const o = watched();
     if (o && p->ops->frame) [[unlikely]]
       o->resumes(*p, &c);
-    if (p->ops->frame == core::kFrame) [[likely]] {
+    if (p->is(core::NodeFlags::framed)) [[likely]] {
       p->op = nullptr;  // it is parked no more; an operation that is done at once is known by that (PlainAwaiter)
       std::coroutine_handle<>::from_address(reinterpret_cast<char*>(static_cast<core::Waker*>(p)) - core::kFrame).resume();
     } else {
@@ -170,7 +171,7 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
   void withdraw(ProcessBase& p) noexcept override {
     // It may have met the request itself, in the step that it was in when somebody saw it asked, and wait for something else by now.
     Base::withdraw(p, [](ProcessBase& q) {
-      if (q.cancel.load(std::memory_order_relaxed) != 0 && q.op && q.op->withdraw(q)) q.ops->wake(&q);
+      if (q.cancel().load(std::memory_order_relaxed) != 0 && q.op && q.op->withdraw(q)) q.ops->wake(&q);
     });
   }
   bool fire_due() noexcept {

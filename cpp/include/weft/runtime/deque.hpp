@@ -55,10 +55,10 @@ class StealQueue {
     core::RunQueue loot, left;
     for (std::uint32_t i = 0; i < raid.seen; ++i) (raid.mine[i] ? loot : left).push(raid.waiting[i]);
     left.append(queue_);
-    queue_ = left;
+    queue_.append(left);
     size_.store(n - raid.taken, std::memory_order_relaxed);
     lock_.depart();
-    return loot.front();
+    return loot.release();
   }
 
  private:

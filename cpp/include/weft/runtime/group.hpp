@@ -20,7 +20,7 @@ namespace weft::runtime {
 
 inline std::uint32_t next_process_id() noexcept {
   static prim::atomic<std::uint32_t> last{0};
-  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return Identity::nth(last.fetch_add(1, std::memory_order_relaxed));
 }
 
 // The groups that this thread is about to cancel.
@@ -54,7 +54,7 @@ class Group {
     if (children_) children_->sibling_prev = &p;
     children_ = &p;
     ++live_;
-    if (cancelled_) p.cancel.store(1, std::memory_order_relaxed);
+    if (cancelled_) p.cancel().store(1, std::memory_order_relaxed);
     lock_.unlock();
   }
 
@@ -181,7 +181,7 @@ class Group {
     line.at_work = false;
   }
   void cancel(ProcessBase& p) noexcept {
-    p.cancel.store(1, std::memory_order_seq_cst);
+    p.cancel().store(1, std::memory_order_seq_cst);
     ask(p);
   }
   bool cancelled() const noexcept { return cancelled_; }
@@ -214,7 +214,7 @@ class Group {
   void serve_cancellations(Executor& e) noexcept {
     lock_.lock();
     for (ProcessBase* p = children_; p; p = p->sibling_next)
-      if (p->cancel.load(std::memory_order_acquire) != 0 && p->executor() == &e) e.withdraw(*p);
+      if (p->cancel().load(std::memory_order_acquire) != 0 && p->executor() == &e) e.withdraw(*p);
     lock_.unlock();
   }
 
@@ -240,7 +240,7 @@ class Group {
     lock_.lock();
     cancelled_ = true;
     for (ProcessBase* p = children_; p; p = p->sibling_next)
-      if (p->cancel.exchange(1, std::memory_order_seq_cst) == 0) ask(*p);  // else whoever asked before us sees to it
+      if (p->cancel().exchange(1, std::memory_order_seq_cst) == 0) ask(*p);  // else whoever asked before us sees to it
     lock_.unlock();
   }
   // Its request is set: let its executor act on it.
@@ -248,7 +248,7 @@ class Group {
     lock_.lock();
     if (block_ == Block::open) {
       block_ = Block::cancelled;
-      parent->cancel.store(1, std::memory_order_seq_cst);
+      parent->cancel().store(1, std::memory_order_seq_cst);
       ask(*parent);
     }
     lock_.unlock();

@@ -99,7 +99,7 @@ class Partial {
     if (x.executor() != &here_ || x.runs_on.load(std::memory_order_acquire) != 0) {
       one.process = nullptr;  // it may end at any moment
       one.able = true;
-    } else if (!x.op || x.cancel.load(std::memory_order_relaxed) != 0) {
+    } else if (!x.op || x.cancel().load(std::memory_order_relaxed) != 0) {
       one.able = true;
     } else if (x.op == &waits_) {
       one.children = static_cast<const Group*>(x.place);

@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "../core/waiter.hpp"
+#include "../prim.hpp"
 
 namespace weft::runtime {
 
@@ -58,25 +59,73 @@ struct ProcessOps : core::WakerOps {
 // Where in its run a process runs: with its group's others, or on an executor of the run's list (run.hpp).
 enum class At : std::uint8_t { group = 0, first = 1, last = 64, holds_local = 255 };
 
+// A process's id, and the cancellations asked for and not yet raised: one word, since every operation asks for both. An id is not zero.
+class Identity {
+ public:
+  static constexpr std::uint32_t kLast = (1u << 30) - 1;                                  // the largest id
+  static constexpr std::uint32_t nth(std::uint32_t n) noexcept { return n % kLast + 1; }  // from 0 on; after the last one they begin again
+
+  operator std::uint32_t() const noexcept { return word_.load(std::memory_order_relaxed) & kLast; }
+  // Once, before anybody else knows the process.
+  Identity& operator=(std::uint32_t id) noexcept {
+    word_.store((word_.load(std::memory_order_relaxed) & ~kLast) | id, std::memory_order_relaxed);
+    return *this;
+  }
+  // Is it that of this holder, and is no cancellation asked for?
+  [[gnu::always_inline]] bool undisturbed(std::uint32_t holder) const noexcept { return word_.load(std::memory_order_relaxed) == holder; }
+
+  // The cancellations, as an atomic number: 1 is ours, 2 a host's (Python's tasks).
+  class Cancel {
+   public:
+    explicit Cancel(prim::atomic<std::uint32_t>& word) noexcept : word_(word) {}
+    std::uint8_t load(std::memory_order o = std::memory_order_seq_cst) const noexcept { return of(word_.load(o)); }
+    void store(std::uint8_t v, std::memory_order o = std::memory_order_seq_cst) noexcept { exchange(v, o); }
+    std::uint8_t exchange(std::uint8_t v, std::memory_order o = std::memory_order_seq_cst) noexcept {
+      std::uint32_t was = word_.load(std::memory_order_relaxed);
+      while (!word_.compare_exchange_weak(was, (was & kLast) | std::uint32_t{v} << kShift, o, std::memory_order_relaxed)) {
+      }
+      return of(was);
+    }
+    std::uint8_t fetch_or(std::uint8_t v) noexcept { return of(word_.fetch_or(std::uint32_t{v} << kShift)); }
+    std::uint8_t fetch_and(std::uint8_t v) noexcept { return of(word_.fetch_and(kLast | std::uint32_t{v} << kShift)); }
+
+   private:
+    static constexpr unsigned kShift = 30;
+    static std::uint8_t of(std::uint32_t word) noexcept { return static_cast<std::uint8_t>(word >> kShift); }
+    prim::atomic<std::uint32_t>& word_;
+  };
+  Cancel cancel() noexcept { return Cancel(word_); }
+
+ private:
+  prim::atomic<std::uint32_t> word_{0};
+};
+
 class ProcessBase : public core::Waiter {
  public:
   Group* group = nullptr;
   ProcessBase* sibling_next = nullptr;
   ProcessBase* sibling_prev = nullptr;
-  const char* function = nullptr;        // its name in its path
-  const OpKind* op = nullptr;            // null: running or runnable
-  const struct About* about = nullptr;   // its file, the ends among its arguments (about.hpp); null: not known
-  std::uint32_t line = 0;                // of the last operation
-  std::uint32_t id = 0;                  // unique in this program, ascending; holders are recorded by it
-  std::uint32_t index = 0;               // among those of one name in its group
-  prim::atomic<std::uint8_t> cancel{0};  // cancellations asked for and not yet raised: 0 or 1
-  std::uint8_t dying = 0;                // ended by an uncaught poison of this strength
+  const char* function = nullptr;       // its name in its path
+  const OpKind* op = nullptr;           // null: running or runnable
+  const struct About* about = nullptr;  // its file, the ends among its arguments (about.hpp); null: not known
+  std::uint32_t line = 0;               // of the last operation
+  Identity id;                          // unique in this program, ascending; holders are recorded by it
+  std::uint32_t index = 0;              // among those of one name in its group
+  std::uint8_t dying = 0;               // ended by an uncaught poison of this strength
   // holds_local: not started, and among its arguments is an end of a local channel.
   At at = At::group;
   // On a multi-core executor: 1 + the worker that runs it, from its being taken until it is wholly suspended; else 0.
   prim::atomic<std::uint8_t> runs_on{0};
 
-  // From any thread: a select exchanges the ops for its own while it is parked (alt.hpp).
+  // By what it is woken and run from now on.
+  void runs_by(const core::WakerOps& o) noexcept {
+    std::atomic_ref(ops).store(&o, std::memory_order_relaxed);
+    if (o.frame == core::kFrame)
+      set(core::NodeFlags::framed);
+    else
+      clear(core::NodeFlags::framed);
+  }
+  // From any thread: a select exchanges the ops for its own while it is parked (selecting.hpp).
   Executor* executor() noexcept {
     return static_cast<const ProcessOps*>(std::atomic_ref(ops).load(std::memory_order_relaxed))->executor(*this);
   }
@@ -84,11 +133,12 @@ class ProcessBase : public core::Waiter {
   std::uint32_t order() const noexcept { return core::Node::index; }
   void set_order(std::uint32_t n) noexcept { core::Node::index = n; }
 
+  Identity::Cancel cancel() noexcept { return id.cancel(); }
   // At the start of an operation (rule 6.1). True: raise Cancelled now.
   bool take_cancel() noexcept {
-    if (cancel.load(std::memory_order_relaxed) == 0) [[likely]]
+    if (cancel().load(std::memory_order_relaxed) == 0) [[likely]]
       return false;
-    return cancel.exchange(0, std::memory_order_acq_rel) != 0;
+    return cancel().exchange(0, std::memory_order_acq_rel) != 0;
   }
 
  protected:
@@ -106,7 +156,13 @@ struct Context {
   bool moves = false;                    // what runs here may go on on another thread
   std::uint8_t dying = 0;                // its frame is being destroyed after an uncaught poison of this strength
   std::uint8_t thrown = 0;               // a Poisoned of this strength was made since it was resumed
+  bool attention = false;                // before another one goes on: to be looked at (`thrown` is to be cleared; its loop is to halt)
   std::weak_ptr<const void> poisoned{};  // lives as long as that exception does: a poison that was caught spreads no more
+
+  void attended() noexcept {
+    attention = false;
+    thrown = 0;
+  }
 };
 inline constinit thread_local Context* this_context = nullptr;
 

@@ -27,13 +27,14 @@ inline std::string path_of(const ProcessBase& process) {
     int level = 0;
     for (const ProcessBase* p = &process; p; p = p->group ? p->group->owner() : nullptr) {
       if (++level > kPathLevels) {
-        r = "…/" + r;
+        r.insert(0, "…/");
         return;
       }
       std::string step = p->group && p->group->name ? std::string(p->group->name) + "/" : std::string();
       step += p->function ? p->function : "process";
       if (p->group && p->group->started(p->function) > 1) step += "[" + std::to_string(p->index) + "]";
-      r = level == 1 ? std::move(step) : step + "/" + r;
+      if (level > 1) step.append("/").append(r);
+      r = std::move(step);
     }
   };
   if (process.group)

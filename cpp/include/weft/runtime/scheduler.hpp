@@ -1,7 +1,7 @@
 // The single-core scheduler: a trampoline over a run queue (measured faster than symmetric transfer, and safe where that overflowed the
 // stack). Woken from its own thread it links; from another it takes the waker through an inbox.
 //
-//   loop:  run the queue ─► empty: inbox ─► empty: timers ─► sleep (parking.hpp)
+//   loop:  run_ready() ─► empty: inbox ─► empty: timers ─► sleep (parking.hpp)
 #pragma once
 #include <coroutine>
 #include <memory>
@@ -10,6 +10,7 @@
 
 #include "group.hpp"
 #include "observer.hpp"
+#include "pages.hpp"
 
 namespace weft::runtime {
 
@@ -61,7 +62,7 @@ class Scheduler final : public Executor {
   void heed() noexcept {
     if (watched()) [[unlikely]] {
       halt_ |= kWatched;
-      steps_left_ = 1;  // the loop looks at halt_ when these are used up
+      context_.attention = true;
     }
   }
 
@@ -77,18 +78,8 @@ class Scheduler final : public Executor {
     halt_ = 0;
     heed();
     looping_ = true;
-    steps_left_ = kLook;
     while (!halt_ || observed(context)) {
-      while (!queue_.empty()) {
-        core::Waker* w = queue_.pop();
-        context.thrown = 0;
-        step(w, context);
-        if (--steps_left_ == 0) [[unlikely]] {
-          steps_left_ = kLook;
-          if (!halt_) look_around();
-          if (halt_) break;
-        }
-      }
+      run_ready(context);
       if ((halt_ & kStop) != 0 || !queue_.empty()) continue;  // watched, and nothing ready: observed() has seen to that, and we sleep
       context.running = nullptr;
       if (take_inbox()) continue;
@@ -111,7 +102,7 @@ class Scheduler final : public Executor {
   }
   void stop() noexcept {
     halt_ |= kStop;
-    steps_left_ = 1;  // the loop looks at halt_ when these are used up
+    context_.attention = true;
   }
 
   // For a process that has a stack of its own and hands control on as it parks: the next waker, taken, if it is run by `kind`. Null: back
@@ -138,7 +129,7 @@ class Scheduler final : public Executor {
     while (!queue_.empty()) {
       for (unsigned n = stride_; n > 0 && !queue_.empty(); --n) {
         core::Waker* w = queue_.pop();
-        context.thrown = 0;
+        if (context.attention) context.attended();
         step(w, context);
       }
       const std::int64_t now = prim::now();
@@ -166,15 +157,43 @@ class Scheduler final : public Executor {
   static constexpr unsigned kLook = 64;          // steps between two looks at the inbox and the clock
   static constexpr std::int64_t kGlance = 8000;  // ns between two looks at the clock in a turn, at most, if steps are short
 
-  static void step(core::Waker* w, Context& context) {
-    if (w->ops->frame == core::kFrame) [[likely]] {  // a constant: its offset is known here
-      ProcessBase* const p = static_cast<ProcessBase*>(w);
-      context.running = p;
-      p->op = nullptr;  // it is parked no more; here once instead of in every operation
-      std::coroutine_handle<>::from_address(reinterpret_cast<char*>(w) - core::kFrame).resume();
-    } else {
-      w->ops->run(w);
+  // Until nobody is ready or the loop is to halt. What a step costs besides itself: one store, of who runs.
+  [[gnu::always_inline]] void run_ready(Context& context) {
+    unsigned left = kLook;
+    core::Waker* w = queue_.front();
+    while (w) {
+      core::Waker* next = queue_.advance(w);
+      if (w->is(core::NodeFlags::framed)) [[likely]] {
+        resume(w, context);
+      } else {  // a process with a stack of its own may hand on to the next one itself: take()
+        if (next) queue_.rest_at(next);
+        w->ops->run(w);
+        next = nullptr;
+      }
+      if (!next) next = queue_.front();
+      if (context.attention || --left == 0) [[unlikely]] {
+        left = kLook;
+        if (next) queue_.rest_at(next);
+        if (context.attention) context.attended();
+        if (!halt_) look_around();
+        if (halt_) return;
+        next = queue_.front();
+      }
+      w = next;
     }
+  }
+  static void step(core::Waker* w, Context& context) {
+    if (w->is(core::NodeFlags::framed)) [[likely]]
+      resume(w, context);
+    else
+      w->ops->run(w);
+  }
+  // A coroutine, whose frame begins at a constant offset.
+  [[gnu::always_inline]] static void resume(core::Waker* w, Context& context) {
+    ProcessBase* const p = static_cast<ProcessBase*>(w);
+    context.running = p;
+    p->op = nullptr;  // it is parked no more; here once instead of in every operation
+    std::coroutine_handle<>::from_address(reinterpret_cast<char*>(w) - core::kFrame).resume();
   }
 
   static constexpr std::uint8_t kStop = 1;
@@ -196,7 +215,7 @@ class Scheduler final : public Executor {
         continue;
       }
       core::Waker* const w = queue_.pop();
-      context.thrown = 0;
+      if (context.attention) context.attended();
       context.running = nullptr;
       if (w->ops->frame) o->resumes(*static_cast<ProcessBase*>(w), &context);
       step(w, context);  // what has no frame of its own to be resumed says for itself that it goes on
@@ -208,7 +227,7 @@ class Scheduler final : public Executor {
 
   void serve() noexcept {
     run.serve_cancellations(*this);
-    if (host_ && host_->op && host_->cancel.load(std::memory_order_acquire)) host_->op->withdraw(*host_);
+    if (host_ && host_->op && host_->cancel().load(std::memory_order_acquire)) host_->op->withdraw(*host_);
   }
 
   // A stack (many threads push), turned round so that the order of arrival is kept.
@@ -240,13 +259,12 @@ class Scheduler final : public Executor {
   static inline constinit thread_local Scheduler* this_scheduler = nullptr;
 
   ProcessBase* const host_;
-  Context context_;  // not on the stack, where a process with a stack of its own may lie when it asks
+  alignas(kLine) Context context_;  // not on the stack, where a process with a stack of its own may lie when it asks
   core::RunQueue queue_;
   core::SpinLock homed_lock_;
   std::vector<std::unique_ptr<ProcessOps>> homed_;
   std::uint8_t halt_ = 0;  // why the loop does not just go on: kStop, kWatched
   bool looping_ = false;
-  unsigned steps_left_ = kLook;  // of the loop, before it looks at halt_ and around
   unsigned handed_on_ = 0;
   unsigned stride_ = 1;  // steps of a turn between two looks at the clock
   Parking parking_;

@@ -78,7 +78,7 @@ class ThreadProcess : public ProcessBase, public Executor {
     void waits(const OpKind& op, void* place) noexcept {
       self_.place = place;
       self_.op = &op;
-      if (self_.cancel.load(std::memory_order_seq_cst)) executor_.nudge();
+      if (self_.cancel().load(std::memory_order_seq_cst)) executor_.nudge();
     }
 
    private:
@@ -90,7 +90,7 @@ class ThreadProcess : public ProcessBase, public Executor {
   // Sleep until the operation that has begun is decided; serves cancellations and timers meanwhile.
   void block(const OpKind& kind) noexcept {
     op = &kind;
-    if (cancel.load(std::memory_order_acquire) && kind.withdraw(*this)) {
+    if (cancel().load(std::memory_order_acquire) && kind.withdraw(*this)) {
       op = nullptr;
       return;
     }
@@ -101,7 +101,7 @@ class ThreadProcess : public ProcessBase, public Executor {
       Linger::one_more();
       if (s & Parking::woken) break;
       if (run && run->timers_due()) run->fire_due();
-      if ((s & Parking::nudged) && cancel.load(std::memory_order_acquire) && kind.withdraw(*this)) break;
+      if ((s & Parking::nudged) && cancel().load(std::memory_order_acquire) && kind.withdraw(*this)) break;
       if ((s & Parking::nudged) && interrupted && interrupted(*this) && kind.withdraw(*this)) break;
     }
     if (Observer* const o = watched()) o->resumes(*this, nullptr);

@@ -79,7 +79,7 @@ class Together {
   }
 
   bool begin() {
-    if (p_->cancel.load(std::memory_order_relaxed) != 0) {  // before anything is offered: the caller raises it
+    if (p_->cancel().load(std::memory_order_relaxed) != 0) {  // before anything is offered: the caller raises it
       for (std::size_t i = 0; i < n_; ++i) offers_[i].status = Status::cancelled;
       return true;
     }
@@ -125,7 +125,7 @@ class Together {
   static void visit(ProcessBase& p, Places& v) {
     auto& self = *static_cast<Together*>(p.place);
     for (std::size_t i = 0; i < self.n_; ++i)
-      if (self.offers_[i].status == Status::pending) v.channel(*self.offers_[i].c, S == core::Side::out);
+      if (in_line(*self.offers_[i].c, self.offers_[i])) v.channel(*self.offers_[i].c, S == core::Side::out);
   }
   static void undecided(ProcessBase& p, Places& v) {
     auto& self = *static_cast<Together*>(p.place);
