@@ -78,8 +78,9 @@ PyObject* facts_of(PyRun& run) {
       PyList_Append(places, one);
       Py_DECREF(one);
     }
-    PyObject* one = Py_BuildValue("IsssIsN", p->id, runtime::path_of(*p).c_str(), p->op ? p->op->verb : "", runtime::where(*p).c_str(),
-                                  p->group && p->group->owner() ? p->group->owner()->id : 0u, state, places);
+    PyObject* one =
+        Py_BuildValue("IsssIsN", std::uint32_t(p->id), runtime::path_of(*p).c_str(), p->op ? p->op->verb : "", runtime::where(*p).c_str(),
+                      p->group && p->group->owner() ? std::uint32_t(p->group->owner()->id) : 0u, state, places);
     if (one) PyList_Append(processes, one);
     Py_XDECREF(one);
   }

@@ -299,7 +299,7 @@ void start_thread(runtime::Group& g, ProcessObject* p) {
   t->cancel().store(p->base.cancel().load());
   p->thread = t;
   g.add(*t);
-  p->base.id = t->id;
+  p->base.id = std::uint32_t(t->id);
   if (observing) [[unlikely]]
     observe_start(p);
   Py_INCREF(p);

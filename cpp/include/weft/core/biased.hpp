@@ -49,19 +49,20 @@ class BiasedLock {
     lock_slow(me);
   }
 
-  // If the bias is to the calling thread; and what ends that.
-  [[gnu::always_inline]] bool lock_cheaply() noexcept {
+  // If the bias is to the calling thread; else null. And what ends that.
+  using Held = prim::atomic<std::uint8_t>*;
+  [[gnu::always_inline]] Held lock_cheaply() noexcept {
     const std::uint32_t owner = owner_.load(std::memory_order_relaxed);
     if (((owner ^ prim::bias_self()) & ~kWhich) != 0) [[unlikely]]
-      return false;
+      return nullptr;
     prim::atomic<std::uint8_t>& held = held_[owner >> kShift];
     prim::light_store(held, std::uint8_t{1});
     if (WEFT_MUTANT == 9 || owner_.load(std::memory_order_relaxed) == owner) [[likely]]
-      return true;
+      return &held;
     held.store(0, std::memory_order_relaxed);
-    return false;
+    return nullptr;
   }
-  [[gnu::always_inline]] void unlock_cheaply() noexcept { held_[state_].store(0, std::memory_order_release); }
+  [[gnu::always_inline]] static void unlock_cheaply(Held held) noexcept { held->store(0, std::memory_order_release); }
 
   [[gnu::always_inline]] void unlock() noexcept {
     if (state_ < kPlain)

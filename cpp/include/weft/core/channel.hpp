@@ -48,18 +48,20 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   enum class Quick : std::uint8_t { met, waits, neither };
   template <Side S>
   [[gnu::always_inline]] Quick begin_quickly(Node& me, void* slot) noexcept {
-    if (!lock_.lock_cheaply()) [[unlikely]]
+    const auto held = lock_.lock_cheaply();
+    if (!held) [[unlikely]]
       return Quick::neither;
     const std::uintptr_t there = rq_.word();
     if (B::alone(there, kOther<S>)) [[likely]] {
-      Node* const y = meet_alone<S>(there, slot);
-      lock_.unlock_cheaply();
+      Node* const y = take_alone<S>(there);
+      lock_.unlock_cheaply(held);  // y is ours; and what was stored since lock_cheaply() is on one cache line
+      move_between<S>(y, slot);
       P::wake(y);
       return Quick::met;
     }
     if (there == 0) [[likely]]
       wait_alone<S>(me, slot);
-    lock_.unlock_cheaply();
+    lock_.unlock_cheaply(held);
     return there == 0 ? Quick::waits : Quick::neither;
   }
 
@@ -456,17 +458,21 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
 
   // The plain party y of the other side is committed: its value moves to our slot, or ours to its. Its status is to be ok.
   template <Side S>
-  [[gnu::always_inline]] void move_between(Node* y, void* slot) noexcept {
-    ++transfers_;
+  [[gnu::always_inline]] static void move_between(Node* y, void* slot) noexcept {
     void* const from = S == Side::in ? y->slot : slot;
     void* const to = S == Side::in ? slot : y->slot;
     ::new (to) T(std::move(*static_cast<T*>(from)));
   }
   // No lines, and one of the other side waits alone: the meeting word.
   template <Side S>
+  [[gnu::always_inline]] Node* take_alone(std::uintptr_t there) noexcept {
+    ++transfers_;
+    rq_.set_word(0);
+    return reinterpret_cast<Node*>(there - kOther<S>);  // its status is ok already (invariant 4 of line.hpp)
+  }
+  template <Side S>
   [[gnu::always_inline]] Node* meet_alone(std::uintptr_t there, void* slot) noexcept {
-    Node* const y = reinterpret_cast<Node*>(there - kOther<S>);
-    rq_.set_word(0);  // its status is ok already (invariant 4 of line.hpp)
+    Node* const y = take_alone<S>(there);
     move_between<S>(y, slot);
     return y;
   }
@@ -482,6 +488,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
     this->template opposite<S>().pop_front();
     y->clear(NodeFlags::queued);
     y->status = Status::ok;
+    ++transfers_;
     move_between<S>(y, slot);
     this->unlock_lines();
   }

@@ -16,13 +16,15 @@ namespace weft {
 
 namespace core {
 
-// A lock has a second pair, for a fast path that is written out at each place where it is used: lock_cheaply() may refuse.
+// A lock has a second pair, for a fast path that is written out at each place where it is used: lock_cheaply() may refuse (null), and
+// what it gives is handed back to unlock_cheaply().
 class NoLock {
  public:
   void lock() noexcept {}
   void unlock() noexcept {}
-  bool lock_cheaply() noexcept { return true; }
-  void unlock_cheaply() noexcept {}
+  using Held = NoLock*;
+  Held lock_cheaply() noexcept { return this; }
+  static void unlock_cheaply(Held) noexcept {}
 };
 
 class SpinLock {
@@ -32,11 +34,12 @@ class SpinLock {
       while (word_.load(std::memory_order_relaxed) != 0) prim::pause(round++);
   }
   void unlock() noexcept { word_.store(0, std::memory_order_release); }
-  bool lock_cheaply() noexcept {
+  using Held = SpinLock*;
+  Held lock_cheaply() noexcept {
     lock();
-    return true;
+    return this;
   }
-  void unlock_cheaply() noexcept { unlock(); }
+  static void unlock_cheaply(Held held) noexcept { held->unlock(); }
 
  private:
   prim::atomic<std::uint8_t> word_{0};
