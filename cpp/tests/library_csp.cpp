@@ -145,6 +145,29 @@ TEST_CASE("csp, Listings 14, 18: channels become ends; CommsTime of process obje
   for (unsigned i = 0; i < 50; ++i) CHECK(got[i] == i);
 }
 
+TEST_CASE("csp, Listing 21: a deadlock is told by the lines of the program, not of the library") {
+  one2one_chan<int> a, b;
+  const unsigned channels = __LINE__ - 1;
+  any2one_chan<int> c;
+  std::string text;
+  unsigned processes = 0;
+  try {
+    processes = __LINE__ + 1;
+    const par network{[=] { a(b()); }, [=] { b(a()); }, [=] { c(); }};
+    par(network).run();
+  } catch (const weft::Deadlock& e) {
+    text = e.what();
+  }
+  const auto at = [](unsigned line) { return "library_csp.cpp:" + std::to_string(line); };
+  CAPTURE(text);
+  CHECK(text.find("read " + at(channels) + " at " + at(processes)) != std::string::npos);
+  CHECK(text.find("read " + at(channels + 2) + " at " + at(processes)) != std::string::npos);
+  CHECK(text.find("csp.hpp") == std::string::npos);
+
+  const vector<int> three{1, 2, 3};
+  CHECK_THROWS_WITH_AS(par_for(three.begin(), three.end(), [=](int) { c(); }), doctest::Contains(at(__LINE__).c_str()), weft::Deadlock);
+}
+
 TEST_CASE("csp, Listing 15: a barrier; it can be used by several pars") {
   barrier bar(3);
   std::atomic<int> arrived{0};

@@ -391,7 +391,7 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
   // co_await: the next value, or nothing once the channel has retired (rule 3.4).
   [[nodiscard]] NextOp<T, P>* next() const { return reinterpret_cast<NextOp<T, P>*>(place_); }
   // co_await: an Extended<T>; the writer goes on when it is destroyed (rule 1.6).
-  auto extended() const requires(!core::one_to_one<P>) { return ExtendedOp<T, P>{checked("extended read")}; }
+  [[nodiscard]] auto extended() const requires(!core::one_to_one<P>) { return ExtendedOp<T, P>{checked("extended read")}; }
 
   // In a thread: read, blocking it.
   T operator()() const {
@@ -454,7 +454,8 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
 
   // co_await: done when a reader has taken the value (or a buffer has it). An exception carries the value back: e.value<T>().
   template <class U = T>
-  WriteOp<T, P> write(U&& value) const requires(!detail::kNumber<std::remove_cvref_t<U>>) {
+  [[nodiscard("nothing is written until it is awaited: co_await w.write(v); in a thread w(v)")]] WriteOp<T, P> write(
+      U&& value) const requires(!detail::kNumber<std::remove_cvref_t<U>>) {
     static_assert(writable<U>,
                   "weft: this value cannot be written to this channel: it does not convert to the channel's type, or it can "
                   "only be moved (then say write(std::move(value)))");
@@ -462,7 +463,8 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
   }
   // The same by value: to refer to a number it would have to be in memory.
   template <class U = T>
-  WriteOp<T, P> write(U value) const requires detail::kNumber<U> {
+  [[nodiscard("nothing is written until it is awaited: co_await w.write(v); in a thread w(v)")]] WriteOp<T, P> write(
+      U value) const requires detail::kNumber<U> {
     static_assert(writable<U>,
                   "weft: this value cannot be written to this channel: it does not convert to the channel's type, or it can "
                   "only be moved (then say write(std::move(value)))");

@@ -39,7 +39,7 @@ class ChannelHandle {
   [[nodiscard]] auto read() const { return reading().read(); }
   [[nodiscard]] auto next() const { return reading().next(); }
   template <class U = T>
-  WriteOp<T, P> write(U&& value) const {
+  [[nodiscard("nothing is written until it is awaited: co_await w.write(v); in a thread w(v)")]] WriteOp<T, P> write(U&& value) const {
     return writing().write(std::forward<U>(value));
   }
   // The end that this process has from here on; as a guard, in a range-for.

@@ -112,7 +112,7 @@ class Timer {
     next_ += n * period_;
     return static_cast<std::uint64_t>(n);
   }
-  SleepOp tick() const noexcept { return {next_}; }  // co_await timer.tick(); then ticked()
+  [[nodiscard]] SleepOp tick() const noexcept { return {next_}; }  // co_await timer.tick(); then ticked()
 
  private:
   std::int64_t period_;

@@ -241,7 +241,7 @@ struct Wire final : Guard {
   bool reading = false;  // an extended read of a value that an alt had taken
   weft::detail::Slot<T> slot;
 
-  explicit Wire(weft::ChannelOptions o) : channel(o), in(channel.reader()), out(channel.writer()) {}
+  Wire(weft::ChannelOptions o, const char* file, std::uint32_t line) : channel(o, file, line), in(channel.reader()), out(channel.writer()) {}
 
   template <class F>
   static auto raising(F&& f) {
@@ -373,8 +373,12 @@ template <class T, class In, class Out>
 class Chan {
  public:
   using value_type = T;
-  explicit Chan(unsigned int immunity = 0) : Chan(weft::ChannelOptions{}, immunity) {}
-  explicit Chan(const chan_data_store<T>& buffer, unsigned int immunity = 0) : Chan(buffer.options, immunity) {}
+  // Reports name it by where it was made.
+  explicit Chan(unsigned int immunity = 0, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
+      : Chan(weft::ChannelOptions{}, immunity, file, line) {}
+  explicit Chan(const chan_data_store<T>& buffer, unsigned int immunity = 0, const char* file = __builtin_FILE(),
+                std::uint32_t line = __builtin_LINE())
+      : Chan(buffer.options, immunity, file, line) {}
 
   In in() const { return In(wire_); }
   Out out() const { return Out(wire_); }
@@ -385,30 +389,22 @@ class Chan {
   const std::shared_ptr<Wire<T>>& wire() const noexcept { return wire_; }
 
  private:
-  Chan(weft::ChannelOptions o, unsigned int immunity) {
+  Chan(weft::ChannelOptions o, unsigned int immunity, const char* file, std::uint32_t line) {
     o.immunity = static_cast<std::uint8_t>(immunity > 255 ? 255 : immunity);
-    wire_ = std::make_shared<Wire<T>>(o);
+    wire_ = std::make_shared<Wire<T>>(o, file, line);
   }
   std::shared_ptr<Wire<T>> wire_;
 };
 }  // namespace detail
 
 template <class T, bool POISONABLE = false>
-struct one2one_chan : detail::Chan<T, alting_chan_in<T, POISONABLE>, chan_out<T, POISONABLE>> {
-  using detail::Chan<T, alting_chan_in<T, POISONABLE>, chan_out<T, POISONABLE>>::Chan;
-};
+using one2one_chan = detail::Chan<T, alting_chan_in<T, POISONABLE>, chan_out<T, POISONABLE>>;
 template <class T, bool POISONABLE = false>
-struct one2any_chan : detail::Chan<T, shared_chan_in<T, POISONABLE>, chan_out<T, POISONABLE>> {
-  using detail::Chan<T, shared_chan_in<T, POISONABLE>, chan_out<T, POISONABLE>>::Chan;
-};
+using one2any_chan = detail::Chan<T, shared_chan_in<T, POISONABLE>, chan_out<T, POISONABLE>>;
 template <class T, bool POISONABLE = false>
-struct any2one_chan : detail::Chan<T, alting_chan_in<T, POISONABLE>, shared_chan_out<T, POISONABLE>> {
-  using detail::Chan<T, alting_chan_in<T, POISONABLE>, shared_chan_out<T, POISONABLE>>::Chan;
-};
+using any2one_chan = detail::Chan<T, alting_chan_in<T, POISONABLE>, shared_chan_out<T, POISONABLE>>;
 template <class T, bool POISONABLE = false>
-struct any2any_chan : detail::Chan<T, shared_chan_in<T, POISONABLE>, shared_chan_out<T, POISONABLE>> {
-  using detail::Chan<T, shared_chan_in<T, POISONABLE>, shared_chan_out<T, POISONABLE>>::Chan;
-};
+using any2any_chan = detail::Chan<T, shared_chan_in<T, POISONABLE>, shared_chan_out<T, POISONABLE>>;
 
 // --- processes --------------------------------------------------------------------------------------------------------------------------
 
@@ -429,8 +425,11 @@ class par : public process {
  public:
   using proc = std::function<void()>;
   par() = default;
-  par(std::initializer_list<proc> ps) : procs_(ps) {}
-  par(const std::vector<proc>& ps) : procs_(ps) {}
+  // Reports name its processes by where it was made.
+  par(std::initializer_list<proc> ps, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
+      : procs_(ps), file_(file), line_(line) {}
+  par(const std::vector<proc>& ps, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
+      : procs_(ps), file_(file), line_(line) {}
   template <class I>
   par(I first, I last) : procs_(first, last) {}
 
@@ -457,22 +456,27 @@ class par : public process {
     using Thread = decltype(weft::thread(Quiet{}));
     std::vector<Thread> ps;
     ps.reserve(mine.size());
-    for (proc& p : mine) ps.push_back(weft::thread(Quiet{&p, &poison}));
+    for (proc& p : mine) ps.push_back(weft::thread(Quiet{&p, &poison}, file_, line_));
     weft::run(weft::detail::ParVector<Thread>(std::move(ps)));
     if (inside && poison > 0) throw poison_exception(poison);
   }
 
  private:
   std::vector<proc> procs_;
+  const char* file_ = __builtin_FILE();
+  std::uint32_t line_ = __builtin_LINE();
 };
 
 template <class I, class F>
-void par_for(I first, I last, F&& f) {
+void par_for(I first, I last, F&& f, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) {
   std::vector<std::function<void()>> procs;
   for (; first != last; ++first) procs.push_back([&f, x = *first]() mutable { f(x); });
-  par(procs).run();
+  par(procs, file, line).run();
 }
-inline void par_for_n(std::size_t n, const std::function<void()>& f) { par(std::vector<std::function<void()>>(n, f)).run(); }
+inline void par_for_n(std::size_t n, const std::function<void()>& f, const char* file = __builtin_FILE(),
+                      std::uint32_t line = __builtin_LINE()) {
+  par(std::vector<std::function<void()>>(n, f), file, line).run();
+}
 
 namespace detail {
 template <class C>
