@@ -136,3 +136,31 @@ TEST_CASE_TEMPLATE("rules 5.9, 5.10, 6.2: a standing alternative that is cancell
   auto keep = b.writer();
   weft::run(p(a, b, &server));
 }
+
+TEST_CASE_TEMPLATE("rule 5.9: a standing alternative outlives the process that selected by it; who comes to its channels meanwhile finds nobody",
+                   P, POLICIES) {
+  using Standing = decltype(weft::StandingAlternative(std::vector<weft::Reader<int, P>>{}));
+  auto first = [](Standing& a, std::vector<int>& got) -> Process {
+    const auto [i, v] = co_await a.select();
+    got.push_back(*v);
+  };
+  auto owner = [](std::vector<weft::Reader<int, P>> rs, std::vector<int>& got, auto f) -> Process {
+    weft::StandingAlternative a(rs);
+    co_await f(a, got);  // a process of its own, which is gone before we go on
+    for (int k = 0; k < 2; ++k) {
+      const auto [i, v] = co_await a.select();
+      got.push_back(*v);
+    }
+  };
+  auto writer = [](weft::Writer<int, P> w) -> Process {
+    co_await weft::yield();
+    co_await w.write(1);
+    co_await weft::yield();  // the first one takes it and ends; its owner goes on behind us
+    co_await w.write(2);
+    co_await w.write(3);
+  };
+  weft::Channel<int, P> c;
+  std::vector<int> got;
+  weft::run(owner({c.reader()}, got, first), writer(c.writer()));
+  CHECK(got == std::vector<int>{1, 2, 3});
+}

@@ -153,6 +153,7 @@ class ChannelBase : public Place {
   }
 
   static bool elsewhere(const Node* n) noexcept {
+    if (n->choice() && n->choice()->word() != WAITING) return false;  // a standing alternative between two selects: its process may be gone
     const Waker* w = n->choice() ? n->choice()->waker : n;
     return w && w->ops && w->ops->home && w->ops->home != current_run_queue;
   }
