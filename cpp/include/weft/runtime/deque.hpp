@@ -45,13 +45,13 @@ class StealQueue {
   // big the oldest. If there is but that one group: its oldest, if `tear`.
   core::Waker* steal(bool tear = true) noexcept {
     if (size() == 0 || !lock_.try_visit()) return nullptr;
-    const std::uint32_t n = size();
+    const std::uint32_t n = size();  // 0, if the owner took the last one meanwhile
     Raid raid;
     raid.most = (n + 1) / 2 < kMost ? (n + 1) / 2 : kMost;
     for (; raid.seen < n && raid.seen < kSeen; ++raid.seen) raid.waiting[raid.seen] = queue_.pop();
     for (std::uint32_t i = 0; i < raid.seen && raid.taken < raid.most; ++i)
       if (!raid.mine[i] && group_of(raid.waiting[i]) != ran_) raid.take_group(i);
-    if (raid.taken == 0 && tear) raid.take_group(0);
+    if (raid.taken == 0 && n > 0 && tear) raid.take_group(0);
     core::RunQueue loot, left;
     for (std::uint32_t i = 0; i < raid.seen; ++i) (raid.mine[i] ? loot : left).push(raid.waiting[i]);
     left.append(queue_);
