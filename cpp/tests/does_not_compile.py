@@ -101,6 +101,16 @@ CASES = [
         "what comes out must be what goes in",
     ),
     (
+        "a farm that would tell of how many",
+        "(void)sk::farm(sk::workers(2).told([](std::size_t, std::size_t) {}), sk::each([](int x) { return x; }));",
+        "a farm does not know how many values will come",
+    ),
+    (
+        "something else to tell",
+        "(void)sk::workers(2).told([](std::string) {});",
+        "told takes a function f(done, total), or f(done)",
+    ),
+    (
         "reads of several types",
         "auto r = a.reader(); auto t = s.reader(); (void)weft::par_read(r, t);",
         "put reads into weft::par",

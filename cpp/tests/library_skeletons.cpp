@@ -159,6 +159,71 @@ TEST_CASE_TEMPLATE("skeletons: progress is told once for each, in order", Start,
   CHECK(seen == expected);
 }
 
+TEST_CASE_TEMPLATE("skeletons: a farm tells how many of its results have been taken, whatever their order", Start, STARTS) {
+  using Counts = std::vector<std::size_t>;
+  for (const sk::Order order : {sk::Order::kept, sk::Order::any}) {
+    CAPTURE(order == sk::Order::kept);
+    Counts seen;
+    const auto net = sk::farm(crew<Start>(3).told([&seen](std::size_t done) { seen.push_back(done); }),
+                              sk::each([](int x) { return x + 1; }), order);
+    weft::run(sk::apply(net, Ints()));
+    CHECK(seen.empty());
+    Ints got = weft::run(sk::apply(net, Ints{1, 2, 3, 4, 5}));
+    std::sort(got.begin(), got.end());
+    CHECK(got == Ints{2, 3, 4, 5, 6});
+    CHECK(seen == Counts{1, 2, 3, 4, 5});
+    weft::run(sk::apply(net, Ints{1, 2}));  // another process of the same stage counts for itself
+    CHECK(seen == Counts{1, 2, 3, 4, 5, 1, 2});
+
+    // A reader that leaves after three: of the fourth nobody is told, and the source ends.
+    seen.clear();
+    weft::Channel<int> a, b;
+    auto endless = [](weft::Writer<int> w) -> Process {
+      for (;;) co_await w.write(1);
+    };
+    auto three = [](weft::Reader<int> r) -> Process {
+      for (int i = 0; i < 3; ++i) co_await r.read();
+    };
+    weft::par{endless(a), net(a, b), three(b)}();
+    CHECK(seen == Counts{1, 2, 3});
+
+    const auto bad = sk::farm(crew<Start>(2).told([](std::size_t done) {
+      if (done == 2) throw std::runtime_error("the second");
+    }),
+                              sk::each([](int x) { return x; }), order);
+    CHECK_THROWS_WITH_AS(weft::run(sk::apply(bad, Ints{1, 2, 3, 4, 5})), "the second", std::runtime_error);
+  }
+}
+
+TEST_CASE("skeletons: what is told takes one number or two; none at all is no matter") {
+  const auto same = [](int x) { return x; };
+  std::size_t done = 0, of = 0;
+  const auto both = [&](std::size_t d, std::size_t total = 99) {
+    done = d;
+    of = total;
+  };
+  weft::run(sk::map(sk::workers(2).told(both), Ints(4), same));
+  CHECK(done == 4);
+  CHECK(of == 4);
+  weft::run(sk::apply(sk::farm(sk::workers(2).told(both), sk::each(same)), Ints(5)));
+  CHECK(done == 5);
+  CHECK(of == 99);
+  const auto one = [&](std::size_t d) { done = d; };
+  weft::run(sk::map(sk::workers(2).told(one), Ints(6), same));
+  CHECK(done == 6);
+  CHECK(weft::run(sk::map_reduce(sk::workers(1).told(one), Ints(3, 1), same, 0, std::plus())) == 3);
+  CHECK(done == 3);  // runs of neighbours, of one item each here
+  CHECK(weft::run(sk::reduce(sk::workers(1).told(one), Ints(2, 1), 0, std::plus())) == 2);
+  CHECK(done == 2);
+  const auto found = weft::run(sk::search(sk::workers(1).told(one), Ints{7, 8}, [](int x) { return std::optional(x); }));
+  CHECK(found == 7);
+  CHECK(done == 1);
+  weft::run(sk::map(sk::workers(2).told(sk::Progress()), Ints(4), same));
+  weft::run(sk::map(sk::workers(2).told(sk::Count()), Ints(4), same));
+  for (const sk::Order order : {sk::Order::kept, sk::Order::any})
+    CHECK(weft::run(sk::apply(sk::farm(sk::workers(2).told(sk::Count()), sk::each(same), order), Ints(4))) == Ints(4));
+}
+
 TEST_CASE_TEMPLATE("rule 7.2: a function that fails fails the whole", Start, STARTS) {
   const auto bad = [](int x) {
     if (x == 3) throw std::runtime_error("three");
