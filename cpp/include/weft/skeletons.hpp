@@ -8,7 +8,8 @@
 //   std::vector<std::string> r = weft::run(apply(net, lines));         or wire it up: weft::par{ source(a), net(a, b), sink(b) }()
 //
 // How a worker is started is a parameter: a function from a process to what par takes. Here{} leaves it on the scheduler, OnThreads{} gives
-// it a thread; any function object with that shape will do. Functions given to workers are copied into each, and run at the same time.
+// it a thread, OnExecutor(e) starts it on a weft::Cores or weft::Core; any function object with that shape will do. Functions given to
+// workers are copied into each, and run at the same time.
 //
 // A function that throws fails the whole, which cancels the rest and throws it (rule 7.2). Retirement and poison of the ends outside go
 // through a stage as through any process. When the reader of its output goes, a stage ends.
@@ -32,6 +33,17 @@ struct OnThreads {
   auto operator()(BasicProcess<R> p) const {
     return weft::thread(std::move(p));
   }
+};
+class OnExecutor {
+ public:
+  explicit OnExecutor(const Executor& e) : executor_(e) {}
+  template <class R>
+  auto operator()(BasicProcess<R> p) const {
+    return std::move(p).on(executor_);
+  }
+
+ private:
+  Executor executor_;
 };
 
 // Called with how many are done, and of how many; in one process, one call at a time.
