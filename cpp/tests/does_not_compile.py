@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Bad use that the compiler finds says what to do: each case below must fail to compile with its message, under g++ and clang++.
 
-Every case is a function of one source, which is compiled once (-fsyntax-only, no limit on errors): a case has passed if its message is
-among the errors that name its lines. One function is correct, and no error may name it. Last line: `N passed, N failed`.
+Every case is a function of one source, on a line of its own, which is compiled once (-fsyntax-only, no limit on errors): a case has passed
+if its message is in an error that names its line. Forgotten co_awaits are only warned of: they are a second source, with
+-Werror for those warnings. One function of each is correct, and no error may name it. Last line: `N passed, N failed`.
 """
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
 import shutil
@@ -101,6 +103,16 @@ CASES = [
         "what comes out must be what goes in",
     ),
     (
+        "a farm that would tell of how many",
+        "(void)sk::farm(sk::workers(2).told([](std::size_t, std::size_t) {}), sk::each([](int x) { return x; }));",
+        "a farm does not know how many values will come",
+    ),
+    (
+        "something else to tell",
+        "(void)sk::workers(2).told([](std::string) {});",
+        "told takes a function f(done, total), or f(done)",
+    ),
+    (
         "reads of several types",
         "auto r = a.reader(); auto t = s.reader(); (void)weft::par_read(r, t);",
         "put reads into weft::par",
@@ -120,36 +132,125 @@ using S = const weft::Channel<std::string>&;
 """
 
 
-def main() -> int:
-    passed = failed = 0
-    # Static assertions in what a case instantiates are reported once for each instantiation: each case is a type of its own by its tag.
-    source = HEAD + "".join(
-        f"void case_{i}([[maybe_unused]] C a, [[maybe_unused]] C b, [[maybe_unused]] S s) {{ {code} }}\n"
-        for i, (_, code, _) in enumerate(CASES)
-    )
-    first = HEAD.count("\n") + 1
+# Forgotten co_awaits: the statement in a coroutine, and what the warning must say ("" : nothing).
+FORGOTTEN = [
+    (
+        "all of them awaited",
+        "co_await out.write(1); co_await in.read(); co_await in.next(); co_await weft::sleep(1ms); co_await timer.tick(); "
+        "co_await handle.write(1); { auto x = co_await in.extended(); } co_await copy(in, out);",
+        "",
+    ),
+    ("a write", "out.write(1);", "nothing is written until it is awaited: co_await w.write(v)"),
+    ("a write of a name", "out.write(value);", "nothing is written until it is awaited"),
+    (
+        "a write that moves",
+        "texts.write(std::move(text));",
+        "nothing is written until it is awaited",
+    ),
+    (
+        "a write of a handle",
+        "handle.write(1);",
+        "nothing is written until it is awaited: co_await w.write(v)",
+    ),
+    ("a read", "in.read();", "nodiscard"),
+    ("a next", "in.next();", "nodiscard"),
+    ("an extended read", "in.extended();", "nodiscard"),
+    ("a read of a handle", "handle.read();", "nodiscard"),
+    ("a next of a handle", "handle.next();", "nodiscard"),
+    ("a sleep", "weft::sleep(1ms);", "nodiscard"),
+    ("a sleep until", "weft::sleep_until(1);", "nodiscard"),
+    ("a tick", "timer.tick();", "nodiscard"),
+    ("a yield", "weft::yield();", "nodiscard"),
+    ("a sync", "barrier.sync();", "nodiscard"),
+    ("a wait for a group", "group.wait();", "nodiscard"),
+    ("a process", "copy(in, out);", "nodiscard"),
+    ("a block", "weft::par(copy(in, out));", "a block does nothing until it runs"),
+    ("a block of a vector", "weft::par(std::vector<weft::Process>());", "a block does nothing until it runs"),
+    ("a sequence", "weft::seq(copy(in, out));", "a block does nothing until it runs"),
+    ("a select", "weft::select(in);", "nodiscard"),
+    ("a blocking call", "weft::blocking([] {});", "nodiscard"),
+    ("parallel reads", "weft::par_read(in, in);", "nodiscard"),
+    ("parallel writes", "weft::par_write(std::pair(out, 1));", "nodiscard"),
+]
+
+FORGOTTEN_HEAD = HEAD + "using namespace std::chrono_literals;\n"
+
+# What a diagnostic says; what is said of it afterwards; what g++ says before it.
+ERROR = re.compile(r": (?:fatal )?error: ")
+WARNING = re.compile(r": warning: ")
+NOTE = re.compile(r": note: ")
+BEFORE = re.compile(
+    r"^In file included|^ +from |: In |: At global scope|: +required (?:from|by)|: +recursively required"
+)
+
+
+def diagnostics(text: str) -> list[str]:
+    """Each error with all that is said of it: g++ puts "required from" before it, clang++ notes after it."""
+    found: list[list[str]] = []
+    before: list[str] = []
+    for line in text.splitlines():
+        if ERROR.search(line) or WARNING.search(line):
+            found.append([*before, line])
+            before = []
+        elif BEFORE.search(line) or (before and not NOTE.search(line)):
+            before.append(line)
+        elif found:
+            found[-1] += [*before, line]
+            before = []
+    return ["\n".join(lines) for lines in found if any(ERROR.search(line) for line in lines)]
+
+
+def errors_of(compiler: str, flags: list[str], head: str, functions: list[str]) -> list[str]:
+    """What is said of each function, which is a line: all errors that name it, together."""
     with tempfile.TemporaryDirectory() as where:
         path = pathlib.Path(where) / "cases.cpp"
-        path.write_text(source)
-        for compiler, flags in (("g++", ["-fmax-errors=0"]), ("clang++", ["-ferror-limit=0"])):
-            if not shutil.which(compiler):
-                print(f"{compiler}: not here", file=sys.stderr)
-                continue
-            command = [compiler, "-std=c++20", "-fsyntax-only", *flags, f"-I{INCLUDE}", str(path)]
-            text = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=300
-            ).stderr
-            # Each diagnostic with its notes: g++ puts "required from" before the error, clang puts notes after it.
-            for i, (what, _, message) in enumerate(CASES):
-                named = re.search(
-                    rf"cases\.cpp:{first + i}:\d+: (error|note|  required)|cases\.cpp:{first + i}:\d+:   required",
-                    text,
-                )
-                good = (message in text) if message else not named
-                passed += good
-                failed += not good
-                if not good:
-                    print(f"{compiler}: {what}: expected {message!r}")
+        path.write_text(head + "".join(f + "\n" for f in functions))
+        command = [compiler, "-std=c++20", "-fsyntax-only", *flags, f"-I{INCLUDE}", str(path)]
+        text = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+            env={**os.environ, "LC_ALL": "C"},
+        ).stderr
+    all_of_them = diagnostics(text)
+    first = head.count("\n") + 1
+    return [
+        "\n".join(d for d in all_of_them if f"cases.cpp:{first + i}:" in d)
+        for i in range(len(functions))
+    ]
+
+
+def main() -> int:
+    passed = failed = 0
+    # Static assertions in what a case instantiates are reported once for each instantiation: no two cases may instantiate the same.
+    wrong = [
+        f"void case_{i}([[maybe_unused]] C a, [[maybe_unused]] C b, [[maybe_unused]] S s) {{ {code} }}"
+        for i, (_, code, _) in enumerate(CASES)
+    ]
+    parameters = (
+        "weft::Reader<int> in, weft::Writer<int> out, weft::ChannelHandle<int> handle, weft::Timer timer, weft::Barrier barrier, "
+        "weft::Group& group, int value, weft::Writer<std::string> texts, std::string text"
+    )
+    unused = ", ".join("[[maybe_unused]] " + p for p in parameters.split(", "))
+    forgotten = [
+        f"weft::Process case_{i}({unused}) {{ {code} co_return; }}"
+        for i, (_, code, _) in enumerate(FORGOTTEN)
+    ]
+    for compiler, no_limit in (("g++", "-fmax-errors=0"), ("clang++", "-ferror-limit=0")):
+        if not shutil.which(compiler):
+            print(f"{compiler}: not here", file=sys.stderr)
+            continue
+        warned = [no_limit, "-Wall", "-Wextra", "-Werror=unused-result", "-Werror=unused-value"]
+        said = errors_of(compiler, [no_limit], HEAD, wrong)
+        said += errors_of(compiler, warned, FORGOTTEN_HEAD, forgotten)
+        for (what, _, message), errors in zip(CASES + FORGOTTEN, said, strict=True):
+            good = message in errors if message else not errors
+            passed += good
+            failed += not good
+            if not good:
+                print(f"{compiler}: {what}: expected {message!r}, not {errors!r}")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

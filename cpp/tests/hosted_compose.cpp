@@ -23,6 +23,51 @@ Process fail_when_cancelled(const char* text) {
 }
 ProcessOf<std::unique_ptr<int>> owner(int v) { co_return std::make_unique<int>(v); }
 
+// Process objects: what a process needs are the members, the work is an operator() that returns a process. A block takes the object itself
+// and keeps it as long as its process lives. Called by hand it must live on by itself: run() takes it along.
+struct Producer {
+  weft::Writer<int> out;
+  int from, count;
+  Process operator()() {
+    for (int i = 0; i < count; ++i) co_await out.write(from + i);
+  }
+};
+class Scaler {
+ public:
+  Scaler(weft::Reader<int> in, weft::Writer<int> out, int by) : in_(std::move(in)), out_(std::move(out)), by_(by) {}
+  Process operator()() {
+    while (auto v = co_await in_.next()) {
+      if (*v < 0) throw std::runtime_error("scaler " + std::to_string(by_) + ": below nought");
+      co_await out_.write(by_ * *v);
+      ++done_;
+    }
+  }
+  int done() const { return done_; }
+
+ private:
+  weft::Reader<int> in_;
+  weft::Writer<int> out_;
+  int by_, done_ = 0;
+};
+struct Adder {
+  weft::Reader<int> in;
+  int sum = 0;
+  ProcessOf<int> operator()() {
+    while (auto v = co_await in.next()) sum += *v;
+    co_return sum;
+  }
+};
+class ByHand {  // moves into its own process
+ public:
+  ByHand(weft::Reader<int> in, weft::Writer<int> out) : scaler_(std::move(in), std::move(out), 2) {}
+  Process operator()() && { return work(std::move(*this)); }
+
+ private:
+  static Process work(ByHand self) { co_await self.scaler_(); }
+  Scaler scaler_;
+};
+static_assert(weft::Startable<Process> && !weft::Startable<Producer>);
+
 }  // namespace
 
 TEST_CASE("rule 7.1: par returns the results in order, whatever the order of ending") {
@@ -391,6 +436,104 @@ TEST_CASE("rule 7.8: paths") {
   auto outer = [](Process p) -> Process { co_await std::move(p).named("inner"); };
   weft::Channel<int> e;
   CHECK(has(thrown([&] { weft::run(outer(bad(e.reader())).named("outer")); }), "main/outer/inner: "));
+}
+
+TEST_CASE("process objects in a block: they live as long as their process, results come out, the network closes down") {
+  weft::Channel<int> a, b, c;
+  auto [nothing1, nothing2, nothing3, sum] = weft::par{Producer{a, 1, 10}, Scaler(a, b, 3), Scaler(b, c, 2), Adder{c}}();
+  CHECK(sum == 6 * 55);
+  CHECK(a.core()->reader_ends() + a.core()->writer_ends() + c.core()->reader_ends() + c.core()->writer_ends() == 0);
+}
+
+TEST_CASE("process objects in vectors") {
+  weft::Channel<int> a, b;
+  std::vector<Producer> producers;
+  std::vector<Scaler> scalers;
+  for (int i = 0; i < 5; ++i) producers.push_back({a, 10 * i, 10});
+  for (int i = 0; i < 3; ++i) scalers.emplace_back(a, b, 2);
+  auto [nothing1, nothing2, sum] = weft::par{std::move(producers), std::move(scalers), Adder{b}}();
+  CHECK(sum == 2 * 49 * 50 / 2);
+
+  // A vector of those with results has theirs, in order.
+  std::vector<weft::Channel<int>> cs(3);
+  std::vector<Adder> adders;
+  std::vector<Producer> one_each;
+  for (int i = 0; i < 3; ++i) {
+    adders.push_back({cs[static_cast<std::size_t>(i)]});
+    one_each.push_back({cs[static_cast<std::size_t>(i)], 100 * i, 2});
+  }
+  auto [sums, nothing4] = weft::par{std::move(adders), std::move(one_each)}();
+  REQUIRE(sums.size() == 3);
+  for (int i = 0; i < 3; ++i) CHECK(sums[static_cast<std::size_t>(i)] == 200 * i + 1);
+}
+
+TEST_CASE("process objects in a chain that is made in a loop; their state is their own") {
+  weft::Channel<int> first;
+  weft::Reader<int> in = first.reader();
+  std::vector<Scaler> chain;
+  for (int i = 0; i < 8; ++i) {
+    weft::Channel<int> next;
+    chain.emplace_back(std::move(in), next.writer(), 2);
+    in = next.reader();
+  }
+  auto [nothing1, nothing2, sum] = weft::par{Producer{first, 0, 4}, std::move(chain), Adder{std::move(in)}}();
+  CHECK(sum == 256 * 6);
+}
+
+TEST_CASE("rules 4.3, 7.2: a process object that fails fails the block; poison goes through it") {
+  weft::Channel<int> a, b;
+  std::vector<Scaler> scalers;
+  for (int i = 1; i <= 2; ++i) scalers.emplace_back(a, b, i);
+  CHECK_THROWS_WITH_AS((weft::par{Producer{a, -1, 1}, std::move(scalers), Adder{b}}()), doctest::Contains("below nought"),
+                       std::runtime_error);
+  weft::Channel<int> c, d;
+  int strength = 0;
+  auto poisons = [](weft::Reader<int> r) -> Process {
+    co_await r.read();
+    r.poison(3);
+  };
+  auto feeds = [](weft::Writer<int> w, int* s) -> Process {
+    try {
+      for (;;) co_await w.write(1);
+    } catch (const weft::Poisoned& e) {
+      *s = e.strength;
+    }
+  };
+  weft::par{feeds(c, &strength), Scaler(c, d, 1), poisons(d)}();
+  CHECK(strength == 3);
+}
+
+TEST_CASE("process objects by hand: moved into their process, or kept by who awaits it; in a run, a par, spawned") {
+  weft::Channel<int> a, b, c;
+  auto sum_of = [](Adder adder) -> ProcessOf<int> { co_return co_await adder(); };
+  auto feed = [](Producer p) -> Process { co_await p(); };
+  auto [nothing1, nothing2, nothing3, sum] = weft::run(feed({a, 1, 4}), ByHand(a, b)(), ByHand(b, c)(), sum_of({c}));
+  CHECK(sum == 40);
+
+  // Kept by the process that awaits it: what it counted is there afterwards, and so are its ends.
+  auto keeps = [](auto feeds) -> Process {
+    weft::Channel<int> x, y;
+    Scaler scaler(x, y, 5);
+    std::vector<int> got;
+    co_await weft::par(feeds({x, 1, 3}), scaler(), collect<weft::Shared>(y.reader(), got, 3));
+    CHECK(got == std::vector<int>{5, 10, 15});
+    CHECK(scaler.done() == 3);
+    CHECK(y.core()->writer_ends() == 1);
+  };
+  weft::run(keeps(feed));
+
+  // In a group, and spawned: nobody is there to keep it.
+  std::vector<int> got;
+  auto starts = [](std::vector<int>& into) -> Process {
+    weft::Channel<int> x, y;
+    weft::spawn(ByHand(x, y)());
+    weft::Group g;
+    g.start(collect<weft::Shared>(y.reader(), into));
+    g.start(send_all<weft::Shared>(x.writer(), {1, 2, 3}));
+    co_await g.wait();
+  };
+  weft::run(starts(got));
+  CHECK(got == std::vector<int>{2, 4, 6});
 }
 
 TEST_CASE("a run inside a run: bad in a coroutine, a network of its own in a thread") {

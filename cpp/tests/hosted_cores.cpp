@@ -1,11 +1,16 @@
 // Where processes run (rules 15.5 to 15.9): multi-core executors, single-core ones beside them, CPUs, blocking calls. The rules of the
 // other sections hold there as well; the conformance twin checks them at random (twin --cores 2).
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <set>
 
 #include "hosted.hpp"
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
 
 using namespace test;
 
@@ -399,3 +404,113 @@ TEST_CASE("rule 15.5: a network inside a thread process, on two cores; executors
     weft::run(std::move(t));
   }
 }
+
+#if defined(__linux__)
+namespace {
+
+using Cpus = std::vector<int>;
+
+// The CPUs that the calling thread is allowed, by the system itself; it must be on one of them.
+Cpus allowed() {
+  cpu_set_t set;
+  REQUIRE(sched_getaffinity(0, sizeof set, &set) == 0);
+  CHECK(CPU_ISSET(static_cast<std::size_t>(sched_getcpu()), &set));
+  Cpus r;
+  for (int i = 0; i < CPU_SETSIZE; ++i)
+    if (CPU_ISSET(static_cast<std::size_t>(i), &set)) r.push_back(i);
+  return r;
+}
+// Two CPUs of this program's own, else none and a message.
+Cpus two_cpus() {
+  const Cpus all = allowed();
+  if (all.size() > 1) return {all.front(), all.back()};
+  MESSAGE("this program may use one CPU only: nothing to choose from");
+  return {};
+}
+Process held_on(int cpu, int* n) {
+  for (int i = 0; i < 20; ++i) {
+    CHECK(allowed() == Cpus{cpu});
+    CHECK(sched_getcpu() == cpu);
+    co_await weft::yield();
+  }
+  ++*n;
+}
+Process with_child(int cpu, int* n) {
+  co_await held_on(cpu, n);
+  co_await weft::par(held_on(cpu, n), held_on(cpu, n));
+}
+
+}  // namespace
+
+TEST_CASE("rule 15.5: what is pinned to a CPU, or on a single core held there, runs on that CPU, and what it starts") {
+  const Cpus before = allowed();
+  for (const int cpu : two_cpus()) {
+    int n = 0, m = 0;
+    weft::run(with_child(cpu, &n).pinned(cpu));
+    weft::Core core(cpu);
+    weft::run(with_child(cpu, &m).on(core));
+    CHECK(m == 3);
+    weft::run(weft::on(core), with_child(cpu, &n));  // this thread is its core, as long as it runs
+    CHECK(allowed() == before);
+    CHECK(n == 6);
+  }
+}
+
+TEST_CASE("rule 15.5: each thread of a multi-core executor is held on its CPU") {
+  const Cpus two = two_cpus();
+  if (two.empty()) return;
+  const Cpus before = allowed();
+  // Two that compute until both have begun, so that neither core has both.
+  auto note = [](std::atomic<int>& begun, std::map<std::thread::id, Cpus>& where, std::mutex& m) -> Process {
+    for (++begun; begun < 2;) std::this_thread::yield();
+    for (int i = 0; i < 20; ++i) {
+      const Cpus here = allowed();
+      {
+        const std::lock_guard g(m);
+        const auto [known, added] = where.emplace(std::this_thread::get_id(), here);
+        CHECK(known->second == here);
+      }
+      co_await weft::yield();
+    }
+  };
+  const auto seen = [&](auto run) {
+    std::atomic<int> begun{0};
+    std::map<std::thread::id, Cpus> where;
+    std::mutex m;
+    run(note(begun, where, m), note(begun, where, m));
+    std::vector<Cpus> r;
+    for (const auto& [id, cpus] : where) r.push_back(cpus);
+    std::sort(r.begin(), r.end());
+    return r;
+  };
+  const std::vector<Cpus> each{{two[0]}, {two[1]}};
+  weft::Cores held(2, two), same(2, {two[1], two[1]}), free(2);
+  CHECK(seen([&](Process p, Process q) { weft::run(std::move(p).on(held), std::move(q).on(held)); }) == each);
+  CHECK(seen([&](Process p, Process q) { weft::run(weft::on(held), std::move(p), std::move(q)); }) == each);
+  CHECK(allowed() == before);
+  CHECK(seen([&](Process p, Process q) { weft::run(std::move(p).on(same), std::move(q).on(same)); }) ==
+        std::vector<Cpus>{{two[1]}, {two[1]}});
+  CHECK(seen([&](Process p, Process q) { weft::run(std::move(p).on(free), std::move(q).on(free)); }) == std::vector<Cpus>{before, before});
+}
+
+TEST_CASE("a thread process is held on its CPU, a coroutine that has the thread too; one after it on the same thread is not") {
+  const Cpus before = allowed();
+  for (const int cpu : two_cpus()) {
+    Cpus held, after;
+    int n = 0;
+    auto in_turn = [](auto first, auto second, auto third) -> Process {
+      co_await weft::par(std::move(first));
+      co_await weft::par(std::move(second));
+      co_await weft::par(std::move(third));
+    };
+    weft::run(in_turn(weft::thread([&] {
+                        held = allowed();
+                        weft::run(held_on(cpu, &n));
+                      }).pinned(cpu),
+                      weft::thread([&] { after = allowed(); }), weft::thread(held_on(cpu, &n)).pinned(cpu)));
+    CHECK(held == Cpus{cpu});
+    CHECK(n == 2);
+    CHECK(after == before);
+  }
+}
+#endif

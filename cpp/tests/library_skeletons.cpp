@@ -1,5 +1,5 @@
-// Skeletons: the sequential meaning, by random programs; failure, cancellation, poison, early termination, progress; on the scheduler and
-// on threads. The seed of each case is printed when it fails.
+// Skeletons: the sequential meaning, by random programs; failure, cancellation, poison, early termination, progress; on the scheduler, on
+// threads and on two cores. The seed of each case is printed when it fails.
 #include "hosted.hpp"
 
 #include <algorithm>
@@ -35,25 +35,37 @@ struct Program {
   bool ordered;
 };
 
-Program program(Random& r, int depth, bool threads) {
+// On two cores, which all workers share.
+struct OnCores : sk::OnExecutor {
+  OnCores() : OnExecutor(pool()) {}
+  static const weft::Cores& pool() {
+    static const weft::Cores two(2);
+    return two;
+  }
+};
+enum class Where { here, threads, cores };
+
+Program program(Random& r, int depth, Where where) {
   const auto crew = [&](unsigned n, const Program& p, sk::Order o) {
-    return threads ? Stage(sk::farm(sk::workers(n, sk::OnThreads()), p.stage, o)) : Stage(sk::farm(sk::workers(n), p.stage, o));
+    return where == Where::threads ? Stage(sk::farm(sk::workers(n, sk::OnThreads()), p.stage, o))
+           : where == Where::cores ? Stage(sk::farm(sk::workers(n, OnCores()), p.stage, o))
+                                   : Stage(sk::farm(sk::workers(n), p.stage, o));
   };
   switch (depth == 0 ? 0 : r.below(5)) {
     case 1: {
-      Program p = program(r, depth - 1, threads), q = program(r, depth - 1, threads);
+      Program p = program(r, depth - 1, where), q = program(r, depth - 1, where);
       return {sk::pipeline(p.stage, q.stage), [p, q](int x) { return q.meaning(p.meaning(x)); }, p.ordered && q.ordered};
     }
     case 2: {
-      Program p = program(r, depth - 1, threads);
+      Program p = program(r, depth - 1, where);
       return {crew(static_cast<unsigned>(1 + r.below(3)), p, sk::Order::kept), p.meaning, p.ordered};
     }
     case 3: {
-      Program p = program(r, depth - 1, threads);
+      Program p = program(r, depth - 1, where);
       return {crew(static_cast<unsigned>(1 + r.below(3)), p, sk::Order::any), p.meaning, false};
     }
     case 4: {
-      Program p = program(r, depth - 1, threads);
+      Program p = program(r, depth - 1, where);
       const Program half{Stage(sk::each([](int x) { return x / 2; })), nullptr, true};
       const auto again = [](int x) { return x > 100; };
       const Stage body = crew(static_cast<unsigned>(1 + r.below(3)), half, r.below(2) ? sk::Order::any : sk::Order::kept);
@@ -78,7 +90,7 @@ template <class Start>
 auto crew(unsigned n) {
   return sk::workers(n, Start());
 }
-#define STARTS sk::Here, sk::OnThreads
+#define STARTS sk::Here, sk::OnThreads, OnCores
 
 }  // namespace
 
@@ -86,8 +98,8 @@ TEST_CASE("skeletons: random programs of stages mean what their functions mean")
   for (unsigned seed = 1; seed <= 60; ++seed) {
     CAPTURE(seed);
     Random r(seed);
-    const bool threads = seed % 6 == 0;
-    const Program p = program(r, threads ? 2 : 3, threads);
+    const Where where = seed % 6 == 0 ? Where::threads : seed % 3 == 0 ? Where::cores : Where::here;
+    const Program p = program(r, where == Where::threads ? 2 : 3, where);
     const Ints items = r.items(30);
     Ints expected;
     for (int x : items) expected.push_back(p.meaning(x));
@@ -157,6 +169,71 @@ TEST_CASE_TEMPLATE("skeletons: progress is told once for each, in order", Start,
   std::vector<std::size_t> expected(10);
   std::iota(expected.begin(), expected.end(), std::size_t{1});
   CHECK(seen == expected);
+}
+
+TEST_CASE_TEMPLATE("skeletons: a farm tells how many of its results have been taken, whatever their order", Start, STARTS) {
+  using Counts = std::vector<std::size_t>;
+  for (const sk::Order order : {sk::Order::kept, sk::Order::any}) {
+    CAPTURE(order == sk::Order::kept);
+    Counts seen;
+    const auto net = sk::farm(crew<Start>(3).told([&seen](std::size_t done) { seen.push_back(done); }),
+                              sk::each([](int x) { return x + 1; }), order);
+    weft::run(sk::apply(net, Ints()));
+    CHECK(seen.empty());
+    Ints got = weft::run(sk::apply(net, Ints{1, 2, 3, 4, 5}));
+    std::sort(got.begin(), got.end());
+    CHECK(got == Ints{2, 3, 4, 5, 6});
+    CHECK(seen == Counts{1, 2, 3, 4, 5});
+    weft::run(sk::apply(net, Ints{1, 2}));  // another process of the same stage counts for itself
+    CHECK(seen == Counts{1, 2, 3, 4, 5, 1, 2});
+
+    // A reader that leaves after three: of the fourth nobody is told, and the source ends.
+    seen.clear();
+    weft::Channel<int> a, b;
+    auto endless = [](weft::Writer<int> w) -> Process {
+      for (;;) co_await w.write(1);
+    };
+    auto three = [](weft::Reader<int> r) -> Process {
+      for (int i = 0; i < 3; ++i) co_await r.read();
+    };
+    weft::par{endless(a), net(a, b), three(b)}();
+    CHECK(seen == Counts{1, 2, 3});
+
+    const auto bad = sk::farm(crew<Start>(2).told([](std::size_t done) {
+      if (done == 2) throw std::runtime_error("the second");
+    }),
+                              sk::each([](int x) { return x; }), order);
+    CHECK_THROWS_WITH_AS(weft::run(sk::apply(bad, Ints{1, 2, 3, 4, 5})), "the second", std::runtime_error);
+  }
+}
+
+TEST_CASE("skeletons: what is told takes one number or two; none at all is no matter") {
+  const auto same = [](int x) { return x; };
+  std::size_t done = 0, of = 0;
+  const auto both = [&](std::size_t d, std::size_t total = 99) {
+    done = d;
+    of = total;
+  };
+  weft::run(sk::map(sk::workers(2).told(both), Ints(4), same));
+  CHECK(done == 4);
+  CHECK(of == 4);
+  weft::run(sk::apply(sk::farm(sk::workers(2).told(both), sk::each(same)), Ints(5)));
+  CHECK(done == 5);
+  CHECK(of == 99);
+  const auto one = [&](std::size_t d) { done = d; };
+  weft::run(sk::map(sk::workers(2).told(one), Ints(6), same));
+  CHECK(done == 6);
+  CHECK(weft::run(sk::map_reduce(sk::workers(1).told(one), Ints(3, 1), same, 0, std::plus())) == 3);
+  CHECK(done == 3);  // runs of neighbours, of one item each here
+  CHECK(weft::run(sk::reduce(sk::workers(1).told(one), Ints(2, 1), 0, std::plus())) == 2);
+  CHECK(done == 2);
+  const auto found = weft::run(sk::search(sk::workers(1).told(one), Ints{7, 8}, [](int x) { return std::optional(x); }));
+  CHECK(found == 7);
+  CHECK(done == 1);
+  weft::run(sk::map(sk::workers(2).told(sk::Progress()), Ints(4), same));
+  weft::run(sk::map(sk::workers(2).told(sk::Count()), Ints(4), same));
+  for (const sk::Order order : {sk::Order::kept, sk::Order::any})
+    CHECK(weft::run(sk::apply(sk::farm(sk::workers(2).told(sk::Count()), sk::each(same), order), Ints(4))) == Ints(4));
 }
 
 TEST_CASE_TEMPLATE("rule 7.2: a function that fails fails the whole", Start, STARTS) {
@@ -318,15 +395,53 @@ TEST_CASE("skeletons: with Order::any results come as they are ready") {
   CHECK(got == Ints{2, 1});
 }
 
-TEST_CASE("skeletons: a stage runs where it is told to") {
+TEST_CASE_TEMPLATE("skeletons: a stage runs where it is told to", Start, STARTS) {
   std::thread::id there;
-  const auto noting = sk::on(sk::OnThreads(), sk::each([&there](int x) {
+  const auto noting = sk::on(Start(), sk::each([&there](int x) {
                                there = std::this_thread::get_id();
                                return x;
                              }));
   CHECK(weft::run(sk::apply(noting, Ints{1})) == Ints{1});
   CHECK(there != std::thread::id());
-  CHECK(there != std::this_thread::get_id());
+  CHECK((there == std::this_thread::get_id()) == std::is_same_v<Start, sk::Here>);
+}
+
+TEST_CASE("skeletons: workers on a single core of its own share its thread; a local channel inside works") {
+  std::vector<std::thread::id> ids;
+  const auto local = Stage([&ids](weft::Reader<int> in, weft::Writer<int> out) -> Process {
+    return [](weft::Reader<int> r, weft::Writer<int> w, std::vector<std::thread::id>* seen) -> Process {
+      weft::Channel<int, weft::Local> between;
+      auto first = [](weft::Reader<int> from, weft::Writer<int, weft::Local> to, auto* at) -> Process {
+        while (auto v = co_await from.next()) {
+          at->push_back(std::this_thread::get_id());  // all on one thread, one at a time
+          co_await to.write(*v);
+        }
+      };
+      auto second = [](weft::Reader<int, weft::Local> from, weft::Writer<int> to) -> Process {
+        while (auto v = co_await from.next()) co_await to.write(2 * *v);
+      };
+      co_await weft::par(first(std::move(r), between.writer(), seen), second(between.reader(), std::move(w)));
+    }(std::move(in), std::move(out), &ids);
+  });
+  const weft::Core one;
+  CHECK(weft::run(sk::apply(sk::farm(sk::workers(3, sk::OnExecutor(one)), local), Ints{1, 2, 3, 4})) == Ints{2, 4, 6, 8});
+  REQUIRE(ids.size() == 4);
+  for (const auto& id : ids) {
+    CHECK(id == ids[0]);
+    CHECK(id != std::this_thread::get_id());
+  }
+}
+
+TEST_CASE_TEMPLATE("rule 15.5: workers on threads and on two cores compute at the same time", Start, sk::OnThreads, OnCores) {
+  // Neither goes on before the other has begun, and they do not wait by an operation: one core would never get on.
+  std::atomic<int> begun{0};
+  const auto together = [&begun](int x) {
+    for (++begun; begun < 2;) std::this_thread::yield();
+    return x;
+  };
+  CHECK(weft::run(sk::map(crew<Start>(2), Ints{1, 2}, together)) == Ints{1, 2});
+  begun = 0;
+  CHECK(weft::run(sk::apply(sk::farm(crew<Start>(2), sk::each(together)), Ints{1, 2})) == Ints{1, 2});
 }
 
 TEST_CASE("skeletons: feedback keeps its width, ends with its stage, and has room for one at least") {

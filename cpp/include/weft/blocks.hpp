@@ -117,6 +117,7 @@ class Runs {
 
 }  // namespace detail
 
+// The attribute of the class is for functions that return a block; g++ sees that of the constructor only.
 // clang-format takes a class with an attribute and bases for an expression.
 // clang-format off
 
@@ -127,6 +128,7 @@ class [[nodiscard("a block does nothing until it runs: call it, co_await it, or 
  public:
   template <class... Xs>
     requires(sizeof...(Xs) == sizeof...(Ps))
+  [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]]
   explicit par(Xs&&... xs) : detail::Par<Ps...>(detail::to_process(std::forward<Xs>(xs))...) {}
 };
 template <class... Xs>
@@ -137,9 +139,11 @@ template <class P>
 class [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]] par<std::vector<P>>
     : public detail::ParVector<P>, public detail::Runs<par<std::vector<P>>> {
  public:
+  [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]]
   explicit par(std::vector<P> ps) : detail::ParVector<P>(std::move(ps)) {}
   template <class F>
     requires(!std::is_same_v<F, P>)
+  [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]]
   explicit par(std::vector<F> fs) : detail::ParVector<P>(detail::to_processes(std::move(fs))) {}
 };
 // clang-format on
@@ -183,8 +187,10 @@ class [[nodiscard("a block does nothing until it runs: call it, co_await it, or 
  public:
   template <class... Xs>
     requires(!(sizeof...(Xs) == 1 && (detail::IsVector<std::remove_cvref_t<Xs>>::value && ...)))
+  [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]]
   explicit seq(Xs&&... xs) : BasicProcess<R>(detail::one_by_one(detail::to_process(std::forward<Xs>(xs))...).named("seq")) {}
   template <class X>
+  [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]]
   explicit seq(std::vector<X> xs) : BasicProcess<R>(detail::one_by_one_of(detail::to_processes(std::move(xs))).named("seq")) {}
 };
 // clang-format on

@@ -8,7 +8,8 @@
 //   std::vector<std::string> r = weft::run(apply(net, lines));         or wire it up: weft::par{ source(a), net(a, b), sink(b) }()
 //
 // How a worker is started is a parameter: a function from a process to what par takes. Here{} leaves it on the scheduler, OnThreads{} gives
-// it a thread; any function object with that shape will do. Functions given to workers are copied into each, and run at the same time.
+// it a thread, OnExecutor(e) starts it on a weft::Cores or weft::Core; any function object with that shape will do. Functions given to
+// workers are copied into each, and run at the same time.
 //
 // A function that throws fails the whole, which cancels the rest and throws it (rule 7.2). Retirement and poison of the ends outside go
 // through a stage as through any process. When the reader of its output goes, a stage ends.
@@ -33,19 +34,37 @@ struct OnThreads {
     return weft::thread(std::move(p));
   }
 };
+class OnExecutor {
+ public:
+  explicit OnExecutor(const Executor& e) : executor_(e) {}
+  template <class R>
+  auto operator()(BasicProcess<R> p) const {
+    return std::move(p).on(executor_);
+  }
+
+ private:
+  Executor executor_;
+};
 
 // Called with how many are done, and of how many; in one process, one call at a time.
 using Progress = std::function<void(std::size_t done, std::size_t total)>;
+// The same where nobody knows how many there will be: a farm.
+using Count = std::function<void(std::size_t done)>;
 
-template <class Start = Here>
+struct Untold {};
+
+template <class Start = Here, class Hook = Untold>
 struct Workers {
   unsigned n;
   Start start;
-  Progress progress = nullptr;
+  Hook hook = {};
 
-  Workers told(Progress p) && {
-    progress = std::move(p);
-    return std::move(*this);
+  // f(done, total), after each result; f(done) will do, and is what a farm takes.
+  template <class F>
+  Workers<Start, F> told(F f) && {
+    static_assert(std::is_invocable_v<F&, std::size_t> || std::is_invocable_v<F&, std::size_t, std::size_t>,
+                  "weft: told takes a function f(done, total), or f(done), of two or one std::size_t");
+    return {n, std::move(start), std::move(f)};
   }
 };
 // n workers. None is BadUse.
@@ -80,6 +99,24 @@ namespace detail {
 template <class I, class O, class Make>
 auto stage(Make m) {
   return Stage<I, O, Make>(std::move(m));
+}
+template <class Hook>
+Count counting(Hook hook) {
+  if constexpr (std::is_same_v<Hook, Untold>)
+    return nullptr;
+  else
+    return hook;
+}
+template <class Hook>
+Progress telling(Hook hook) {
+  if constexpr (std::is_same_v<Hook, Untold>)
+    return nullptr;
+  else if constexpr (std::is_invocable_v<Hook&, std::size_t, std::size_t>)
+    return hook;
+  else
+    return [count = Count(std::move(hook))](std::size_t done, std::size_t) {
+      if (count) count(done);
+    };
 }
 template <class S>
 using In = typename S::in_type;
@@ -123,14 +160,24 @@ Process dealing(Reader<T> in, std::vector<Writer<T>> to, Writer<std::size_t> ord
   }
 }
 template <class T>
-Process in_order(Reader<std::size_t> order, std::vector<Reader<T>> from, Writer<T> out) {
+Process in_order(Reader<std::size_t> order, std::vector<Reader<T>> from, Writer<T> out, Count count) {
+  std::size_t done = 0;
   while (auto i = co_await order.next()) {
     T v = co_await from[*i].read();
     co_await out.write(std::move(v));
+    if (count) count(++done);
   }
 }
-template <class Start, class S>
-Process ordered_farm(Workers<Start> ws, S s, Reader<In<S>> in, Writer<Out<S>> out) {
+template <class T>
+Process as_they_come(Reader<T> in, Writer<T> out, Count count) {
+  std::size_t done = 0;
+  while (auto v = co_await in.next()) {
+    co_await out.write(std::move(*v));
+    if (count) count(++done);
+  }
+}
+template <class Start, class Hook, class S>
+Process ordered_farm(Workers<Start, Hook> ws, S s, Reader<In<S>> in, Writer<Out<S>> out) {
   using Worker = decltype(ws.start(s(in, out)));
   std::vector<Worker> crew;
   std::vector<Writer<In<S>>> to;
@@ -144,16 +191,24 @@ Process ordered_farm(Workers<Start> ws, S s, Reader<In<S>> in, Writer<Out<S>> ou
   }
   Channel<std::size_t> order{buffer(2 * ws.n)};
   auto deal = dealing(std::move(in), std::move(to), order.writer());
-  auto collect = in_order(order.reader(), std::move(from), std::move(out));
+  auto collect = in_order(order.reader(), std::move(from), std::move(out), counting(std::move(ws.hook)));
   co_await par(std::move(deal), par(std::move(crew)), std::move(collect));
 }
-template <class Start, class S>
-Process unordered_farm(Workers<Start> ws, S s, Reader<In<S>> in, Writer<Out<S>> out) {
+template <class Start, class Hook, class S>
+Process unordered_farm(Workers<Start, Hook> ws, S s, Reader<In<S>> in, Writer<Out<S>> out) {
   std::vector<decltype(ws.start(s(in, out)))> crew;
   for (unsigned i = 0; i < ws.n; ++i) crew.push_back(ws.start(s(in, out)));
   in.retire();
   out.retire();
   co_await par(std::move(crew));
+}
+// The workers write to one place, so that there is one who counts.
+template <class Start, class Hook, class S>
+Process counted_farm(Workers<Start, Hook> ws, S s, Reader<In<S>> in, Writer<Out<S>> out) {
+  Channel<Out<S>> results;
+  auto crew = unordered_farm<Start, Hook, S>(ws, std::move(s), std::move(in), results.writer());
+  auto collect = as_they_come(results.reader(), std::move(out), counting(std::move(ws.hook)));
+  co_await par(std::move(crew), std::move(collect));
 }
 
 // Keeps at most `width` values in the loop, and in itself.
@@ -253,13 +308,18 @@ auto on(Start start, S s) {
 enum class Order { kept, any };
 
 // Several of one stage side by side; each value goes to one that is free. With Order::kept (the default) results come in the order of their
-// values, if each value gives one result and the stage keeps order itself; with Order::any as they are ready.
-template <class Start, class S>
-auto farm(Workers<Start> ws, S s, Order order = Order::kept) {
+// values, if each value gives one result and the stage keeps order itself; with Order::any as they are ready. It tells of its results, once
+// they have been taken from it.
+template <class Start, class Hook, class S>
+auto farm(Workers<Start, Hook> ws, S s, Order order = Order::kept) {
+  static constexpr bool counts = !std::is_same_v<Hook, Untold>;
+  static_assert(!counts || std::is_invocable_v<Hook&, std::size_t>,
+                "weft: a farm does not know how many values will come: tell a function f(done) of one std::size_t");
   return detail::stage<detail::In<S>, detail::Out<S>>(
       [ws = std::move(ws), s = std::move(s), order](Reader<detail::In<S>> r, Writer<detail::Out<S>> w) {
-        return order == Order::kept ? detail::ordered_farm<Start, S>(ws, s, std::move(r), std::move(w))
-                                    : detail::unordered_farm<Start, S>(ws, s, std::move(r), std::move(w));
+        constexpr auto unordered = counts ? detail::counted_farm<Start, Hook, S> : detail::unordered_farm<Start, Hook, S>;
+        return order == Order::kept ? detail::ordered_farm<Start, Hook, S>(ws, s, std::move(r), std::move(w))
+                                    : unordered(ws, s, std::move(r), std::move(w));
       });
 }
 // Through the stage, again and again as long as again(result); at most `width` values are in it at a time. The order is that of being done.
@@ -316,8 +376,8 @@ ProcessOf<std::vector<std::optional<O>>> placing(Reader<Numbered<O>> in, std::si
   }
   co_return r;
 }
-template <class Start, class T, class F, class Enough>
-auto computing(std::vector<T> items, F f, Workers<Start> ws, Enough enough)
+template <class Start, class Hook, class T, class F, class Enough>
+auto computing(std::vector<T> items, F f, Workers<Start, Hook> ws, Enough enough)
     -> ProcessOf<std::vector<std::optional<std::decay_t<std::invoke_result_t<F&, T>>>>> {
   using O = std::decay_t<std::invoke_result_t<F&, T>>;
   const std::size_t total = items.size();
@@ -326,7 +386,7 @@ auto computing(std::vector<T> items, F f, Workers<Start> ws, Enough enough)
   std::vector<decltype(ws.start(working<T, O, F>(tasks.reader(), results.writer(), f)))> crew;
   for (unsigned i = 0; i < ws.n; ++i) crew.push_back(ws.start(working<T, O, F>(tasks.reader(), results.writer(), f)));
   auto source = numbering(std::move(items), tasks.writer());
-  auto sink = placing<O, Enough>(results.reader(), total, ws.progress, std::move(enough));
+  auto sink = placing<O, Enough>(results.reader(), total, telling(std::move(ws.hook)), std::move(enough));
   auto r = co_await par(std::move(source), par(std::move(crew)), std::move(sink));
   co_return std::move(std::get<2>(r));
 }
@@ -343,20 +403,20 @@ struct NeverEnough {
     return false;
   }
 };
-template <class Start, class T, class F>
-auto mapped(std::vector<T> items, F f, Workers<Start> ws) -> ProcessOf<std::vector<std::decay_t<std::invoke_result_t<F&, T>>>> {
+template <class Start, class Hook, class T, class F>
+auto mapped(std::vector<T> items, F f, Workers<Start, Hook> ws) -> ProcessOf<std::vector<std::decay_t<std::invoke_result_t<F&, T>>>> {
   auto r = co_await computing(std::move(items), std::move(f), std::move(ws), NeverEnough());
   co_return all_of(std::move(r));
 }
-template <class Start, class T, class F>
-auto searched(std::vector<T> items, F f, Workers<Start> ws) -> ProcessOf<std::decay_t<std::invoke_result_t<F&, T>>> {
+template <class Start, class Hook, class T, class F>
+auto searched(std::vector<T> items, F f, Workers<Start, Hook> ws) -> ProcessOf<std::decay_t<std::invoke_result_t<F&, T>>> {
   auto r = co_await computing(std::move(items), std::move(f), std::move(ws), [](const auto& found) { return found.has_value(); });
   for (auto& v : r)
     if (v && *v) co_return std::move(*v);
   co_return std::nullopt;
 }
-template <class Start, class T, class F, class R, class Op>
-ProcessOf<R> map_reduced(std::vector<T> items, F f, R init, Op op, Workers<Start> ws) {
+template <class Start, class Hook, class T, class F, class R, class Op>
+ProcessOf<R> map_reduced(std::vector<T> items, F f, R init, Op op, Workers<Start, Hook> ws) {
   // Runs of neighbours, so that op need not be commutative; a few for each worker, so that uneven ones do not make the others wait.
   const std::size_t n = items.size(), parts = std::min<std::size_t>(n, std::size_t{4} * ws.n);
   std::vector<std::vector<T>> runs(parts);
@@ -407,8 +467,8 @@ R assemble(const Tree& t, std::vector<R>& solved, Combine& combine) {
   for (const Tree& part : t.parts) parts.push_back(assemble(part, solved, combine));
   return combine(std::move(parts));
 }
-template <class P, class Base, class Solve, class Split, class Combine, class Start>
-auto conquered(P problem, Base base, Solve solve, Split split, Combine combine, Workers<Start> ws)
+template <class P, class Base, class Solve, class Split, class Combine, class Start, class Hook>
+auto conquered(P problem, Base base, Solve solve, Split split, Combine combine, Workers<Start, Hook> ws)
     -> ProcessOf<std::decay_t<std::invoke_result_t<Solve&, P>>> {
   using R = std::decay_t<std::invoke_result_t<Solve&, P>>;
   std::vector<P> leaves;
@@ -421,29 +481,29 @@ auto conquered(P problem, Base base, Solve solve, Split split, Combine combine, 
 }  // namespace detail
 
 // [f(x) for x in items]
-template <class Start, class T, class F>
-auto map(Workers<Start> ws, std::vector<T> items, F f) {
+template <class Start, class Hook, class T, class F>
+auto map(Workers<Start, Hook> ws, std::vector<T> items, F f) {
   return detail::mapped(std::move(items), std::move(f), std::move(ws));
 }
 // init op x op y op …; op is associative.
-template <class Start, class T, class Op>
-ProcessOf<T> reduce(Workers<Start> ws, std::vector<T> items, std::type_identity_t<T> init, Op op) {
+template <class Start, class Hook, class T, class Op>
+ProcessOf<T> reduce(Workers<Start, Hook> ws, std::vector<T> items, std::type_identity_t<T> init, Op op) {
   return detail::map_reduced(std::move(items), std::identity(), std::move(init), std::move(op), std::move(ws));
 }
 // init op f(x) op f(y) op …; op is associative. Progress counts runs of neighbouring items.
-template <class Start, class T, class F, class Op>
-auto map_reduce(Workers<Start> ws, std::vector<T> items, F f, std::decay_t<std::invoke_result_t<F&, T>> init, Op op) {
+template <class Start, class Hook, class T, class F, class Op>
+auto map_reduce(Workers<Start, Hook> ws, std::vector<T> items, F f, std::decay_t<std::invoke_result_t<F&, T>> init, Op op) {
   return detail::map_reduced(std::move(items), std::move(f), std::move(init), std::move(op), std::move(ws));
 }
 // f gives an optional; the first one found that is not empty, or none. What is not begun by then is not begun.
-template <class Start, class T, class F>
-auto search(Workers<Start> ws, std::vector<T> items, F f) {
+template <class Start, class Hook, class T, class F>
+auto search(Workers<Start, Hook> ws, std::vector<T> items, F f) {
   return detail::searched(std::move(items), std::move(f), std::move(ws));
 }
 // solve(p) if base(p), else combine([the same of each of split(p)]). The upper part of the tree is divided here until there is enough for
 // the workers, who do the rest. Progress counts the parts given to them.
-template <class Start, class P, class Base, class Solve, class Split, class Combine>
-auto divide_and_conquer(Workers<Start> ws, P problem, Base base, Solve solve, Split split, Combine combine) {
+template <class Start, class Hook, class P, class Base, class Solve, class Split, class Combine>
+auto divide_and_conquer(Workers<Start, Hook> ws, P problem, Base base, Solve solve, Split split, Combine combine) {
   return detail::conquered(std::move(problem), std::move(base), std::move(solve), std::move(split), std::move(combine), std::move(ws));
 }
 
