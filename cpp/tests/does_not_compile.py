@@ -165,7 +165,11 @@ FORGOTTEN = [
     ("a wait for a group", "group.wait();", "nodiscard"),
     ("a process", "copy(in, out);", "nodiscard"),
     ("a block", "weft::par(copy(in, out));", "a block does nothing until it runs"),
-    ("a block of a vector", "weft::par(std::vector<weft::Process>());", "a block does nothing until it runs"),
+    (
+        "a block of a vector",
+        "weft::par(std::vector<weft::Process>());",
+        "a block does nothing until it runs",
+    ),
     ("a sequence", "weft::seq(copy(in, out));", "a block does nothing until it runs"),
     ("a select", "weft::select(in);", "nodiscard"),
     ("a blocking call", "weft::blocking([] {});", "nodiscard"),

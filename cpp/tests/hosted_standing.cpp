@@ -137,8 +137,9 @@ TEST_CASE_TEMPLATE("rules 5.9, 5.10, 6.2: a standing alternative that is cancell
   weft::run(p(a, b, &server));
 }
 
-TEST_CASE_TEMPLATE("rule 5.9: a standing alternative outlives the process that selected by it; who comes to its channels meanwhile finds nobody",
-                   P, POLICIES) {
+TEST_CASE_TEMPLATE(
+    "rule 5.9: a standing alternative outlives the process that selected by it; who comes to its channels meanwhile finds nobody", P,
+    POLICIES) {
   using Standing = decltype(weft::StandingAlternative(std::vector<weft::Reader<int, P>>{}));
   auto first = [](Standing& a, std::vector<int>& got) -> Process {
     const auto [i, v] = co_await a.select();

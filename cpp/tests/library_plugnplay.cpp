@@ -422,9 +422,7 @@ class Network {
   template <class T>
   weft::Channel<T, P> in(std::vector<T> values, bool optional = false, weft::Span pause = {}) {
     weft::Channel<T, P> c;
-    const auto watch = [c, values, pause](std::string* heard, int most) {
-      return writing(c.writer(), values, pause, heard, most);
-    };
+    const auto watch = [c, values, pause](std::string* heard, int most) { return writing(c.writer(), values, pause, heard, most); };
     ports.push_back({true, optional, [c] { return leaving(c.writer()); }, [c] { return poisoning(c.writer()); }, watch});
     return c;
   }
@@ -644,8 +642,7 @@ TEST_CASE_TEMPLATE("rules 3.3, 3.5: a plug-and-play process ends with any channe
       // It goes on without this one: the last channel, an output, has enough, and goes; then all end.
       const std::size_t last = ports.size() - 1;
       with<Form>(
-          s,
-          [k, last](Port& p, std::size_t i, std::string* heard) { return i == k ? p.leave() : p.watch(heard, i == last ? 20 : -1); },
+          s, [k, last](Port& p, std::size_t i, std::string* heard) { return i == k ? p.leave() : p.watch(heard, i == last ? 20 : -1); },
           [k, last](Port&, std::size_t i, const std::string& heard) {
             CHECK(heard == (i == k ? "" : i == last ? "enough" : "retired"));
           });

@@ -176,8 +176,8 @@ TEST_CASE_TEMPLATE("skeletons: a farm tells how many of its results have been ta
   for (const sk::Order order : {sk::Order::kept, sk::Order::any}) {
     CAPTURE(order == sk::Order::kept);
     Counts seen;
-    const auto net = sk::farm(crew<Start>(3).told([&seen](std::size_t done) { seen.push_back(done); }),
-                              sk::each([](int x) { return x + 1; }), order);
+    const auto net =
+        sk::farm(crew<Start>(3).told([&seen](std::size_t done) { seen.push_back(done); }), sk::each([](int x) { return x + 1; }), order);
     weft::run(sk::apply(net, Ints()));
     CHECK(seen.empty());
     Ints got = weft::run(sk::apply(net, Ints{1, 2, 3, 4, 5}));

@@ -454,8 +454,8 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
 
   // co_await: done when a reader has taken the value (or a buffer has it). An exception carries the value back: e.value<T>().
   template <class U = T>
-  [[nodiscard("nothing is written until it is awaited: co_await w.write(v); in a thread w(v)")]] WriteOp<T, P> write(
-      U&& value) const requires(!detail::kNumber<std::remove_cvref_t<U>>) {
+  [[nodiscard("nothing is written until it is awaited: co_await w.write(v); in a thread w(v)")]] WriteOp<T, P> write(U&& value) const
+      requires(!detail::kNumber<std::remove_cvref_t<U>>) {
     static_assert(writable<U>,
                   "weft: this value cannot be written to this channel: it does not convert to the channel's type, or it can "
                   "only be moved (then say write(std::move(value)))");

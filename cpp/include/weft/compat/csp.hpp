@@ -241,7 +241,8 @@ struct Wire final : Guard {
   bool reading = false;  // an extended read of a value that an alt had taken
   weft::detail::Slot<T> slot;
 
-  Wire(weft::ChannelOptions o, const char* file, std::uint32_t line) : channel(o, file, line), in(channel.reader()), out(channel.writer()) {}
+  Wire(weft::ChannelOptions o, const char* file, std::uint32_t line)
+      : channel(o, file, line), in(channel.reader()), out(channel.writer()) {}
 
   template <class F>
   static auto raising(F&& f) {
