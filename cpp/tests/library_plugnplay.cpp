@@ -463,7 +463,7 @@ class Network {
 
 template <class P>
 struct Subject {
-  const char* name;
+  std::string name;
   std::function<void(Network<P>&)> make;
 };
 // Every process of the library.
