@@ -32,7 +32,7 @@ inline std::string path_of(const ProcessBase& process) {
       }
       std::string step = p->group && p->group->name ? std::string(p->group->name) + "/" : std::string();
       step += p->function ? p->function : "process";
-      if (p->group && p->group->started(p->function) > 1) step += "[" + std::to_string(p->index) + "]";
+      if (p->group && p->group->started(p->function) > 1) step.append("[").append(std::to_string(p->index)).append("]");
       if (level > 1) step.append("/").append(r);
       r = std::move(step);
     }
