@@ -26,8 +26,8 @@
 // acquires held, reads that store or a later one: an older value would need the owner's held = 1 to be after the fence in its order, and
 // then its load of owner_ sees the revocation. Among the rest by word_. A thread's identity is never given to another thread.
 //
-// unlock() by state_: it names a bias but while that is in force. If the owner is inside by held, nobody has changed it (who does has
-// waited for held == 0).
+// unlock() by state_ (unlock_cheaply() by the held that lock_cheaply() set): it names a bias but while that is in force. If the owner is
+// inside by held, nobody has changed it (who does has waited for held == 0).
 #pragma once
 #include <cstdint>
 

@@ -157,7 +157,8 @@ class Scheduler final : public Executor {
   static constexpr unsigned kLook = 64;          // steps between two looks at the inbox and the clock
   static constexpr std::int64_t kGlance = 8000;  // ns between two looks at the clock in a turn, at most, if steps are short
 
-  // Until nobody is ready or the loop is to halt. What a step costs besides itself: one store, of who runs.
+  // Until nobody is ready or the loop is to halt. The head of the queue stays in a register: a step stores
+  // who runs, and that it is parked no more.
   [[gnu::always_inline]] void run_ready(Context& context) {
     unsigned left = kLook;
     core::Waker* w = queue_.front();

@@ -127,12 +127,7 @@ class Together {
     for (std::size_t i = 0; i < self.n_; ++i)
       if (in_line(*self.offers_[i].c, self.offers_[i])) v.channel(*self.offers_[i].c, S == core::Side::out);
   }
-  static void undecided(ProcessBase& p, Places& v) {
-    auto& self = *static_cast<Together*>(p.place);
-    for (std::size_t i = 0; i < self.n_; ++i)
-      if (in_line(*self.offers_[i].c, self.offers_[i])) v.channel(*self.offers_[i].c, S == core::Side::out);
-  }
-  static constexpr OpKind kind{S == core::Side::in ? "read" : "write", &cancel, &visit, &undecided};
+  static constexpr OpKind kind{S == core::Side::in ? "read" : "write", &cancel, &visit, &visit};
 
  private:
   static constexpr std::uint32_t kAsleep = 1u << 31;
