@@ -2,7 +2,6 @@
 #include "cycles.h"
 #include "weft_mcu/actors.h"
 
-extern uint8_t end, __weft_free_end;
 enum { EACH = sizeof(weft_event) + sizeof(weft_actor), PERIOD = 20, APART = 100 };
 static weft_queue queue;
 static uint32_t actors, fired, finished;
@@ -21,8 +20,8 @@ static uint32_t fire(weft_event *e, uint32_t release) {
 
 int main(void) {
   uart_init();
-  uintptr_t first = ((uintptr_t)&end + 3) & ~(uintptr_t)3;
-  actors = (uint32_t)((uintptr_t)&__weft_free_end - first) / EACH;
+  uintptr_t first = ((uintptr_t)WEFT_FREE_BEGIN + 3) & ~(uintptr_t)3;
+  actors = (uint32_t)((uintptr_t)WEFT_FREE_END - first) / EACH;
   weft_event *event = (weft_event *)first;
   mark = (weft_actor *)&event[actors];
   weft_list_init(&queue, WEFT_LOCAL);

@@ -1,6 +1,6 @@
-/* console: commands over UART 0 (115,200 baud): `on`, `off`, `blink MS`, `help`. The receiver's interrupt collects characters and
- * posts a line; the actor that reads it is never preempted by itself and shares nothing with the interrupt but one buffer that it owns
- * while the event is queued.
+/* console: commands over UART 0 (115,200 baud): `on`, `off`, `blink MS`, `help`. The receiver's interrupt puts each character into a ring; the
+ * actor takes them out, puts lines together and does what they say, one line an action. So text can be pasted: what comes while a line is
+ * answered waits in the ring, and what finds it full is counted and told.
  */
 #include "board.h"
 #include "weft_mcu/actors.h"
@@ -8,7 +8,7 @@
 enum { LED = 25, LINE = 40, UART0_IRQ = 20, RECEIVE = 1 << 4, TIMEOUT = 1 << 6 };
 static weft_queue queue;
 static weft_actor console, lamp;
-static char line[LINE + 1];
+static char typed[512], line[LINE + 1];
 static unsigned length;
 static uint32_t half_period;
 
@@ -23,8 +23,7 @@ static bool same(const char *a, const char *b) {
   while (*a && *a == *b) a++, b++;
   return *a == *b;
 }
-static uint32_t command(weft_event *e, uint32_t release) {
-  (void)e;
+static void command(uint32_t release) {
   uint32_t ms = 0;
   bool number = false;
   if (line[0] == 'b' && line[1] == 'l' && line[2] == 'i' && line[3] == 'n' && line[4] == 'k' && line[5] == ' ')
@@ -39,21 +38,40 @@ static uint32_t command(weft_event *e, uint32_t release) {
     uart_put_u32(ms);
     uart_puts(" ms\n");
   } else uart_puts("on | off | blink MS\n");
-  length = 0;
+}
+
+static uint32_t read_line(weft_event *e, uint32_t release);
+static weft_ring characters = WEFT_RING(typed, read_line, &console);
+static uint32_t read_line(weft_event *e, uint32_t release) {
+  static uint32_t told;
+  static bool skip; /* to the end of the line */
+  char c;
+  while (weft_ring_get(&queue, &characters, &c))
+    if (c != '\r' && c != '\n') {
+      if (length < LINE && !skip) line[length++] = c;
+    } else if (skip) skip = false;
+    else if (length) {
+      line[length] = 0;
+      length = 0;
+      uint32_t lost = WEFT_PEEK(characters.overflows) - told;
+      told += lost;
+      if (!lost) command(release);
+      else { /* the gap is somewhere behind this line: nothing of what is here can be trusted */
+        for (; weft_ring_get(&queue, &characters, &c); skip = true) lost++;
+        uart_put_u32(lost);
+        uart_puts(" characters lost\n");
+      }
+      weft_post_as(&queue, e, release, WEFT_KEEP); /* others first, then the next line */
+      break;
+    }
   return WEFT_DONE;
 }
-static weft_event entered = WEFT_EVENT(command, &console);
 
 void weft_isr_uart0(void);
 void weft_isr_uart0(void) {
   while (!(WEFT_REG(UART0_FR) & 16)) {
     char c = (char)WEFT_REG(UART0_DR);
-    if (entered.next) continue; /* the last line is still being waited for: type slower */
-    if (c == '\r' || c == '\n') {
-      if (!length) continue;
-      line[length] = 0;
-      weft_post_as(&queue, &entered, weft_now32(), WEFT_KEEP);
-    } else if (length < LINE) line[length++] = c;
+    weft_ring_put(&queue, &characters, &c);
   }
   WEFT_REG(UART0_ICR) = RECEIVE | TIMEOUT;
 }

@@ -1,4 +1,4 @@
-/* actors.c: what stands on the queues (weft_mcu/actors.h): stopping, 64-bit times, periodic events, deadlines.
+/* actors.c: what stands on the queues (weft_mcu/actors.h): stopping, 64-bit times, periodic events, rings, deadlines.
  *
  * Invariant: nothing here touches a queue's contents but through its calls. Each variant's `event` has an action of this file that
  * finds the variant around the event, which is therefore its first member.
@@ -46,21 +46,51 @@ enum { HOP = 1u << 30 };
 /* ---- periodic ---- */
 static uint32_t periodic_action(weft_event *e, uint32_t release) {
   weft_periodic *p = (weft_periodic *)(void *)e;
-  if (!WEFT_PEEK(p->period)) return WEFT_DONE; /* stopped after a core had committed to it */
+  if (!WEFT_PEEK(p->rate.whole)) return WEFT_DONE; /* stopped after a core had committed to it */
   p->action(e, release);
-  uint32_t period = WEFT_PEEK(p->period), step = period, late = weft_now32() - release;
-  if (!period) return WEFT_DONE; /* stopped by its own action, or meanwhile */
-  while (step < late) {
-    step += period;
-    p->skipped++;
+  uint32_t step = 0, late = weft_now32() - release;
+  for (;; p->skipped++) {
+    step += weft_next(&p->rate);
+    if (!WEFT_PEEK(p->rate.whole)) return WEFT_DONE; /* stopped by its own action, or meanwhile */
+    if (step >= late) return step;
   }
-  return step;
 }
-int weft_periodic_init(weft_periodic *p, weft_actor *a, weft_action action, uint32_t period) {
-  if (!period || period > HOP) return WEFT_MISTAKE(WEFT_E_HORIZON, "a period must be 1 us to 2^30 us");
+int weft_periodic_init(weft_periodic *p, weft_actor *a, weft_action action, weft_rate rate) {
+  if (!rate.whole || rate.whole > HOP) return WEFT_MISTAKE(WEFT_E_HORIZON, "a period must be 1 us to 2^30 us");
   if (p->event.next) return WEFT_OK; /* runs already: the post that follows says so */
-  *p = (weft_periodic){.event = WEFT_EVENT(periodic_action, a), .action = action, .period = period};
+  *p = (weft_periodic){.event = WEFT_EVENT(periodic_action, a), .action = action, .rate = rate};
   return WEFT_OK;
+}
+
+/* ---- ring ---- */
+static void copy(uint8_t *to, const uint8_t *from, unsigned bytes) {
+  while (bytes--) *to++ = *from++;
+}
+int weft_ring_put_(weft_any q, weft_ring *r, const void *message) {
+  weft_irq_t irq = weft_lock(q.queue->lock);
+  bool room = r->count < r->capacity;
+  if (room) {
+    unsigned at = r->first + r->count++;
+    if (at >= r->capacity) at -= r->capacity;
+    copy(r->slots + (size_t)at * r->bytes, (const uint8_t *)message, r->bytes);
+  } else r->overflows++;
+  weft_unlock(q.queue->lock, irq);
+  if (!room) return WEFT_FULL;
+  /* Queued already: its action has not begun, and will find the message. If it has taken it by now, it runs once for nothing. */
+  uint32_t now = weft_now32();
+  int code = q.heap ? weft_heap_post_as((weft_heap *)(void *)q.queue, &r->event, now, WEFT_KEEP) : weft_list_post_as(q.queue, &r->event, now, WEFT_KEEP);
+  return code < 0 ? code : WEFT_OK;
+}
+bool weft_ring_get_(weft_queue *q, weft_ring *r, void *message) {
+  weft_irq_t irq = weft_lock(q->lock);
+  bool any = r->count != 0;
+  if (any) {
+    copy((uint8_t *)message, r->slots + (size_t)r->first * r->bytes, r->bytes);
+    r->count--;
+    if (++r->first == r->capacity) r->first = 0;
+  }
+  weft_unlock(q->lock, irq);
+  return any;
 }
 
 /* ---- deadline ---- */

@@ -1,7 +1,9 @@
 /* list_queue.c: the sorted list.
  *
- * Invariant: a ring through q->head, ordered by release time, then priority (high first), then order of posting. Times are compared by
- * the sign of their difference, so all must lie within 2^31 us.
+ * Invariants
+ *  1. A ring through q->head, ordered by release time, then priority (high first), then order of posting. Times are compared by
+ *     the sign of their difference, so all must lie within 2^31 us.
+ *  2. q->near is in the ring: whoever takes it out sets it to what stood before it.
  */
 #include "scheduler.h"
 
@@ -12,41 +14,46 @@ WEFT_INLINE void link_between(weft_node *at, weft_event *e, weft_node *next) {
   at->next = &e->node;
 }
 
+/* Insert e behind those of its time and priority, or in front of them. The search begins at the event that was inserted last, if that goes before
+ * e: an actor among others of its period has its place right behind it, however many they are, and whatever waits far behind. */
 WEFT_HOT static int __attribute__((noinline)) insert_either(weft_queue *q, weft_event *e, bool in_front) {
   uint32_t time = e->time;
-  unsigned priority = priority_of(&e->node) + (in_front ? 1 : 0);
-  weft_node *at = &q->head, *next;
-  while ((next = at->next) != &q->head) {
-    int32_t distance = (int32_t)(next->time - time);
-    if (distance > 0 || (!distance && priority_of(next) < priority)) break;
-    at = next;
+  unsigned priority = priority_of(&e->node) + in_front;
+  weft_node *at = q->near, *next;
+  if (at != &q->head) {
+    int32_t distance = (int32_t)(at->time - time);
+    if (distance >= 0 && (distance || priority_of(at) < priority)) at = &q->head;
   }
+#ifdef WEFT_SEARCH_RING
+  WEFT_SEARCH_RING(&q->head, time, at, next, end); /* the loop below as the port would have it compiled */
+#else
+  for (;; at = next) {
+    next = at->next;
+    if (next == &q->head) goto end;
+    int32_t distance = (int32_t)(next->time - time);
+    if (distance > 0) goto end;
+    if (!distance) break;
+  }
+#endif
+  do { /* those of its time */
+    if (priority_of(next) < priority) break;
+    at = next;
+    next = at->next;
+  } while (next != &q->head && next->time == time);
+end:
   link_between(at, e, next);
+  q->near = &e->node;
   return WEFT_OK;
 }
 WEFT_INLINE int list_insert(weft_queue *q, weft_event *e) { return insert_either(q, e, false); }
 WEFT_INLINE void list_put_back(weft_queue *q, weft_event *e) { (void)insert_either(q, e, true); }
 
-/* The common case: a time that no event in the queue has. In line. */
+/* The common case: a time before all others. In line. */
 WEFT_INLINE int list_insert_alone(weft_queue *q, weft_event *e) {
-  uint32_t time = e->time;
-  weft_node *at, *next;
-#ifdef WEFT_SEARCH_RING
-  WEFT_SEARCH_RING(&q->head, time, at, next, end, tied); /* the loop below as the port would have it compiled */
-#else
-  at = &q->head;
-  while ((next = at->next) != &q->head) {
-    int32_t distance = (int32_t)(next->time - time);
-    if (__builtin_expect(!distance, 0)) goto tied;
-    if (distance > 0) goto end;
-    at = next;
-  }
-#endif
-end:
-  link_between(at, e, next);
+  weft_node *next = q->first;
+  if (next != &q->head && (int32_t)(next->time - e->time) <= 0) return WEFT_TIED;
+  link_between(&q->head, e, next);
   return WEFT_OK;
-tied:
-  return WEFT_TIED;
 }
 static int list_post_rare(weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq);
 
@@ -57,6 +64,7 @@ WEFT_INLINE weft_event *list_take(weft_queue *q) {
     if (__builtin_expect(mark & WEFT_BUSY, 0)) continue;
     e->actor->mark = (uint8_t)(mark + WEFT_BUSY);
     at->next = next->next;
+    if (__builtin_expect(q->near == next, 0)) q->near = at;
     return e;
   }
   return 0;
@@ -67,16 +75,19 @@ WEFT_INLINE bool list_goes_first(weft_queue *q, uint32_t time) {
   return next == &q->head || (int32_t)(next->time - time) > 0;
 }
 
+WEFT_INLINE void list_hold(weft_queue *q, weft_event *e) { (void)q, e->next = &e->node; }
+
 WEFT_INLINE bool list_remove(weft_queue *q, weft_event *e) {
   for (weft_node *at = &q->head; at->next != &q->head; at = at->next)
     if (at->next == &e->node) {
       at->next = e->next;
+      if (q->near == &e->node) q->near = at;
       return true;
     }
   return false;
 }
 
-static const weft_ops list_ops = {list_insert_alone, list_post_rare, list_insert, list_put_back, list_take, list_goes_first, list_remove};
+static const weft_ops list_ops = {list_insert_alone, list_post_rare, list_insert, list_put_back, list_take, list_goes_first, list_hold, list_remove};
 
 WEFT_HOT static int __attribute__((noinline)) list_post_rare(weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq) {
   return weft_post_rare_with(list_ops, q, e, release, irq);
@@ -84,7 +95,7 @@ WEFT_HOT static int __attribute__((noinline)) list_post_rare(weft_queue *q, weft
 
 void weft_list_init(weft_queue *q, weft_lock_t *lock) {
   weft_queue_init(q, lock);
-  q->head.next = &q->head;
+  q->first = q->near = &q->head;
 }
 WEFT_HOT int weft_list_post(weft_queue *q, weft_event *e, uint32_t release) { return weft_post_with(list_ops, q, e, release); }
 WEFT_HOT void weft_list_work(weft_queue *q) { weft_work_with(list_ops, q); }

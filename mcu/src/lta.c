@@ -6,7 +6,10 @@
  */
 #include "weft_mcu/lta.h"
 
-#ifndef WEFT_LTA_ARENA
+#if !defined(WEFT_LTA_ARENA) && __STDC_HOSTED__
+#include <stdlib.h>
+#define WEFT_LTA_MALLOC 1
+#elif !defined(WEFT_LTA_ARENA) && !defined(WEFT_FREE_BEGIN)
 #define WEFT_LTA_ARENA (sizeof(void *) * 4096)
 #endif
 enum { WEFT_LTA_QUEUES = 4 };
@@ -18,9 +21,33 @@ typedef struct lta_event {
   uint64_t release;
 } lta_event;
 
-static _Alignas(8) uint8_t arena[WEFT_LTA_ARENA];
-static size_t arena_used;
 static event_queue_t *queues;
+
+/* Memory for one queue; the last one that goes gives all of it back. */
+#ifdef WEFT_LTA_MALLOC
+static void *take(size_t bytes) { return malloc(bytes); }
+static void give(event_queue_t *q) { free(q->memory); }
+#else
+#ifdef WEFT_LTA_ARENA
+static _Alignas(8) uint8_t arena[WEFT_LTA_ARENA];
+#define ARENA_BEGIN ((uintptr_t)arena)
+#define ARENA_END (ARENA_BEGIN + sizeof arena)
+#else /* what the program leaves free */
+#define ARENA_BEGIN (((uintptr_t)WEFT_FREE_BEGIN + 7) & ~(uintptr_t)7)
+#define ARENA_END ((uintptr_t)WEFT_FREE_END)
+#endif
+static size_t arena_used;
+static void *take(size_t bytes) {
+  if (bytes > ARENA_END - ARENA_BEGIN - arena_used) return 0;
+  void *memory = (void *)(ARENA_BEGIN + arena_used);
+  arena_used += (bytes + 7) & ~(size_t)7;
+  return memory;
+}
+static void give(event_queue_t *q) {
+  (void)q;
+  if (!queues) arena_used = 0;
+}
+#endif
 
 /* Post at e->release, or for a hop towards it if that is beyond the horizon. */
 static uint32_t hop(weft_event *e, uint32_t release);
@@ -67,9 +94,10 @@ static uint32_t invoke(weft_event *event, uint32_t low) {
 int event_queue_init(event_queue_t *q, size_t max_size, size_t num_actors) {
   unsigned number = 0;
   for (event_queue_t *other = queues; other; other = other->next) number++;
-  size_t room = sizeof arena - arena_used;
-  if (number >= WEFT_LTA_QUEUES || max_size > room / sizeof(lta_event) || num_actors > room - max_size * sizeof(lta_event)) return 1;
-  lta_event *events = (lta_event *)(void *)&arena[arena_used];
+  if (number >= WEFT_LTA_QUEUES || max_size > SIZE_MAX / 2 / sizeof(lta_event) || num_actors > SIZE_MAX / 4) return 1;
+  lta_event *events = take(max_size * sizeof(lta_event) + num_actors);
+  if (!events) return 1;
+  q->memory = events;
   q->actors = (weft_actor *)&events[max_size];
   q->num_actors = num_actors;
   q->unused = 0;
@@ -78,7 +106,6 @@ int event_queue_init(event_queue_t *q, size_t max_size, size_t num_actors) {
     q->unused = &events[i];
   }
   for (size_t i = 0; i < num_actors; i++) q->actors[i].mark = 0;
-  arena_used += (max_size * sizeof(lta_event) + num_actors + 7) & ~(size_t)7;
   weft_list_init(&q->queue, WEFT_SPINLOCK(WEFT_SPINLOCKS - 1 - number));
   q->next = queues;
   queues = q;
@@ -90,9 +117,9 @@ void event_queue_deinit(event_queue_t *q) {
   for (event_queue_t **at = &queues; *at; at = &(*at)->next)
     if (*at == q) {
       *at = q->next;
+      give(q);
       break;
     }
-  if (!queues) arena_used = 0;
 }
 
 void work(event_queue_t *q) { weft_list_work(&q->queue); }

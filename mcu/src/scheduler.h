@@ -20,12 +20,13 @@
 
 enum { WEFT_TIED = 100 };
 typedef struct weft_ops {
-  int (*insert_alone)(weft_queue *, weft_event *); /* insert, or WEFT_TIED: nothing done, others of its time are in the queue */
+  int (*insert_alone)(weft_queue *, weft_event *); /* insert, or WEFT_TIED: nothing done, that is not the common case */
   int (*post_rare)(weft_queue *, weft_event *, uint32_t, weft_irq_t); /* weft_post_rare_with, out of line */
   int (*insert)(weft_queue *, weft_event *);    /* by e->time, behind those of the same time and priority */
   void (*put_back)(weft_queue *, weft_event *); /* the same, in front of them */
   weft_event *(*take)(weft_queue *);            /* out of the queue: the first whose actor is free, which is now busy; or 0 */
   bool (*goes_first)(weft_queue *, uint32_t);   /* is every event in the queue later than this time? */
+  void (*hold)(weft_queue *, weft_event *);     /* not idle: as if it had been posted, and taken */
   bool (*remove)(weft_queue *, weft_event *);   /* out of the queue; false: it is not in it */
 } weft_ops;
 
@@ -217,22 +218,24 @@ WEFT_INLINE void weft_work_with(const weft_ops ops, weft_queue *q) {
 #if WEFT_STATS
       weft_count_action(q, core, release, started);
 #endif
-      if (again && !weft_posted_meanwhile(e)) {
-#if WEFT_DEBUG
-        if (e->actor != actor) weft_panic("weft: an action has changed its event's actor and returns a delay for it");
-#endif
-        release += again;
-        e->time = release;
-        weft_count_in(q);
-        if (ops.goes_first(q, release) && !q->stop) {
-          e->next = &e->node; /* not idle */
-          continue;
-        }
+      if (__builtin_expect(!again, 1) || weft_posted_meanwhile(e)) {
         weft_release(actor);
-        (void)ops.insert(q, e); /* a heap has room for what was in it */
-        weft_news(q);
-        weft_wake();
-      } else weft_release(actor);
+        break;
+      }
+#if WEFT_DEBUG
+      if (e->actor != actor) weft_panic("weft: an action has changed its event's actor and returns a delay for it");
+#endif
+      release += again;
+      e->time = release;
+      weft_count_in(q);
+      if (ops.goes_first(q, release) && !q->stop) {
+        ops.hold(q, e);
+        continue;
+      }
+      weft_release(actor);
+      (void)ops.insert(q, e); /* a heap has room for what was in it */
+      weft_news(q);
+      weft_wake();
       break;
     }
   }

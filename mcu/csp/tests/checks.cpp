@@ -202,11 +202,13 @@ Process chooser(Scheduler&, Reader<Int> first, Reader<Int> second, Writer<Int> t
     sum += x;
   }
   show("fair", {order, sum});  // in turn: 01010101
+  int g = co_await alt.select();  // both have ended by now: the merge is over
+  show("over", {code(alt.status())});
   alt.enable(2, true);
-  int g = co_await alt.select();  // both have ended by now: an end is a ready guard
+  alt.ends(0);
+  g = co_await alt.select();
   show("end_is_ready", {static_cast<Int>(g), code(alt.status())});
-  alt.enable(0, false);
-  alt.enable(1, false);
+  alt.ends(0, false);  // now both are silent, and the output decides
   const Int t = weft_now32() + 300;
   g = co_await alt.select_until(t);
   show("select_until", {static_cast<Int>(g + 1), weft_now32() - t});

@@ -17,6 +17,7 @@ import { Machine } from './machine.mjs';
 const HELP = `weft-rp2040: run firmware on an emulated dual-core RP2040
 
 usage: weft-rp2040 run IMAGE [options]     IMAGE is .uf2, .elf or a raw binary
+       weft-rp2040 gdb IMAGE [options]     waits for gdb: target remote :3333
        weft-rp2040 info IMAGE              what is in the image
        weft-rp2040 help
 
@@ -45,6 +46,10 @@ how to model
   --boot2              execute the image's boot2 instead of skipping it
   --input TEXT         send TEXT to UART 0 at the start (\\n, \\r, \\t understood)
   --base ADDRESS       where a raw binary is loaded (default 0x20000000)
+
+for gdb
+  --port N             on 127.0.0.1 (default 3333; 0 for any that is free, which is printed)
+  What to see and how to model are as for run; when to stop is gdb's. Cores are threads 1 and 2.
 
 exit status: 0 done, 1 the firmware failed, 2 bad usage or image, 130 interrupted
 `;
@@ -109,6 +114,7 @@ export async function main(argv) {
         'core1-delay': { type: 'string' },
         boot2: { type: 'boolean' },
         input: { type: 'string' },
+        port: { type: 'string' },
         base: { type: 'string' },
       },
     });
@@ -117,15 +123,15 @@ export async function main(argv) {
       put(1, HELP);
       return 0;
     }
-    if (command !== 'run' && command !== 'info')
-      throw new UsageError(command ? `no command '${command}': run, info or help` : 'no command: run, info or help');
+    if (command !== 'run' && command !== 'info' && command !== 'gdb')
+      throw new UsageError(command ? `no command '${command}': run, gdb, info or help` : 'no command: run, gdb, info or help');
     if (!path) throw new UsageError(`${command} wants an IMAGE`);
     if (rest.length) throw new UsageError(`too many arguments: ${rest.join(' ')}`);
     subject = `${path}: `;
     const image = parseImage(readImage(path), number(values.base, '--base', 0x20000000), basename(path));
     if (command === 'info') return info(path, image, values.json === true);
     subject = '';
-    return await run(path, image, values);
+    return command === 'gdb' ? await debug(image, values) : await run(path, image, values);
   } catch (error) {
     const known = error instanceof UsageError || error instanceof ImageError || error instanceof RangeError;
     const parsing = /** @type {NodeJS.ErrnoException} */ (error).code?.startsWith('ERR_PARSE_ARGS');
@@ -160,8 +166,11 @@ async function openSink(target) {
   return openSync(target, 'w');
 }
 
-/** @param {string} path @param {import('./image.mjs').Image} image @param {Record<string, any>} values @returns {Promise<number>} */
-async function run(path, image, values) {
+/**
+ * A machine with an image, as the options of run and gdb ask for it, and what is to be seen of it.
+ * @param {import('./image.mjs').Image} image @param {Record<string, any>} values
+ */
+async function prepare(image, values) {
   const alarmNow = values['alarm-now'] ?? 'miss';
   if (alarmNow !== 'miss' && alarmNow !== 'fire') throw new UsageError(`--alarm-now is miss or fire, not '${alarmNow}'`);
   const pins = values.pins === undefined ? undefined : String(values.pins).split(',').map((p) => number(p, '--pins', 0));
@@ -174,24 +183,9 @@ async function run(path, image, values) {
     runBoot2: values.boot2 === true,
   });
   machine.load(image);
-  let limit = number(values['max-cycles'], '--max-cycles', 125e6);
-  if (values['max-us'] !== undefined) limit = machine.clock.cycleOf(number(values['max-us'], '--max-us', 0) * 1000);
-
   const uart = values['no-uart'] ? null : await openSink(values.uart ?? '-');
   const uart1 = await openSink(values.uart1);
-  const wanted = values['until-uart'] === undefined ? null : String(values['until-uart']);
-  if (wanted === '') throw new UsageError('--until-uart wants some text');
-  let seen = '';
-  let found = false;
-  machine.onUart((byte) => {
-    if (uart !== null) put(uart, Uint8Array.of(byte));
-    if (wanted === null || found) return;
-    seen = (seen + String.fromCharCode(byte)).slice(-wanted.length);
-    if (seen === wanted) {
-      found = true;
-      machine.halt({ reason: 'until', cycle: machine.cycle });
-    }
-  });
+  if (uart !== null) machine.onUart((byte) => put(uart, Uint8Array.of(byte)));
   if (uart1 !== null) machine.onUart((byte) => put(uart1, Uint8Array.of(byte)), 1);
   const say = (/** @type {string} */ line) => values.quiet || put(2, `${line}\n`);
   let warned = 0;
@@ -201,9 +195,54 @@ async function run(path, image, values) {
   };
   if (values.input !== undefined)
     machine.feed(String(values.input).replace(/\\([nrt])/g, (_, c) => ({ n: '\n', r: '\r', t: '\t' })[/** @type {'n'} */ (c)]));
-  if (values.until !== undefined) machine.breakpoint(/^0x/i.test(values.until) ? Number(values.until) : values.until);
-  const vcd = values.trace === undefined ? null : new VcdWriter(values.trace, { levels: machine.pins.levels, pins, nanosOf: (c) => machine.clock.nanosOf(c) });
+  const nanosOf = (/** @type {number} */ c) => machine.clock.nanosOf(c);
+  const vcd = values.trace === undefined ? null : new VcdWriter(values.trace, { levels: machine.pins.levels, pins, nanosOf });
   if (vcd) machine.watch(null, (pin, level, cycle) => vcd.edge(pin, level, cycle));
+  return { machine, say, vcd };
+}
+
+/** What says when `run` stops or what it counts: gdb decides that itself. */
+const NOT_FOR_GDB = ['max-cycles', 'max-us', 'until-uart', 'until', 'profile', 'json'];
+
+/** @param {import('./image.mjs').Image} image @param {Record<string, any>} values @returns {Promise<number>} */
+async function debug(image, values) {
+  const wrong = NOT_FOR_GDB.find((name) => values[name] !== undefined);
+  if (wrong) throw new UsageError(`--${wrong} is not for gdb, which decides itself when to stop`);
+  const port = number(values.port, '--port', 3333);
+  if (!Number.isInteger(port) || port > 65535) throw new UsageError('--port wants a number from 0 to 65535');
+  const { serve } = await import('./gdb.mjs');
+  const { machine, vcd } = await prepare(image, values);
+  const ended = new AbortController();
+  const abort = () => ended.abort();
+  process.once('SIGINT', abort);
+  process.once('SIGTERM', abort);
+  try {
+    const onListening = (/** @type {number} */ n) => put(2, `weft-rp2040: waiting for gdb: target remote 127.0.0.1:${n}\n`);
+    return (await serve(machine, { port, signal: ended.signal, onListening })) === 'killed' ? 0 : 130;
+  } finally {
+    vcd?.close(machine.cycle);
+  }
+}
+
+/** @param {string} path @param {import('./image.mjs').Image} image @param {Record<string, any>} values @returns {Promise<number>} */
+async function run(path, image, values) {
+  if (values.port !== undefined) throw new UsageError('--port is for gdb');
+  const wanted = values['until-uart'] === undefined ? null : String(values['until-uart']);
+  if (wanted === '') throw new UsageError('--until-uart wants some text');
+  let seen = '';
+  let found = false;
+  const { machine, say, vcd } = await prepare(image, values);
+  let limit = number(values['max-cycles'], '--max-cycles', 125e6);
+  if (values['max-us'] !== undefined) limit = machine.clock.cycleOf(number(values['max-us'], '--max-us', 0) * 1000);
+  machine.onUart((byte) => {
+    if (wanted === null || found) return;
+    seen = (seen + String.fromCharCode(byte)).slice(-wanted.length);
+    if (seen === wanted) {
+      found = true;
+      machine.halt({ reason: 'until', cycle: machine.cycle });
+    }
+  });
+  if (values.until !== undefined) machine.breakpoint(/^0x/i.test(values.until) ? Number(values.until) : values.until);
   const profile = values.profile ? machine.startProfile() : null;
 
   let interrupted = false;
@@ -229,7 +268,7 @@ async function run(path, image, values) {
     process.removeListener('SIGTERM', interrupt);
   }
   const seconds = Number(process.hrtime.bigint() - began) / 1e9;
-  const failed = judge(stop, wanted, found, values.until);
+  const failed = judge(stop, machine.failure(stop), wanted, found, values.until);
   const statistics = machine.statistics();
   const instructions = statistics.cores[0].instructions + statistics.cores[1].instructions;
   say(
@@ -272,6 +311,10 @@ function describe(stop) {
       return `bkpt ${stop.code} on core ${stop.core} ${stop.why}`;
     case 'lockup':
       return `lockup of core ${stop.core}`;
+    case 'bootsel':
+      return 'USB boot loader asked for';
+    case 'watchdog':
+      return 'watchdog reset';
     default:
       return 'both cores asleep for good';
   }
@@ -279,13 +322,12 @@ function describe(stop) {
 
 /**
  * Why the run counts as failed, in one line, or null.
- * @param {import('./machine.mjs').Stop} stop @param {string | null} wanted @param {boolean} found @param {string | undefined} place
+ * @param {import('./machine.mjs').Stop} stop @param {string | null} failed what the machine says of the firmware itself
+ * @param {string | null} wanted @param {boolean} found @param {string | undefined} place
  */
-function judge(stop, wanted, found, place) {
-  if (stop.reason === 'lockup') return `core ${stop.core} locked up: ${stop.why}`;
-  if (stop.reason === 'break' && stop.code !== 0) return `the firmware stopped with bkpt ${stop.code} on core ${stop.core}`;
+function judge(stop, failed, wanted, found, place) {
+  if (failed) return failed;
   if (wanted !== null && !found) return `'${wanted}' did not appear on the UART`;
   if (place !== undefined && stop.reason !== 'stopped') return `'${place}' was not reached`;
-  if (stop.reason === 'deadlock') return 'both cores sleep and nothing is set to wake them';
   return null;
 }

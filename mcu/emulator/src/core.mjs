@@ -103,6 +103,8 @@ export class Core {
 
     /** @type {Contention | null} */
     this.contention = null;
+    /** The boot ROM's natives. @type {import('./rom.mjs').Rom | null} */
+    this.rom = null;
     /** @type {{ read(offset: number): number, write(offset: number, value: number): void }} */
     this.ppb = { read: () => 0, write: () => {} };
     /** SEV reaches both cores. @type {() => void} */
@@ -131,6 +133,7 @@ export class Core {
     this.prioritySVC = this.priorityPendSV = this.prioritySysTick = 0;
     this.vtor = this.scr = 0;
     this.pending = this.line;
+    if (this.rom !== null) this.rom.reset(this.id);
   }
 
   // ---- program status ----

@@ -210,6 +210,9 @@ export function startOf(image) {
   const isVectors = (/** @type {number} */ address) => {
     const sp = word(address);
     const pc = word(address + 4);
+    // The RP2350 has twice the SRAM, and the pico-sdk puts the stack at its end.
+    if (sp !== null && pc !== null && sp > SRAM + SRAM_SIZE && sp <= 0x20082000 && pc & 1 && word((pc & ~3) >>> 0) !== null)
+      throw new ImageError(`the stack at ${hex(sp)} is beyond the RP2040's SRAM: is the image for an RP2350?`);
     return sp !== null && pc !== null && sp > SRAM && sp <= 0x21040000 && (sp & 3) === 0 && (pc & 1) === 1 && word((pc & ~3) >>> 0) !== null;
   };
   const low = Math.min(...image.segments.map((s) => s.address));

@@ -12,9 +12,9 @@
  *                                          ├──────▶ stopped (reason 'break' or 'lockup')
  *                                          └──────▶ idle    (reason 'deadlock': both asleep, nothing set to wake them)
  */
-import { RP2040, UnimplementedPeripheralLike } from './package.mjs';
+import { RP2040, Rosc, UnimplementedPeripheralLike } from './package.mjs';
 import { Alarm, Clock } from './clock.mjs';
-import { AWAKE, Core } from './core.mjs';
+import { AWAKE, Core, HARDFAULT } from './core.mjs';
 import { BusFault, FLASH, Memory, SRAM, SRAM_SIZE } from './memory.mjs';
 import { Pins } from './pins.mjs';
 import { Ppb } from './ppb.mjs';
@@ -25,7 +25,8 @@ import { LockstepPio } from './pio.mjs';
 import { BusModel } from './bus.mjs';
 import { EdgeHash } from './analyser.mjs';
 import { Profile } from './profile.mjs';
-import { ImageError, parseImage, startOf } from './image.mjs';
+import { Rom, WAIT_FOR_VECTOR, loadRom } from './rom.mjs';
+import { ImageError, hex, parseImage, startOf } from './image.mjs';
 
 /**
  * @typedef {{
@@ -41,7 +42,10 @@ import { ImageError, parseImage, startOf } from './image.mjs';
  *   core 1's first instruction (default 40); hz: clk_sys until the firmware sets it (default 125 MHz); runBoot2: execute the image's
  *   boot2 instead of skipping it
  *
- * @typedef {{ reason: 'limit' | 'until' | 'break' | 'lockup' | 'deadlock' | 'stopped', cycle: number, core?: number, code?: number, why?: string }} Stop
+ * @typedef {{ reason:
+ *   'limit' | 'until' | 'break' | 'lockup' | 'deadlock' | 'stopped' | 'bootsel' | 'watchdog',
+ *   cycle: number, core?: number, code?: number, why?: string, failed?: string }} Stop
+ *   failed: in one line, why the firmware has failed by itself, whatever the bench thinks of it; absent if it has not
  */
 
 /** A place in the program: a symbol's name or an address. @typedef {string | number} Place */
@@ -64,6 +68,8 @@ export class Machine {
     this.edges = new EdgeHash();
     /** @type {import('./image.mjs').Image | null} */
     this.image = null;
+    /** How the chip starts the image. @type {import('./image.mjs').Start | null} */
+    this.start = null;
     /** @type {Profile | null} */
     this.profile = null;
     /** What went wrong without stopping the run. @type {{ cycle: number, core: number, pc: number, why: string }[]} */
@@ -80,6 +86,8 @@ export class Machine {
     this.injections = [];
     /** Called before every instruction. @type {((core: Core) => void) | null} */
     this.onInstruction = null;
+    /** The last fault of each core. */
+    this.faults = ['', ''];
     /** @type {number[]} words of core 1's launch handshake so far */
     this.handshake = [];
     this.connect();
@@ -92,7 +100,10 @@ export class Machine {
     peripherals[0x40054] = this.timer;
     peripherals[0x40034] = this.uarts[0];
     peripherals[0x40038] = this.uarts[1];
-    peripherals[0x40060] = new UnimplementedPeripheralLike(rp, 'ROSC');
+    peripherals[0x40018] = new UnimplementedPeripheralLike(rp, 'IO_QSPI');
+    peripherals[0x40060] = new Rosc(rp);
+    peripherals[0x40064] = new UnimplementedPeripheralLike(rp, 'VREG_AND_CHIP_RESET');
+    peripherals[0x40064].registers[0] = 0xb1; // VREG: on, 1.1 V
     this.pios = [0, 1].map((n) => new LockstepPio(rp, clock, n));
     this.pios.forEach((pio, n) => {
       peripherals[n ? 0x50300 : 0x50200] = pio;
@@ -110,19 +121,43 @@ export class Machine {
       warn: (/** @type {string} */ name, /** @type {string} */ message) => this.warn(`${name}: ${message}`),
       error: (/** @type {string} */ name, /** @type {string} */ message) => this.warn(`${name}: ${message}`),
     };
+    const watchdog = /** @type {{ onWatchdogTrigger: () => void }} */ (peripherals[0x40058]);
+    watchdog.onWatchdogTrigger = () => {
+      const why = 'the watchdog resets the chip, which is not emulated';
+      this.halt({ reason: 'watchdog', cycle: clock.cycle, why, failed: why });
+    };
+    loadRom(rp.bootrom);
+    const rom = new Rom({
+      boot: () => this.boot(),
+      waitForVector: () => this.waitForVector(),
+      bootLoader: (core) => {
+        const failed = 'the firmware asks for the USB boot loader, which is not emulated';
+        this.halt({ reason: 'bootsel', cycle: core.t, core: core.id, failed });
+      },
+      flash: rp.flash,
+      cyclesOf: (micros) => Math.ceil((micros * clock.hz) / 1e6),
+      flushCache: () => this.bus?.flush(),
+      load8: (address) => cores[0].load8(address),
+    });
     this.sio.onLine = (core, irq, level) => cores[core].setLine(irq, level);
     this.pins.watchers.push((pin, level, cycle) => this.edges.edge(pin, level, cycle));
     for (const core of cores) {
       core.ppb = this.ppbs[core.id];
       core.contention = this.bus;
+      core.rom = rom;
       core.onSEV = () => {
         cores[0].signalEvent();
         cores[1].signalEvent();
       };
-      core.onBreak = (c, code) => this.halt({ reason: 'break', cycle: c.t, core: c.id, code, why: `at 0x${c.pc.toString(16).padStart(8, '0')}` });
+      core.onBreak = (c, code) => {
+        const why = `at ${hex(c.pc)}`;
+        const failed = this.failureOf(c, code) ?? undefined;
+        this.halt({ reason: 'break', cycle: c.t, core: c.id, code, why, ...(failed && { failed }) });
+      };
       core.onFault = (c, why, locked) => {
         this.warn(why);
-        if (locked) this.halt({ reason: 'lockup', cycle: c.t, core: c.id, why });
+        this.faults[c.id] = why;
+        if (locked) this.halt({ reason: 'lockup', cycle: c.t, core: c.id, why, failed: `core ${c.id} locked up: ${why}` });
       };
     }
     if (this.bus) {
@@ -138,7 +173,7 @@ export class Machine {
       if (is && !was) this.holdCore1();
       else if (was && !is) this.releaseCore1();
     };
-    this.sio.bootrom = (word) => this.bootWord(word);
+    this.waitForVector();
   }
 
   /** @param {string} why */
@@ -147,6 +182,31 @@ export class Machine {
     const warning = { cycle: this.clock.cycle, core: core.id, pc: core.pc, why };
     this.warnings.push(warning);
     if (this.onWarning) this.onWarning(warning);
+  }
+
+  /**
+   * Why a breakpoint instruction ends the run as a failure, or null: its number is not 0; or it stands in an exception handler, as the
+   * pico-sdk's own for what a program does not handle do; or in `_exit`, called with a status that is not 0 (by panic, abort, assert).
+   * @param {Core} core @param {number} code
+   */
+  failureOf(core, code) {
+    if (code !== 0) return `the firmware stopped with bkpt ${code} on core ${core.id}`;
+    if (core.ipsr === HARDFAULT) return `core ${core.id} is in HardFault: ${this.faults[core.id] || 'it was pended'}`;
+    if (core.ipsr !== 0) {
+      const what = core.ipsr < 16 ? `exception ${core.ipsr}` : `interrupt ${core.ipsr - 16}`;
+      return `the firmware stopped with bkpt 0 on core ${core.id} in the handler of ${what} (has it no handler of its own?)`;
+    }
+    const exit = this.image?.symbols.find((s) => s.name === '_exit');
+    const inside = exit && core.pc >= exit.address && core.pc < exit.address + Math.max(exit.size, 4);
+    return inside && core.r[0] !== 0 ? `the firmware called exit(${core.r[0]}) on core ${core.id}` : null;
+  }
+
+  /** Why the run up to a stop counts as failed, in one line, or null. @param {Stop} stop @returns {string | null} */
+  failure(stop) {
+    if (stop.failed) return stop.failed;
+    const stuck = this.cores.find((core) => core.running && core.ipsr === HARDFAULT);
+    if (stuck) return `core ${stuck.id} is in HardFault: ${this.faults[stuck.id] || 'it was pended'}`;
+    return stop.reason === 'deadlock' ? 'both cores sleep and nothing is set to wake them' : null;
   }
 
   /** Ends run() after the current instruction. @param {Stop} stop */
@@ -166,9 +226,17 @@ export class Machine {
     this.sio.bootrom = () => {};
   }
 
+  /** Core 1 in the bootrom takes words until they are a launch. */
+  waitForVector() {
+    this.cores[1].running = false;
+    this.cores[1].pc = WAIT_FOR_VECTOR;
+    this.handshake = [];
+    this.sio.bootrom = (word) => this.bootWord(word);
+  }
+
   /** Out of reset core 1's bootrom says 0 and waits. */
   releaseCore1() {
-    this.sio.bootrom = (word) => this.bootWord(word);
+    this.waitForVector();
     this.sio.deliver(0, 0);
     this.cores[0].signalEvent();
   }
@@ -191,7 +259,7 @@ export class Machine {
     core.vtor = vectors >>> 0;
     core.r[13] = sp & ~3;
     core.pc = (pc & ~1) >>> 0;
-    core.r[14] = 0xffffffff;
+    core.r[14] = WAIT_FOR_VECTOR | 1;
     core.t = this.cores[0].t + (this.options.core1Delay ?? 40);
     core.running = true;
   }
@@ -204,9 +272,17 @@ export class Machine {
    */
   load(image, { base, name } = {}) {
     const parsed = image instanceof Uint8Array ? parseImage(image, base, name) : image;
-    const start = startOf(parsed);
+    this.start = startOf(parsed);
     this.image = parsed;
     for (const { address, bytes } of parsed.segments) this.write(address, bytes);
+    this.boot();
+    return this;
+  }
+
+  /** Core 0 from its reset to the image's first instruction, at no cost in time. */
+  boot() {
+    const start = this.start;
+    if (start === null) throw new ImageError('load an image before starting it');
     const core = this.cores[0];
     core.reset();
     core.running = true;
@@ -214,17 +290,16 @@ export class Machine {
       core.pc = start.pc;
       core.r[13] = SRAM + SRAM_SIZE;
     } else if (start.boot2 && this.options.runBoot2) {
-      // The bootrom copies boot2 to the top of scratch Y and calls it there with LR 0 (datasheet 2.8.1.3).
-      this.write(0x20041f00, parsed.segments[0].bytes.subarray(0, 252));
+      // The bootrom copies boot2 to the top of scratch Y and calls it there with LR 0, its stack below (datasheet 2.8.1.3).
+      this.write(0x20041f00, this.read(FLASH, 252));
       core.pc = 0x20041f00;
-      core.r[13] = SRAM + SRAM_SIZE;
+      core.r[13] = 0x20041f00;
       core.r[14] = 0;
     } else {
       core.vtor = start.vectors;
       core.r[13] = core.load32(start.vectors) & ~3;
       core.pc = (core.load32(start.vectors + 4) & ~1) >>> 0;
     }
-    return this;
   }
 
   // ---- running ----

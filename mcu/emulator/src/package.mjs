@@ -24,3 +24,22 @@ export class UnimplementedPeripheralLike extends BasePeripheral {
     this.registers[(offset & 0xfff) >> 2] = value;
   }
 }
+
+/** The ring oscillator: always on and stable; its random bits are the same in every run (datasheet 2.17). */
+export class Rosc extends UnimplementedPeripheralLike {
+  /** @param {RP2040} rp */
+  constructor(rp) {
+    super(rp, 'ROSC');
+    this.noise = 1;
+  }
+
+  /** @param {number} offset @returns {number} */
+  readUint32(offset) {
+    if (offset === 0x18) return 0x80001000; // STATUS: STABLE, ENABLED
+    if (offset !== 0x1c) return super.readUint32(offset);
+    this.noise ^= this.noise << 13;
+    this.noise ^= this.noise >>> 17;
+    this.noise ^= this.noise << 5;
+    return this.noise & 1;
+  }
+}

@@ -11,6 +11,7 @@
  */
 import { BusFault } from './memory.mjs';
 import { WFE, WFI } from './core.mjs';
+import { ROM_SIZE, guard } from './rom.mjs';
 
 /** @typedef {import('./core.mjs').Core} Core */
 
@@ -82,7 +83,7 @@ function undefinedInstruction(core, op) {
 
 /** Reads one halfword of program. @param {Core} core @param {number} pc */
 function fetch(core, pc) {
-  if (pc < 0x4000 && core.memory.rp.bootrom[0] === 0) throw new BusFault('jump into the bootrom, which is not emulated,', pc);
+  if (pc < ROM_SIZE) guard(pc);
   if (pc >>> 28 >= 4) throw new BusFault('instruction fetch from peripheral space', pc);
   return core.load16(pc);
 }
@@ -432,7 +433,10 @@ export function execute(core) {
 
 /** SVC and UDF. @param {Core} core @param {number} op @param {number} cycles */
 function call(core, op, cycles) {
-  if ((op & 0xff00) === 0xde00) undefinedInstruction(core, op);
+  if ((op & 0xff00) === 0xde00) {
+    if (core.pc < ROM_SIZE && core.rom !== null) return core.rom.step(core, op & 0xff);
+    undefinedInstruction(core, op);
+  }
   let current = core.priorityOf(core.ipsr);
   if (core.primask && current > 0) current = 0;
   if (core.prioritySVC >= current) throw new BusFault('SVC at a priority that masks it', core.pc);

@@ -101,6 +101,30 @@ test('a failing firmware is exit status 1 with its reason in one line', () => {
   assert.deepEqual(weft('run', asleep, '--quiet'), { status: 1, stdout: '', stderr: 'weft-rp2040: both cores sleep and nothing is set to wake them\n' });
 });
 
+test('an image that cannot run is exit status 1, with the reason, also where its own handlers end in bkpt 0 as the pico-sdk does', () => {
+  const sdk = 'void hardfault(void) { __asm volatile("bkpt 0"); } void timer0(void) { __asm volatile("bkpt 0"); }';
+  const exit = '__attribute__((noinline, noreturn)) void _exit(int status) { (void)status; for (;;) __asm volatile("bkpt 0"); }';
+  /** @type {[string, RegExp | null][]} */
+  const rows = [
+    [`${sdk} int main(void) { ((void (*)(void))0x20001000)(); return 0; }`, /core 0 is in HardFault: branch to ARM state/],
+    [`${sdk} int main(void) { ((void (*)(void))1)(); return 0; }`, /core 0 is in HardFault: .*null function pointer/],
+    ['void hardfault(void) { for (;;) {} } int main(void) { REG(0x70000000) = 1; return 0; }', /core 0 is in HardFault: write to unmapped address at 0x70000000/],
+    [`${sdk} int main(void) { NVIC_ISER = 1; NVIC_ISPR = 1; return 0; }`, /bkpt 0 on core 0 in the handler of interrupt 0/],
+    [`${sdk} void core1(void) { ((void (*)(void))1)(); } int main(void) { start_core1(core1, 0x20041000); for (;;) wfe(); }`, /core 1 is in HardFault/],
+    [`${exit} int main(void) { _exit(3); }`, /called exit\(3\) on core 0/],
+    [`${exit} int main(void) { _exit(0); }`, null],
+    ['int main(void) { REG(0x40058000) = 1u << 31; for (;;) wfi(); }', /the watchdog resets the chip/],
+    ['int main(void) { volatile uintptr_t rom = 0; uint16_t *t = (uint16_t *)(uintptr_t)*(uint16_t *)(rom + 0x14); ' +
+      "for (; t[0] != ('U' | 'B' << 8); t += 2) {} ((void (*)(uint32_t, uint32_t))(uintptr_t)t[1])(0, 0); for (;;) wfi(); }", /asks for the USB boot loader/],
+  ];
+  for (const [source, message] of rows) {
+    const r = weft('run', build({ source: `#include "fw.h"\n${source}` }), '--quiet', '--max-cycles', '100000');
+    assert.equal(r.status, message ? 1 : 0, source + r.stderr);
+    assert.match(r.stderr, message ?? /^$/);
+    assert.ok(r.stderr.split('\n').length <= 2, r.stderr);
+  }
+});
+
 test('Ctrl-C ends the run with a complete trace and status 130', async () => {
   const file = join(directory, 'c.vcd');
   const child = spawn(process.execPath, [command, 'run', forever, '--max-cycles', '1e12', '--trace', file], { stdio: ['ignore', 'ignore', 'pipe'] });

@@ -119,6 +119,14 @@ test('a raw binary without vectors, and one for a place that does not exist', ()
   assert.throws(() => startOf(rawBinary(new Uint8Array(64), 0x10000000)), /no vector table found at 0x10000000/);
 });
 
+test('an image whose stack is where only an RP2350 has SRAM says so', () => {
+  const vectors = new Uint8Array(64);
+  new DataView(vectors.buffer).setUint32(0, 0x20082000, true);
+  new DataView(vectors.buffer).setUint32(4, 0x10000021, true);
+  assert.throws(() => startOf(rawBinary(vectors, 0x10000000)), (/** @type {unknown} */ error) =>
+    error instanceof ImageError && /0x20082000 is beyond .* RP2350/.test(error.message));
+});
+
 test('random damage to a UF2 or ELF never crashes the loader', () => {
   let x = 12345;
   const next = () => (x = (Math.imul(x, 1103515245) + 12345) >>> 0) >>> 8;

@@ -3,8 +3,11 @@
  * LTA (Library for Timing-aware Actors) is the library of the thesis that mcu/ descends from: a queue of its own events, actors by
  * number, 64-bit release times in microseconds since boot. Names, signatures and return codes are LTA's; 0 is success, 1 an error.
  *
- *  - Memory is taken by event_queue_init alone, from a static arena of WEFT_LTA_ARENA bytes (compile src/lta.c with another value if
- *    it is too small): 32 bytes an event and 1 an actor on the device. event_queue_deinit gives it back when the last queue goes.
+ *  - Memory is taken by event_queue_init alone, as much as it needs: 32 bytes an event and 1 an actor on the device. With a C library (a host,
+ *    the pico-sdk) from malloc, as LTA does; without, from what the linker script leaves free behind the program, which event_queue_deinit
+ *    gives back when the last queue goes. Compile src/lta.c with -DWEFT_LTA_ARENA=BYTES for a static arena of that size.
+ *  - event_t and the headers that LTA's includes are there as well: stdlib.h, and with the pico-sdk pico/sync.h and pico/stdlib.h. An event_queue_t
+ *    has other members than LTA's.
  *  - schedule_event may be called from both cores and from interrupts; work on both cores.
  *  - A release time beyond 2^31 us waits aside and comes back by itself; one in the past is invoked at once.
  *  - Events of one release time are invoked in the order in which they were scheduled.
@@ -13,6 +16,15 @@
 #ifndef WEFT_MCU_LTA_H
 #define WEFT_MCU_LTA_H
 #include "weft_mcu/actors.h"
+#if defined(__has_include)
+#if __has_include(<stdlib.h>)
+#include <stdlib.h>
+#endif
+#if defined(WEFT_PICO_SDK) && __has_include("pico/stdlib.h") /* the target weft_mcu is for other start-up code too */
+#include "pico/stdlib.h"
+#include "pico/sync.h"
+#endif
+#endif
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -20,16 +32,25 @@ extern "C" {
 /* An action: its release time in us since boot, the actor it is for, and the argument it was scheduled with. */
 typedef void (*action)(uint64_t release_time_us, size_t actor_id, void *arg);
 
+/* An event as LTA describes it, for programs that name the type: no call takes one. */
+typedef struct event {
+  uint64_t time; /* release time, us since boot */
+  size_t actor_id;
+  action fn;
+  void *arg;
+} event_t;
+
 typedef struct event_queue {
   weft_queue queue;
   struct event_queue *next; /* the queues that are initialised */
   struct lta_event *unused;
   weft_actor *actors;
   size_t num_actors;
+  void *memory;
 } event_queue_t;
 
 /* An empty queue for at most max_size events at a time (one that is being invoked does not count) of actors 0 … num_actors-1.
- * 0, or 1: no room in the arena, or more than WEFT_LTA_QUEUES queues. Not concurrently with itself or event_queue_deinit. */
+ * 0, or 1: no memory, or more than WEFT_LTA_QUEUES queues. Not concurrently with itself or event_queue_deinit. */
 int event_queue_init(event_queue_t *queue, size_t max_size, size_t num_actors);
 /* Let work() return on every core, after the action it is in, and give the memory back. Call it when no core is in work() any more
  * or never schedule again. */

@@ -14,8 +14,9 @@
  *   uint64_t   weft_now64(void)       the clock; never goes back. Any context, any core.
  *   unsigned   weft_core(void)        the number of this core: 0 … WEFT_CORES - 1
  *   void       weft_wait_init(void)   once per core, before its first weft_wait
- *   void       weft_arm(uint32_t t)   weft_wait of this core shall return at t at the latest. A later call replaces an earlier one.
- *                                     t may be now or past: then nothing is promised (the caller looks at the clock again).
+ *   void       weft_arm(uint32_t t)   weft_wait of this core shall return at t at the latest. A later call replaces an earlier one,
+ *                                     which may fire until then: see "Writing a port". t may be now or past: then nothing is
+ *                                     promised (the caller looks at the clock again).
  *   void       weft_wait(void)        sleep until weft_wake, an interrupt, or the armed time. May return early, for no reason. Must
  *                                     return at once if weft_wake was called since the last weft_wait of this core (like WFE).
  *   void       weft_wake(void)        every core's weft_wait returns, or its next one does. Any context, any core.
@@ -40,6 +41,7 @@ enum {
   WEFT_OK = 0,
   WEFT_LATE = 1,         /* cancel, re-post: the event's action has been committed to or was never posted; nothing was withdrawn */
   WEFT_IGNORED = 2,      /* WEFT_KEEP: the event was in the queue already and stays as it was */
+  WEFT_FULL = 3,         /* weft_ring_put: no room; the message is counted and not kept */
   WEFT_E_QUEUED = -1,    /* * the event is in the queue already */
   WEFT_E_HORIZON = -2,   /* * the release time is WEFT_HORIZON us or more from now */
   WEFT_E_ARENA = -3,     /* * an event outside the memory that its heap can number, or more events than the heap has room for */
@@ -59,6 +61,10 @@ extern "C" {
 #error "weft_mcu needs GCC or clang"
 #endif
 WEFT_NORETURN void weft_panic(const char *what);
+/* Compile-time mutants of the two-core protocol and of arming: tests build each and must see it fail. 0 in every product. */
+#ifndef WEFT_MUTANT
+#define WEFT_MUTANT 0
+#endif
 #include "weft_port.h"
 #ifdef __cplusplus
 }
@@ -79,8 +85,4 @@ WEFT_NORETURN void weft_panic(const char *what);
 #define WEFT_PEEK(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define WEFT_POKE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
 
-/* Compile-time mutants of the two-core protocol: tests build each and must see it fail. 0 in every product. */
-#ifndef WEFT_MUTANT
-#define WEFT_MUTANT 0
-#endif
 #endif

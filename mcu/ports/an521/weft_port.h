@@ -28,7 +28,11 @@ WEFT_INLINE uint64_t weft_now64(void) { return an521_now64(); }
 WEFT_INLINE unsigned weft_core(void) { return WEFT_REG(CPU_ID); }
 WEFT_INLINE void weft_wait_init(void) { WEFT_REG(SCR) = 16; /* SEVONPEND */ }
 WEFT_INLINE void weft_wake(void) { __asm volatile("dsb\n\tsev" ::: "memory"); }
+/* The timer stands still from the first write to the last, so no old alarm fires in between. Interrupts are off: one that came between
+ * the look at the clock and the start would make the alarm late by as much. */
 WEFT_INLINE void an521_start_timer(unsigned core) {
+  uint32_t irq;
+  __asm volatile("mrs %0, primask\n\tcpsid i" : "=r"(irq)::"memory");
   uint32_t timer = CMSDK_TIMER0 + 0x1000 * core, us = an521_alarm[core] - weft_now32();
   if ((int32_t)us < 1) us = 1; /* it may be late; not never */
   if (us > ALARM_LONGEST) us = ALARM_LONGEST;
@@ -38,6 +42,7 @@ WEFT_INLINE void an521_start_timer(unsigned core) {
   WEFT_REG(timer + 8) = us * 20; /* RELOAD */
   WEFT_REG(timer + 4) = us * 20; /* VALUE */
   WEFT_REG(timer) = 9;           /* on, with interrupt */
+  __asm volatile("msr primask, %0" ::"r"(irq) : "memory");
 }
 WEFT_INLINE void weft_arm(uint32_t t) {
   an521_alarm[weft_core()] = t;

@@ -1,8 +1,9 @@
 /* The RP2040 by its registers: two Cortex-M0+, the 1 MHz timer, hardware spin locks, the event register.
  *
  * Each core sleeps in WFE. Its alarm (0 for core 0, 1 for core 1) is enabled in the timer but not in the NVIC, and SEVONPEND is
- * set: when the alarm's line becomes pending the core gets an event and no handler runs. A pending line gives no second event, so
- * weft_arm clears it first. The timer fires on equality only: the caller looks at the clock after arming.
+ * set: when the alarm's line becomes pending the core gets an event and no handler runs. A line that is pending already gives no second
+ * event, so weft_arm clears it, and after it has set the alarm: the old one may fire until then. If it is the new one that fires in between
+ * and is cleared, its time has come, which the caller sees: it looks at the clock after arming (the timer fires on equality only).
  *
  * Ordering: the M0+ has no write buffer and performs accesses in program order, so a compiler barrier is all a lock needs here.
  *
@@ -17,7 +18,11 @@
 #ifndef WEFT_EARLY_US
 #define WEFT_EARLY_US 1
 #endif
+#ifdef WEFT_PICO_SDK
+#define WEFT_HOT __attribute__((section(".time_critical.weft_hot"))) /* the SDK copies it to SRAM */
+#else
 #define WEFT_HOT __attribute__((section(".weft_hot")))
+#endif
 
 typedef volatile uint32_t weft_lock_t;
 typedef uint32_t weft_irq_t;
@@ -46,10 +51,12 @@ WEFT_INLINE void weft_wait_init(void) {
   WEFT_REG_SET(TIMER_INTE) = 1u << weft_core();
 }
 WEFT_INLINE void weft_arm(uint32_t t) {
-  uint32_t line = 1u << weft_core();
-  WEFT_REG(TIMER_INTR) = line;
-  WEFT_REG(PPB_NVIC_ICPR) = line;
-  WEFT_REG(TIMER_ALARM0 + 4 * weft_core()) = t;
+  unsigned core = weft_core();
+  uint32_t line = 1u << core;
+  if (WEFT_MUTANT != 8) WEFT_REG(TIMER_ALARM0 + 4 * core) = t;
+  WEFT_REG(TIMER_INTR) = line;     /* the timer's latch, which holds the line up, … */
+  WEFT_REG(PPB_NVIC_ICPR) = line;  /* … before the NVIC's, which a line that is up would set again */
+  if (WEFT_MUTANT == 8) WEFT_REG(TIMER_ALARM0 + 4 * core) = t; /* mutant: an old alarm leaves the line up, the new one makes no edge */
 }
 
 WEFT_INLINE weft_irq_t weft_lock(weft_lock_t *l) {
@@ -75,20 +82,18 @@ WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) {
   __asm volatile("cpsie i" ::: "memory");
 }
 
-/* The search of the sorted list (src/list_queue.c). GCC enters such a loop by a jump to its condition, which costs every post into an
- * empty queue two cycles; this is the loop as written: 6 cycles, 11 an entry passed. next->time is at offset 4. */
-#define WEFT_SEARCH_RING(head, time, at, next, end, tied)                                                      \
-  do {                                                                                                         \
-    uint32_t weft_distance;                                                                                    \
-    __asm goto("mov %[a], %[h]\n"                                                                              \
-               "1: ldr %[n], [%[a]]\n\tcmp %[n], %[h]\n\tbeq %l[" #end "]\n\t"                                \
+/* The search of the sorted list (src/list_queue.c), from `at` on: 11 cycles an entry passed. GCC would take 14. next->time is at offset 4. */
+#define WEFT_SEARCH_RING(head, time, at, next, end)                                                           \
+  do {                                                                                                        \
+    uint32_t weft_distance;                                                                                   \
+    __asm goto("1: ldr %[n], [%[a]]\n\tcmp %[n], %[h]\n\tbeq %l[" #end "]\n\t"                               \
                "ldr %[d], [%[n], #4]\n\tsub %[d], %[d], %[t]\n\tbpl 2f\n\t"                                 \
-               "mov %[a], %[n]\n\tb 1b\n"                                                                     \
-               "2: beq %l[" #tied "]"                                                                           \
-               : [a] "=&l"(at), [n] "=&l"(next), [d] "=&l"(weft_distance)                                       \
-               : [h] "l"(head), [t] "l"(time)                                                                   \
-               : "cc", "memory"                                                                                 \
-               : end, tied);                                                                                    \
+               "mov %[a], %[n]\n\tb 1b\n"                                                                    \
+               "2: bne %l[" #end "]"                                                                          \
+               : [a] "+&l"(at), [n] "=&l"(next), [d] "=&l"(weft_distance)                                      \
+               : [h] "l"(head), [t] "l"(time)                                                                 \
+               : "cc", "memory"                                                                               \
+               : end);                                                                                        \
   } while (0)
 
 int weft_start_core(void (*fn)(void), void *stack, size_t bytes);
@@ -101,6 +106,10 @@ enum { WEFT_STACK_GUARD = 0x57454654 };
 WEFT_INLINE int weft_stack_ok(void) {
   return (weft_core() ? __weft_stack1_end : __weft_stack0_end) == WEFT_STACK_GUARD;
 }
+/* What the linker script leaves free of the 256 KB behind the program; lta.c takes from it, if it is linked. */
+extern uint8_t __weft_free_begin, __weft_free_end;
+#define WEFT_FREE_BEGIN (&__weft_free_begin)
+#define WEFT_FREE_END (&__weft_free_end)
 /* The stack of core 1 in scratch X, for weft_start_core(fn, WEFT_STACK1, WEFT_STACK1_BYTES). */
 #define WEFT_STACK1 ((void *)&__weft_stack1_end)
 #define WEFT_STACK1_BYTES 4096u

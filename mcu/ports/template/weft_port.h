@@ -25,7 +25,7 @@ WEFT_INLINE uint64_t weft_now64(void) { /* read high, low, high again where the 
 WEFT_INLINE uint32_t weft_now32(void) { return (uint32_t)weft_now64(); }
 WEFT_INLINE unsigned weft_core(void) { return 0; }
 WEFT_INLINE void weft_wait_init(void) {}
-WEFT_INLINE void weft_arm(uint32_t t) { (void)t; } /* set a compare register; nothing to do while weft_wait returns at once */
+WEFT_INLINE void weft_arm(uint32_t t) { (void)t; } /* set a compare register, then clear the latches: README.md says why; nothing while weft_wait returns at once */
 WEFT_INLINE void weft_wait(void) {}                /* WFE, or the machine's own sleep: but a weft_wake before it must not be lost */
 WEFT_INLINE void weft_wake(void) {}                /* SEV */
 WEFT_INLINE weft_irq_t weft_lock(weft_lock_t *l) { /* interrupts off, then the lock */

@@ -5,7 +5,7 @@
 enum { EVENTS = 12, ACTORS = 4, ROUNDS = 200 };
 static weft_actor actors[ACTORS];
 static weft_event events[EVENTS], finish;
-static uint16_t numbers[EVENTS + 1];
+static weft_heap_entry numbers[EVENTS + 1];
 static weft_queue list;
 static weft_heap heap;
 static bool use_heap;

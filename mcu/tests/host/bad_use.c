@@ -119,7 +119,7 @@ static void lta_mistakes(void) {
   fake_reset(3, 100);
   ran = 0;
   CHECK(event_queue_init(&lta, 1u << 30, 4) == 1); /* does not fit: a return code in every build, as in LTA */
-  CHECK(event_queue_init(&lta, 4, 1u << 30) == 1);
+  CHECK(event_queue_init(&lta, 4, SIZE_MAX / 2) == 1);
   CHECK(event_queue_init(&lta, 2, 3) == 0);
   MISTAKE(schedule_event(&lta, 200, 3, lta_action, 0), 1, "no such actor");
   CHECK(schedule_event(&lta, 200, 2, lta_action, 0) == 0);

@@ -1,5 +1,5 @@
 /* lta.c: a program in LTA's style, unchanged but for its include, on two fake cores (rules M16, M17). */
-#include "weft_mcu/lta.h"
+#include "weft_mcu/lta.h" /* first: it needs no other */
 #include "../fake/fake.h"
 #include "check.h"
 #include <string.h>
@@ -56,7 +56,7 @@ static void order_and_far_times(void) {
   for (int i = 0; i < 8; i++) CHECK(ids[i] == expected[i] && times[i] == when[expected[i]]);
   event_queue_deinit(&q);
 }
-/* M17: queues come from a static arena, which has room for four and is used again. */
+/* M17: four queues at a time; memory is used again. */
 static void several_queues_and_reuse(void) {
   fake_reset(5, 500);
   event_queue_t more[5];
@@ -67,6 +67,25 @@ static void several_queues_and_reuse(void) {
     CHECK(event_queue_init(&q, 100, 50) == 0);
     event_queue_deinit(&q);
   }
+}
+/* LTA's header has the type of an event, and these includes (nothing else here brings div_t). */
+static void header_is_whole(void) {
+  event_t e = {.time = 1ull << 40, .actor_id = 3, .fn = once, .arg = 0};
+  struct event *same = &e;
+  CHECK(same->time == 1ull << 40 && sizeof(div_t) && e.actor_id == 3 && e.fn == once && !e.arg);
+}
+/* M16, M17: what cannot be had is refused, and what was given back can be had again. */
+static void memory_is_what_is_asked_for(void) {
+  fake_reset(5, 500);
+  CHECK(event_queue_init(&q, SIZE_MAX / 8, 1) == 1);
+  CHECK(event_queue_init(&q, 1, SIZE_MAX / 2) == 1);
+  CHECK(event_queue_init(&q, 5000, 5000) == 0); /* more than any fixed arena had */
+  for (size_t i = 0; i < 5000; i++) CHECK(schedule_event(&q, 600 + i, i, once, 0) == 0);
+  n = 0;
+  CHECK(schedule_event(&q, 600, 0, once, 0) == 1);
+  (void)fake_run(serve, 0, 10000000);
+  CHECK(n == 5000);
+  event_queue_deinit(&q);
 }
 static void stop(uint64_t t, size_t id, void *arg) {
   (void)t, (void)id, (void)arg;
@@ -84,6 +103,8 @@ int main(void) {
   TEST(periodic_over_the_wrap);
   TEST(order_and_far_times);
   TEST(several_queues_and_reuse);
+  TEST(header_is_whole);
+  TEST(memory_is_what_is_asked_for);
   TEST(deinit_lets_work_return);
   return check_end();
 }

@@ -21,7 +21,7 @@ enum { ACTORS = 4, EVENTS = 9, OPEN = 64 };
 #if HEAP
 static weft_heap queue;
 #define BASE (&queue.queue)
-static uint16_t heap_index[EVENTS];
+static weft_heap_entry heap_index[EVENTS];
 #else
 static weft_queue queue;
 #define BASE (&queue)

@@ -11,7 +11,7 @@ static weft_event pool[N];
 static weft_lock_t lock;
 #if HEAP
 static weft_heap queue;
-static uint16_t heap_index[N];
+static weft_heap_entry heap_index[N];
 static void init(weft_lock_t *l) { weft_heap_init(&queue, l, pool, heap_index, N); }
 #else
 static weft_queue queue;
@@ -65,6 +65,104 @@ static void order_is_time_priority_post(void) {
     CHECK(logged == n);
     for (int i = 0; i < n; i++) CHECK(log_[i].event == expected[i]);
   }
+}
+/* M4, M5, M8: the same with cancels and moves in between; what is moved counts as posted anew. Also where a heap's numbers wrap. */
+static void order_is_kept_by_cancels_and_moves(void) {
+  for (uint64_t seed = 1; seed <= 400; seed++) {
+    begin(5000);
+    fake_reset(seed, 5000);
+#if HEAP
+    queue.posts = (uint32_t[]){0, 0xffe0, 0x3fffffe0, 0xffffffe0}[seed % 4];
+#endif
+    int number[N] = {0}, posts = 0, left = 0; /* 0: not queued */
+    unsigned span = seed % 3 ? 6 : 200, kept = 0;
+    for (int i = 0; i < 4; i++) actors[i] = (weft_actor)WEFT_ACTOR(fake_random(3));
+    for (int i = 0; i < N; i++) pool[i].actor = &actors[fake_random(4)];
+    for (int step = 0; step < 300; step++) {
+      int i = (int)fake_random(N);
+      uint32_t release = 6000 + fake_random(span);
+      switch (fake_random(4)) {
+        case 0: kept += weft_cancel(&queue, &pool[i]) != (number[i] ? WEFT_OK : WEFT_LATE), number[i] = 0; break;
+        case 1: kept += weft_post_as(&queue, &pool[i], release, WEFT_KEEP) != (number[i] ? WEFT_IGNORED : WEFT_OK);
+          if (!number[i]) number[i] = ++posts;
+          break;
+        default: kept += weft_post_as(&queue, &pool[i], release, WEFT_MOVE) != WEFT_OK, number[i] = ++posts;
+      }
+    }
+    CHECK(!kept);
+    uint32_t times[N];
+    for (int i = 0; i < N; i++) times[i] = pool[i].time, left += number[i] != 0;
+    run_one_core();
+    CHECK(logged == left);
+    for (int k = 0; k < logged; k++) {
+      int i = log_[k].event, j = k ? log_[k - 1].event : i;
+      CHECK(number[i] && log_[k].release == times[i]);
+      int32_t later = (int32_t)(times[i] - times[j]);
+      int pi = pool[i].actor->mark, pj = pool[j].actor->mark;
+      CHECK(later > 0 || (!later && (pi < pj || (pi == pj && number[i] >= number[j]))));
+    }
+  }
+}
+static uint32_t again_once(weft_event *e, uint32_t release) {
+  note(e, release);
+  return logged == 1 ? 100 : WEFT_DONE;
+}
+static void post_others(void) {
+  if (logged != 1) return;
+  weft_post(&queue, &pool[1], 1200); /* the time of the one that is held, posted after it */
+  weft_post(&queue, &pool[2], 1150); /* goes before it: it is put back */
+  fake_quiet = 0;
+}
+/* M5, M7, M9: an event that its action asked for again, held by its core and put back, was posted before what came since. */
+static void held_event_keeps_its_order(void) {
+  begin(1000);
+  pool[0].action = again_once;
+  pool[1].actor = &actors[1], pool[2].actor = &actors[2];
+  weft_post(&queue, &pool[0], 1100);
+  fake_quiet = post_others;
+  run_one_core();
+  CHECK(logged == 4 && log_[1].event == 2 && log_[2].event == 0 && log_[3].event == 1);
+}
+static uint32_t forty_times(weft_event *e, uint32_t release) {
+  static uint32_t before;
+  if (!logged) before = release;
+  CHECK((int32_t)(release - before) >= 0);
+  before = release;
+  note(e, release);
+  if (release >= 6000) return WEFT_DONE;
+  if (release % 3) return 25;
+  weft_post(&queue, e, release + 25);
+  return WEFT_DONE;
+}
+/* M4, M5: actors of one period, some in the same microsecond, asking for their next release and posting it; one waits far behind. */
+static void actors_of_one_period(void) {
+  for (int n = 1; n < 12; n++)
+    for (int every = 0; every < 4; every++) {
+      begin(4000);
+      for (int i = 0; i < n; i++) pool[i].action = forty_times, weft_post(&queue, &pool[i], 5000 + (uint32_t)(i * every));
+      pool[N - 1].actor = &actors[1];
+      weft_post(&queue, &pool[N - 1], 1000000);
+      run_one_core();
+      int wanted = 1;
+      for (int i = 0; i < n; i++)
+        for (uint32_t t = 5000 + (uint32_t)(i * every), last = 0; last < 6000; last = t, t += 25) wanted++;
+      CHECK(logged == wanted);
+    }
+}
+static uint32_t posts_last(weft_event *e, uint32_t release) {
+  note(e, release);
+  weft_post(&queue, &pool[3], 3000);
+  return WEFT_DONE;
+}
+/* M4: the event behind which the list would begin its search is taken out, and another is posted. */
+static void post_after_the_last_inserted_has_run(void) {
+  begin(1000);
+  pool[1].action = posts_last;
+  weft_post(&queue, &pool[2], 2000);
+  weft_post(&queue, &pool[0], 1100);
+  weft_post(&queue, &pool[1], 1200);
+  run_one_core();
+  CHECK(logged == 4 && log_[2].event == 2 && log_[3].event == 3);
 }
 /* M2: never before the release time, also across the wrap of 32-bit time, and for an alarm set to now or the past. */
 static void starts_at_its_release(void) {
@@ -280,7 +378,7 @@ static void heap_refuses_what_it_cannot_number(void) {
   begin(1000);
   weft_event *outside = (weft_event *)(void *)((char *)pool + (1 << 18) + 8);
   weft_heap small;
-  uint16_t two[2];
+  weft_heap_entry two[2];
   /* an event object at an address out of range: only its address is looked at before it is refused, so use a real one far away */
   static char arena[(1 << 18) + 4096];
   outside = (weft_event *)(void *)(((uintptr_t)arena + (1 << 18) + 64) & ~(uintptr_t)15);
@@ -301,8 +399,133 @@ static void sizes(void) {
   CHECK(sizeof(weft_actor) == 1);
 }
 
+/* M12: k delays of a rate are floor(k * us / per) us, whichever; 62.5 us is 2 in 125. */
+static void rates_do_not_drift(void) {
+  weft_rate half = WEFT_RATE(125, 2), audio = WEFT_RATE(1000000, 44100), whole = WEFT_RATE(100, 1);
+  uint64_t sums[3] = {0, 0, 0};
+  unsigned wrong = 0;
+  for (uint64_t k = 1; k <= 200000; k++) {
+    sums[0] += weft_next(&half), sums[1] += weft_next(&audio), sums[2] += weft_next(&whole);
+    wrong += sums[0] != k * 125 / 2 || sums[1] != k * 1000000 / 44100 || sums[2] != k * 100;
+  }
+  CHECK(!wrong);
+}
+static uint32_t takes_long(weft_event *e, uint32_t release) {
+  note(e, release);
+  actors[1] = (weft_actor)WEFT_ACTOR(WEFT_PRIORITY_MAX);
+  pool[1].actor = &actors[1], pool[2].actor = &actors[2];
+  weft_post(&queue, &pool[2], release + 10);
+  weft_post(&queue, &pool[1], release + 20);
+  fake_advance(300);
+  log_[9].at = fake_now();
+  return WEFT_DONE;
+}
+/* M6: the highest priority waits for the action that runs, and for whatever was released before it. */
+static void priority_never_preempts(void) {
+  begin(1000);
+  pool[0].action = takes_long;
+  weft_post(&queue, &pool[0], 1100);
+  run_one_core();
+  CHECK(logged == 3 && log_[1].event == 2 && log_[2].event == 1);
+  CHECK(log_[1].at >= log_[9].at && log_[9].at >= 1400);
+}
+static uint32_t in_parts(weft_event *e, uint32_t release) {
+  note(e, release);
+  fake_advance(100);
+  if (log_[8].event++ < 3) weft_post_in(&queue, e, 0);
+  return WEFT_DONE;
+}
+/* M5: a long piece of work in parts, each posted for now, lets go first what has become due. */
+static void parts_let_others_go_first(void) {
+  begin(1000);
+  memset(log_, 0, sizeof log_);
+  pool[0].action = in_parts;
+  pool[1].actor = &actors[1], pool[2].actor = &actors[2];
+  weft_post(&queue, &pool[0], 1100);
+  weft_post(&queue, &pool[1], 1150);
+  weft_post(&queue, &pool[2], 1290);
+  run_one_core();
+  CHECK(logged == 6 && log_[1].event == 1 && log_[2].event == 0 && log_[3].event == 2);
+}
+static weft_periodic *stepper;
+static uint32_t step(weft_event *e, uint32_t release) {
+  note(e, release);
+  if (logged == 5) fake_advance(200);
+  if (logged == 40) weft_periodic_stop(&queue, stepper);
+  return WEFT_DONE;
+}
+/* M12: every 62.5 us, though one action takes more than three periods, whose releases are left out and counted. */
+static void fractional_period(void) {
+  begin(1000);
+  stepper = (weft_periodic *)(void *)&pool[10];
+  memset(stepper, 0, sizeof *stepper);
+  CHECK(weft_periodic_start_rate(&queue, stepper, &actors[0], step, 1100, ((weft_rate)WEFT_RATE(1, 2))) == WEFT_E_HORIZON);
+  CHECK(weft_periodic_start_rate(&queue, stepper, &actors[0], step, 1100, ((weft_rate)WEFT_RATE(125, 2))) == WEFT_OK);
+  run_one_core();
+  CHECK(logged == 40 && stepper->skipped == 3);
+  for (uint32_t i = 0, k = 0; i < 40; i++, k += i == 5 ? 4 : 1) CHECK(log_[i].release == 1100 + k * 125 / 2);
+}
+typedef struct { uint8_t bytes[5]; } message;
+static message slots[7];
+static uint32_t taken_last, taken_sum, put_sum, put_next, refused, wrong_order, batch;
+static uint32_t take_some(weft_event *e, uint32_t release);
+#define ring (*(weft_ring *)(void *)&pool[40]) /* where a heap may number it */
+static message numbered(uint32_t n) { return (message){{(uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n * 7), (uint8_t)~n, 42}}; }
+static uint32_t take_some(weft_event *e, uint32_t release) {
+  message m;
+  for (uint32_t left = batch; left && weft_ring_get(&queue, &ring, &m); left--) {
+    uint32_t n = (uint32_t)m.bytes[0] | (uint32_t)m.bytes[1] << 8;
+    message whole = numbered(n);
+    wrong_order += n <= taken_last || memcmp(&m, &whole, sizeof m) != 0;
+    taken_last = n;
+    taken_sum += n;
+    fake_point();
+  }
+  if (ring.count) weft_post_as(&queue, e, release, WEFT_KEEP);
+  return WEFT_DONE;
+}
+static void put_one(void) { /* an interrupt: one at a time, so what is put has an order */
+  static bool within;
+  if (within || put_next > 300) return;
+  within = true;
+  message m = numbered(++put_next);
+  int code = weft_ring_put(&queue, &ring, &m);
+  if (code == WEFT_OK) put_sum += put_next;
+  else refused += code == WEFT_FULL;
+  within = false;
+}
+static uint32_t put_often(weft_event *e, uint32_t release) {
+  (void)e, (void)release;
+  put_one();
+  return put_next > 300 ? WEFT_DONE : 1 + fake_random(6);
+}
+/* M22: put by an interrupt and by an actor, on two cores: what was accepted comes out once, whole and in order; the rest is counted. */
+static void ring_keeps_what_it_accepts(void) {
+  uint32_t lost = 0, kept = 0;
+  for (uint64_t seed = 1; seed <= 60; seed++) {
+    begin(5000);
+    fake_reset(seed, 5000);
+    ring = (weft_ring)WEFT_RING(slots, take_some, &actors[2]);
+    taken_last = taken_sum = put_sum = put_next = refused = wrong_order = 0;
+    batch = 1 + (uint32_t)(seed % 3) * 4;
+    fake_interrupt = put_one;
+    pool[0].action = put_often;
+    weft_post(&queue, &pool[0], 5100);
+    (void)fake_run(serve, serve, 4000000);
+    CHECK(put_next > 300 && !wrong_order && taken_sum == put_sum && !ring.count);
+    CHECK(ring.overflows == refused);
+    lost += refused, kept += taken_sum;
+  }
+  CHECK(lost && kept); /* or nothing was shown */
+}
+#undef ring
+
 int main(void) {
   TEST(order_is_time_priority_post);
+  TEST(order_is_kept_by_cancels_and_moves);
+  TEST(held_event_keeps_its_order);
+  TEST(actors_of_one_period);
+  TEST(post_after_the_last_inserted_has_run);
   TEST(starts_at_its_release);
   TEST(returned_delay_does_not_drift);
   TEST(policies);
@@ -313,6 +536,11 @@ int main(void) {
   TEST(idle_does_no_work);
   TEST(deadline);
   TEST(periodic_skips_and_stops);
+  TEST(priority_never_preempts);
+  TEST(parts_let_others_go_first);
+  TEST(rates_do_not_drift);
+  TEST(fractional_period);
+  TEST(ring_keeps_what_it_accepts);
   TEST(far_times);
   TEST(horizon);
   TEST(post_in_action_stands);

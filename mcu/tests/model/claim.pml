@@ -8,7 +8,11 @@
  * Checked: one action of an actor at a time (M3); no action before its release (M2); none runs after a cancel that succeeded, none twice
  * (M4); when both cores sleep they hold what they should (M9); at the end everything posted has run or was cancelled.
  * MUTANT=1 … 6 as in the code (1 no news, 2 actor not given back at put-back, 3 flag cleared too late, 4 withdrawn claim not noticed,
- * 5 claimed but not marked, 6 no wake), 7: a wake between the look and the sleep is forgotten: each must fail.
+ * 5 claimed but not marked, 6 no wake), 7: a wake between the look and the sleep is forgotten, 8 as in the RP2040 port (the alarm set
+ * after the latches are cleared): each must fail.
+ *
+ * Arming is as the RP2040 does it, a step for each of its registers, and the clock may tick in between: the alarm, the timer's latch (`line`, up
+ * until it is cleared), the NVIC's (`pend`, set as long as the line is up). A core is woken when its `pend` becomes set, not while it is.
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -24,6 +28,7 @@ bit busy[2];           /* the actors' marks */
 byte inside[2];        /* actions of each actor that run: the property, not the protocol */
 byte claim[2];         /* claimed[core] */
 bit news[2], woken[2], asleep[2], armed[2];
+bit line[2], pend[2];  /* the alarm's latch in the timer, and in the core's NVIC */
 byte alarm[2];
 byte now = 0;
 byte outside = 0;      /* posts and cancels in the middle of what they do */
@@ -47,11 +52,18 @@ inline SCAN(e) {
   i = 0
 }
 
+/* The cores are alike and their alarms their own: one that arms in steps beside one that does not is enough, and half the states. */
+#ifdef ALL
+#define STEPS(c) true
+#else
+#define STEPS(c) (c == 0)
+#endif
+
 /* Take and mark the first event; if it is due commit to it, else claim it. */
 inline LOOK() {
   SCAN(e);
   if
-  :: e == NONE -> news[c] = 0; armed[c] = 0; alarm[c] = 0 /* the code leaves a stale alarm: it only wakes for nothing */
+  :: e == NONE -> news[c] = 0 /* the alarm stays: it only wakes for nothing */
   :: e != NONE && time[e] > now ->
      state[e] = claimed;
      claim[c] = e;
@@ -82,7 +94,18 @@ turn:
      d_step { LOOK() }
   :: !commit && e != NONE -> /* wait with a claim */
      if :: MUTANT == 3 -> news[c] = 0 :: else fi;
-     d_step { armed[c] = 1; alarm[c] = time[e] }
+     if
+     :: STEPS(c) ->
+#if MUTANT != 8
+        d_step { armed[c] = 1; alarm[c] = time[e] }
+#endif
+        line[c] = 0;
+        pend[c] = line[c];
+#if MUTANT == 8
+        d_step { armed[c] = 1; alarm[c] = time[e] }
+#endif
+     :: else -> d_step { armed[c] = 1; alarm[c] = time[e]; line[c] = 0; pend[c] = 0 }
+     fi;
      do
      :: now >= time[e] || news[c] -> break
      :: else ->
@@ -131,6 +154,18 @@ proctype cancel(byte e) {
   : time[x] < time[claim[c]] && (!busy[actor[x]] || actor[x] == actor[claim[c]])))
 #define SLEEPS(c) (asleep[c] && !woken[c])
 
+/* The alarm fires on equality only; the core has an event if its NVIC did not have the line pending already. */
+inline FIRE(c) {
+  if
+  :: armed[c] && alarm[c] == now ->
+     armed[c] = 0;
+     alarm[c] = 0; /* to have fewer states */
+     line[c] = 1;
+     if :: !pend[c] -> pend[c] = 1; woken[c] = 1 :: else fi
+  :: else
+  fi
+}
+
 proctype clock() {
   do
   :: atomic {
@@ -142,8 +177,8 @@ proctype clock() {
        :: else
        fi;
        now++;
-       if :: armed[0] && alarm[0] == now -> armed[0] = 0; woken[0] = 1 :: else fi;
-       if :: armed[1] && alarm[1] == now -> armed[1] = 0; woken[1] = 1 :: else fi
+       FIRE(0);
+       FIRE(1)
      }
   :: now == LAST -> break
   od

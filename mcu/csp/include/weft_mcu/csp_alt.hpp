@@ -33,7 +33,10 @@ class Alternative {
   }
   // Its precondition for the following selects (rule 5.4).
   void enable(std::uint32_t i, bool on) noexcept { guards_[i].enabled = on; }
-  // Of the guard that was chosen: ok, or how its channel has ended (an end is a ready guard, rule 5.6).
+  // That the channel of guard i has retired is an outcome at once, as poison is. Without it such a guard falls silent, and the select is over
+  // once all that decide have: the outputs that are on, or else the inputs (rule 5.6).
+  void ends(std::uint32_t i, bool yes = true) noexcept { guards_[i].ends = yes; }
+  // Of the guard that was chosen: ok, or how its channel has ended; `retired` without ends(): all that decide have.
   Status status() const noexcept { return select_.status(); }
 
   // co_await: the index of the guard that was chosen.

@@ -1,0 +1,42 @@
+/**
+ * How long every call keeps interrupts off, at its worst, with 10, 100 and 10,000 events in the queue: counted from the instruction that
+ * turns them off to the one that turns them on, in cycles, and asserted (mcu/README.md has the table).
+ *
+ * masked.mjs [--emulator DIR] IMAGES writes one line a test and, last, `N passed, N failed`.
+ */
+import { check, finish, load } from './harness.mjs';
+
+/** By call: cycles at 10, 100 and 10,000 events: list; heap; heap of equal times. The figures of README.md with a little room. */
+const limits = {
+  1: ['weft_post', [210, 1200, 110200], [165, 215, 335], [400, 600, 1050]],
+  2: ['weft_cancel', [130, 850, 80100], [275, 355, 570], [620, 1150, 2400]],
+  3: ['weft_post_as, move', [310, 2030, 190200], [460, 600, 920], [1150, 1880, 3600]],
+  4: ['weft_work', [70, 70, 70], [310, 410, 730], [770, 1430, 3120]],
+  5: ['weft_work, all before the last of a busy actor', [225, 1670, 160100], [790, 6700, 564000], [790, 6700, 564000]],
+  6: ['weft_post_as, keep', [20, 20, 20], [20, 20, 20], [20, 20, 20]],
+  7: ['weft_stop', [16, 16, 16], [16, 16, 16], [16, 16, 16]],
+};
+const column = { 1: 1, 2: 3, 3: 2 }, kinds = ['', 'list', 'heap', 'heap, equal times'], power = { 1: 0, 2: 1, 4: 2 };
+const m = load('masked'), core = m.cores[0], section = m.address('section');
+const worst = new Map();
+let began = null;
+m.onInstruction = (which) => {
+  if (which !== core) return;
+  if (core.primask && began === null) began = core.t;
+  else if (!core.primask && began !== null) {
+    const at = m.read32(section);
+    worst.set(at, Math.max(worst.get(at) ?? 0, core.t - began));
+    began = null;
+  }
+};
+const stop = m.run(10e9);
+check('masked ends, breakpoint', `${stop.reason} ${stop.code}`, 'break 0', stop.code === 0);
+for (const [call, [name, ...tables]] of Object.entries(limits))
+  for (const [queue, c] of Object.entries(column))
+    for (const [p, k] of Object.entries(power)) {
+      const cycles = worst.get(queue * 1000 + call * 100 + Number(p)) ?? NaN, limit = tables[c - 1][k];
+      check(`interrupts off, ${kinds[c]}, ${name}, ${10 ** p} events, cycles`, cycles, limit);
+    }
+for (const [at, [name, limit]] of Object.entries({ 4: ['weft_ring_put, 4 bytes', 70], 5: ['weft_ring_get, 4 bytes', 80], 64: ['weft_ring_put, 64 bytes', 550], 65: ['weft_ring_get, 64 bytes', 560] }))
+  check(`interrupts off, ${name}, cycles`, worst.get(Number(at)) ?? NaN, limit);
+finish();

@@ -1,0 +1,48 @@
+/* moved: an event that core 0 holds and waits for is moved by a pin's interrupt, at any cycle around its old alarm (M9, M18).
+ *
+ * The event is released 40 us after `first`, which pin 2 marks. A falling edge of pin 6 moves it to 30 us (NEARER: to 3 us) from then.
+ * `late` says by how many microseconds it was late, at most. The queue holds a second event, an hour's third away: a core
+ * that sleeps through its alarm sleeps on.
+ */
+#include "board.h"
+#include "weft_mcu/actors.h"
+
+#ifndef NEARER
+#define NEARER 0
+#endif
+static weft_queue queue;
+static weft_actor actor, other;
+volatile uint32_t runs, late, moves, wanted = 1; /* runs there must be: one more if the core had committed to the first */
+
+WEFT_HOT static uint32_t run(weft_event *e, uint32_t release) {
+  (void)e;
+  uint32_t by = weft_now32() - release;
+  if (by > late) late = by;
+  runs++;
+  return WEFT_DONE;
+}
+static uint32_t far(weft_event *e, uint32_t release) { return (void)e, (void)release, WEFT_DONE; }
+static weft_event event = WEFT_EVENT(run, &actor), distant = WEFT_EVENT(far, &other);
+
+void weft_isr_io_bank0(void);
+WEFT_HOT void weft_isr_io_bank0(void) {
+  pin_irq_ack(6);
+  if (runs) return; /* it has run already: then nothing is moved */
+  moves++;
+  if (!event.next) wanted++;
+  weft_post_as(&queue, &event, weft_now32() + (NEARER ? 3 : 30), WEFT_MOVE);
+}
+
+int main(void) {
+  pin_out(2);
+  pin_in_pull_up(6);
+  weft_list_init(&queue, WEFT_LOCAL);
+  pin_irq_both_edges(6);
+  uint32_t first = weft_now32() + 1;
+  while (weft_now32() != first) {}
+  pin_high(2);
+  weft_post(&queue, &distant, first + 1000000000);
+  weft_post(&queue, &event, first + 40);
+  weft_work(&queue);
+  return 0;
+}

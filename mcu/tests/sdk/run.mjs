@@ -1,0 +1,85 @@
+/**
+ * The pico-sdk program of this folder on the emulated chip, started in every way there is; by its UART, its
+ * pads and its exit status.
+ *
+ * run.mjs FOLDER writes one line a test and, last, `N passed, N failed`. FOLDER holds two_cores.elf and
+ * two_cores.uf2.
+ */
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { Machine } from '../../emulator/src/index.mjs';
+
+const folder = resolve(process.argv[2]);
+const command = resolve(import.meta.dirname, '../../emulator/bin/weft-rp2040');
+let passed = 0;
+let failed = 0;
+
+function check(what, good, seen = '') {
+  if (good) passed++;
+  else failed++;
+  console.log(`${good ? 'ok  ' : 'FAIL'} ${what}${good ? '' : `: ${JSON.stringify(seen)}`}`);
+}
+
+const EXPECTED = [
+  /^clk_sys 125000000 Hz$/,
+  /^sqrt 1\.414214 1\.414213562000 sin 0\.909297 0\.909297427000 exp 7\.38906$/,
+  /^core 1 runs$/,
+  /^core 0: 200 releases, 0 on the wrong core, at most (\d+) us late$/,
+  /^core 1: 200 releases, 0 on the wrong core, at most (\d+) us late$/,
+  /^50 rounds$/,
+  /^done$/,
+];
+
+/** Runs an image; checks its text, how late the actors were, its end, and the pads against the periods. */
+function run(name, file, options, late) {
+  const m = new Machine(options).load(readFileSync(`${folder}/${file}`), { name: file });
+  let text = '';
+  m.onUart((byte) => (text += String.fromCharCode(byte)));
+  const edges = { 2: [], 3: [] };
+  m.watch(null, (pin, _, cycle) => edges[pin]?.push(cycle));
+  const stop = m.run(60e6);
+  const lines = text.trimEnd().split(/\r?\n/);
+  check(
+    `${name}: the text`,
+    lines.length === EXPECTED.length && EXPECTED.every((line, i) => line.test(lines[i])),
+    lines,
+  );
+  const worst = Math.max(...lines.flatMap((line, i) => EXPECTED[i]?.exec(line)?.slice(1).map(Number) ?? []));
+  check(`${name}: at most ${late} us late`, worst <= late, worst);
+  check(`${name}: ends well`, stop.reason === 'break' && m.failure(stop) === null, [stop, m.failure(stop)]);
+  check(`${name}: no warnings`, m.warnings.length === 0, m.warnings.slice(0, 3));
+  for (const [pin, period] of [
+    [2, 100],
+    [3, 70],
+  ]) {
+    const gaps = edges[pin].slice(1).map((cycle, i) => cycle - edges[pin][i]);
+    const off = Math.max(...gaps.map((gap) => Math.abs(gap - period * 125)));
+    check(`${name}: pin ${pin} changes 200 times`, edges[pin].length === 200, edges[pin].length);
+    check(`${name}: pin ${pin} keeps its ${period} us`, off <= (late + 1) * 125, off);
+  }
+  return m;
+}
+
+const plain = run('ELF', 'two_cores.elf', {}, 0);
+run('UF2', 'two_cores.uf2', {}, 0);
+run('by boot2', 'two_cores.elf', { runBoot2: true }, 0);
+run('with the UART at its speed', 'two_cores.elf', { uartDelay: true }, 0);
+// The program of a task is in flash but for its hot part; a miss of the cache costs half a microsecond.
+run('with bus conflicts', 'two_cores.elf', { conflicts: true }, 2);
+
+// README's "pico-sdk": the runtime's hot code runs from SRAM, whatever else runs from flash.
+for (const name of ['weft_list_post', 'weft_list_work'])
+  check(`${name} is in SRAM`, plain.address(name) >>> 24 === 0x20, plain.address(name).toString(16));
+const again = run('ELF again', 'two_cores.elf', {}, 0);
+check('two runs make the same edges', plain.edges.digest === again.edges.digest);
+
+const cli = spawnSync(
+  process.execPath,
+  [command, 'run', `${folder}/two_cores.uf2`, '--quiet', '--until-uart', 'done'],
+  { encoding: 'utf8' },
+);
+check('the command runs it', cli.status === 0 && cli.stderr === '', cli);
+
+console.log(`${passed} passed, ${failed} failed`);
+process.exitCode = failed ? 1 : 0;
