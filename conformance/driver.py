@@ -71,7 +71,7 @@ class ProgramDriver:
         grain: str,
         clock: str,
         features: frozenset[str] = DEFAULT,
-        seconds: float = 20,
+        seconds: float = 280,
     ):
         self.name, self.command, self.grain, self.clock = " ".join(command), command, grain, clock
         self.features, self.seconds = features, seconds
@@ -145,7 +145,8 @@ def _lines_of_body(body: list[Any], out: list[str]) -> None:
             out.append(f"select {s[1]}")
             for g in s[2]:
                 words = [g["g"], *(str(g[k]) for k in ("end", "t", "b") if k in g), g.get("fn", "")]
-                out.append(" ".join(w for w in words if w) + ("" if g.get("pre", True) else " off"))
+                words += ["ends"] * g.get("ends", False) + ["off"] * (not g.get("pre", True))
+                out.append(" ".join(w for w in words if w))
             out.append("end")
         else:
             out.append(" ".join(map(str, s)))
@@ -210,6 +211,8 @@ def _body_from(lines: list[list[str]]) -> tuple[list[Any], str]:
                 g: dict[str, Any] = {"g": kind}
                 if more and more[-1] == "off":
                     g["pre"] = not more.pop()
+                if more and more[-1] == "ends":
+                    g["ends"] = bool(more.pop())
                 field = {
                     "in": "end",
                     "out": "end",
@@ -266,6 +269,8 @@ def conform(
     """Run the networks of `seeds`, shrink and show what fails → (passed, failed, undecided)."""
     passed = failed = unknown = 0
     for seed in seeds:
+        if seed > seeds.start and (seed - seeds.start) % 50 == 0:
+            print(f"  {seed - seeds.start} of {len(seeds)}", file=sys.stderr, flush=True)  # alive
         net = generate(seed, size, driver.features)
         v, history = verdict(driver, net, seed, budget)
         unknown += v.unknown

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .judge import Judge
-from .model import READ, WRITE, BadUse, Barrier, Chan, Guard, Op
+from .model import READ, WRITE, BadUse, Barrier, Chan, Guard, Op, Outcome
 from .program import Code, Proc
 
 Step = tuple
@@ -135,9 +135,13 @@ class Sim(Judge):
                 yield ("skip", p.pid)
         elif p.st == "called":
             yield from (("arrive", p.pid, i) for i in self._arrivals(p))
-        elif (p.st == "parked" and self.ops[p.pid].state == "done") or (
-            p.st == "decided" and not p.yielding
-        ):
+        elif p.st == "parked" and self.ops[p.pid].state == "done":
+            named = (self.ops[p.pid].out or ())[1:2]
+            if named and isinstance(named[0], tuple):  # any of these guards may be named (5.6)
+                yield from (("ret", p.pid, "guard", i) for i in named[0])
+            else:
+                yield ("ret", p.pid)
+        elif p.st == "decided" and not p.yielding:
             yield ("ret", p.pid)
         elif p.st == "join" and all(self.procs[k].st == "ended" for k in p.kids):
             # 7.2: children that finished all the same leave the choice between the result and
@@ -183,7 +187,7 @@ class Sim(Judge):
         if self.grain == "atomic" or len(op.guards) == 1:
             hot = self.choices(op)
             if kind == "select" and self.fairness and op.mode == "fair" and len(hot) > 1:
-                hot = [i for i in hot if not self._starves(p, op, i)]
+                hot = [i for i in hot if not self._starves(p, op, i)] or hot
             yield from hot or self._orders(op)
             return
         timed = ("time", "skip")
@@ -195,6 +199,11 @@ class Sim(Judge):
             idle = self.idle_in_turn(op)
             if op.guards[idle[0]].kind == "skip":
                 unseen = [i for i in unseen if i < idle[0]]
+                # The end of the whole competes in one place only, which may be after the skip (5.6).
+                if max(self.ended_by(op), default=-1) > idle[0] and not any(
+                    self.ready(op, i) for i in unseen
+                ):
+                    yield from idle
         yield from unseen or idle or [None]
 
     @staticmethod
@@ -241,7 +250,7 @@ class Sim(Judge):
             elif kind == "finish":
                 self._finish(p)
             elif kind == "skip":
-                self._leave(p, ("Cancelled",))
+                self._leave(p, ("Cancelled", 0, True))
             elif kind == "cancel":
                 p.doomed = False
                 self._request_cancel(p)
@@ -323,9 +332,10 @@ class Sim(Judge):
             raises: bool = False,
             pre: bool = True,
             made: bool = False,
+            ends: bool = False,
         ) -> Guard:
             end = p.slot(slot)
-            return Guard(what, self.ends[end].chan, end, value, raises, pre, made)
+            return Guard(what, self.ends[end].chan, end, value, raises, pre, made, ends)
 
         if kind in ("read", "ext"):
             return Op(p.pid, kind, (plain("in", s[1]),), ext=kind == "ext")
@@ -339,13 +349,12 @@ class Sim(Judge):
             return Op(p.pid, kind, (Guard("time", value=self.now + s[1]),))
         guards, values = [], iter(p.values)
         for g in s[2]:
-            pre = g.get("pre", True)
+            pre, ends = g.get("pre", True), g.get("ends", False)
             if g["g"] == "in":
-                guards.append(plain("in", g["end"], pre=pre))
+                guards.append(plain("in", g["end"], pre=pre, ends=ends))
             elif g["g"] == "out":
-                guards.append(
-                    plain("out", g["end"], next(values), g.get("fn") == "raise", pre, "fn" in g)
-                )
+                raises, made = g.get("fn") == "raise", "fn" in g
+                guards.append(plain("out", g["end"], next(values), raises, pre, made, ends))
             elif g["g"] == "timeout":
                 guards.append(
                     Guard("time", value=self.now + g["t"], pre=pre)
@@ -400,8 +409,11 @@ class Sim(Judge):
             elif op.guards[i].kind in ("time", "skip") or self.ready(op, i):
                 self.commit(p.pid, i)
                 p.st = "parked"
+            elif i in self.ended_by(op):
+                self.conclude(p.pid)
+                p.st = "parked"
             elif any(True for _ in self.idle_guards(op)):
-                op.seen += (i,)  # a select with a skip examines and does not enrol
+                self.examine(p.pid, i)  # a select with a skip does not enrol
             else:
                 self.enrol(p.pid, i)
         if p.st == "parked" and p.cancel and self.cancel(p.pid):
@@ -426,7 +438,7 @@ class Sim(Judge):
         elif kind == "spawn":
             why = self._make_all([s[1]], -1, p)
             if why:
-                p.out = (why,)
+                p.out = why
             else:
                 self.root += (s[1]["id"],)
                 self._start(self.procs[s[1]["id"]])
@@ -452,6 +464,8 @@ class Sim(Judge):
             out = self._joined(p, how)
         elif p.st == "parked":
             out = self.take(p.pid)
+            if how[:1] == ("guard",):
+                out = (out[0], how[1])
         else:
             assert p.out is not None
             out = p.out
@@ -460,7 +474,7 @@ class Sim(Judge):
         if kind in ("par", "seq"):
             if name == "ok":
                 shown.append(list(out[1]))
-            elif len(out) > 1:
+            elif len(out) > 1 and out[1]:
                 details["pids"] = list(out[1])
         elif kind == "select" and name == "ok":
             shown.append(out[1])
@@ -494,14 +508,9 @@ class Sim(Judge):
         else:
             if self_iter:
                 p.frames = p.frames[:-1]
-            strength = details.get("strength")
-            p.exc = (
-                (name, strength)
-                if strength
-                else (name, *out[1:2])
-                if kind in ("par", "seq")
-                else (name,)
-            )
+            # An end that comes out of a composition was asked for, there or further in (2.5); an operation met the others.
+            met = kind not in ("par", "seq", "spawn") or name == "Cancelled"
+            p.exc = (name, out[2] if len(out) > 2 else 0, met)
             self._unwind(p)
         p.values = ()
         return {"p": p.pid, "e": "ret", "out": shown, "t": self.now}
@@ -528,8 +537,10 @@ class Sim(Judge):
         for e in slots:
             self.hold(e, proc["id"])
 
-    def _make_all(self, procs: list[dict[str, Any]], parent: int, maker: Proc) -> str:
-        """Make process objects with their ends, all or none (2.5) → "" or the exception's name."""
+    def _make_all(self, procs: list[dict[str, Any]], parent: int, maker: Proc) -> Outcome | None:
+        """Make process objects with their ends, all or none (2.5) → None, or what asking for an end raises: (name,
+        nobody who failed, strength).
+        """
         planned: list[tuple[dict[str, Any], tuple[int, ...]]] = []
         fresh: list[int] = []
         for proc in procs:
@@ -546,13 +557,13 @@ class Sim(Judge):
                 if why:
                     for f in fresh:
                         self.close(f, "dropped")
-                    return why
+                    return (why, (), 0 if isinstance(e, int) else self.chans[e[0]].poison)
                 fresh.append(end)
                 slots.append(end)
             planned.append((proc, tuple(slots)))
         for proc, ends in planned:
             self._make(proc, parent, ends)
-        return ""
+        return None
 
     def _start(self, p: Proc) -> None:
         p.st = "ready"
@@ -562,7 +573,7 @@ class Sim(Judge):
         s = self._stmt(p)
         why = self._make_all(s[1], p.pid, p)
         if why:
-            p.st, p.out = "decided", (why,)
+            p.st, p.out = "decided", why
             return
         p.kids, p.join, p.st = tuple(q["id"] for q in s[1]), s[0], "join"
         for k in p.kids if s[0] == "par" else p.kids[:1]:

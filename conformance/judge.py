@@ -6,12 +6,17 @@ anything.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from .model import READ, WRITE, Guard, Op, World
 from .program import Code, Proc
 
-QUIET = ("Retired", "Poisoned", "Cancelled")  # leave a process without failing it (3.5, 4.3, 6.5)
+QUIET = (
+    "Retired",
+    "Poisoned",
+    "Cancelled",
+)  # leave a process without failing it, if met (3.5, 4.3, 6.5)
 
 
 class Judge(World):
@@ -36,7 +41,9 @@ class Judge(World):
                 # A held writer (1.6) waits at its channel, for whoever holds the other side: who of them holds it is not
                 # recorded.
                 held = op.guards[op.out[1] : op.out[1] + 1] if op.state == "held" and op.out else ()
-                for g in op.guards if op.state == "waiting" else held:
+                # A guard that is off takes no part (5.2); for one that is silent nobody can come (5.6).
+                waits = [g for i, g in enumerate(op.guards) if g.pre and i not in op.silent]
+                for g in waits if op.state == "waiting" else held:
                     if g.kind in ("in", "out"):
                         side = WRITE if g.kind == "in" else READ
                         for e in self.ends:
@@ -80,7 +87,7 @@ class Judge(World):
 
     @staticmethod
     def _failed(p: Proc) -> bool:
-        return p.exc is not None and p.exc[0] not in QUIET
+        return p.exc is not None and (p.exc[0] not in QUIET or not p.exc[2])
 
     @staticmethod
     def _failure(failed: list[Proc]) -> tuple | None:
@@ -88,7 +95,7 @@ class Judge(World):
             return None
         pids = tuple(k.pid for k in failed)
         assert failed[0].exc is not None
-        return (failed[0].exc[0] if len(failed) == 1 else "Group", pids)
+        return (*failed[0].exc[:1], pids, failed[0].exc[1]) if len(failed) == 1 else ("Group", pids)
 
     def _verdict(self) -> list[Any]:
         failed = self._failure([self.procs[m] for m in self.root if self._failed(self.procs[m])])
@@ -99,40 +106,67 @@ class Judge(World):
             ]
         if failed:
             return [failed[0], {"pids": list(failed[1])}]
-        return ["ok"]
+        left = self.procs[0].exc  # 7.1: the run is of exactly one process, and raises what left it
+        return [left[0]] if left else ["ok"]
 
     # ------------------------------------------------------------------------------------------------ fairness (5.4)
+    #
+    # For the select at which a process stands: for how many selects each guard stayed ready and was not chosen, and
+    # after the guards the same of its end as a whole (5.6). A silent guard is not counted in N; when one falls silent
+    # all counts start again.
+
+    def _silent(self, op: Op) -> tuple[int, ...]:
+        return tuple(
+            i
+            for i, g in enumerate(op.guards)
+            if g.pre and g.kind in ("in", "out") and not g.ends and self.retired(op, i)
+        )
+
+    def _all_ready(self, op: Op) -> list[bool]:
+        return [*(self.ready(op, k) for k in range(len(op.guards))), bool(self.ended_by(op))]
+
+    def _counts(self, p: Proc, op: Op) -> tuple[int, ...]:
+        if p.starve and p.starve[0] == p.at and p.starve[2] == self._silent(op):
+            return tuple(p.starve[1])
+        return (0,) * (len(op.guards) + 1)
 
     def _starves(self, p: Proc, op: Op, i: int) -> bool:
         """Would choosing guard i leave another guard, ready all the time, unchosen for N selects in a row?"""
-        if not p.starve or p.starve[0] != p.at:
-            return False
-        return any(
-            k != i and n + 1 >= len(op.guards) and self.ready(op, k)
-            for k, n in enumerate(p.starve[1])
-        )
+        last = self.ended_by(op)
+        n = len(op.guards) - len(self._silent(op)) + bool(last)
+        chosen = len(op.guards) if i in last else i
+        counts, ready = self._counts(p, op), self._all_ready(op)
+        return any(k != chosen and c + 1 >= n and ready[k] for k, c in enumerate(counts))
 
     def _count_starvation(self, p: Proc, op: Op, i: Any) -> None:
-        old = p.starve[1] if p.starve and p.starve[0] == p.at else (0,) * len(op.guards)
+        chosen = len(op.guards) if i in self.ended_by(op) else i
+        counts, ready = self._counts(p, op), self._all_ready(op)
         new = tuple(
-            n + 1 if i is not None and k != i and self.ready(op, k) else 0
-            for k, n in enumerate(old)
+            c + 1 if i is not None and k != chosen and ready[k] else 0 for k, c in enumerate(counts)
         )
-        p.starve = (p.at, new) if any(new) else ()
+        p.starve = (p.at, new, self._silent(op)) if any(new) else ()
 
     def _watch_readiness(self) -> None:
         """A guard that stopped being ready, be it for a moment, starts its count again."""
         for p in self.procs.values():
             if not p.starve or p.st in ("finishing", "ended"):
                 continue
-            s = self.code.bodies[p.starve[0][0]][p.starve[0][1]]
-            counts = []
-            for g, n in zip(s[2], p.starve[1], strict=True):
-                if n and g["g"] in ("in", "out"):
-                    e = self.ends[p.slots[g["end"]]]
-                    probe = Op(p.pid, "select", (Guard(g["g"], e.chan, p.slots[g["end"]]),))
-                    n = n if not e.how and self.ready(probe, 0) else 0
-                else:
-                    n = 0
-                counts.append(n)
-            p.starve = (p.starve[0], tuple(counts)) if any(counts) else ()
+            at, counts, silent = p.starve
+            probe = Op(p.pid, "select", tuple(self._probe(p, at)))
+            ready = self._all_ready(probe)
+            for k, g in enumerate(probe.guards):
+                ready[k] = ready[k] and g.kind in ("in", "out") and not self.ends[g.end].how
+            kept = tuple(c if ready[k] else 0 for k, c in enumerate(counts))
+            p.starve = (at, kept, silent) if any(kept) and self._silent(probe) == silent else ()
+
+    def _probe(self, p: Proc, at: tuple[int, int]) -> Iterator[Guard]:
+        """The guards of a select of the process, to ask which are ready."""
+        for g in self.code.bodies[at[0]][at[1]][2]:
+            kind, pre, ends = g["g"], g.get("pre", True), g.get("ends", False)
+            if kind in ("in", "out"):
+                end = p.slots[g["end"]]
+                yield Guard(kind, self.ends[end].chan, end, pre=pre, ends=ends)
+            elif kind == "barrier":
+                yield Guard(kind, g["b"], pre=pre)
+            else:
+                yield Guard("skip", pre=pre)

@@ -11,7 +11,8 @@ Invariants, true between any two steps:
   * A party (pid, guard index) stands in a line only while its operation is waiting (5.10, 6.2).
   * No reader and writer wait at one channel at the same time (1.1), unless one of them needs a slot of the buffer and
     extended reads or values in the making occupy all; while a reader waits the buffer is empty (1.5).
-  * A waiting party's channel has not ended for it (3.1, 3.3, 4.2, 4.5).
+  * A waiting party's channel has not ended for it (3.1, 3.3, 4.2, 4.5); a guard that fell silent (5.6) is no party.
+  * No operation waits that is over (5.6) and has examined all the guards that decide it.
   * Every value is in exactly one place: with its writer, in a buffer, with its reader, or counted as dropped.
 
   operation:   begin ─▶ waiting ──commit, cancel, fire, _settle: all by _decide──▶ done ──take──▶ (gone)
@@ -41,6 +42,7 @@ class Guard(NamedTuple):
     kind: "in", "out", "time", "skip", "barrier".  on: number of the channel or barrier.  end: number of the end.
     value: what is sent (int, str, or ("end", number)); for "time" the absolute deadline.
     made: a function makes the value; raises: it raises instead (5.8).  pre: the precondition (5.2).
+    ends: its retirement is ready at once, ended="raise" (5.6).
     """
 
     kind: str
@@ -50,12 +52,26 @@ class Guard(NamedTuple):
     raises: bool = False
     pre: bool = True
     made: bool = False
+    ends: bool = False
 
 
 class Op:
-    """An operation in progress."""
+    """An operation in progress. Its outcome `out` is ("ok", …) or (exception name, guard, …); where any of several guards
+    may be named (5.6) `guard` is the tuple of them.
+    """
 
-    __slots__ = ("ext", "guards", "kind", "mode", "out", "pid", "seen", "state")
+    __slots__ = (
+        "ext",
+        "guards",
+        "holding",
+        "kind",
+        "mode",
+        "out",
+        "pid",
+        "seen",
+        "silent",
+        "state",
+    )
 
     def __init__(
         self, pid: int, kind: str, guards: tuple[Guard, ...], mode: str = "fair", ext: bool = False
@@ -66,10 +82,15 @@ class Op:
         self.seen: tuple[
             int, ...
         ] = ()  # guards that were examined or enrolled so far (a select on threads takes them one by one)
+        self.silent: tuple[
+            int, ...
+        ] = ()  # of these, those that fell silent: for this operation for good (5.6)
+        self.holding: tuple[int, ...] = ()  # guards that are off and were open when it began (5.6)
 
     def clone(self) -> Op:
         new = Op(self.pid, self.kind, self.guards, self.mode, self.ext)
         new.state, new.out, new.seen = self.state, self.out, self.seen
+        new.silent, new.holding = self.silent, self.holding
         return new
 
     def key(self) -> tuple:
@@ -82,6 +103,8 @@ class Op:
             self.state,
             self.out,
             self.seen,
+            self.silent,
+            self.holding,
         )
 
 
@@ -208,6 +231,16 @@ class Barrier:
         return (self.enrolled, tuple(self.line))
 
 
+def _side(g: Guard) -> int:
+    return READ if g.kind == "in" else WRITE
+
+
+def _any_of(guards: tuple[int, ...]) -> Any:
+    """One guard, or the tuple of those of which any may be named."""
+    found = tuple(dict.fromkeys(guards))
+    return found[0] if len(found) == 1 else found
+
+
 class World:
     """All channels, ends, barriers, timers and operations of one run."""
 
@@ -307,7 +340,10 @@ class World:
     # ------------------------------------------------------------------------------------------------ operations (1, 5)
 
     def begin(self, op: Op) -> None:
-        """Start an operation (its guards come by `commit` and `enrol`). Raises BadUse, changing nothing (5.5, 11.2)."""
+        """Start an operation (its guards come by `commit` and `enrol`). Raises BadUse, changing nothing (5.5, 11.2).
+
+        A guard that is off takes no part in what is checked (5.2).
+        """
         live = [g for g in op.guards if g.pre]
         if not live:
             raise BadUse(
@@ -316,36 +352,80 @@ class World:
                 else "a select with no guard whose precondition holds"
             )
         sides: dict[int, str] = {}
+        barriers: set[int] = set()
         for g in live:
             if g.kind in ("in", "out"):
                 e = self.ends[g.end]
                 if e.how:
                     raise BadUse(f"operation on an end that was closed: {e.how}")
-                if e.side != (READ if g.kind == "in" else WRITE):
+                if e.side != _side(g):
                     raise BadUse(
                         "reading a writer end" if g.kind == "in" else "writing a reader end"
                     )
                 if sides.setdefault(g.on, g.kind) != g.kind:
                     raise BadUse("both ends of one channel in one select")
-            elif g.kind == "barrier" and self.barriers[g.on].enrolled == 0:
-                raise BadUse("a sync with nobody enrolled")
+            elif g.kind == "barrier":
+                if self.barriers[g.on].enrolled == 0:
+                    raise BadUse("a sync with nobody enrolled")
+                if g.on in barriers:
+                    raise BadUse("one barrier twice in one select: a process is one party")
+                barriers.add(g.on)
+        op.holding = tuple(
+            i
+            for i, g in enumerate(op.guards)
+            if not g.pre
+            and g.kind in ("in", "out")
+            and not self.ends[g.end].how
+            and self.open(op, i)
+        )
         self.ops[op.pid] = op
 
     def ready(self, op: Op, i: int) -> bool:
-        """Could guard i commit now? (A skip and an expired timer are asked for separately: 5.7.)"""
+        """Could guard i commit now, by itself? (A skip and an expired timer are asked for separately, 5.7; so is the end
+        of the whole select, `ended_by`.)
+        """
         g = op.guards[i]
         if not g.pre:
             return False
-        if g.kind == "in":
+        if g.kind in ("in", "out"):
+            if self.retired(op, i):
+                return g.ends
             c = self.chans[g.on]
-            return bool(c.ended(READ) or c.buf or self._offered(c, op.ext))
-        if g.kind == "out":
-            c = self.chans[g.on]
-            return bool(c.ended(WRITE) or self._wanted(c, g) or c.room() or c.overflow != "block")
+            if c.ended(_side(g)):
+                return True
+            if g.kind == "in":
+                return bool(c.buf or self._offered(c, op.ext))
+            return bool(self._wanted(c, g) or c.room() or c.overflow != "block")
         if g.kind == "barrier":  # 8.4: all other enrolled parties wait
             b = self.barriers[g.on]
             return len(b.line) + 1 >= b.enrolled
         return False
+
+    def retired(self, op: Op, i: int) -> bool:
+        """Has the channel of guard i retired for it? A guard that fell silent stays so for its operation (5.6)."""
+        g = op.guards[i]
+        return i in op.silent or self.chans[g.on].ended(_side(g)) == "Retired"
+
+    def open(self, op: Op, i: int) -> bool:
+        g = op.guards[i]
+        return i not in op.silent and not self.chans[g.on].ended(_side(g))
+
+    def ended_by(self, op: Op) -> tuple[int, ...]:
+        """5.6: the guards that decide whether the select is ready with `Retired`, if it is; else none."""
+        on: dict[str, list[int]] = {}
+        for i, g in enumerate(op.guards):
+            if g.pre:
+                on.setdefault(g.kind, []).append(i)
+        decide = on.get("out") or ([] if "barrier" in on else on.get("in", []))
+        if not all(self.retired(op, i) for i in decide):
+            return ()
+        # What is off and the program may yet switch on: an output by what it reads, an input by the time.
+        for i in op.holding:
+            if op.guards[i].kind == "out" and any(self.open(op, k) for k in on.get("in", [])):
+                return ()
+            if op.guards[i].kind == "in" and ("time" in on or "skip" in on):
+                return ()
+        return tuple(decide)
 
     def _offered(self, c: Chan, ext: bool) -> bool:
         """Can a reader take what the first waiting writer holds? On a buffered channel a writer waits while the
@@ -384,13 +464,15 @@ class World:
         """
         idle = list(self.idle_guards(op))
         hot = [i for i in range(len(op.guards)) if self.ready(op, i)]
+        last = self.ended_by(op)  # competes in the place of any one of them (5.6)
         if op.mode == "priority":
             idle = self.idle_in_turn(op)
-            return sorted(hot + [i for i in idle if op.guards[i].kind == "skip"])[:1] or idle
-        return hot or idle
+            first = sorted(hot + [i for i in idle if op.guards[i].kind == "skip"])[:1]
+            return sorted({min([i, *first]) for i in last}) or first or idle
+        return sorted({*hot, *last}) or idle
 
     def commit(self, pid: int, i: int) -> None:
-        """Commit guard i, which is ready or idle, of an operation that has begun."""
+        """Commit guard i, which is ready, idle or among those by which it is over, of an operation that has begun."""
         op = self.ops[pid]
         g = op.guards[i]
         if g.kind in ("skip", "time"):
@@ -401,25 +483,33 @@ class World:
                 b.line.append((pid, i))
             self._phase(b)
         else:
-            side = READ if g.kind == "in" else WRITE
             c = self.chans[g.on]
-            if c.ended(side):
+            if c.ended(_side(g)) or i in op.silent:
                 self._fail(op, i, c)
-            elif side == READ:
+            elif g.kind == "in":
                 self._take(op, i, c)
             else:
                 self._give(op, i, c)
         self._settle()
 
+    def conclude(self, pid: int) -> None:
+        """The operation is over (5.6), and may name any of the guards that decided it."""
+        self._conclude(self.ops[pid])
+        self._settle()
+
+    def _conclude(self, op: Op) -> None:
+        self._decide(op, ("Retired", _any_of(self.ended_by(op))))
+
     def enrol(self, pid: int, i: int) -> None:
-        """Guard i takes its place in its line (1.2); its operation waits."""
+        """Guard i takes its place in its line (1.2), or is silent (5.6); its operation waits."""
         op = self.ops[pid]
         g = op.guards[i]
-        op.seen += (i,)
+        self.examine(pid, i)
         if not g.pre:
             return
         if g.kind in ("in", "out"):
-            self.chans[g.on].lines[READ if g.kind == "in" else WRITE].append((pid, i))
+            if i not in op.silent:
+                self.chans[g.on].lines[_side(g)].append((pid, i))
         elif g.kind == "barrier":
             self.barriers[g.on].line.append((pid, i))
         elif g.kind == "time":
@@ -427,6 +517,14 @@ class World:
                 [t for t in self.timers if t[0] <= g.value]
             )  # 8.5: equal deadlines fire in the order in which they were set
             self.timers.insert(at, (g.value, pid, i))
+
+    def examine(self, pid: int, i: int) -> None:
+        """Guard i was looked at and cannot commit."""
+        op = self.ops[pid]
+        op.seen += (i,)
+        g = op.guards[i]
+        if g.pre and g.kind in ("in", "out") and self.retired(op, i):
+            op.silent += (i,)
 
     def cancel(self, pid: int) -> bool:
         """6.2, 6.3: withdraw a waiting operation → True; False if there is none, or it is held or has committed."""
@@ -495,7 +593,7 @@ class World:
         op.state, op.out = "done", out
         for g in op.guards:
             if g.kind in ("in", "out"):
-                line = self.chans[g.on].lines[READ if g.kind == "in" else WRITE]
+                line = self.chans[g.on].lines[_side(g)]
                 if any(p == op.pid for p, _ in line):
                     line[:] = [party for party in line if party[0] != op.pid]
                 self._dirty.append(g.on)
@@ -508,9 +606,20 @@ class World:
         """The channel of guard i has ended: the operation raises that, naming the guard (5.6); a writer keeps
         its value (3.3, 4.2).
         """
-        side = READ if op.guards[i].kind == "in" else WRITE
-        why = c.ended(side)
+        why = "Retired" if i in op.silent else c.ended(_side(op.guards[i]))
         self._decide(op, (why, i, c.poison) if why == "Poisoned" else (why, i))
+
+    def _told(self, pid: int, i: int, c: Chan) -> None:
+        """The channel of guard i, which waits there, has ended: it is silent (5.6), or the operation raises that."""
+        op = self.ops[pid]
+        side = _side(op.guards[i])
+        if c.ended(side) != "Retired":
+            self._fail(op, i, c)
+        elif op.guards[i].ends:  # by itself, or as the end of the whole
+            self._decide(op, ("Retired", _any_of((i, *self.ended_by(op)))))
+        else:
+            c.lines[side].remove((pid, i))
+            op.silent += (i,)
 
     def _deliver(self, op: Op, i: int, value: Any) -> None:
         """The reader has the value; an end among the values becomes the reader's (2.4)."""
@@ -645,7 +754,9 @@ class World:
 
     def _settle(self) -> None:
         """After a step: values move up into free slots, and whoever waits at a channel that has ended is told."""
-        while self._dirty:
+        while self._dirty or self._conclude_one():
+            if not self._dirty:
+                continue
             c = self.chans[self._dirty.pop()]
             if c.buf and (
                 c.poison or c.ended(WRITE)
@@ -655,8 +766,7 @@ class World:
                     self._drop(c, v)
             for side in (READ, WRITE):
                 while c.lines[side] and c.ended(side):
-                    pid, i = c.lines[side][0]
-                    self._fail(self.ops[pid], i, c)
+                    self._told(*c.lines[side][0], c)
             while c.lines[WRITE] and c.room():
                 pid, i = c.lines[WRITE][0]
                 self._give(self.ops[pid], i, c)
@@ -666,6 +776,19 @@ class World:
             while c.lines[READ] and self._offered(c, self.ops[c.lines[READ][0][0]].ext):
                 pid, i = c.lines[READ][0]
                 self._take(self.ops[pid], i, c)
+
+    def _conclude_one(self) -> bool:
+        """5.6: a select that waits is told once it is over."""
+        for op in self.ops.values():
+            if self.has_ended(op):
+                self._conclude(op)
+                return True
+        return False
+
+    def has_ended(self, op: Op) -> bool:
+        """Does it wait though it is over? Until it has examined the guards that decide it may find another one ready."""
+        last = self.ended_by(op) if op.state == "waiting" else ()
+        return bool(last) and set(last) <= set(op.seen)
 
     # ------------------------------------------------------------------------------------------------ for tests
 
@@ -692,6 +815,8 @@ class World:
                 assert self.ops[pid].state == "waiting", (
                     "a party of a decided operation stands in a line (5.10)"
                 )
+        for op in self.ops.values():
+            assert not self.has_ended(op), "a select waits that is over (5.6)"
         for b in self.barriers:
             assert not b.line or len(b.line) < b.enrolled, "a complete phase waits"
         assert self.timers == sorted(self.timers, key=lambda t: t[0])

@@ -32,6 +32,7 @@ FEATURES = frozenset(
         "yield",
         "try",
         "priority",
+        "ends",
         "strength",
         "cancel",
     }
@@ -174,8 +175,11 @@ class _Maker:
             guards.append({"g": "barrier", "b": 0})
         if not guards:
             guards.append({"g": "in" if sides[0][1] == "r" else "out", "end": 0})
-        if len(guards) > 1 and self.rng.random() < 0.1:
-            guards[0]["pre"] = False
+        for g in guards:
+            if len(guards) > 1 and self.rng.random() < 0.1:
+                g["pre"] = False
+            if g["g"] in ("in", "out") and self.has("ends", 0.15):
+                g["ends"] = True
         return ["select", "priority" if self.has("priority", 0.3) else "fair", guards]
 
     def nested(self, sides: list[tuple[int, str]]) -> list[Any]:
@@ -291,8 +295,9 @@ def _show_body(body: list[Any], names: dict[int, str], pad: str, lines: list[str
         elif kind == "select":
             lines.append(f"{pad}select {s[1]}:")
             for k, g in enumerate(s[2]):
-                off = "" if g.get("pre", True) else " (precondition false)"
-                lines.append(f"{pad}    {k}: {_show_guard(g, end)}{off}")
+                more = " (its retirement raises)" if g.get("ends") else ""
+                more += "" if g.get("pre", True) else " (precondition false)"
+                lines.append(f"{pad}    {k}: {_show_guard(g, end)}{more}")
         elif kind in ("sync", "enrol", "resign"):
             lines.append(f"{pad}{kind} b{s[1]}")
         elif kind == "try":

@@ -77,7 +77,7 @@ class Proc:
         self.cancel = self.doomed = self.started = self.late = False
         self.n = 0  # values made so far
         self.todo: tuple = ()
-        self.exc: tuple | None = None  # what is unwinding it, or what it left with
+        self.exc: tuple | None = None  # what unwinds it, or left it: (name, strength, met)
         self.out: tuple | None = None
         self.result: Any = None
         self.kids: tuple[int, ...] = ()
@@ -85,7 +85,7 @@ class Proc:
         self.at: tuple[int, int] = (0, 0)  # (body, statement) of the operation in progress
         self.values: tuple = ()
         self.yielding: tuple[int, ...] = ()
-        self.starve: tuple = ()  # ((body, statement), selects for which each guard stayed ready and was not chosen)
+        self.starve: tuple = ()  # ((body, statement), counts, silent guards): judge.py
 
     def clone(self) -> Proc:
         new = Proc.__new__(Proc)

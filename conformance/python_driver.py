@@ -90,10 +90,13 @@ class Names:
     def guard(self, g: dict[str, Any], end: Any, value: Any, barrier: Any) -> Any:
         """`value` is what an output guard sends, or the function that makes it."""
         m, kind = self.m, g["g"]
+        how = {"ended": "raise"} if g.get("ends") else {}
         if kind == "in":
-            made = m.Input(end)
+            made = m.Input(end, **how)
         elif kind == "out":
-            made = m.Output(end, make=value) if callable(value) else m.Output(end, value)
+            made = m.Output(
+                end, **({"make": value} if callable(value) else {"value": value}), **how
+            )
         elif kind == "barrier":
             made = barrier
         else:

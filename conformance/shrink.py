@@ -39,7 +39,7 @@ def candidates(net: Net) -> Iterator[Net]:
     for path, items, what in spots:
         if what == "guards":
             for k, g in enumerate(items):
-                for extra in ("pre", "fn"):
+                for extra in ("pre", "fn", "ends"):
                     if extra in g:
                         yield _put(net, path, k, [{a: b for a, b in g.items() if a != extra}])
     for k, c in enumerate(net["channels"]):

@@ -27,7 +27,7 @@ async def consumer(into, idle, number, seen, choosing, delays):
     while True:
         await pause(delays, number, len(seen))
         if choosing:
-            index, value = await select(into, Output(idle, "nobody reads this"))
+            index, value = await select(into, Output(idle, "nobody reads this"), ended="raise")
             assert index == 0
         else:
             value = await into.read()

@@ -46,7 +46,7 @@ async def reader(into, idle, choosing, seen, cancelled):
     while True:
         try:
             if choosing:
-                _, value = await select(into, Output(idle, "nobody reads this"))
+                _, value = await select(into, Output(idle, "nobody reads this"), ended="raise")
             else:
                 value = await into.read()
             seen.append(value)

@@ -184,12 +184,12 @@ async def a_select_without_guards_is_bad_use():
 
 
 @scenario("5.6")
-async def a_guard_that_has_ended_is_ready_with_its_end_and_names_itself():
+async def a_guard_that_is_to_end_the_select_is_ready_with_its_end_and_names_itself():
     c, d = Channel("c"), Channel("d")
     quiet, ended, writer, _other = c.reader(), d.reader(), d.writer(), c.writer()
     writer.retire()
     with pytest.raises(Retired) as error:
-        await select(quiet, ended)
+        await select(quiet, Input(ended, ended="raise"))
     assert error.value.guard == 1 and error.value.channel is d
 
 
@@ -226,7 +226,7 @@ async def a_waiting_select_is_told_of_an_end():
 @process
 async def which_end(*readers):
     try:
-        await select(*readers)
+        await select(*readers, ended="raise")
     except (Retired, Poisoned, PeerDied) as error:
         return type(error).__name__, error.guard
 
@@ -237,7 +237,7 @@ async def an_output_guard_that_has_ended_carries_its_value_back():
     cw, dw, cr, _dr = c.writer(), d.writer(), c.reader(), d.reader()
     cr.retire()
     with pytest.raises(Retired) as error:
-        await select(Output(dw, "d"), Output(cw, "c"))
+        await select(Output(dw, "d"), Output(cw, "c", ended="raise"))
     assert (error.value.guard, error.value.value) == (1, "c")
 
 

@@ -328,6 +328,34 @@ def test_rule_3_5_an_uncaught_retired_ends_quietly():
     assert both(n, 0) == {(("ok", (1, None)),)}
 
 
+def test_rules_2_5_3_5_an_end_raised_by_asking_for_a_new_end_is_a_failure():
+    asks = proc(2, ["0r"], ["retire", 0], ["par", [proc(3, ["0r"])]])
+    assert both(net(1, asks), 0) == {(("Retired", (("pids", (2,)),)),)}
+    spawns = proc(2, ["0r"], ["retire", 0], ["spawn", proc(3, ["0r"])])
+    assert both(net(1, spawns), 0) == {(("Retired", (("pids", (2,)),)),)}
+    # Raised again further out it still is; caught it is like any other.
+    inside = proc(1, [], ["par", [proc(2, ["0r"], ["retire", 0], ["par", [proc(3, ["0r"])]])]])
+    assert both(net(1, inside), 0) == {(("Retired", (("pids", (1,)),)),)}
+    caught = proc(2, ["0r"], ["retire", 0], ["try", [["par", [proc(3, ["0r"])]]], ["Retired"], []])
+    assert both(net(1, caught), 0) == {(("ok", (2,)),)}
+
+
+def test_rules_3_5_4_3_an_unmet_poison_fails_its_process_and_poisons_its_ends():
+    asks = proc(1, ["0r", "1w"], ["poison", 0, 2], ["par", [proc(3, ["0r"])]])
+    n = net(2, asks, proc(2, ["1r"], ["try", [["read", 0]], ["Cancelled"], [["read", 0]]]))
+    assert {x[-1] for x in both(n, 2) if x} == {("Poisoned", (("strength", 2),))}
+    assert both(n, 0) == {(("Poisoned", (("pids", (1,)),)),)}
+
+
+def test_rule_7_1_the_run_of_exactly_one_process_raises_what_left_it():
+    n = net(1, proc(1, [], ["cancel", 0]))
+    assert runs(n) == {"Cancelled", "ok"}  # or its children had ended (7.2)
+    n["main"]["body"] = [["try", n["main"]["body"], ["Cancelled"], []]]
+    assert runs(n) == {"ok"}
+    asks = net(1, proc(1, ["0r"]), before=[["par", [proc(2, ["0r"])]]])
+    assert runs(asks) == {"Retired"}
+
+
 # ------------------------------------------------------------------------------------------------ 4 poison
 
 

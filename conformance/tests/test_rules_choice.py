@@ -127,31 +127,6 @@ def test_rule_5_5_bad_selects(guards):
     assert t.world_key() == before  # 11.1: it changes nothing
 
 
-def test_rule_5_6_an_ended_guard_competes():
-    t = Table({}, {})
-    t.close(t.w[1], "retired")
-    t.select(1, t.g_in(0), t.g_in(1))
-    assert t.out(1) == ("Retired", 1)
-
-
-def test_rule_5_6_priority_puts_the_end_in_its_place():
-    t = Table({"capacity": 1}, {})
-    t.write(9, "x", 0)
-    t.close(t.w[1], "retired")
-    t.select(1, t.g_in(0), t.g_in(1), mode="priority")
-    assert t.out(1) == ("ok", 0, "x")
-
-
-def test_rule_5_6_the_exception_names_the_guard():
-    n = net(
-        2,
-        proc(1, ["0w"], ["sleep", 5]),
-        proc(2, ["0r", "1r"], sel("fair", gin(0), gin(1))),
-        proc(3, ["1w"]),
-    )
-    assert both(n, 2) == {(("Retired", (("guard", 1),)),)}
-
-
 def test_rule_5_7_a_ready_guard_beats_an_expired_timer():
     t = Table({"capacity": 1})
     t.write(9, "x")

@@ -76,4 +76,4 @@ def test_every_mutant_of_the_table_is_run():
         for line in table.splitlines()
         if line.startswith("| ") and line.split("|")[1].strip().isdigit()
     }
-    assert numbers == {c.mutant for c in spin_check.CASES} - {0} == set(range(1, 9))
+    assert numbers == {c.mutant for c in spin_check.CASES} - {0} == {*range(1, 9), 21, 22, 23}

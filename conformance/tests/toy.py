@@ -49,22 +49,27 @@ class Some:
 
     def __init__(self, kind: str, what: Any = None, value: Any = None, make: Any = None):
         self.kind, self.what, self.value, self.make, self.pre = kind, what, value, make, True
+        self.ends = False
 
     def when(self, holds: bool) -> Some:
         self.pre = holds
         return self
 
+    def ending(self, ended: str) -> Some:
+        self.ends = ended == "raise"
+        return self
 
-def Input(end: Any) -> Some:
-    return Some("in", end)
+
+def Input(end: Any, ended: str = "") -> Some:
+    return Some("in", end).ending(ended)
 
 
-def Output(end: Any, value: Any = None, make: Any = None) -> Some:
-    return Some("out", end, value, make)
+def Output(end: Any, value: Any = None, make: Any = None, ended: str = "") -> Some:
+    return Some("out", end, value, make).ending(ended)
 
 
 def after(span: int) -> Some:
-    return Some("time", world.now + span)
+    return Some("time", world.now + span) if span > 0 else Some("skip")  # 5.7
 
 
 def at(time: int) -> Some:
@@ -203,8 +208,9 @@ def failing(out: tuple, value: Any = None) -> BaseException:
 
         return Fail()
     more = {"strength": out[2]} if out[0] == "Poisoned" else {}
+    guard = out[1] if len(out) > 1 else None
     return ERRORS[out[0]](
-        guard=out[1] if len(out) > 1 else None,
+        guard=guard[0] if isinstance(guard, tuple) else guard,  # any of them may be named (5.6)
         value=None if broken == "no value back" else value,
         **more,
     )
@@ -333,7 +339,7 @@ def select(*guards: Any, mode: str = "fair") -> Any:
     functions: dict[int, Any] = {}
     for k, g in enumerate(guards):
         if g.kind == "in":
-            made.append(Guard("in", g.what.chan, g.what.number, pre=g.pre))
+            made.append(Guard("in", g.what.chan, g.what.number, pre=g.pre, ends=g.ends))
         elif g.kind == "out":
             value, raises, function = g.value, False, g.make
             if (
@@ -349,7 +355,9 @@ def select(*guards: Any, mode: str = "fair") -> Any:
                 )
                 value, raises = cells["value"], cells["g"]["fn"] == "raise"
             made.append(
-                Guard("out", g.what.chan, g.what.number, value, raises, g.pre, bool(function))
+                Guard(
+                    "out", g.what.chan, g.what.number, value, raises, g.pre, bool(function), g.ends
+                )
             )
         elif g.kind == "time":
             made.append(Guard("time", value=g.what, pre=g.pre))

@@ -1,0 +1,183 @@
+/* Ended channels in a select (rule 5.6): a select over the readers of N channels counts those that keep it open; whoever ends a channel
+ * takes the node out under the channel's lock and counts down, and who reaches zero claims the word as any partner does.
+ *
+ * The select looks at each channel (phase A), sets the count over all guards whose channels it did not find retired, enrols at each
+ * (phase B), parks, and leaves. One process for each channel writes one value or none and then ends it. With CANCEL one more process
+ * cancels. The abstraction: lines hold the select's node or nothing, values are not modelled, a lock is an atomic block that may take the
+ * word's claim with it (claim_one waits for nobody here: there are no LOCKED words, which commit.pml has).
+ *
+ * At rest: the select was decided, once; by Retired only if all channels had ended without a value; by a value if one was there.
+ *
+ * Mutants (the numbers of MUTANTS.md): 21 counts only the guards enrolled so far; 22 does not count down for a guard found ended while
+ * enrolling; 23 counts down in two steps.
+ */
+#ifndef MUT
+#define MUT 0
+#endif
+#ifndef N
+#define N 3
+#endif
+
+#define IDLE 0
+#define WAITING 1
+#define CANCELLED 2
+#define RETIRED 3
+#define VALUE 4
+
+byte word = IDLE;
+byte keepers = 0;    /* KeptChoice */
+bool queued[N];      /* the select's node is in the line of channel i */
+bool silent[N];      /* found retired by the select's owner */
+bool gone[N];        /* the writers of channel i are gone */
+bool offered[N];     /* a writer waits at channel i */
+bool taken[N];
+byte decided = 0;    /* how often the word was claimed */
+bool asked = false;  /* a cancellation */
+
+/* With the lock of a channel, or none: true if it wins the word. */
+inline claim(to, won) {
+  won = false;
+  if
+  :: word == WAITING -> word = to; won = true; decided++
+  :: else
+  fi
+}
+
+/* The writer of channel i: perhaps a value, then the end. */
+proctype Source(byte i) {
+  bool won, last;
+  byte left;
+  if
+  :: true ->
+     atomic { /* write: meet the select, or wait in line */
+       won = false;
+       if
+       :: queued[i] -> claim(VALUE, won); if :: won -> queued[i] = false; taken[i] = true :: else fi
+       :: else
+       fi;
+       if :: !won -> offered[i] = true :: else fi
+     }
+     /* a writer that waits counts as an end (rule 3.2): the channel has not ended for the select */
+  :: true ->
+     last = false;
+#if MUT == 23
+     bool counts;
+     atomic {
+       gone[i] = true;
+       counts = queued[i];
+       queued[i] = false;
+       left = keepers - 1
+     }
+     if
+     :: counts -> atomic { keepers = left; last = (left == 0) } ; atomic { if :: last -> claim(RETIRED, won) :: else fi }
+     :: else
+     fi
+#else
+     atomic {
+       gone[i] = true;
+       if
+       :: queued[i] -> queued[i] = false; keepers--; last = (keepers == 0)
+       :: else
+       fi;
+       if :: last -> claim(RETIRED, won) :: else fi
+     }
+#endif
+  fi
+}
+
+active proctype Select() {
+  byte i, count;
+  bool won, over;
+  /* A */
+  i = 0;
+  count = 0;
+  do
+  :: i < N ->
+     atomic {
+       if
+       :: offered[i] -> word = VALUE; decided++; offered[i] = false; taken[i] = true; goto rest
+       :: else -> silent[i] = gone[i]
+       fi
+     }
+     if :: !silent[i] -> count++ :: else fi;
+     i++
+  :: else -> break
+  od;
+  if
+  :: count == 0 -> atomic { word = RETIRED; decided++ }; goto rest
+  :: else
+  fi;
+  /* B */
+#if MUT == 21
+  count = 0;
+#endif
+  keepers = count;
+  word = WAITING;
+  i = 0;
+  do
+  :: i < N && silent[i] -> i++
+  :: i < N && !silent[i] ->
+#if MUT == 21
+     atomic { keepers++ }
+#endif
+     over = false;
+     atomic {
+       if
+       :: offered[i] ->
+          claim(VALUE, won);
+          if :: won -> offered[i] = false; taken[i] = true :: else fi;
+          over = true
+       :: !offered[i] && gone[i] ->
+          silent[i] = true;
+#if MUT != 22
+          keepers--;
+          if :: keepers == 0 -> claim(RETIRED, won); over = true :: else fi
+#endif
+       :: else -> queued[i] = true
+       fi
+     }
+     if :: over -> break :: else fi;
+     i++
+  :: else -> break
+  od;
+  /* C */
+  word != WAITING;
+  /* D */
+  i = 0;
+  do
+  :: i < N -> atomic { queued[i] = false; i++ }
+  :: else -> break
+  od;
+rest:
+  assert(word == VALUE || word == RETIRED || word == CANCELLED);
+  assert(decided == 1);
+  assert(word != CANCELLED || asked);
+  byte n = 0;
+  i = 0;
+  do
+  :: i < N ->
+     assert(word != RETIRED || (gone[i] && !taken[i]));
+     n = n + taken[i];
+     i++
+  :: else -> break
+  od;
+  assert(n == (word == VALUE -> 1 : 0))
+}
+
+#ifdef CANCEL
+active proctype Canceller() {
+  bool won;
+  asked = true;
+  atomic { claim(CANCELLED, won) }
+}
+#endif
+
+init {
+  byte i = 0;
+  atomic {
+    do
+    :: i < N -> run Source(i); i++
+    :: else -> break
+    od
+  }
+}
