@@ -14,18 +14,12 @@ using Writer = weft::Writer<int>;
 
 constexpr int kSeats = 5;
 
-// Taken by one, put down by the same. When one of the two has left for good, it serves the other.
+// Taken by one, put down by the same. When one of the two has left for good, it serves the other; it ends with both.
 weft::Process fork(Reader left, Reader right) {
-  Reader* other = nullptr;
-  while (!other) {
-    try {
-      auto taken = co_await weft::select(left, right);
-      co_await (taken.index == 0 ? left : right).read();
-    } catch (const weft::Retired& gone) {
-      other = gone.guard == 0 ? &right : &left;
-    }
+  for (;;) {
+    auto taken = co_await weft::select(left, right);
+    co_await (taken.index == 0 ? left : right).read();
   }
-  while (co_await other->next()) co_await other->read();
 }
 
 // One who wants to sit is let in while there is room; one who rises always.

@@ -1,5 +1,7 @@
 #include "engine.hpp"
 
+#include "progress.hpp"
+
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -427,11 +429,13 @@ Engine::Outcome Engine::exhaust(const std::function<void()>& body, Limits l) {
   step_limit_ = l.steps;
   total_steps_ = 0;
   for (unsigned b = 0; b <= l.bound; ++b) {
+    if (l.samples && static_cast<int>(b) == l.sure + 1) l.executions = o.executions + l.samples;
     mode_ = Mode::exhaust;
     bound_ = b;
     path_.clear();
     for (;;) {
       ++o.executions;
+      if (l.alive && o.executions % 65'536 == 0) l.alive();
       if (execute(body)) {
         o.steps = total_steps_;
         finish(o, body);
@@ -445,6 +449,7 @@ Engine::Outcome Engine::exhaust(const std::function<void()>& body, Limits l) {
         return o;
       }
     }
+    o.exhausted = static_cast<int>(b);
   }
   o.steps = total_steps_;
   o.complete = true;
@@ -463,6 +468,7 @@ Engine::Outcome Engine::sample(const std::function<void()>& body, Limits l, std:
     change_points_.clear();
     for (unsigned k = 0; k < 3; ++k) change_points_.push_back(random() % (typical + 1));
     ++o.executions;
+    if (l.alive && o.executions % 65'536 == 0) l.alive();
     if (execute(body)) {
       o.steps = total_steps_;
       finish(o, body);
@@ -513,30 +519,34 @@ std::string tail(const std::string& trace) {
 }
 constexpr const char* kUsage = R"(usage: explore [options]
   --list                 names of the scenarios
+  --sampled              the list of those that are only sampled, as it stands in CAVEATS.md
   --only TEXT            those whose name contains TEXT
   --bound N              preemptions (default: as each scenario says)
   --more N               N preemptions more than each scenario says
-  --executions N         at most N executions of a scenario
+  --executions N         at most N executions of a scenario, whatever it says of itself
+  --limit N              at most N executions of a scenario that says it is exhausted (default: 4000000); more is a failure
+  --samples N            N executions at least of one that says it is only sampled (default: 50000)
   --random N --seed S    N random executions of each scenario in place of the exhaustive search
   --schedule S           replay one schedule of the scenario chosen by --only, with its trace
   --first                stop at the first failure
   --mutant N             with the defect of that number (tests/MUTANTS.md)
   --killers              print only the names of scenarios that fail (for mutants); the exit status is 0 if there is one
   --quiet                no line for a scenario that passes
+A scenario whose schedules within the bound were not all run is said to be cut, and counts as neither passed nor failed.
 )";
 }  // namespace
 
-bool enrol(const char* name, unsigned bound, void (*body)()) {
-  scenarios().push_back({name, body, bound, nullptr});
+bool enrol(const char* name, int exhausted, unsigned bound, void (*body)()) {
+  scenarios().push_back({name, body, exhausted, bound});
   return true;
 }
 
 int explore_main(int argc, char** argv) {
   std::string only, schedule;
-  bool list = false, first = false, killers = false, quiet = false;
+  bool list = false, sampled = false, first = false, killers = false, quiet = false;
   int bound = -1;
   unsigned more = 0;
-  std::uint64_t executions = 0, random = 0, seed = 0x5EED;
+  std::uint64_t executions = 0, limit = 4'000'000, samples = 50'000, random = 0, seed = 0x5EED;
   for (int i = 1; i < argc; ++i) {
     const std::string a = argv[i];
     const auto value = [&]() -> std::string {
@@ -548,6 +558,12 @@ int explore_main(int argc, char** argv) {
     };
     if (a == "--list")
       list = true;
+    else if (a == "--sampled")
+      list = sampled = true;
+    else if (a == "--limit")
+      limit = std::strtoull(value().c_str(), nullptr, 0);
+    else if (a == "--samples")
+      samples = std::strtoull(value().c_str(), nullptr, 0);
     else if (a == "--only")
       only = value();
     else if (a == "--bound")
@@ -575,12 +591,16 @@ int explore_main(int argc, char** argv) {
       return 2;
     }
   }
-  int passed = 0, failed = 0;
+  int passed = 0, failed = 0, cut = 0;
   std::uint64_t all_executions = 0, all_steps = 0;
   for (const Scenario& s : scenarios()) {
     if (!only.empty() && std::string(s.name).find(only) == std::string::npos) continue;
+    const bool exhaustible = s.exhausted == static_cast<int>(s.bound);
     if (list) {
-      std::printf("%s\n", s.name);
+      if (!sampled)
+        std::printf("%s\n", s.name);
+      else if (!exhaustible)
+        std::printf("- %s: %d of %u\n", s.name, s.exhausted, s.bound);
       continue;
     }
     if (!schedule.empty()) {
@@ -588,8 +608,14 @@ int explore_main(int argc, char** argv) {
       std::printf("%s\n%s%s\n", s.name, o.trace.c_str(), o.failed ? o.what.c_str() : "no failure with this schedule");
       return o.failed ? 1 : 0;
     }
+    // What a scenario says of itself is held true where nothing else was asked for.
+    const bool held = !random && !executions && !killers && bound < 0 && more == 0 && mutant == 0;
+    progress::begin(s.name);
     Engine::Limits l;
+    l.alive = [&s] { progress::begin(s.name); };
     l.bound = (bound >= 0 ? static_cast<unsigned>(bound) : s.bound) + more;
+    if (held) l.executions = limit;
+    if (held && !exhaustible) l.sure = s.exhausted, l.samples = samples;
     if (executions) l.executions = executions;
     if (random) l.executions = random;
     const auto begin = std::chrono::steady_clock::now();
@@ -597,10 +623,20 @@ int explore_main(int argc, char** argv) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     all_executions += o.executions;
     all_steps += o.steps;
-    if (o.failed) {
+    const char* untrue = nullptr;
+    if (held && !o.failed && o.exhausted < s.exhausted)
+      untrue = "it is not exhausted within --limit: lower its bound, or say SAMPLED";
+    else if (held && !o.failed && !exhaustible && o.exhausted > s.exhausted)
+      untrue = "it can be exhausted further than it says: say so, or SCENARIO";
+    const bool bad = o.failed || untrue;
+    progress::end(s.name, bad ? progress::failed : o.complete ? progress::passed : progress::neither);
+    if (bad) {
       ++failed;
       if (killers) {
         std::printf("%s\n", s.name);
+      } else if (untrue) {
+        std::printf("FAIL  %s\n      %s (exhausted: %d, after %llu executions)\n", s.name, untrue, o.exhausted,
+                    static_cast<unsigned long long>(o.executions));
       } else {
         std::printf("FAIL  %s\n      %s\n      after %llu executions, %u preemptions", s.name, o.what.c_str(),
                     static_cast<unsigned long long>(o.executions), o.preemptions);
@@ -610,10 +646,12 @@ int explore_main(int argc, char** argv) {
       std::fflush(stdout);
       if (first) break;
     } else {
-      ++passed;
-      if (!killers && !quiet)
-        std::printf("ok    %-66s %s %llu%s, %.2f s\n", s.name, random ? "random" : ("bound " + std::to_string(l.bound)).c_str(),
-                    static_cast<unsigned long long>(o.executions), o.complete ? "" : " (cut)", seconds);
+      ++(o.complete ? passed : cut);
+      if (!killers && (!quiet || !o.complete))
+        std::printf("%s   %-66s %s%s %llu, %.2f s\n", o.complete ? "ok " : "cut", s.name,
+                    random ? "random" : ("bound " + std::to_string(l.bound)).c_str(),
+                    o.complete ? "" : (", exhausted: " + std::to_string(o.exhausted) + ",").c_str(),
+                    static_cast<unsigned long long>(o.executions), seconds);
       std::fflush(stdout);
     }
   }
@@ -621,6 +659,7 @@ int explore_main(int argc, char** argv) {
   if (killers) return failed ? 0 : 1;
   if (random) std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   std::printf("%llu executions, %llu steps\n", static_cast<unsigned long long>(all_executions), static_cast<unsigned long long>(all_steps));
+  if (cut) std::printf("%d cut: sampled within their bounds, neither passed nor failed\n", cut);
   std::printf("%d passed, %d failed\n", passed, failed);
   return failed ? 1 : 0;
 }

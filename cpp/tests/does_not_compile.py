@@ -12,11 +12,14 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
-INCLUDE = pathlib.Path(__file__).resolve().parent.parent / "include"
+CPP = pathlib.Path(__file__).resolve().parent.parent
+INCLUDE = CPP / "include"
+sys.path.insert(0, str(CPP.parent / "tools"))
+
+import progress  # noqa: E402
 
 # What is wrong, the statement, and what the compiler must say ("" : nothing, it is correct).
 CASES = [
@@ -210,14 +213,10 @@ def errors_of(compiler: str, flags: list[str], head: str, functions: list[str]) 
         path = pathlib.Path(where) / "cases.cpp"
         path.write_text(head + "".join(f + "\n" for f in functions))
         command = [compiler, "-std=c++20", "-fsyntax-only", *flags, f"-I{INCLUDE}", str(path)]
-        text = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-            env={**os.environ, "LC_ALL": "C"},
-        ).stderr
+        name = f"{len(functions)} functions, {compiler}"
+        text = progress.run(
+            command, name=name, still=None, env={**os.environ, "LC_ALL": "C"}
+        ).output
     all_of_them = diagnostics(text)
     first = head.count("\n") + 1
     return [

@@ -134,7 +134,7 @@ SCENARIO("resign meets a select that commits elsewhere (rules 5.1, 8.2)", 2) {
   b.check();
 }
 
-SCENARIO("barrier: one choice commits elsewhere while the phase completes, the other stays winnable (rules 5.1, 8.4)", 2) {
+SAMPLED("barrier: one choice commits elsewhere while the phase completes, the other stays winnable (rules 5.1, 8.4)", 1) {
   Balance b;
   Barrier bar{3};
   Chan c, d;

@@ -113,7 +113,7 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
 
 }  // namespace crew
 
-SCENARIO("crew: what is put in from outside is run once, by one of two (rule 15.5)", 2) {
+SAMPLED("crew: what is put in from outside is run once, by one of two (rule 15.5)", 1) {
   crew::Crew c(2, 1, true);
   crew::Job j[2];
   prim::atomic<int> left{2};
@@ -133,7 +133,7 @@ SCENARIO("crew: what is put in from outside is run once, by one of two (rule 15.
   REQUIRE_THAT(j[0].steps == 1 && j[1].steps == 1 && c.ready_jobs == 0);
 }
 
-SCENARIO("crew: a surplus is shared, everybody runs once (rules 15.5, 15.7)", 2) {
+SAMPLED("crew: a surplus is shared, everybody runs once (rules 15.5, 15.7)", 0) {
   crew::Crew c(2, 0, true);
   crew::Job first, j[3];
   prim::atomic<int> left{3};
@@ -155,7 +155,7 @@ SCENARIO("crew: a surplus is shared, everybody runs once (rules 15.5, 15.7)", 2)
   for (auto& x : j) REQUIRE_THAT(x.steps == 1);
 }
 
-SCENARIO("crew: woken while it is being suspended, by another worker (rule 15.5)", 3) {
+SAMPLED("crew: woken while it is being suspended, by another worker (rule 15.5)", 1) {
   crew::Crew c(2, 0, true);
   crew::Job p, q;
   p.step = [&](crew::Job& me) {
@@ -204,10 +204,10 @@ inline void long_step(bool coarse) {
   run();
   REQUIRE_THAT(behind.steps == 1);
 }
-SCENARIO("crew: a step that goes on and on does not hold up those behind it: somebody is woken (rule 15.7)", 2) { long_step(true); }
-SCENARIO("crew: a step that goes on and on does not hold up those behind it: the keeper finds them (rule 15.7)", 2) { long_step(false); }
+SAMPLED("crew: a step that goes on and on does not hold up those behind it: somebody is woken (rule 15.7)", 1) { long_step(true); }
+SAMPLED("crew: a step that goes on and on does not hold up those behind it: the keeper finds them (rule 15.7)", 1) { long_step(false); }
 
-SCENARIO("crew: three workers, the keeper has left to work (rule 15.7)", 1) {
+SAMPLED("crew: three workers, the keeper has left to work (rule 15.7)", 0) {
   crew::Crew c(3, 1, false);
   crew::Job one, two, behind;
   prim::atomic<int> has_run{0};
@@ -236,7 +236,7 @@ SCENARIO("crew: three workers, the keeper has left to work (rule 15.7)", 1) {
   REQUIRE_THAT(behind.steps == 1 && one.steps == 1 && two.steps == 1);
 }
 
-SCENARIO("crew: a cancelled process is withdrawn wherever it has got to (rule 6.1)", 2) {
+SAMPLED("crew: a cancelled process is withdrawn wherever it has got to (rule 6.1)", 1) {
   crew::Crew c(2, 1, true);
   crew::Job p;
   p.step = [&](crew::Job& me) {
@@ -262,7 +262,7 @@ SCENARIO("crew: a cancelled process is withdrawn wherever it has got to (rule 6.
 }
 
 // Whoever serves must wait for a worker that is just taking a process, and has not marked it yet.
-SCENARIO("crew: a cancellation is served while another worker takes the process (rule 6.1)", 2) {
+SAMPLED("crew: a cancellation is served while another worker takes the process (rule 6.1)", 1) {
   crew::Crew c(2, 0, true);
   crew::Job p, q;
   c.looks_at_rest = true;
@@ -311,7 +311,7 @@ SCENARIO("crew: the only worker goes to sleep as somebody is cancelled (rule 6.1
   REQUIRE_THAT(p.ended);
 }
 
-SCENARIO("crew: a cancellation meets a wake-up: one of them (rules 6.2, 6.3)", 2) {
+SAMPLED("crew: a cancellation meets a wake-up: one of them (rules 6.2, 6.3)", 1) {
   crew::Crew c(2, 1, true);
   crew::Job p, q;
   p.step = [&](crew::Job& me) {
@@ -346,7 +346,7 @@ SCENARIO("crew: a cancellation meets a wake-up: one of them (rules 6.2, 6.3)", 2
   REQUIRE_THAT(p.ended);
 }
 
-SCENARIO("crew: a timer that is armed when the keeper sleeps already is kept (rule 8.5)", 2) {
+SAMPLED("crew: a timer that is armed when the keeper sleeps already is kept (rule 8.5)", 1) {
   crew::Crew c(2, 1, false);
   crew::Job sleeper;
   sleeper.step = [&](crew::Job& me) {
@@ -368,7 +368,7 @@ SCENARIO("crew: a timer that is armed when the keeper sleeps already is kept (ru
   REQUIRE_THAT(sleeper.ended);
 }
 
-SCENARIO("crew: a timer is kept while a step goes on and on (rules 8.5, 15.7)", 2) {
+SAMPLED("crew: a timer is kept while a step goes on and on (rules 8.5, 15.7)", 1) {
   crew::Crew c(2, 1, false);
   crew::Job sleeper, longer;
   prim::atomic<int> has_run{0};

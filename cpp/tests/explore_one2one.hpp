@@ -19,7 +19,7 @@ struct Ring1 {
   }
 };
 
-SCENARIO("one-to-one: order kept, nothing lost, everybody goes on (rules 1.3, 1.8)", 3) {
+SAMPLED("one-to-one: order kept, nothing lost, everybody goes on (rules 1.3, 1.8)", 2) {
   Balance b;
   {
     Ring1 f(1 + choose(2));
@@ -36,7 +36,7 @@ SCENARIO("one-to-one: order kept, nothing lost, everybody goes on (rules 1.3, 1.
   b.check();
 }
 
-SCENARIO("one-to-one: cancel meets commit, nothing is lost or doubled (rules 1.8, 6.4)", 3) {
+SAMPLED("one-to-one: cancel meets commit, nothing is lost or doubled (rules 1.8, 6.4)", 2) {
   Balance b;
   {
     Ring1 f(1);
@@ -108,7 +108,7 @@ SCENARIO("one-to-one: retiring, from either side (rules 1.8, 3.1 to 3.3)", 3) {
   b.check();
 }
 
-SCENARIO("one-to-one: poison wakes both sides; what is buffered is dropped when the reader looks (rules 1.8, 4.2)", 3) {
+SAMPLED("one-to-one: poison wakes both sides; what is buffered is dropped when the reader looks (rules 1.8, 4.2)", 2) {
   Balance b;
   {
     Ring1 f(1);
@@ -152,7 +152,7 @@ SCENARIO("one-to-one: a choice of two rings (rules 1.8, 5.1)", 2) {
   b.check();
 }
 
-SCENARIO("one-to-one: outputs of a choice meet readers (rules 1.8, 5.1)", 2) {
+SAMPLED("one-to-one: outputs of a choice meet readers (rules 1.8, 5.1)", 1) {
   Balance b;
   {
     Ring1 f(1, true), g(1, true);

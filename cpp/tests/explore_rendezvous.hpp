@@ -149,7 +149,7 @@ SCENARIO("retiring writer meets iteration: everything arrives, then it ends (rul
   b.check();
 }
 
-SCENARIO("two writers retire, two readers iterate: everything arrives once, all end (rules 2.5, 3.1)", 2) {
+SAMPLED("two writers retire, two readers iterate: everything arrives once, all end (rules 2.5, 3.1)", 1) {
   Balance b;
   Chan c;
   c.first_writer();

@@ -130,7 +130,7 @@ TEST_CASE_TEMPLATE("rule 5.4: fairness counts an ended guard's turn too", P, POL
     int ends = 0, values = 0;
     for (int i = 0; i < 8; ++i) {
       try {
-        co_await weft::select(x, y);
+        co_await weft::select(weft::in(x).ends(), y);
         ++values;
       } catch (const weft::Retired& e) {
         CHECK(e.guard == 0);
@@ -213,7 +213,7 @@ TEST_CASE_TEMPLATE("rule 5.5: bad selects", P, POLICIES) {
   weft::run(p(c.reader(), c.writer()));
 }
 
-TEST_CASE_TEMPLATE("rule 5.6: an ended guard is ready and raises with its index and value", P, POLICIES) {
+TEST_CASE_TEMPLATE("rule 5.6: a guard that has ended raises with its index and value", P, POLICIES) {
   weft::Channel<int, P> quiet, out, poisoned;
   auto w = out.writer();
   out.reader().retire();
@@ -244,7 +244,7 @@ TEST_CASE_TEMPLATE("rule 5.6: a parked select is woken by an end", P, POLICIES) 
   weft::Channel<int, P> a, b;
   auto p = [](weft::Reader<int, P> x, weft::Reader<int, P> y) -> Process {
     try {
-      co_await weft::select(x, y);
+      co_await weft::select(x, weft::in(y).ends());
       CHECK(false);
     } catch (const weft::Retired& e) {
       CHECK(e.guard == 1);

@@ -78,7 +78,7 @@ TEST_CASE("rule 7.1: par returns the results in order, whatever the order of end
   auto [v, n, u] = weft::run(weft::par(value(4), nothing(), owner(5)));
   CHECK(v == 4);
   CHECK(std::is_same_v<decltype(n), std::monostate>);
-  CHECK(*u == 5);
+  CHECK(**u == 5);
   CHECK(weft::run(value(6)) == 6);
   static_assert(std::is_void_v<decltype(weft::run(nothing(), nothing()))>);
 }
@@ -106,23 +106,6 @@ TEST_CASE("rule 7.1: processes are started in order") {
   };
   weft::run(p(0, order), p(1, order), p(2, order));
   CHECK(order == std::vector<int>{0, 1, 2});
-}
-
-TEST_CASE("rules 3.5, 7.1: a process that ended quietly has no result; a default stands for it") {
-  weft::Channel<int> c, d;
-  auto rc = c.reader(), rd = d.reader();
-  c.writer().retire();
-  d.writer().retire();
-  auto quiet = [](weft::Reader<int> r) -> ProcessOf<int> { co_return co_await r.read(); };
-  auto [a, b] = weft::run(quiet(std::move(rc)), value(3));
-  CHECK(a == 0);
-  CHECK(b == 3);
-  std::vector<ProcessOf<int>> ps;
-  ps.push_back(quiet(std::move(rd)));
-  ps.push_back(value(4));
-  auto r = weft::run(weft::par(std::move(ps)));
-  CHECK_FALSE(r[0]);
-  CHECK(r[1] == 4);
 }
 
 TEST_CASE("rule 7.2: the first failure cancels the others; when all have ended it is raised") {
@@ -334,7 +317,7 @@ TEST_CASE("rule 7.5: a request that the block has not met is withdrawn where it 
   auto p = [](bool waits) -> Process {
     weft::Group g;
     g.start(weft::thread([] { throw std::runtime_error("member"); }));
-    if (!waits) throw weft::Retired("left", -1);
+    if (!waits) throw weft::Retired("left", -1, true);
     CHECK_THROWS_WITH(co_await g.wait(), "member");
     co_await weft::sleep(1s);
     g.start(fail("of the next block"));
@@ -380,7 +363,7 @@ TEST_CASE("rules 7.5, 7.8: the path of a process whose group was left, and then 
     for (int i = 0; i < 3; ++i) co_await weft::yield();
     throw weft::Cancelled();
   };
-  weft::run(virtually, outer(inner(stays(path).named("stays"))));
+  CHECK_THROWS_AS(weft::run(virtually, outer(inner(stays(path).named("stays")))), weft::Cancelled);
   CHECK(has(path, "main/stays: "));
 }
 
@@ -463,8 +446,8 @@ TEST_CASE("process objects in vectors") {
     one_each.push_back({cs[static_cast<std::size_t>(i)], 100 * i, 2});
   }
   auto [sums, nothing4] = weft::par{std::move(adders), std::move(one_each)}();
-  REQUIRE(sums.size() == 3);
-  for (int i = 0; i < 3; ++i) CHECK(sums[static_cast<std::size_t>(i)] == 200 * i + 1);
+  REQUIRE(sums->size() == 3);
+  for (int i = 0; i < 3; ++i) CHECK((*sums)[static_cast<std::size_t>(i)] == 200 * i + 1);
 }
 
 TEST_CASE("process objects in a chain that is made in a loop; their state is their own") {

@@ -53,7 +53,7 @@ TEST_CASE("rules 1, 15.5, 15.6: everything arrives once, each writer's values in
   std::vector<int> want;
   for (int p = 0; p < 4; ++p)
     for (int i = 0; i < 500; ++i) want.push_back(1000 * p + i);
-  std::sort(got.begin(), got.end());
+  std::sort(got->begin(), got->end());
   CHECK(got == want);
 }
 
@@ -124,7 +124,7 @@ TEST_CASE("rule 15.6: processes on four kinds of executors and a thread meet on 
   });
   auto [got, a, b, d, e] = weft::run(gather(c.reader()), produce(c.writer(), 0, 50).on(pool), produce(c.writer(), 100, 50).on(one),
                                      produce(c.writer(), 200, 50).pinned(weft::runtime::cpus().front()), std::move(from_thread));
-  std::sort(got.begin(), got.end());
+  std::sort(got->begin(), got->end());
   std::vector<int> want;
   for (int p = 0; p < 4; ++p)
     for (int i = 0; i < 50; ++i) want.push_back(100 * p + i);

@@ -118,7 +118,7 @@ TEST_CASE_TEMPLATE("rules 2.4, 4.3: an end in a buffer is retired, also when the
     weft::run(q(carrier.writer(), c.writer()));
     auto dying = p(poisoned.reader(), std::move(r));
     poisoned.poison();
-    weft::run(std::move(dying));
+    CHECK_THROWS_AS(weft::run(std::move(dying)), weft::Poisoned);
   }
   std::vector<int> got;
   weft::run(collect<P>(std::move(in), got));

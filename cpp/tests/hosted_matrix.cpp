@@ -70,7 +70,7 @@ Process consumer(int k, Scenario s, weft::Reader<int, P> r, weft::Reader<int, P>
     if (s.staggered) co_await weft::sleep(std::chrono::milliseconds(2 + k));
     int v = 0;
     if (s.choosing_in) {
-      auto c = co_await weft::select(never, r);  // Retired ends it quietly
+      auto c = co_await weft::select(never, weft::in(r).ends());  // Retired ends it quietly
       v = *c.value;
     } else {
       v = co_await r.read();
@@ -116,7 +116,7 @@ void on_threads(const Scenario& s, std::uint32_t capacity) {
       for (;;) {
         if (s.staggered) weft::sleep(std::chrono::milliseconds(2 + k))();
         if (s.choosing_in) {
-          auto x = weft::select(never, r)();
+          auto x = weft::select(never, weft::in(r).ends())();
           got.add(k, *x.value);
         } else {
           got.add(k, r());

@@ -38,9 +38,9 @@ TEST_CASE("rules 7.1, 7.3: blocks of processes, functions, closures, vectors and
   CHECK(got.empty());
   auto [x, pair] = weft::par{answer(1), weft::par{answer(2), answer(3)}}();
   CHECK(x == 1);
-  CHECK(std::get<1>(pair) == 3);
+  CHECK(std::get<1>(*pair) == 3);
   auto [y, z] = weft::seq{answer(4), answer(5)}();
-  CHECK(y + z == 9);
+  CHECK(*y + *z == 9);
 }
 
 TEST_CASE("rule 7.3: seq runs one after another: all of them, each once the one before has ended") {

@@ -1,7 +1,11 @@
 // <weft/compat/csp.hpp>: the listings of the C++CSP paper (8 to 27) as programs that end, and what was broken there.
 #include "hosted.hpp"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <array>
+#include <csignal>
 #include <mutex>
 #include <sstream>
 
@@ -166,6 +170,51 @@ TEST_CASE("csp, Listing 21: a deadlock is told by the lines of the program, not 
 
   const vector<int> three{1, 2, 3};
   CHECK_THROWS_WITH_AS(par_for(three.begin(), three.end(), [=](int) { c(); }), doctest::Contains(at(__LINE__).c_str()), weft::Deadlock);
+}
+
+TEST_CASE("csp: channels of a container are told by the line that first uses them") {  // rule 10.2
+  vector<one2one_chan<int>> line(3);
+  std::array<any2any_chan<int>, 2> unused;
+  std::string text;
+  unsigned uses = 0;
+  const one2one_chan<int> begin = line[0], end = line[2];
+  try {
+    uses = __LINE__ + 1;
+    par{[in = line[0].in()] { in(); }, [out = line[1].out()] { out(1); }, [=] { end.in().read(); }, make_proc(unused[0])}();
+  } catch (const weft::Deadlock& e) {
+    text = e.what();
+  }
+  CAPTURE(text);
+  const std::string at = "'first used at library_csp.cpp:" + std::to_string(uses) + "'";
+  CHECK(text.find("read " + at) != std::string::npos);
+  CHECK(text.find("write " + at) != std::string::npos);
+  CHECK(text.find("read 'a channel of a container'") != std::string::npos);  // read() and std::bind know no line
+  for (const char* header : {"stl_", "vector:", "functional:", "csp.hpp", "new_allocator"}) CHECK(text.find(header) == std::string::npos);
+}
+
+TEST_CASE("csp: a deadlock is told before a process that is declared noexcept ends the program") {  // rules 10.1, 10.2
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    dup2(ends[1], 2);
+    signal(SIGABRT, SIG_DFL);
+    one2one_chan<int> a, b;
+    par{[=]() noexcept { a(b()); }, [=]() noexcept { b(a()); }}();
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string text;
+  char buffer[512];
+  for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(n));
+  close(ends[0]);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CAPTURE(text);
+  CHECK(WIFSIGNALED(status));
+  CHECK(text.find("deadlock: 2 processes are blocked") != std::string::npos);
+  CHECK(text.find("knot:") != std::string::npos);
 }
 
 TEST_CASE("csp, Listing 15: a barrier; it can be used by several pars") {

@@ -18,6 +18,10 @@ import sys
 from dataclasses import dataclass
 
 CPP = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(CPP.parent / "tools"))
+
+import progress  # noqa: E402
+
 SOURCES = ("explore.cpp", "explore_hosted.cpp")
 
 NUMBERED = {
@@ -41,6 +45,9 @@ NUMBERED = {
     18: "owner's lock: the owner passes no fence when it should",
     19: "owner's lock: a visitor passes no heavy fence when it should",
     20: "owner's lock: a visitor passes its fence before it says that the owner is to pass one",
+    21: "ended: only the guards that are enrolled so far are counted",
+    22: "ended: a guard found ended while enrolling is not counted down",
+    23: "ended: two who end the last two channels at once, neither of whom claims",
 }
 
 
@@ -472,6 +479,22 @@ TEXT = [
         "",
         "hosted: a thread process is asked to end as its network has",
     ),
+    Text(
+        "ag",
+        "latch: a choice that enrols does not look again",
+        "latch.hpp",
+        "    if (set_)\n      t = ",
+        "    if (false)\n      t = ",
+        "latch: set while one comes",
+    ),
+    Text(
+        "ah",
+        "latch: a choice that has committed elsewhere is woken by it too",
+        "latch.hpp",
+        "      if (!x || x->claim_one(DONE + n.index)) fx.finish(&n, Status::ok);",
+        "      if (!x || x->claim_one(DONE + n.index) || true) fx.finish(&n, Status::ok);",
+        "latch: cancel meets the set, a choice",
+    ),
 ]
 
 
@@ -482,7 +505,7 @@ def build(
     number: int,
     sources: tuple[str, ...] = SOURCES,
 ) -> None:
-    subprocess.run(
+    made = progress.run(
         [
             "g++",
             "-std=c++20",
@@ -498,22 +521,21 @@ def build(
             "-o",
             str(out),
         ],
-        check=True,
-        stderr=subprocess.PIPE,
-        text=True,
+        name=f"building {out.name}",
+        still=None,
     )
+    if made.status:
+        raise SystemExit(f"mutants.py: {out.name} does not build:\n{made.output}")
 
 
 def killers(exe: pathlib.Path, *more: str) -> list[str]:
-    run = subprocess.run(
-        [str(exe), "--killers", "--executions", "150000", *more],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    lines = [line for line in run.stdout.splitlines() if line]
-    if run.returncode < 0 or (run.returncode and lines):
-        lines.append(f"(the exploration itself crashed: signal {-run.returncode})")
+    command = [str(exe), "--killers", "--executions", "150000", *more]
+    run = progress.run(command, name=f"exploration of {exe.name}", stderr=subprocess.DEVNULL)
+    lines = [line for line in run.output.splitlines() if line]
+    if run.hung:
+        lines.append("(the exploration itself hung)")
+    elif run.status < 0 or (run.status and lines):
+        lines.append(f"(the exploration itself crashed: signal {-run.status})")
     return lines
 
 

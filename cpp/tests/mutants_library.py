@@ -2,8 +2,8 @@
 
     python3 cpp/tests/mutants_library.py DIRECTORY [NAME ...]      the last line: N passed, N failed
 
-Each is built by g++ -O0 from a copy of the headers, with the tests of its header alone, and run with a limit of time: a mutant
-that hangs is killed too. A table of what noticed is printed. `soak` runs them.
+Each is built by g++ -O0 from a copy of the headers, with the tests of its header alone, and run: a mutant
+that hangs is noticed too. A table of what noticed is printed. `soak` runs them.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import pathlib
 import subprocess
 import sys
 
-from mutants import CPP, Text, mutate, work_directory
+from mutants import CPP, Text, mutate, progress, work_directory
 
 TESTS = CPP / "tests"
-LIMIT = 60  # seconds for the tests of one mutant; whole they take two
+STILL = 60  # seconds without a sign of life: the tests of one mutant take two
 
 
 def skeletons(name: str, what: str, old: str, new: str) -> Text:
@@ -216,19 +216,16 @@ def killed_by(m: Text, work: pathlib.Path) -> str:
     )
     if built.returncode != 0:
         return "(it does not compile)"
-    try:
-        run = subprocess.run(
-            [str(exe)], capture_output=True, text=True, check=False, timeout=LIMIT, errors="replace"
-        )
-    except subprocess.TimeoutExpired:
+    run = progress.run([str(exe)], name=f"tests of mutant {m.name}", still=STILL)
+    if run.hung:
         return "(it hangs)"
-    if run.returncode == 0:
+    if run.status == 0:
         return ""
-    if run.returncode < 0:
-        return f"(the tests themselves crashed: signal {-run.returncode})"
+    if run.status < 0:
+        return f"(the tests themselves crashed: signal {-run.status})"
     cases = [
         line.removeprefix("TEST CASE:").strip()
-        for line in run.stdout.splitlines()
+        for line in run.output.splitlines()
         if line.startswith("TEST CASE:")
     ]
     return "; ".join(dict.fromkeys(cases)) or "(the tests failed)"

@@ -17,6 +17,8 @@
 
 #include <weft/weft.hpp>
 
+#include "../explorer/progress.hpp"
+
 namespace {
 
 using Value = std::uint64_t;
@@ -263,6 +265,7 @@ int main(int argc, char** argv) {
   const long base = wanted >= 10'000'000 ? 100'000 : 5'000;
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   while (messages < wanted && Steady::now() - start < std::chrono::seconds(seconds)) {
+    weft::progress::begin("networks");
     const std::uint64_t mine = Random::mix(seed + networks);
     Books books;
     const char* kind = "local";

@@ -130,6 +130,14 @@ class Process {
     return await([&] { return b.withdraw(parker); });
   }
 
+  template <class L>
+  Status wait_for(L& l) noexcept {
+    if (asked_.exchange(0)) return Status::cancelled;
+    prepare(nullptr, 0);
+    if (const Status s = l.begin_wait(parker); s != Status::pending) return s;
+    return await([&] { return l.withdraw(parker); });
+  }
+
   // --- a select: add guards, then go ---
   template <class C>
   void in(C& c) noexcept {
@@ -153,6 +161,10 @@ class Process {
   template <class B>
   void barrier(B& b) noexcept {
     add(Kind::barrier, &b, &core::barrier_ops<B>);
+  }
+  template <class L>
+  void latch(L& l) noexcept {
+    add(Kind::latch, &l, &core::barrier_ops<L>);
   }
   void timer(std::int64_t deadline) noexcept { add(Kind::timer, nullptr, nullptr).deadline = deadline; }
   void skip() noexcept { add(Kind::skip, nullptr, nullptr); }
@@ -182,7 +194,10 @@ class Process {
     if (asked_.exchange(0)) return {};
     Standing& s = *standing_;
     int r = s.begin([] { return prim::now(); });
-    if (r == Standing::parked) r = wait(s);
+    while (r == Standing::parked) {
+      r = wait(s);
+      if (r == Standing::again) r = s.begin([] { return prim::now(); });
+    }
     return outcome(r, s.status());
   }
   Standing& standing() noexcept { return *standing_; }

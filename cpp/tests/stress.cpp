@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "../explorer/progress.hpp"
 #include "foreigner.hpp"
 
 namespace weft::test {
@@ -216,6 +217,7 @@ int run(std::uint64_t seed, std::uint64_t operations, unsigned threads) {
   const auto begin = std::chrono::steady_clock::now();
   std::uint64_t round_number = 0;
   for (; all.operations < operations; ++round_number) {
+    progress::begin("stress");
     Item::alive = 0;
     std::uint64_t dropped[kChannels] = {}, left[kChannels] = {}, left_sum[kChannels] = {};
     Totals sum;

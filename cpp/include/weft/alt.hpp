@@ -5,7 +5,9 @@
 //   weft::StandingAlternative many{readers};                                 enrolled for good: costs the same for any number
 //
 // Guards: a Reader; out(writer, value); out_with(writer, f); after(span); at(time); skip(); a Barrier. Each but a bare reader has
-// when(bool). A guard refers to its end: keep the end while the select or the alternative lives.
+// when(bool), and those of channels ends(): then it ends the select that the channel has retired. Without it such a guard falls silent, and
+// the select throws Retired once all that decide have (rule 5.6). select(…).ends() and alternative.ends() say it for all. A guard refers to
+// its end: keep the end while the select or the alternative lives.
 #pragma once
 #include "selecting.hpp"
 
@@ -28,12 +30,13 @@ class SelectOp {
   struct Awaiter {
     Set& set;
     Mode mode;
+    bool loud;
     runtime::ProcessBase* p;
     core::Select engine;
     std::uint64_t key = 0;
     std::optional<detail::SelectAwaiter<Set, core::Select>> inner;
     bool await_ready() {
-      prepare(set, mode, *p, engine, key);
+      prepare(set, mode, loud, *p, engine, key);
       inner.emplace(set, engine, p);
       return inner->await_ready();
     }
@@ -43,15 +46,21 @@ class SelectOp {
       return inner->await_resume();
     }
   };
-  Awaiter bind(runtime::ProcessBase* p) & { return {set_, mode_, p, {}, 0, {}}; }
-  Awaiter bind(runtime::ProcessBase* p) && { return {set_, mode_, p, {}, 0, {}}; }
+  // Every guard's end is an outcome (rule 5.6).
+  SelectOp ends() && {
+    SelectOp all(mode_, std::move(set_));
+    all.loud_ = true;
+    return all;
+  }
+  Awaiter bind(runtime::ProcessBase* p) & { return {set_, mode_, loud_, p, {}, 0, {}}; }
+  Awaiter bind(runtime::ProcessBase* p) && { return {set_, mode_, loud_, p, {}, 0, {}}; }
 
   // In a thread.
   auto operator()() {
     runtime::ThreadProcess& self = detail::blocking_caller("select(…)()");
     core::Select engine;
     std::uint64_t key = 0;
-    prepare(set_, mode_, self, engine, key);
+    prepare(set_, mode_, loud_, self, engine, key);
     struct Remember {
       core::Select& e;
       std::uint64_t k;
@@ -61,8 +70,9 @@ class SelectOp {
   }
 
  private:
-  static void prepare(Set& set, Mode mode, runtime::ProcessBase& p, core::Select& engine, std::uint64_t& key) {
+  static void prepare(Set& set, Mode mode, bool loud, runtime::ProcessBase& p, core::Select& engine, std::uint64_t& key) {
     set.fill(p);
+    if (loud) detail::all_end(set);
     detail::check_guards(set);
     key = detail::Turns::key(p.id, set.data(), set.size());
     engine.bind(set.data(), set.size(), mode, &p, detail::Turns::first(key, set.size()));
@@ -70,6 +80,7 @@ class SelectOp {
   }
   Set set_;
   Mode mode_;
+  bool loud_ = false;
 };
 
 template <detail::GuardLike... Gs>
@@ -141,9 +152,19 @@ class AlternativeBase {
       early_.emplace_back(i, on);
       return;
     }
-    const bool was = set_.data()[i].enabled;
-    if (was != on) on ? ++enabled_ : --enabled_;
-    enable_in(*engine_, i, on);
+    core::Guard& g = set_.data()[i];
+    if (g.enabled == on) return;
+    if (on) {
+      if (at_odds_) raise_fault(set_, core::fault_with(set_.data(), set_.size(), i), "enable");
+      if (!g.where && g.kind <= core::Kind::output) closed_end("enable", g.kind == core::Kind::input ? "reader" : "writer");
+    }
+    on ? ++enabled_ : --enabled_;
+    engine_->enable(i, on);
+  }
+  // Every guard's end is an outcome (rule 5.6). Before the first select.
+  void ends() {
+    if (engine_) bad_use("ends() of an alternative that has selected already: say it before the first select");
+    loud_ = true;
   }
 
  protected:
@@ -152,9 +173,6 @@ class AlternativeBase {
   Engine& engine() noexcept { return *engine_; }
 
  private:
-  static void enable_in(core::Standing& e, std::uint32_t i, bool on) { e.enable(i, on); }
-  void enable_in(core::Select&, std::uint32_t i, bool on) { set_.data()[i].enabled = on; }
-
   void prepare(runtime::ProcessBase& p) {
     if (!engine_) bind_to(p);
     set_.refill_timers(p);
@@ -163,7 +181,9 @@ class AlternativeBase {
   void bind_to(runtime::ProcessBase& p) {
     set_.fill(p);
     for (auto [i, on] : early_) set_.data()[i].enabled = on;
+    if (loud_) all_end(set_);
     check_guards(set_);
+    at_odds_ = core::find_fault(set_.data(), set_.size(), true).what != core::Fault::none;
     if constexpr (std::is_same_v<Engine, core::Standing>) {
       engine_.emplace(set_.data(), set_.size(), &p);
     } else {
@@ -174,7 +194,7 @@ class AlternativeBase {
       if (set_.data()[i].enabled)
         ++enabled_;
       else
-        enable_in(*engine_, i, false);
+        engine_->enable(i, false);
     }
   }
 
@@ -182,6 +202,8 @@ class AlternativeBase {
   Mode mode_;
   std::optional<Engine> engine_;  // after set_: it leaves the guards' channels first
   std::uint32_t enabled_ = 0;
+  bool loud_ = false;
+  bool at_odds_ = false;                               // some of its guards must not be on together (rule 5.5)
   std::vector<std::pair<std::uint32_t, bool>> early_;  // before there was an engine
 };
 

@@ -35,7 +35,7 @@ class BlockingOp {
       };
     }
     bool await_ready() const {
-      if (process->take_cancel()) throw Cancelled();
+      detail::meet_request(*process);
       return false;
     }
     void await_suspend(std::coroutine_handle<>) {
@@ -46,8 +46,7 @@ class BlockingOp {
     R await_resume() {
       process->op = nullptr;
       if (withdrawn) {
-        process->take_cancel();
-        throw Cancelled();
+        detail::throw_cancelled(*process);
       }
       if (failure) std::rethrow_exception(std::move(failure));
       if constexpr (!std::is_void_v<R>) return std::move(*result);

@@ -38,25 +38,13 @@ struct IsProcess<BasicProcess<R>> : std::true_type {};
 template <class R>
 struct IsProcess<seq<R>> : std::true_type {};
 
-// The process that a coroutine-returning closure makes, and the closure. A poison that ends the one is the other's end (rule 4.3).
+// The process that a coroutine-returning closure makes, and the closure: what ends the one ends the other.
 template <class F, class R = typename std::invoke_result_t<F&>::result_type>
 BasicProcess<R> keeping(F f) {
-  struct Inner : Step<BasicProcess<R>> {
-    using Step<BasicProcess<R>>::Step;
-    struct Awaiter : Par<BasicProcess<R>>::Awaiter {
-      using Par<BasicProcess<R>>::Awaiter::Awaiter;
-      R await_resume() {
-        GroupAwaiter::await_resume();
-        if (const std::uint8_t s = this->group.poisoned()) throw Poisoned("a process was poisoned", -1, s);
-        if constexpr (!std::is_void_v<R>) return this->par.first();
-      }
-    };
-    Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(*this, p); }
-  };
   if constexpr (std::is_void_v<R>)
-    co_await Inner(f());
+    co_await Alone(f());
   else
-    co_return co_await Inner(f());
+    co_return co_await Alone(f());
 }
 
 // A block inside another is a process of its own.

@@ -41,6 +41,8 @@ template <class T, class P>
 class Reader;
 template <class T, class P>
 class Writer;
+template <class T, class P = Shared>
+class ChannelHandle;  // handle.hpp
 
 namespace detail {
 
@@ -195,8 +197,9 @@ void release(CoreOf<T, P>* c) noexcept {
 }
 
 template <class C>
-[[noreturn, gnu::cold]] void throw_end_of(C* c, Status s, const char* verb, int guard = -1) {
-  throw_end(s, *c, c->poison_strength(), verb, guard, [](auto&) {});
+[[noreturn, gnu::cold]] void throw_end_of(C* c, Status s, const char* verb, int guard = -1, bool met = true) {
+  throw_end(
+      s, *c, c->poison_strength(), verb, guard, [](auto&) {}, met);
 }
 template <class C, class T>
 [[noreturn, gnu::cold]] void throw_end_with(C* c, Status s, const char* verb, T&& v, int guard = -1) {
@@ -398,7 +401,7 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
     static_assert(P::shared, "a channel that threads use must be weft::Shared");
     Core* c = checked("read");
     runtime::ThreadProcess& self = detail::blocking_caller("reader()");
-    if (self.take_cancel()) throw Cancelled();
+    detail::meet_request(self);
     detail::Slot<T> slot;
     Status s = detail::begin_blocking<core::Side::in>(c, self, &slot);
     if (s == Status::pending) {
@@ -481,11 +484,8 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
     T value(std::forward<U>(v));
     Core* c = checked("write");
     runtime::ThreadProcess& self = detail::blocking_caller("writer(value)");
-    if (self.take_cancel()) {
-      Cancelled e;
-      e.carry(std::move(value));
-      throw e;
-    }
+    if (self.cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]
+      detail::throw_cancelled(self, [&](auto& e) { e.carry(std::move(value)); });
     Status s = detail::begin_blocking<core::Side::out>(c, self, &value);
     if (s == Status::pending) {
       self.block(detail::write_op<Core>);
@@ -529,31 +529,9 @@ class Channel {
   }
   ~Channel() { detail::release<T, P>(core_); }
 
-  // A new end. Throws how the channel has ended, if it has (rule 2.5).
-  Reader<T, P> reader() const {
-    if (!core_->first_reader()) {
-      if (core::one_to_one<P> && core_->reader_ends() > 0) detail::one_too_many(core_, "reader");
-      no_more<core::Side::in>("a new reader end");
-    }
-    if ((core_->restricted & 2) && core_->reader_ends() != 1) [[unlikely]] {
-      core_->drop_reader();
-      detail::one_too_many(core_, "reader");
-    }
-    core_->references.up();
-    return Reader<T, P>(core_);
-  }
-  Writer<T, P> writer() const {
-    if (!core_->first_writer()) {
-      if (core::one_to_one<P> && core_->writer_ends() > 0) detail::one_too_many(core_, "writer");
-      no_more<core::Side::out>("a new writer end");
-    }
-    if ((core_->restricted & 1) && core_->writer_ends() != 1) [[unlikely]] {
-      core_->drop_writer();
-      detail::one_too_many(core_, "writer");
-    }
-    core_->references.up();
-    return Writer<T, P>(core_);
-  }
+  // A new end. Throws how the channel has ended, if it has (rule 2.5); uncaught, that is a failure of the process (rule 3.5).
+  Reader<T, P> reader() const { return new_reader(false); }
+  Writer<T, P> writer() const { return new_writer(false); }
   Reader<T, P> operator+() const { return reader(); }
   Writer<T, P> operator-() const { return writer(); }
   // Where an end is wanted, a channel gives a new one: Reader<int> r = c;
@@ -571,12 +549,38 @@ class Channel {
   Core* core() const noexcept { return core_; }
 
  private:
+  friend class ChannelHandle<T, P>;
+  // `met`: asked for by an operation.
+  Reader<T, P> new_reader(bool met) const {
+    if (!core_->first_reader()) {
+      if (core::one_to_one<P> && core_->reader_ends() > 0) detail::one_too_many(core_, "reader");
+      no_more<core::Side::in>("a new reader end", met);
+    }
+    if ((core_->restricted & 2) && core_->reader_ends() != 1) [[unlikely]] {
+      core_->drop_reader();
+      detail::one_too_many(core_, "reader");
+    }
+    core_->references.up();
+    return Reader<T, P>(core_);
+  }
+  Writer<T, P> new_writer(bool met) const {
+    if (!core_->first_writer()) {
+      if (core::one_to_one<P> && core_->writer_ends() > 0) detail::one_too_many(core_, "writer");
+      no_more<core::Side::out>("a new writer end", met);
+    }
+    if ((core_->restricted & 1) && core_->writer_ends() != 1) [[unlikely]] {
+      core_->drop_writer();
+      detail::one_too_many(core_, "writer");
+    }
+    core_->references.up();
+    return Writer<T, P>(core_);
+  }
   // Rule 2.5: as an operation there would raise; if it would not, this very side is gone.
   template <core::Side S>
-  [[noreturn]] void no_more(const char* what) const {
+  [[noreturn]] void no_more(const char* what, bool met) const {
     Status how = core_->template how_ended<S>();
     if (!is_end(how)) how = core_->template how_ended < S == core::Side::in ? core::Side::out : core::Side::in > ();
-    detail::throw_end_of(core_, is_end(how) ? how : Status::retired, what);
+    detail::throw_end_of(core_, is_end(how) ? how : Status::retired, what, -1, met);
   }
   Core* core_;
 };

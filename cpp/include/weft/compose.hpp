@@ -5,6 +5,7 @@
 //   weft::thread([r = c.reader()] { for (int v : r) … })                    a process on an OS thread, anywhere a process may stand
 #pragma once
 #include <functional>
+#include <stop_token>
 #include <thread>
 #include <tuple>
 #include <variant>
@@ -18,6 +19,18 @@ using Clock = runtime::Clock;
 
 namespace detail {
 
+// Where the result of a process goes.
+template <class R>
+struct RoomFor {
+  using type = Result<R>;
+};
+template <>
+struct RoomFor<void> {
+  using type = std::monostate;  // it has none
+};
+template <class R>
+using Room = typename RoomFor<R>::type;
+
 // --- a thread as a process ------------------------------------------------------------------------------------------------------------
 
 template <class F, class R>
@@ -26,7 +39,7 @@ class ThreadRunner final : public runtime::ThreadProcess {
   ThreadRunner(runtime::Run& r, F&& f, int cpu) : ThreadProcess(&r), f_(std::move(f)), cpu_(cpu) {}
 
   // Owns itself from here on, unless it throws.
-  void launch(std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>>* result) {
+  void launch(Room<R>* result) {
     run->activated();
     try {
       run->keep([this, result] { body(result); });
@@ -37,41 +50,41 @@ class ThreadRunner final : public runtime::ThreadProcess {
   }
 
  private:
-  template <class Slot>
-  void body(Slot* result) noexcept {
+  void body(Room<R>* result) noexcept {
     runtime::Run& r = *run;
     runtime::Group& g = *group;
     const std::uint32_t my_order = order();
-    std::exception_ptr failure;
+    std::exception_ptr left;
     {
       const runtime::Pinned pinned(cpu_);
       const Scope scope(*this);
       try {
-        struct Leave {  // what it captured goes before its group is told (rule 7.7)
-          std::optional<F>& f;
-          ~Leave() { f.reset(); }
-        } const leave{f_};
-        try {
-          if constexpr (std::is_void_v<R>)
-            (*f_)();
-          else if (result)
-            result->emplace((*f_)());
-        } catch (const Poisoned& e) {
-          context.dying = dying = e.strength;
-          f_.reset();
-          context.dying = 0;
-        }
-      } catch (const Retired&) {
-      } catch (const Cancelled&) {
+        call(result);
       } catch (...) {
-        failure = std::current_exception();
+        const Left l = left_by_handled();
+        ending = l.how;
+        context.dying = dying = l.poison;
+        if (ending == Ending::failed || g.keeps_end()) left = std::current_exception();
+        if constexpr (!std::is_void_v<R>)
+          if (result && ending != Ending::failed) result->lack(why_no_result(*this));
       }
+      f_.reset();  // what it captured goes before its group is told (rule 7.7)
+      context.dying = 0;
     }
+    const Ending how = ending;
     g.unlink(*this);
     delete this;
     r.thread_done();
-    g.finished(my_order, std::move(failure));
+    g.finished(my_order, std::move(left), how);
     r.deactivated();
+  }
+  void call(Room<R>* result) {
+    if constexpr (std::is_void_v<R>)
+      (*f_)();
+    else if (result)
+      result->emplace((*f_)());
+    else
+      static_cast<void>((*f_)());
   }
   std::optional<F> f_;
   const int cpu_;  // where it is held; -1: nowhere
@@ -124,9 +137,6 @@ class ThreadTask {
   int cpu_ = -1;
 };
 
-template <class R>
-using Room = std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>>;
-
 [[noreturn]] inline void raise_all(std::vector<std::exception_ptr> failures) {
   if (failures.size() == 1) std::rethrow_exception(failures[0]);
   throw Failures(std::move(failures));
@@ -144,7 +154,8 @@ inline constexpr runtime::OpKind wait_op{"wait for", &withdraw_wait, nullptr};
 inline void after_wait(runtime::ProcessBase& p, runtime::Group& g) {
   std::vector<std::exception_ptr> failures = g.take_failures();
   if (!failures.empty()) raise_all(std::move(failures));
-  if (p.take_cancel()) throw Cancelled();
+  detail::meet_request(p);
+  if (const std::exception_ptr end = g.take_end()) raise_again(end);
 }
 
 }  // namespace detail
@@ -188,10 +199,9 @@ void may_start(const P& p, runtime::Group& g) {
   if constexpr (requires { p.check(g); }) p.check(g);
 }
 
-// The result of a parallel: nothing if no process has any, a tuple otherwise (void becomes std::monostate).
+// What several processes give: nothing if none has a result, else a tuple of Results (of one that has none, std::monostate).
 template <class... Rs>
-using ParResult =
-    std::conditional_t<(std::is_void_v<Rs> && ...), void, std::tuple<std::conditional_t<std::is_void_v<Rs>, std::monostate, Rs>...>>;
+using ParResult = std::conditional_t<(std::is_void_v<Rs> && ...), void, std::tuple<Room<Rs>...>>;
 
 // Awaits a block: starts it in a group of its own, and has its result when all have ended.
 template <class Block>
@@ -203,7 +213,7 @@ struct BlockAwaiter : GroupAwaiter {
     this->g = &group;
   }
   bool await_ready() {
-    if (this->p->take_cancel()) throw Cancelled();
+    detail::meet_request(*this->p);
     par.start(group);
     return GroupAwaiter::await_ready();
   }
@@ -226,29 +236,20 @@ class Par {
     (std::index_sequence_for<Ps...>{});
   }
   Result result() {
-    if constexpr (!std::is_void_v<Result>) return std::apply([](auto&... r) { return Result{value(r)...}; }, rooms_);
+    if constexpr (!std::is_void_v<Result>) return std::move(rooms_);
   }
-  auto first() { return value(std::get<0>(rooms_)); }
+  auto first() { return std::move(std::get<0>(rooms_)); }
 
   using Awaiter = BlockAwaiter<Par>;
   Awaiter bind(runtime::ProcessBase* p) & { return Awaiter(*this, p); }
   Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(*this, p); }
 
  private:
-  // A process that ended quietly (retired, poisoned, cancelled) has no result: a value-initialised one stands for it.
-  template <class V>
-  static V value(std::optional<V>& r) {
-    if (r) return std::move(*r);
-    if constexpr (std::is_default_constructible_v<V>)
-      return V();
-    else
-      throw Retired("a process of this parallel ended without a result", -1);
-  }
   std::tuple<Ps...> ps_;
   std::tuple<Room<typename Ps::result_type>...> rooms_;
 };
 
-// A parallel of one, whose result is the value itself.
+// One of several that come one after another: its Result.
 template <class P>
 class Step : public Par<P> {
  public:
@@ -263,12 +264,33 @@ class Step : public Par<P> {
   Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(*this, p); }
 };
 
+// Exactly one process: its value. What leaves it is raised (rule 3.5).
+template <class P>
+class Alone {
+ public:
+  using R = typename P::result_type;
+  explicit Alone(P&& p) : p_(std::move(p)) {}
+
+  void start(runtime::Group& g) {
+    g.keep_end();
+    p_.start(g, &room_);
+  }
+  R result() {
+    if constexpr (!std::is_void_v<R>) return std::move(room_).value();
+  }
+  using Awaiter = BlockAwaiter<Alone>;
+  Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(*this, p); }
+
+ private:
+  P p_;
+  Room<R> room_;
+};
+
 template <class P>
 class ParVector {
  public:
   using R = typename P::result_type;
-  using Result =
-      std::conditional_t<std::is_void_v<R>, void, std::vector<std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>>>>;
+  using Result = std::conditional_t<std::is_void_v<R>, void, std::vector<Room<R>>>;
   explicit ParVector(std::vector<P>&& ps) : ps_(std::move(ps)), rooms_(std::is_void_v<R> ? 0 : ps_.size()) {}
   void start(runtime::Group& g) {
     for (const P& p : ps_) {
@@ -350,18 +372,12 @@ class Group {
 };
 
 namespace detail {
-// One process, awaited.
-template <class P>
-struct One : Par<P>::Awaiter {
-  using Base = typename Par<P>::Awaiter;
-  Par<P> owned;
-  One(P&& c, runtime::ProcessBase* owner) : Base(owned, owner), owned(std::move(c)) {}
-  typename P::result_type await_resume() {
-    if constexpr (std::is_void_v<typename P::result_type>)
-      Base::await_resume();
-    else
-      return std::get<0>(Base::await_resume());
-  }
+// One process, awaited. Who awaits a value gets it, or what left the process that was to give it; one without a result is a step, as in
+// seq.
+template <class P, class Block = std::conditional_t<std::is_void_v<typename P::result_type>, Par<P>, Alone<P>>>
+struct One : BlockAwaiter<Block> {
+  Block owned;
+  One(P&& c, runtime::ProcessBase* owner) : BlockAwaiter<Block>(owned, owner), owned(std::move(c)) {}
 };
 template <class R>
 auto PromiseBase::await_transform(BasicProcess<R>&& child, std::uint32_t at) {
@@ -382,7 +398,8 @@ inline runtime::Release stopper(runtime::Cores& c) noexcept { return runtime::Re
 // Run a started-by-`start` group to its end on this thread, which is (the first of) the executor's: a Scheduler or Cores. `key`: what that
 // executor is known by in the run, or null.
 template <class Executor, class Start>
-void execute(runtime::Run& run, runtime::ThreadProcess& self, Executor& executor, const std::shared_ptr<const void>& key, Start&& start) {
+void execute(runtime::Run& run, runtime::ThreadProcess& self, Executor& executor, const std::shared_ptr<const void>& key,
+             const std::stop_token* stop_by, Start&& start) {
   runtime::Group group(run, &executor, &self);
   runtime::Group spawn_group(run, &executor, &self);
   const bool outermost = !run.spawned;
@@ -402,6 +419,10 @@ void execute(runtime::Run& run, runtime::ThreadProcess& self, Executor& executor
     } spawned{run, outermost};
     runtime::ThreadProcess::Hosting hosting(self, executor);
     start(group);
+    const std::stop_callback asked(stop_by ? *stop_by : std::stop_token(), [&]() noexcept {
+      group.cancel();
+      spawn_group.cancel();
+    });
     auto stop = stopper(executor);
     hosting.waits(wait_op, &group);
     while (!group.done() || !spawn_group.done()) {
@@ -413,19 +434,26 @@ void execute(runtime::Run& run, runtime::ThreadProcess& self, Executor& executor
   for (auto& f : spawn_group.take_failures()) failures.push_back(std::move(f));
   if (run.deadlocked() && outermost) throw Deadlock(run.deadlock_report(), run.knot());
   if (!failures.empty()) raise_all(std::move(failures));
-  if (self.take_cancel()) throw Cancelled();
+  detail::meet_request(self);
+  if (const std::exception_ptr end = group.take_end()) raise_again(end);
 }
 
 }  // namespace detail
 
 // How a network is run: its clock, and on what. cores > 1: on so many cores, this thread being one; `on`: as that executor says.
+// `deadlocked`, of the outermost run: told of a deadlock (Deadlock's text) before its processes are cancelled, from any thread; it must not
+// use Weft.
 struct RunOptions {
   Clock clock = Clock::steady;
   unsigned cores = 1;
   const Executor* on = nullptr;
+  // A stop that is asked for cancels the processes of this network (rule 7.12). request_stop() is not for a signal's handler:
+  // weft::signals.
+  const std::stop_token* stop = nullptr;
+  void (*deadlocked)(const std::string& report) noexcept = nullptr;
 };
 // run(on(pool), p, q): the whole network on that executor, which must live as long as the call.
-[[nodiscard]] inline RunOptions on(const Executor& e) noexcept { return {Clock::steady, 1, &e}; }
+[[nodiscard]] inline RunOptions on(const Executor& e) noexcept { return {Clock::steady, 1, &e, nullptr, nullptr}; }
 
 namespace detail {
 
@@ -435,11 +463,11 @@ void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& sel
   if (where && where->multi) {
     runtime::Cores cores(run, where->threads, where->cpus, &self);
     cores.start(1);
-    execute(run, self, cores, where, start);
+    execute(run, self, cores, where, o.stop, start);
   } else {
     const runtime::Pinned pinned(where && !where->cpus.empty() ? where->cpus[0] : -1);
     runtime::Scheduler scheduler(run, &self);
-    execute(run, self, scheduler, where, start);
+    execute(run, self, scheduler, where, o.stop, start);
   }
 }
 
@@ -449,11 +477,12 @@ void execute(const RunOptions& o, Start&& start) {
   if (runtime::this_context && runtime::this_context->executor)
     bad_use("weft::run inside a coroutine process would block its scheduler: use co_await weft::par(…)");
   if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run) {
-    if (t->take_cancel()) throw Cancelled();  // rule 6.1: what was to be run is not started
+    detail::meet_request(*t);  // rule 6.1: what was to be run is not started
     execute(o, *t->run, *t, start);
     return;
   }
   runtime::Run run(o.clock);
+  run.on_deadlock = o.deadlocked;
   runtime::ThreadProcess self(&run);
   self.function = "main";
   run.activated();
@@ -497,12 +526,12 @@ auto run(Ps... ps) { return run(RunOptions{}, detail::Par<Ps...>(std::move(ps)..
 template <Startable... Ps>
   requires(sizeof...(Ps) > 1)
 auto run(RunOptions o, Ps... ps) { return run(o, detail::Par<Ps...>(std::move(ps)...)); }
+// Of exactly one process: its value, or what left it is thrown, a quiet end too (rule 3.5).
 template <Startable P>
-auto run(RunOptions o, P p) {
-  if constexpr (std::is_void_v<typename P::result_type>)
-    run(o, detail::Par<P>(std::move(p)));
-  else
-    return std::get<0>(run(o, detail::Par<P>(std::move(p))));
+typename P::result_type run(RunOptions o, P p) {
+  detail::Alone<P> one(std::move(p));
+  detail::execute(o, [&](runtime::Group& g) { one.start(g); });
+  return one.result();
 }
 template <Startable P>
 auto run(P p) {
@@ -538,7 +567,7 @@ struct YieldOp {
   struct Awaiter {
     runtime::ProcessBase* p;
     bool await_ready() const {
-      if (p->take_cancel()) throw Cancelled();
+      detail::meet_request(*p);
       if (runtime::Scheduler* s = runtime::Scheduler::current()) [[likely]]
         return !s->anything_ready() && s->nobody_ready();  // which looks: else a loop of yields would never hear of threads and timers
       return runtime::this_context->executor->nobody_ready();
@@ -549,7 +578,7 @@ struct YieldOp {
   Awaiter bind(runtime::ProcessBase* p) const noexcept { return {p}; }
   // In a thread.
   void operator()() const {
-    if (detail::blocking_caller("yield()").take_cancel()) throw Cancelled();
+    detail::meet_request(detail::blocking_caller("yield()"));
     std::this_thread::yield();
   }
 };

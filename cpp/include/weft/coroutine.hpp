@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "channel.hpp"
+#include "result.hpp"
 #include "runtime/about.hpp"
 
 namespace weft {
@@ -261,34 +262,28 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
     void await_suspend(std::coroutine_handle<Promise> h) const noexcept {
       PromiseBase& p = h.promise();
       runtime::Group* g = p.group;
-      std::exception_ptr failure = std::move(p.failure());
-      p.failure().~exception_ptr();
+      std::exception_ptr left = std::move(p.left());
+      p.left().~exception_ptr();
       const std::uint32_t order = p.order();
+      const Ending how = p.ending;
       runtime::Context& c = *runtime::this_context;
       c.dying = p.dying;
       g->unlink(p);
       h.destroy();
       c.dying = 0;
       c.running = nullptr;
-      g->finished(order, std::move(failure));
+      g->finished(order, std::move(left), how);
     }
     void await_resume() const noexcept {}
   };
   Final final_suspend() const noexcept { return {}; }
 
-  // How it ended (rules 3.5, 4.3, 4.6, 6.5).
   void unhandled_exception() noexcept {
-    std::exception_ptr& failed = *::new (static_cast<void*>(&slot)) std::exception_ptr;
-    if (handling_quiet_end()) return;
-    try {
-      throw;
-    } catch (const Retired&) {
-    } catch (const Cancelled&) {
-    } catch (const Poisoned& e) {
-      dying = e.strength;
-    } catch (...) {
-      failed = std::current_exception();
-    }
+    std::exception_ptr& kept = *::new (static_cast<void*>(&slot)) std::exception_ptr;
+    const Left l = left_by_handled();
+    ending = l.how;
+    dying = l.poison;
+    if (ending == Ending::failed || group->keeps_end()) kept = std::current_exception();
   }
 
   template <class T, class P>
@@ -351,9 +346,9 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   }
   static runtime::Executor* home(runtime::ProcessBase& p) noexcept { return &runtime::executor_of(p); }
 
-  // After the last operation the node's slot is free: the failure waits there (null: none) until the frame is gone.
+  // After the last operation the node's slot is free: what left the process, if that is to be raised, waits there until the frame is gone.
   static_assert(sizeof(std::exception_ptr) == sizeof(void*) && alignof(std::exception_ptr) == alignof(void*));
-  std::exception_ptr& failure() noexcept { return *std::launder(reinterpret_cast<std::exception_ptr*>(&slot)); }
+  std::exception_ptr& left() noexcept { return *std::launder(reinterpret_cast<std::exception_ptr*>(&slot)); }
 };
 
 inline const runtime::ProcessOps PromiseBase::kOps{{&PromiseBase::wake, &PromiseBase::run, nullptr, 0}, &PromiseBase::home};
@@ -374,7 +369,7 @@ const runtime::ProcessOps& ops_of(Promise& p) {
 template <class R>
 class Promise : public PromiseBase {
  public:
-  std::optional<R>* result = nullptr;
+  Result<R>* result = nullptr;
   const runtime::ProcessOps& ops_with_frame() { return ops_of(*this); }
 
   template <class... A>
@@ -385,6 +380,10 @@ class Promise : public PromiseBase {
   void return_value(V&& v) {
     if (result) result->emplace(std::forward<V>(v));
     this->ended_well();
+  }
+  void unhandled_exception() noexcept {
+    PromiseBase::unhandled_exception();
+    if (result && this->ending != Ending::failed) result->lack(why_no_result(*this));
   }
 };
 template <>

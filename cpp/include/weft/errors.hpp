@@ -1,5 +1,6 @@
 // What the hosted layer throws. The names are those of the rules.
 #pragma once
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <stdexcept>
@@ -11,6 +12,7 @@
 #include <cxxabi.h>
 #endif
 
+#include "runtime/limit.hpp"
 #include "runtime/report.hpp"
 
 namespace weft {
@@ -38,8 +40,9 @@ class Error : public std::runtime_error {
 // A channel has ended: the common base of the three ways.
 class ChannelEnd : public Error {
  public:
-  ChannelEnd(const std::string& what, int guard_index) : Error(what), guard(guard_index) {}
+  ChannelEnd(const std::string& what, int guard_index, bool by_operation = false) : Error(what), guard(guard_index), met(by_operation) {}
   const int guard;  // of the select that chose it; -1 for a plain operation (rule 5.6)
+  const bool met;   // an operation made it; only such an end is quiet (rule 3.5)
 };
 class Retired final : public ChannelEnd {
  public:
@@ -47,15 +50,20 @@ class Retired final : public ChannelEnd {
 };
 class Poisoned final : public ChannelEnd {
  public:
-  Poisoned(const std::string& what, int guard_index, std::uint8_t s)
-      : ChannelEnd(what, guard_index), strength(s), alive_(std::make_shared<char>()) {
+  Poisoned(const std::string& what, int guard_index, std::uint8_t s, bool by_operation = false)
+      : ChannelEnd(what, guard_index, by_operation), strength(s), alive_(std::make_shared<char>()) {
+    under_way();
+  }
+  const std::uint8_t strength;
+
+  // It is thrown in the process that runs: what that holds and lets go while it passes is poisoned (rule 4.3).
+  void under_way() const noexcept {
     if (runtime::Context* c = runtime::this_context) {
-      c->thrown = s;
+      c->thrown = strength;
       c->attention = true;
       c->poisoned = alive_;
     }
   }
-  const std::uint8_t strength;
 
  private:
   std::shared_ptr<const void> alive_;  // shared by its copies; see Context::poisoned
@@ -68,6 +76,17 @@ class PeerDied final : public ChannelEnd {
 class Cancelled final : public Error {
  public:
   Cancelled() : Error("cancelled") {}
+};
+
+// The time limit of the process's own scope has come (rule 7.12): thrown by its operations in place of Cancelled.
+class TimedOut final : public Error {
+ public:
+  explicit TimedOut(const runtime::Limit* l = nullptr) : Error("timed out"), limit_(l) {}
+  // Was it this one's? For those who have several.
+  bool of(const class Timeout& t) const noexcept;
+
+ private:
+  const runtime::Limit* limit_;
 };
 
 class BadUse final : public Error {
@@ -110,42 +129,102 @@ inline std::string who() {
   return p ? runtime::path_of(*p) + ": " : std::string();
 }
 
-// Is what is being handled a Retired or a Cancelled? Known by its type, for to throw it again would take as long as its whole way here.
-// False: it is not, or there is no way to tell.
-inline bool handling_quiet_end() noexcept {
+// What is being handled, if it is an E and nothing derived from it: to throw it again, for a handler to tell, would take as long as its
+// whole way here. Null: it is none, or there is no way to tell.
+template <class E>
+const E* handled() noexcept {
 #if __has_include(<cxxabi.h>)
   const std::type_info* const t = abi::__cxa_current_exception_type();
-  return t && (*t == typeid(Retired) || *t == typeid(Cancelled));
+  if (!t || *t != typeid(E)) return nullptr;
+  const std::exception_ptr held = std::current_exception();
+  const void* thrown = nullptr;  // the object itself: of an exception_ptr it is all there is
+  static_assert(sizeof held == sizeof thrown);
+  std::memcpy(&thrown, &held, sizeof thrown);
+  return static_cast<const E*>(thrown);
 #else
-  return false;
+  return nullptr;
 #endif
+}
+
+// How what is being handled ends the process that it leaves (rules 3.5, 4.3, 4.6, 6.5), and the strength of a poison.
+struct Left {
+  Ending how;
+  std::uint8_t poison = 0;
+};
+inline Left left_by(const Retired& e) noexcept { return {e.met ? Ending::retired : Ending::failed}; }
+inline Left left_by(const Poisoned& e) noexcept { return {e.met ? Ending::poisoned : Ending::failed, e.strength}; }
+inline Left left_by_handled() noexcept {
+  if (handled<Cancelled>()) return {Ending::cancelled};
+  if (const Retired* e = handled<Retired>()) return left_by(*e);
+  try {
+    throw;
+  } catch (const Cancelled&) {
+    return {Ending::cancelled};
+  } catch (const Retired& e) {
+    return left_by(e);
+  } catch (const Poisoned& e) {
+    return left_by(e);
+  } catch (...) {
+    return {Ending::failed};
+  }
+}
+
+// What left one process leaves another, which runs now.
+[[noreturn]] inline void raise_again(const std::exception_ptr& e) {
+  try {
+    std::rethrow_exception(e);
+  } catch (const Poisoned& p) {
+    p.under_way();
+    throw;
+  }
+}
+
+// The process meets what it was asked (rule 6.1). `carry`: gives the exception what was not done.
+template <class Carry>
+[[noreturn, gnu::cold, gnu::noinline]] void throw_cancelled(runtime::ProcessBase& p, Carry&& carry) {
+  if (const runtime::Limit* const by = runtime::Limit::take(p)) {
+    TimedOut e(by);
+    carry(e);
+    throw e;
+  }
+  Cancelled e;
+  carry(e);
+  throw e;
+}
+[[noreturn, gnu::cold, gnu::noinline]] inline void throw_cancelled(runtime::ProcessBase& p) {
+  throw_cancelled(p, [](auto&) {});
+}
+[[gnu::always_inline]] inline void meet_request(runtime::ProcessBase& p) {
+  if (p.cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]
+    throw_cancelled(p);
 }
 
 [[noreturn]] inline void bad_use(const std::string& what) { throw BadUse(who() + what); }
 
 [[noreturn]] inline void started_twice() { bad_use("a process that was started already (or moved away) cannot be started"); }
 
+// `met`: by an operation (rule 3.5).
 template <class Carry>
 [[noreturn, gnu::cold, gnu::noinline]] void throw_end(Status s, const core::Place& c, std::uint8_t strength, const char* verb, int guard,
-                                                      Carry&& carry) {
+                                                      Carry&& carry, bool met = true) {
   const std::string at = who() + verb + " on channel " + runtime::name_of(c) + ": ";
   if (s == Status::poisoned) {
-    Poisoned e(at + "it was poisoned", guard, strength);
+    Poisoned e(at + "it was poisoned", guard, strength, met);
     carry(e);
     throw e;
   }
   if (s == Status::died) {
-    PeerDied e(at + "its holder died", guard);
+    PeerDied e(at + "its holder died", guard, met);
     carry(e);
     throw e;
   }
   if (s == Status::cancelled) {
-    if (runtime::ProcessBase* p = runtime::this_process()) p->take_cancel();
+    if (runtime::ProcessBase* p = runtime::this_process()) throw_cancelled(*p, carry);
     Cancelled e;
     carry(e);
     throw e;
   }
-  Retired e(at + "it has retired", guard);
+  Retired e(at + "it has retired", guard, met);
   carry(e);
   throw e;
 }

@@ -35,6 +35,7 @@ class Extended {
 
     explicit State(Core* to) : c(to) {
       guards[0].kind = core::Kind::input;
+      guards[0].ends = true;
       guards[0].ops = &core::channel_ops<Core, core::Side::in>;
       guards[0].where = c;
       guards[0].node.slot = &slot;

@@ -15,31 +15,54 @@
 
 namespace weft {
 
+namespace detail {
+template <class T, class P>
+void at_home([[maybe_unused]] CoreOf<T, P>* c) {
+#if WEFT_CHECK_LOCAL
+  if constexpr (!P::shared)
+    if (c && c->waits_elsewhere()) [[unlikely]]
+      not_at_home(c, "select");
+#endif
+}
+}  // namespace detail
+
 struct GuardBase {
   static constexpr bool shared = true;      // can it be used in a thread?
   static constexpr bool repeatable = true;  // can it be chosen more than once?
   bool enabled = true;
+  bool loud = false;
 };
 template <class D>
 struct Conditional : GuardBase {
+  // With a precondition: if c is false it is off and takes no part (rule 5.2), and its end may be closed.
   D when(bool c) && {
     this->enabled = c;
     return std::move(static_cast<D&>(*this));
   }
 };
+template <class D>
+struct OfChannel : Conditional<D> {
+  // That its channel has retired is ready at once, as poison is: the select raises Retired with this guard (rule 5.6).
+  D ends() && {
+    this->loud = true;
+    return std::move(static_cast<D&>(*this));
+  }
+};
 
 template <class T, class P>
-struct In : Conditional<In<T, P>> {
+struct In : OfChannel<In<T, P>> {
   using Core = detail::CoreOf<T, P>;
   using Value = T;
   static constexpr bool shared = P::shared;
-  Core* c;
+  Core* c;  // null: its end is closed, which is bad use if it is on
   detail::Slot<T> slot;
   explicit In(Core* core) : c(core) {}
-  In(In&& o) noexcept : Conditional<In>(o), c(o.c) {}
-  void fill(core::Guard& g, runtime::ProcessBase&) noexcept {
+  In(In&& o) noexcept : OfChannel<In>(o), c(o.c) {}
+  void fill(core::Guard& g, runtime::ProcessBase&) {
+    if (this->enabled) detail::at_home<T, P>(c);
     g.kind = core::Kind::input;
     g.ops = &core::channel_ops<Core, core::Side::in>;
+    g.ends = this->loud;
     g.where = c;
     g.node.slot = &slot;
   }
@@ -47,17 +70,19 @@ struct In : Conditional<In<T, P>> {
 };
 
 template <class T, class P>
-struct Out : Conditional<Out<T, P>> {
+struct Out : OfChannel<Out<T, P>> {
   using Core = detail::CoreOf<T, P>;
   using Value = void;
   static constexpr bool shared = P::shared;
   static constexpr bool repeatable = std::is_trivially_copyable_v<T>;  // else the value is gone after the first time
-  Core* c;
+  Core* c;                                                             // null: its end is closed, which is bad use if it is on
   T value;
   Out(Core* core, T v) : c(core), value(std::move(v)) {}
-  void fill(core::Guard& g, runtime::ProcessBase&) noexcept {
+  void fill(core::Guard& g, runtime::ProcessBase&) {
+    if (this->enabled) detail::at_home<T, P>(c);
     g.kind = core::Kind::output;
     g.ops = &core::channel_ops<Core, core::Side::out>;
+    g.ends = this->loud;
     g.where = c;
     g.node.slot = &value;
   }
@@ -65,18 +90,20 @@ struct Out : Conditional<Out<T, P>> {
 };
 
 template <class F, class T, class P>
-struct OutWith : Conditional<OutWith<F, T, P>> {
+struct OutWith : OfChannel<OutWith<F, T, P>> {
   using Core = detail::CoreOf<T, P>;
   using Value = void;
   static constexpr bool shared = P::shared;
-  Core* c;
+  Core* c;  // null: its end is closed, which is bad use if it is on
   F f;
   detail::Slot<T> slot;
   OutWith(Core* core, F fn) : c(core), f(std::move(fn)) {}
-  OutWith(OutWith&& o) noexcept : Conditional<OutWith>(o), c(o.c), f(std::move(o.f)) {}
-  void fill(core::Guard& g, runtime::ProcessBase&) noexcept {
+  OutWith(OutWith&& o) noexcept : OfChannel<OutWith>(o), c(o.c), f(std::move(o.f)) {}
+  void fill(core::Guard& g, runtime::ProcessBase&) {
+    if (this->enabled) detail::at_home<T, P>(c);
     g.kind = core::Kind::output;
     g.ops = &core::channel_ops<Core, core::Side::out>;
+    g.ends = this->loud;
     g.where = c;
     g.node.slot = &slot;
     g.node.set(core::NodeFlags::compute);
@@ -126,16 +153,16 @@ struct Meet : Conditional<Meet> {
 
 template <class T, class P>
 In<T, P> in(const Reader<T, P>& r) {
-  return In<T, P>(r.checked("select"));
+  return In<T, P>(r.core());
 }
 template <class T, class P, class V>
 Out<T, P> out(const Writer<T, P>& w, V&& v) {
-  return Out<T, P>(w.checked("select"), T(std::forward<V>(v)));
+  return Out<T, P>(w.core(), T(std::forward<V>(v)));
 }
 template <class T, class P, class F>
 OutWith<F, T, P> out_with(const Writer<T, P>& w, F f) {
   static_assert(!core::one_to_one<P>, "a one-to-one channel has no computed outputs (rule 1.8): use out(), or weft::Channel<T>");
-  return OutWith<F, T, P>(w.checked("select"), std::move(f));
+  return OutWith<F, T, P>(w.core(), std::move(f));
 }
 inline At after(Span s) { return At(true, s.count()); }
 inline At at(std::int64_t ns) { return At(false, ns); }
@@ -288,7 +315,7 @@ struct ManyReaders {
   Slot<T> slot;
 
   explicit ManyReaders(const std::vector<Reader<T, P>>& rs) : guards(rs.size()) {
-    for (const auto& r : rs) cores.push_back(r.checked("select"));
+    for (const auto& r : rs) cores.push_back(r.core());
   }
   ManyReaders(ManyReaders&& o) noexcept : cores(std::move(o.cores)), guards(std::move(o.guards)) {}
 
@@ -297,6 +324,7 @@ struct ManyReaders {
   void fill(runtime::ProcessBase&) {
     for (std::size_t i = 0; i < cores.size(); ++i) {
       core::Guard& g = guards[i];
+      at_home<T, P>(cores[i]);
       g.kind = core::Kind::input;
       g.ops = &core::channel_ops<detail::CoreOf<T, P>, core::Side::in>;
       g.where = cores[i];
@@ -377,33 +405,43 @@ struct ManyGuards {
 
 [[noreturn]] inline void none_holds() { bad_use("select: no guard's precondition holds, it would wait for ever"); }
 
-// Rule 5.5.
+// Bad use by the core's word (rule 5.5).
+template <class Set>
+void raise_fault(Set& set, const core::Fault& f, const char* verb) {
+  const auto both = [&] { return std::string(verb) + ": guards " + std::to_string(f.a) + " and " + std::to_string(f.b) + " are "; };
+  switch (f.what) {
+    case core::Fault::none: return;
+    case core::Fault::no_guard: bad_use("select needs at least one guard");
+    case core::Fault::none_on: none_holds();
+    case core::Fault::both_ends:
+      bad_use(both() + "both ends of channel " + runtime::name_of(*set.place(f.a)) +
+              ": a process cannot talk to itself; give one end to another process");
+    case core::Fault::barrier_twice: bad_use(both() + "the same barrier: a process is one party; give each barrier once");
+  }
+}
+
+// What must be so of a guard that is on.
+template <class Set>
+void check_guard(Set& set, std::uint32_t i, const char* verb) {
+  const core::Guard& g = set.data()[i];
+  if (!g.enabled) return;
+  if (g.kind == core::Kind::barrier && static_cast<Barrier::Core*>(g.where)->enrolled() == 0)
+    bad_use(std::string(verb) + ": nobody is enrolled at the barrier of guard " + std::to_string(i));
+  if (g.kind > core::Kind::output) return;
+  if (!g.where) closed_end(verb, g.kind == core::Kind::input ? "reader" : "writer");
+}
+
+// Rule 5.6: of every guard, that its channel has retired is an outcome.
+template <class Set>
+void all_end(Set& set) noexcept {
+  for (std::uint32_t i = 0; i < set.size(); ++i) set.data()[i].ends = true;
+}
+
+// Before the first use.
 template <class Set>
 void check_guards(Set& set) {
-  const std::uint32_t n = set.size();
-  if (n == 0) bad_use("select needs at least one guard");
-  bool any = false, ins = false, outs = false, barriers = false;
-  for (std::uint32_t i = 0; i < n; ++i) {
-    const core::Guard& g = set.data()[i];
-    any = any || g.enabled;
-    ins = ins || g.kind == core::Kind::input;
-    outs = outs || g.kind == core::Kind::output;
-    barriers = barriers || g.kind == core::Kind::barrier;
-    if (g.enabled && g.kind == core::Kind::barrier && static_cast<Barrier::Core*>(g.where)->enrolled() == 0)
-      bad_use("select: nobody is enrolled at the barrier of guard " + std::to_string(i));
-  }
-  if (!any) none_holds();
-  if (!(ins && outs) && !barriers) return;
-  for (std::uint32_t i = 0; i < n; ++i)
-    for (std::uint32_t j = i + 1; j < n; ++j) {
-      const core::Guard &a = set.data()[i], &b = set.data()[j];
-      if (a.where != b.where || !a.where) continue;
-      if (a.kind != b.kind)
-        bad_use("select: guards " + std::to_string(i) + " and " + std::to_string(j) + " are both ends of channel " +
-                runtime::name_of(*set.place(i)));
-      if (a.kind == core::Kind::barrier)
-        bad_use("select: guards " + std::to_string(i) + " and " + std::to_string(j) + " are the same barrier");
-    }
+  raise_fault(set, core::find_fault(set.data(), set.size()), "select");
+  for (std::uint32_t i = 0; i < set.size(); ++i) check_guard(set, i, "select");
 }
 
 }  // namespace detail

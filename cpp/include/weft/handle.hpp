@@ -15,7 +15,7 @@
 
 namespace weft {
 
-template <class T, class P = Shared>
+template <class T, class P>
 class ChannelHandle {
  public:
   using value_type = T;
@@ -65,7 +65,7 @@ class ChannelHandle {
     }
   }
   const Reader<T, P>& reading() const {
-    if (!reader_) reader_ = channel_.reader();
+    if (!reader_) reader_ = channel_.new_reader(true);
     if (!reading_) {
       reading_ = true;
       if (!writing_) writer_.retire();
@@ -73,7 +73,7 @@ class ChannelHandle {
     return reader_;
   }
   const Writer<T, P>& writing() const {
-    if (!writer_) writer_ = channel_.writer();
+    if (!writer_) writer_ = channel_.new_writer(true);
     if (!writing_) {
       writing_ = true;
       if (!reading_) reader_.retire();

@@ -33,10 +33,7 @@ void finish(const runtime::Together<Core, S, N, Shared>& all, const char* verb, 
     (S == core::Side::in ? o.c->last_reader : o.c->last_writer) = p.id;
   }
   if (!withdrawn) return;
-  p.take_cancel();
-  Cancelled e;
-  e.carry(partial());
-  throw e;
+  throw_cancelled(p, [&](auto& e) { e.carry(partial()); });
 }
 
 // What of both is the same for a coroutine and a thread. Work: set(together), and result() / what is left in partial().

@@ -118,7 +118,7 @@ class Selecting {
   runtime::ProcessBase* const p;
 
   bool begin() {
-    if (p->take_cancel()) throw Cancelled();
+    detail::meet_request(*p);
     engine.choice.waker = p;
     int k;
     if constexpr (std::is_same_v<Engine, core::Standing>) {
@@ -129,6 +129,11 @@ class Selecting {
     }
     if constexpr (!std::is_same_v<Engine, core::Standing>)
       if (k == core::Select::none) k = engine.enrol();
+    return begun(k);
+  }
+
+ private:
+  bool begun(int k) {
     if (k == core::Select::parked) {
       // After the word is WAITING: a timer that another thread fires before that would find nobody and be lost.
       if (!engine.held()) arm();
@@ -139,6 +144,15 @@ class Selecting {
     return computed();
   }
 
+  // A standing alternative lost a guard and is not over: on with it (rule 5.6), unless a cancellation came meanwhile.
+  bool go_on() {
+    p->op = nullptr;
+    if (p->cancel().load(std::memory_order_relaxed) == 0) return begun(engine.begin([&] { return run_of(*p).now(); }));
+    cancelled = true;
+    return true;
+  }
+
+ public:
   // After a wake-up, in the owner's context.
   bool woken() {
     if (computing) {  // the extended reader's block has ended
@@ -148,6 +162,8 @@ class Selecting {
     disarm();
     const int t = engine.earliest_timer();
     chosen = engine.finish();
+    if constexpr (std::is_same_v<Engine, core::Standing>)
+      if (chosen == core::Standing::again) return go_on();
     if (chosen == core::Select::none) {
       if (cancelled) {
         p->op = nullptr;
@@ -163,8 +179,7 @@ class Selecting {
   Chosen<typename Set::Value> result() {
     p->op = nullptr;
     if (cancelled) {
-      p->take_cancel();
-      throw Cancelled();
+      throw_cancelled(*p);
     }
     if (compute_failure) std::rethrow_exception(compute_failure);
     const auto i = static_cast<std::size_t>(chosen);
@@ -184,12 +199,16 @@ class Selecting {
   static void visit(runtime::ProcessBase& p, runtime::Places& v) {
     auto* s = static_cast<Selecting*>(p.place);
     for (std::uint32_t i = 0; i < s->set.size(); ++i) {
-      const core::Guard& g = s->set.data()[i];
+      core::Guard& g = s->set.data()[i];
       if (!g.enabled) continue;
-      if (g.kind == core::Kind::input || g.kind == core::Kind::output)
+      if (g.has_ended())
+        v.ended(*s->set.place(i), i);
+      else if (g.kind == core::Kind::input || g.kind == core::Kind::output)
         v.channel(*s->set.place(i), g.kind == core::Kind::output);
       else if (g.kind == core::Kind::barrier)
         v.barrier(*s->set.place(i));
+      else if (g.kind == core::Kind::latch)
+        v.end(*s->set.place(i));
     }
   }
   static void undecided(runtime::ProcessBase& p, runtime::Places& v) {

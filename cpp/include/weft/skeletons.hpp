@@ -230,7 +230,8 @@ Process going_round(unsigned width, Again again, Reader<T> in, Writer<T> enter, 
     try {
       auto c = co_await weft::select(weft::in(back).when(inside > 0), out_with(out, next_done).when(!done.empty()),
                                      out_with(enter, next_todo).when(!todo.empty()),
-                                     weft::in(in).when(open && inside + todo.size() + done.size() < width));
+                                     weft::in(in).when(open && inside + todo.size() + done.size() < width))
+                   .ends();
       if (c.index == 0) {
         --inside;
         (again(*c.value) ? todo : done).push_back(std::move(*c.value));
@@ -270,7 +271,7 @@ ProcessOf<std::vector<Out<S>>> applied(S s, std::vector<In<S>> items) {
     co_return r;
   }(b.reader());
   auto results = co_await par(std::move(source), std::move(middle), std::move(sink));
-  co_return std::move(std::get<2>(results));
+  co_return *std::move(std::get<2>(results));
 }
 
 }  // namespace detail
@@ -388,7 +389,7 @@ auto computing(std::vector<T> items, F f, Workers<Start, Hook> ws, Enough enough
   auto source = numbering(std::move(items), tasks.writer());
   auto sink = placing<O, Enough>(results.reader(), total, telling(std::move(ws.hook)), std::move(enough));
   auto r = co_await par(std::move(source), par(std::move(crew)), std::move(sink));
-  co_return std::move(std::get<2>(r));
+  co_return *std::move(std::get<2>(r));
 }
 template <class O>
 std::vector<O> all_of(std::vector<std::optional<O>> from) {

@@ -39,8 +39,7 @@ struct Sleep {
     run_of(p).disarm(timer);
     p.op = nullptr;
     if (choice.word() == core::CANCELLED) {
-      p.take_cancel();
-      throw Cancelled();
+      throw_cancelled(p);
     }
   }
 };
@@ -68,7 +67,7 @@ struct SleepOp {
     std::int64_t until;
     detail::Sleep s;
     bool await_ready() {
-      if (p->take_cancel()) throw Cancelled();
+      detail::meet_request(*p);
       if (until <= detail::run_of(*p).now()) {
         s.choice.arm();
         return true;
@@ -84,7 +83,7 @@ struct SleepOp {
   // In a thread.
   void operator()() const {
     runtime::ThreadProcess& self = detail::blocking_caller("sleep()");
-    if (self.take_cancel()) throw Cancelled();
+    detail::meet_request(self);
     if (until <= self.run->now()) return;
     detail::Sleep s;
     s.begin(self, until);
@@ -166,7 +165,7 @@ class Barrier {
 
    private:
     static bool begin(runtime::ProcessBase& p, Core* c) {
-      if (p.take_cancel()) throw Cancelled();
+      detail::meet_request(p);
       if (c->enrolled() == 0) detail::bad_use("Barrier::sync: nobody is enrolled");
       p.status = Status::ok;
       if (c->begin_sync(p) == Status::ok) return true;
@@ -176,8 +175,7 @@ class Barrier {
     static void finish(runtime::ProcessBase& p) {
       p.op = nullptr;
       if (p.status == Status::cancelled) {
-        p.take_cancel();
-        throw Cancelled();
+        detail::throw_cancelled(p);
       }
     }
     static bool withdraw(runtime::ProcessBase& p) noexcept {

@@ -12,5 +12,8 @@
 #include "handle.hpp"
 #include "mobile.hpp"
 #include "par_io.hpp"
+#include "result.hpp"
+#include "stopping.hpp"
 #include "time.hpp"
 #include "version.hpp"
+#include "watch.hpp"

@@ -227,6 +227,19 @@ class Play {
     }
     return "[\"" + name_of(x) + "\"" + (more.empty() ? "" : ", {" + more + "}") + "]";
   }
+  static bool quiet(const std::exception_ptr& x) {
+    try {
+      std::rethrow_exception(x);
+    } catch (const weft::PeerDied&) {
+      return false;
+    } catch (const weft::ChannelEnd& e) {
+      return e.met;
+    } catch (const weft::Cancelled&) {
+      return true;
+    } catch (...) {
+      return false;
+    }
+  }
   // The process that this failure left last; -1: none.
   int left_by(const std::exception_ptr& x) const {
     const std::lock_guard l(lock_);
@@ -387,7 +400,7 @@ class Play {
         } else if (kind == "par" || kind == "seq") {
           std::vector<Process> ps;
           for (const Proc* p : s->procs) ps.push_back(me->make(*p, slots));
-          std::vector<std::optional<int>> results;
+          std::vector<weft::Result<int>> results;
           if (kind == "par") {
             results = co_await weft::par(std::move(ps));
           } else {
@@ -412,9 +425,8 @@ class Play {
     }
     std::printf("{\"p\": %d, \"e\": \"end\", \"out\": [\"%s\"]}\n", pid, failure ? name_of(failure).c_str() : "ok");
     if (failure) {
-      const std::string name = name_of(failure);
       const std::lock_guard l(me->lock_);
-      if (name != "Retired" && name != "Poisoned" && name != "Cancelled") me->failed_.emplace_back(failure, pid);
+      if (!quiet(failure)) me->failed_.emplace_back(failure, pid);
       std::rethrow_exception(failure);
     }
     co_return pid;
@@ -461,18 +473,18 @@ class Play {
     std::vector<weft::AnyGuard<V, P>> r;
     std::size_t made = 0;
     for (const Guard& g : s.guards) {
+      const auto push = [&](auto guard) { r.push_back(g.ends ? std::move(guard).ends().when(g.on) : std::move(guard).when(g.on)); };
       if (g.kind == "in") {
-        r.push_back(weft::in(reader(slots, g.at)).when(g.on));
+        push(weft::in(reader(slots, g.at)));
       } else if (g.kind == "out") {
         const std::string text = values[made++];
         if (g.fn.empty())
-          r.push_back(weft::out(writer(slots, g.at), V(text)).when(g.on));
+          push(weft::out(writer(slots, g.at), V(text)));
         else
-          r.push_back(weft::out_with(writer(slots, g.at), std::function<V()>([text, bad = g.fn == "raise"] {
-                                       if (bad) throw Fail();
-                                       return V(text);
-                                     }))
-                          .when(g.on));
+          push(weft::out_with(writer(slots, g.at), std::function<V()>([text, bad = g.fn == "raise"] {
+                                if (bad) throw Fail();
+                                return V(text);
+                              })));
       } else if (g.kind == "timeout") {
         r.push_back(weft::after(std::chrono::seconds(g.at)).when(g.on));
       } else if (g.kind == "deadline") {

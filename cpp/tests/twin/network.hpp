@@ -14,10 +14,11 @@ struct Body;
 struct Proc;
 
 struct Guard {
-  std::string kind;  // in, out, timeout, deadline, skip, barrier
-  int at = -1;       // slot, time or barrier
-  std::string fn;    // of out: make, raise or nothing
-  bool on = true;    // its precondition
+  std::string kind;   // in, out, timeout, deadline, skip, barrier
+  int at = -1;        // slot, time or barrier
+  std::string fn;     // of out: make, raise or nothing
+  bool ends = false;  // its retirement raises (rule 5.6)
+  bool on = true;     // its precondition
 };
 
 struct Statement {
@@ -157,6 +158,10 @@ class Network {
     g.kind = l[0];
     if (l.back() == "off") {
       g.on = false;
+      l.pop_back();
+    }
+    if (l.back() == "ends") {
+      g.ends = true;
       l.pop_back();
     }
     if (l.size() > 1) g.at = std::stoi(l[1]);

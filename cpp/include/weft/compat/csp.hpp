@@ -7,12 +7,15 @@
 //  - end_read ends the extended read; end_read without start_read throws std::logic_error
 //  - alt takes the value when it selects, and the next read() of that end gives it: the writer goes on at the select
 //  - alt() is fair by rotation, pri_select exact, preconditions may be any list of bool; none true is weft::BadUse
-//  - a network of which nobody can go on throws weft::Deadlock out of par, which names who waits where; C++CSP hangs
+//  - a network of which nobody can go on is told on stderr, with who waits where, and throws weft::Deadlock out of par; C++CSP hangs
 //  - channels do not retire: like C++CSP's they live as long as anything refers to them
 #pragma once
 #include <atomic>
+#include <cstdio>
 #include <functional>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -230,6 +233,12 @@ struct overwriting_buffer : chan_data_store<T> {
 
 namespace detail {
 
+// Not a header of the standard library, which makes and uses channels for the program.
+inline bool of_the_program(const char* file) noexcept {
+  const std::string_view f = file;
+  return f.find("/c++/") == f.npos && f.find("/bits/") == f.npos;
+}
+
 // A channel with its two ends, shared by all that refer to it.
 template <class T>
 struct Wire final : Guard {
@@ -240,9 +249,28 @@ struct Wire final : Guard {
   std::optional<weft::Extended<T>> extended;
   bool reading = false;  // an extended read of a value that an alt had taken
   weft::detail::Slot<T> slot;
+  std::atomic<bool> unnamed{false};  // made by a container, which knows no line of the program
 
-  Wire(weft::ChannelOptions o, const char* file, std::uint32_t line)
-      : channel(o, file, line), in(channel.reader()), out(channel.writer()) {}
+  Wire(weft::ChannelOptions o, const char* file, std::uint32_t line) : channel(o, file, line), in(channel.reader()), out(channel.writer()) {
+    if (of_the_program(file)) return;
+    unnamed.store(true, std::memory_order_relaxed);
+    name("a channel of a container");
+  }
+
+  // A channel of a container is named by the line that first uses it.
+  void used_at(const char* file, std::uint32_t line) {
+    if (!unnamed.load(std::memory_order_relaxed) || !of_the_program(file) || !unnamed.exchange(false)) return;
+    const std::string f = file;
+    name("first used at " + f.substr(f.rfind('/') + 1) + ":" + std::to_string(line));
+  }
+  void name(const std::string& n) {
+    const char* const kept = weft::detail::intern(n.c_str());
+    auto* const core = channel.core();
+    core->with_lock([&](auto&, auto&) {
+      core->name = kept;
+      core->line = 0;
+    });
+  }
 
   template <class F>
   static auto raising(F&& f) {
@@ -313,7 +341,10 @@ class chan_in {
   chan_in& operator=(chan_in&&) noexcept = default;
 
   T read() const { return wire_->read(); }
-  T operator()() const { return wire_->read(); }
+  T operator()(const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) const {
+    wire_->used_at(file, line);
+    return wire_->read();
+  }
   T start_read() const { return wire_->start_read(); }
   void end_read() const { wire_->end_read(); }
   void poison(unsigned int strength) const {
@@ -350,7 +381,10 @@ class chan_out {
   chan_out& operator=(chan_out&&) noexcept = default;
 
   void write(T value) const { wire_->write(std::move(value)); }
-  void operator()(T value) const { wire_->write(std::move(value)); }
+  void operator()(T value, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) const {
+    wire_->used_at(file, line);
+    wire_->write(std::move(value));
+  }
   void poison(unsigned int strength) const {
     static_assert(POISONABLE, "channel is not poisonable: make it with <T, true>");
     wire_->channel.poison(detail::strength_of(strength));
@@ -385,8 +419,14 @@ class Chan {
   Out out() const { return Out(wire_); }
   operator In() const { return in(); }
   operator Out() const { return out(); }
-  T operator()() const { return wire_->read(); }
-  void operator()(T value) const { wire_->write(std::move(value)); }
+  T operator()(const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) const {
+    wire_->used_at(file, line);
+    return wire_->read();
+  }
+  void operator()(T value, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) const {
+    wire_->used_at(file, line);
+    wire_->write(std::move(value));
+  }
   const std::shared_ptr<Wire<T>>& wire() const noexcept { return wire_; }
 
  private:
@@ -458,7 +498,10 @@ class par : public process {
     std::vector<Thread> ps;
     ps.reserve(mine.size());
     for (proc& p : mine) ps.push_back(weft::thread(Quiet{&p, &poison}, file_, line_));
-    weft::run(weft::detail::ParVector<Thread>(std::move(ps)));
+    // Told at once: a process that is declared noexcept ends the program when it is cancelled, and Deadlock would never be seen.
+    weft::RunOptions o;
+    o.deadlocked = [](const std::string& report) noexcept { std::fprintf(stderr, "%s\n", report.c_str()); };
+    weft::run(o, weft::detail::ParVector<Thread>(std::move(ps)));
     if (inside && poison > 0) throw poison_exception(poison);
   }
 

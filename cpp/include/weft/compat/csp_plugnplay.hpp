@@ -35,7 +35,7 @@ std::vector<weft::Writer<T>> outs(const std::vector<chan_out<T>>& cs) {
 // Runs the coroutine on the thread that runs the process.
 class OfCoroutine : public process {
  public:
-  void run() override { weft::run(make_()); }
+  void run() override { weft::run(weft::par(make_())); }  // poisoned or retired it is over, quietly
 
  protected:
   explicit OfCoroutine(std::function<weft::Process()> make) : make_(std::move(make)) {}

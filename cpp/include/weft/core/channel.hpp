@@ -248,6 +248,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
     if (n.is(NodeFlags::standing)) {
       if (t == Try::committed || t == Try::held) this->template remark<S>(n);
       if (S == Side::out && t == Try::not_ready) static_cast<StandingNode&>(n).contested = foreign_first();
+      if (t == Try::ended && n.status == Status::retired && n.is(NodeFlags::quiet)) n.set(NodeFlags::silent);
     }
     unlock(fx);
     return t;
@@ -288,23 +289,34 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   Try retry(Node& n) noexcept {
     Effects fx;
     this->lock_lines();
-    const Try t = n.is(NodeFlags::queued) ? attempt<S>(n, Enrolled{n.choice_, n.index}, fx) : Try::gone;
+    Try t = n.is(NodeFlags::silent) ? Try::not_ready : Try::gone;
+    if (n.is(NodeFlags::queued)) t = attempt<S>(n, Enrolled{n.choice_, n.index}, fx);
+    if (t == Try::silent) this->template leave<S>(n);
     unlock(fx);
     return t;
   }
 
-  // Could this guard commit now? (A hint for random choice and for reports; nothing is decided.)
+  // How the channel has ended for a guard, or `ok`, and whether it could commit now. (For random choice, for reports and for rule 5.6;
+  // nothing is decided.)
+  template <Side S>
+  Status look(bool& ready) noexcept {
+    Node probe;
+    this->lock_lines();
+    if constexpr (S == Side::in)
+      ready = ring && ring->size > 0;
+    else
+      ready = accepts();
+    ready = ready || this->template claimable < S == Side::in ? Side::out : Side::in > ();
+    const bool over = this->template ended<S>(probe);
+    this->unlock_lines();
+    return over ? probe.status : Status::ok;
+  }
+
+  // A hint for who might wait a little: an operation begun now would not wait.
   template <Side S>
   bool ready() noexcept {
-    this->lock_lines();
-    bool r = (special_ & (B::kPoisoned | (S == Side::in ? B::kWritersGone : B::kReadersGone))) != 0;
-    if constexpr (S == Side::in)
-      r = r || (ring && ring->size > 0);
-    else
-      r = r || accepts();
-    r = r || this->template claimable < S == Side::in ? Side::out : Side::in > ();
-    this->unlock_lines();
-    return r;
+    bool now = false;
+    return is_end(look<S>(now)) || now;
   }
 
   // Standing alternatives link their nodes once. False: the opposite side stands here already; two that stand would never arrive, so
@@ -376,9 +388,9 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
     Effects fx;
     this->lock_lines();
     // Out of the line while we try: who settles accounts on the way must not tell us once more.
-    if (!me.is(NodeFlags::queued)) {  // committed already, and a partner that computes its value holds us
+    if (!me.is(NodeFlags::queued)) {  // committed already, and a partner that computes its value holds us; or it fell silent
       this->unlock_lines();
-      return Try::held;
+      return me.is(NodeFlags::silent) ? Try::not_ready : Try::held;
     }
     Link* const behind = me.next;
     this->template leave<Side::in>(me);
@@ -529,6 +541,12 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
       return t;
     }
     if (!this->template ended<S>(n)) return Try::not_ready;
+    if constexpr (std::is_same_v<Me, Enrolled>) {
+      if (n.status == Status::retired && n.is(NodeFlags::quiet)) {
+        n.set(NodeFlags::silent);
+        return Try::silent;
+      }
+    }
     return me.self() ? Try::ended : Try::gone;
   }
 

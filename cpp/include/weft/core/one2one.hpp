@@ -130,6 +130,11 @@ class OneToOneCore : public ChannelBase<P> {
     else
       return size() < capacity_ || (l & (kPoisoned | kReadersGone));
   }
+  template <Side S>
+  Status look(bool& now) noexcept {
+    now = S == Side::in ? size() > 0 : size() < capacity_;
+    return how_ended<S>();
+  }
   // What such a channel has not (rule 1.8): a standing alternative enrols here anew for each select, there are no foreign parties.
   template <Side S>
   bool link_standing(StandingNode&) noexcept {
@@ -317,6 +322,12 @@ class OneToOneCore : public ChannelBase<P> {
       }
     }
     if (!ended<S>(n)) return Try::not_ready;
+    if constexpr (std::is_same_v<Me, Enrolled>) {
+      if (n.status == Status::retired && n.is(NodeFlags::quiet)) {
+        n.set(NodeFlags::silent);
+        return Try::silent;
+      }
+    }
     return me.self() ? Try::ended : Try::gone;
   }
 
@@ -369,9 +380,8 @@ class OneToOneCore : public ChannelBase<P> {
   }
   void fail(Queue& q, Status s, Wakes& fx) noexcept {
     while (Link* l = q.front()) {
-      const bool won = Free{}.with(node(l)) == Claim::won;
       B::release(q, node(l));
-      if (won) fx.finish(node(l), s);
+      if (ends(node(l), s)) fx.finish(node(l), s);
     }
   }
 

@@ -7,10 +7,12 @@
 //
 //   begin() ─► chosen (A) │ chosen (B) │ parked ──woken──► finish() ─► chosen
 //
+// A guard whose channel has retired is left out (rule 5.6, guard.hpp). In phase A its owner looks, at the first such guard, whether the
+// select is over; from phase B on those that keep it open are counted in the word's choice (KeptChoice).
+//
 // Freestanding: guards are an array of the caller's.
 #pragma once
-#include "barrier.hpp"
-#include "channel.hpp"
+#include "guard.hpp"
 
 namespace weft {
 enum class Mode : std::uint8_t { fair, priority, random };
@@ -18,68 +20,12 @@ enum class Mode : std::uint8_t { fair, priority, random };
 
 namespace weft::core {
 
-struct Guard;
-
-// What differs between the kinds of guards.
-struct GuardOps {
-  Try (*scan)(Guard&) noexcept;
-  Try (*enrol)(Guard&) noexcept;
-  void (*leave)(Guard&) noexcept;
-  bool (*ready)(Guard&) noexcept;
-  Try (*take)(Guard&) noexcept;   // of a foreign select; null where not applicable
-  bool (*link)(Guard&) noexcept;  // of a standing alternative
-  void (*enable)(Guard&, bool) noexcept;
-  void (*invite)(Guard&) noexcept;  // of a standing output: tell the foreign reader that it may take
-};
-
-enum class Kind : std::uint8_t { input, output, barrier, timer, skip };
-
-struct Guard {
-  // What is small lies where the node has room to spare: a select over many guards is a matter of cache lines.
-  [[no_unique_address]] StandingNode node;
-  Kind kind = Kind::skip;
-  bool enabled = true;  // its precondition
-  bool flat = false;    // enrolled for good by a standing alternative
-  const GuardOps* ops = nullptr;
-  void* where = nullptr;      // ChannelCore<T, P>* or BarrierCore<P>*
-  std::int64_t deadline = 0;  // timer: steady or virtual ns
-};
-
-template <class C, Side S>
-inline constexpr GuardOps channel_ops{
-    [](Guard& g) noexcept { return static_cast<C*>(g.where)->template scan<S>(g.node); },
-    [](Guard& g) noexcept { return static_cast<C*>(g.where)->template enrol<S>(g.node); },
-    [](Guard& g) noexcept { static_cast<C*>(g.where)->template withdraw<S>(g.node); },
-    [](Guard& g) noexcept { return static_cast<C*>(g.where)->template ready<S>(); },
-    [](Guard& g) noexcept {
-      if constexpr (S == Side::in)
-        return static_cast<C*>(g.where)->take(g.node, Enrolled{g.node.choice_, g.node.index});
-      else
-        return static_cast<C*>(g.where)->template retry<S>(g.node);
-    },
-    [](Guard& g) noexcept { return static_cast<C*>(g.where)->template link_standing<S>(g.node); },
-    [](Guard& g, bool on) noexcept { static_cast<C*>(g.where)->template set_enabled<S>(g.node, on); },
-    [](Guard& g) noexcept { static_cast<C*>(g.where)->invite_foreign(); },
-};
-
-template <class B>
-inline constexpr GuardOps barrier_ops{
-    [](Guard& g) noexcept { return static_cast<B*>(g.where)->scan(g.node); },
-    [](Guard& g) noexcept { return static_cast<B*>(g.where)->enrol(g.node); },
-    [](Guard& g) noexcept { static_cast<B*>(g.where)->withdraw(g.node); },
-    [](Guard& g) noexcept { return static_cast<B*>(g.where)->ready(); },
-    nullptr,
-    [](Guard&) noexcept { return false; },
-    [](Guard&, bool) noexcept {},
-    [](Guard&) noexcept {},
-};
-
 class Select {
  public:
   static constexpr int none = -1;    // nothing yet
   static constexpr int parked = -2;  // await the wake-up, then finish()
 
-  Choice choice;
+  KeptChoice choice;
 
   Select() = default;
   Select(Guard* guards, std::uint32_t n, Mode mode, Waker* waker, std::uint32_t start = 0) noexcept
@@ -96,8 +42,13 @@ class Select {
     mode_ = mode;
     start_ = n ? start % n : 0;
     choice.waker = waker;
+    counted_ = false;
   }
 
+  void enable(std::uint32_t i, bool on) noexcept {
+    g_[i].enabled = on;
+    counted_ = false;
+  }
   Guard& guard(int i) noexcept { return g_[i]; }
   std::uint32_t size() const noexcept { return n_; }
   std::uint32_t next_start() const noexcept { return start_; }
@@ -144,19 +95,30 @@ class Select {
 
   // Phase B. An index: committed by ourselves, all lines left. `parked`: await the wake-up.
   int enrol(bool foreign = false) noexcept {
+    if (!counted_ || seen_.anything_off()) find_keepers(foreign);
+    std::uint32_t count = keeping_;
+    if (silents_) [[unlikely]]
+      for (std::uint32_t i = 0; i < n_; ++i) count -= g_[i].silent && keep_.has(g_[i]);
+    if (count == 0 && keep_.any()) return chosen(first_decider(), Status::retired);
+    choice.keep_open(WEFT_MUTANT == 21 ? 0 : count);
     enrolled_ = true;
     choice.arm();
     for (std::uint32_t i = 0; i < n_; ++i) {  // in order: among its guards at one channel the first is served first (rules 1.2, 5.4)
       Guard& x = g_[i];
-      if (!x.enabled || x.kind >= Kind::timer) continue;
-      prepare(x, i);
-      x.node.clear(NodeFlags::foreign);
-      if (foreign && x.kind == Kind::input) x.node.set(NodeFlags::foreign);
+      if (!x.enabled || x.kind >= Kind::timer || x.silent) continue;
+      x.node.flags = static_cast<std::uint16_t>((x.node.flags & kOwn) | flags_[static_cast<int>(x.kind)]);
+      if (x.ends) [[unlikely]]
+        x.node.clear(NodeFlags::quiet);
+      x.lined = true;
+      if (WEFT_MUTANT == 21 && keep_.has(x)) choice.one_more();
       switch (x.ops->enrol(x)) {
         case Try::committed: leave(); return chosen(i, Status::ok);
         case Try::ended: leave(); return chosen(i, x.node.status);
         case Try::held:  // decided; the partner wakes us once more
         case Try::gone: return parked;
+        case Try::silent:
+          if (const int c = WEFT_MUTANT == 22 ? none : fell_silent_in_line(i); c != none) return c;
+          break;
         case Try::not_ready: break;
       }
     }
@@ -168,12 +130,15 @@ class Select {
     if (choice.done() || held_ != none) return parked;
     for (std::uint32_t k = 0, i = start_; k < n_; ++k, i = i + 1 == n_ ? 0 : i + 1) {
       Guard& x = g_[i];
-      if (!x.enabled || x.kind >= Kind::timer || !x.ops->take) continue;
+      if (!x.enabled || x.kind >= Kind::timer || x.silent || !x.ops->take) continue;
       switch (x.ops->take(x)) {
         case Try::committed: leave(); return chosen(i, Status::ok);
         case Try::ended: leave(); return chosen(i, x.node.status);
         case Try::held:
         case Try::gone: return parked;
+        case Try::silent:
+          if (const int c = fell_silent_in_line(i); c != none) return c;
+          break;
         case Try::not_ready: break;
       }
     }
@@ -190,7 +155,8 @@ class Select {
     leave();
     if (!choice.done()) return none;
     const std::uint32_t i = choice.winner();
-    return chosen(i, g_[i].node.status);
+    const Status s = g_[i].node.status;
+    return s == Status::retired && !g_[i].ends ? is_over(i) : chosen(i, s);
   }
 
   // Committed already, and only the partner's leave to go on is awaited: not to be cancelled (rule 1.6).
@@ -200,16 +166,37 @@ class Select {
   Status status() const noexcept { return status_; }
 
  private:
-  void prepare(Guard& x, std::uint32_t i) noexcept {
+  static constexpr std::uint16_t kOwn = NodeFlags::compute | NodeFlags::extended;  // of a guard's node, by who made it
+  static std::uint16_t flags_of(bool keeps, bool foreign) noexcept {
+    return static_cast<std::uint16_t>(NodeFlags::of_choice | NodeFlags::quiet | (keeps ? NodeFlags::keeps : 0) |
+                                      (foreign ? NodeFlags::foreign : 0));
+  }
+
+  // Which guards keep this select open, how many they are, and what their nodes are marked with. It holds until a guard is switched, unless
+  // one that is off has a say.
+  [[gnu::noinline]] void find_keepers(bool foreign) noexcept {
+    std::uint32_t on[2] = {0, 0};
+    seen_ = {};
+    for (std::uint32_t i = 0; i < n_; ++i) {
+      seen_.add(g_[i]);
+      if (g_[i].kind <= Kind::output) on[static_cast<int>(g_[i].kind)] += g_[i].enabled;
+    }
+    keep_ = keepers(seen_, g_, n_);
+    keeping_ = (keep_.inputs ? on[0] : 0) + (keep_.outputs ? on[1] : 0);
+    flags_[static_cast<int>(Kind::input)] = flags_of(keep_.inputs, foreign);
+    flags_[static_cast<int>(Kind::output)] = flags_of(keep_.outputs, false);
+    counted_ = true;
+  }
+  void belongs_to_us(Guard& x, std::uint32_t i) noexcept {
     x.node.belongs_to(&choice);
     x.node.index = i;
   }
-
-  int attempt(std::uint32_t i) noexcept {
-    prepare(g_[i], i);
-    switch (g_[i].ops->scan(g_[i])) {
+  [[gnu::always_inline]] int attempt(std::uint32_t i) noexcept {
+    Guard& x = g_[i];
+    belongs_to_us(x, i);
+    switch (x.ops->scan(x)) {
       case Try::committed: return chosen(i, Status::ok);
-      case Try::ended: return chosen(i, g_[i].node.status);
+      case Try::ended: return found_ended(i);
       case Try::held:
         // Committed, and the partner wakes us: as if it had claimed us.
         held_ = static_cast<int>(i);
@@ -217,19 +204,58 @@ class Select {
       default: return none;
     }
   }
+  [[gnu::noinline]] int found_ended(std::uint32_t i) noexcept {
+    Guard& x = g_[i];
+    if (x.node.status != Status::retired || x.ends) return chosen(i, x.node.status);
+    const bool here = over_at() == static_cast<int>(i);
+    x.silent = silents_ = true;
+    return here ? chosen(i, Status::retired) : none;
+  }
+
+  // The place at which this select is ready with Retired (rule 5.6), if it is over by now; else none. Looked for at the first silent one: a
+  // guard that retires after that is missed by the scan, and counted by enrol().
+  int over_at() noexcept {
+    if (!silents_) {
+      over_at_ = over(g_, n_, mode_ == Mode::fair ? start_ : 0);
+    }
+    return over_at_;
+  }
+  std::uint32_t first_decider() const noexcept {
+    std::uint32_t i = mode_ == Mode::fair ? start_ : 0;
+    while (!keep_.decides(g_[i])) i = i + 1 == n_ ? 0 : i + 1;
+    return i;
+  }
+  // The last one that kept this select open has gone: Retired, at guard i or, if i only held it open, at one that decides.
+  int is_over(std::uint32_t i) noexcept {
+    leave();
+    return chosen(keep_.decides(g_[i]) ? i : first_decider(), Status::retired);
+  }
+  // Our own look found it so, while we are enrolled elsewhere.
+  int fell_silent_in_line(std::uint32_t i) noexcept {
+    g_[i].silent = silents_ = true;
+    if (!keep_.has(g_[i]) || !choice.last_gone()) return none;
+    return choice.claim_one(DONE + i) ? is_over(i) : parked;
+  }
 
   // Uniform over the ready: reservoir of the hints, then commit; a hint that was wrong draws again.
   int scan_random() noexcept {
+    for (std::uint32_t i = 0; i < n_; ++i) {
+      belongs_to_us(g_[i], i);
+      if (g_[i].enabled && g_[i].kind >= Kind::timer) timers_ = true;
+    }
+    int over = -2;  // not looked
     for (std::uint32_t tries = 0; tries < n_ + 1; ++tries) {
       std::uint32_t count = 0, pick = 0;
       for (std::uint32_t i = 0; i < n_; ++i) {
         Guard& x = g_[i];
-        if (!x.enabled) continue;
-        if (x.kind >= Kind::timer) {
-          timers_ = true;
-          continue;
+        if (!x.enabled || x.kind >= Kind::timer) continue;
+        const State s = x.state();
+        if (s == State::blocked) continue;
+        if (s == State::retired && !x.ends) {
+          if (over == -2) over = core::over(g_, n_);
+          if (over != static_cast<int>(i)) continue;
         }
-        if (x.ops->ready(x) && random() % ++count == 0) pick = i;
+        if (random() % ++count == 0) pick = i;
       }
       if (count == 0) return none;
       if (const int c = attempt(pick); c != none) return c;
@@ -247,6 +273,8 @@ class Select {
   }
 
   int chosen(std::uint32_t i, Status s) noexcept {
+    if (silents_) [[unlikely]]
+      forget_silents();
     status_ = s;
     start_ = i + 1 == n_ ? 0 : i + 1;
     return static_cast<int>(i);
@@ -256,7 +284,16 @@ class Select {
     if (!enrolled_) return;
     enrolled_ = false;
     for (std::uint32_t i = 0; i < n_; ++i)
-      if (g_[i].enabled && g_[i].kind < Kind::timer) g_[i].ops->leave(g_[i]);
+      if (g_[i].lined) {
+        g_[i].lined = false;
+        g_[i].ops->leave(g_[i]);
+      }
+    if (silents_) [[unlikely]]
+      forget_silents();
+  }
+  [[gnu::noinline]] void forget_silents() noexcept {
+    silents_ = false;
+    for (std::uint32_t i = 0; i < n_; ++i) g_[i].silent = false;
   }
 
   Guard* g_ = nullptr;
@@ -264,9 +301,16 @@ class Select {
   std::uint32_t start_ = 0;
   Mode mode_ = Mode::fair;
   Status status_ = Status::pending;
-  bool timers_ = false;    // there is a timer or a skip among the enabled guards
+  bool silents_ = false;  // some guard was found silent, and over_at_ is of this scan
+  bool timers_ = false;   // there is a timer or a skip among the enabled guards
+  bool counted_ = false;  // what follows is of these guards as they are
+  Kinds seen_;
+  std::uint32_t keeping_ = 0;
+  std::uint16_t flags_[static_cast<int>(Kind::timer)] = {0, 0, NodeFlags::of_choice, NodeFlags::of_choice};
+  Keepers keep_;
   bool enrolled_ = false;  // phase B was entered: every line must be left
-  int held_ = none;        // the guard that committed in phase A while its partner holds us
+  int over_at_ = none;
+  int held_ = none;  // the guard that committed in phase A while its partner holds us
 };
 
 }  // namespace weft::core

@@ -160,11 +160,15 @@ class Sleepers : public Buffered<T, P, Self> {
         tell(y, fx);
         continue;
       }
-      if (y->is(NodeFlags::standing)) mark_ready(y);
-      if (y->is(NodeFlags::disabled)) continue;
-      const bool won = Free{}.with(y) == Claim::won;
-      if (!y->is(NodeFlags::standing)) release(q, y);
-      if (won) fx.finish(y, s);
+      if (!y->is(NodeFlags::standing)) {
+        release(q, y);
+        if (ends(y, s)) fx.finish(y, s);
+        continue;
+      }
+      if (s == Status::retired && y->is(NodeFlags::silent)) continue;  // its alternative knows
+      mark_ready(y);
+      // It looks for itself. A silent one stays so for the select that waits.
+      if (!(y->flags & (NodeFlags::disabled | NodeFlags::silent)) && Free{}.with(y) == Claim::won) fx.finish(y, s);
     }
   }
 };

@@ -4,6 +4,9 @@
 //             list empty: word := WAITING, read the list again ──something──► take WAITING back, serve it
 //                                                             └─nothing───► parked ──woken──► finish()
 //
+// A guard whose channel retires wakes a select that waits, which looks for itself: finish() says `again` unless it is over (rule 5.6). The
+// guard stays linked, `silent`, and is heard of again only if its channel is poisoned; so it costs nothing.
+//
 // Between selects the word is IDLE (or DONE until finish()): an arriving peer cannot claim it, queues itself and marks its channel ready.
 // Guards where the other side stands too, barriers, timers and skips are not flat: they are scanned and enrolled at each select.
 #pragma once
@@ -15,6 +18,7 @@ class Standing {
  public:
   static constexpr int none = Select::none;
   static constexpr int parked = Select::parked;
+  static constexpr int again = -3;  // of finish(): a guard fell silent, begin() again
 
   StandingChoice choice;
 
@@ -24,9 +28,9 @@ class Standing {
       Guard& x = g_[i];
       x.node.belongs_to(&choice);
       x.node.index = i;
-      flat_ = flat_ && x.kind < Kind::barrier;
-      x.flat = x.kind < Kind::barrier && x.ops->link(x);
-      if (!x.flat) flat_ = false;
+      x.flat = x.kind < Kind::barrier && link(x);
+      if (!x.flat && (x.where || x.kind >= Kind::barrier)) flat_ = false;  // (off for good: its end is closed)
+      if (x.enabled) ++on_[static_cast<int>(x.kind)];
     }
   }
   Standing(const Standing&) = delete;
@@ -46,6 +50,11 @@ class Standing {
   int held_guard() const noexcept { return held_; }
 
   void enable(std::uint32_t i, bool on) noexcept {
+    if (g_[i].enabled != on) {
+      const std::uint32_t more = on ? 1u : -1u;
+      on_[static_cast<int>(g_[i].kind)] += more;
+      if (g_[i].silent) gone_[static_cast<int>(g_[i].kind)] += more;
+    }
     g_[i].enabled = on;
     if (g_[i].flat) g_[i].ops->enable(g_[i], on);
   }
@@ -61,6 +70,7 @@ class Standing {
   template <class Now>
   int begin(Now&& now) noexcept {
     for (;;) {
+      if (const int at = all_gone() ? over(g_, n_) : none; at != none) choice.mark(&g_[at].node);  // it stays ready (rule 5.6)
       while (StandingNode* n = choice.pop()) {
         if (!g_[n->index].enabled) continue;
         if (const int c = attempt(n->index, true); c != none) return c;
@@ -74,7 +84,8 @@ class Standing {
         if (choice.claim_one(IDLE)) continue;
         return parked;  // claimed meanwhile: the wake-up is under way
       }
-      return flat_ ? parked : enrol_others();
+      const int c = flat_ ? parked : enrol_others();
+      if (c != again) return c;
     }
   }
 
@@ -91,18 +102,56 @@ class Standing {
     if (choice.done()) {
       r = static_cast<int>(choice.winner());
       status_ = g_[r].node.status;
+      if (status_ == Status::retired && !g_[r].ends) {
+        r = fell_silent(r);
+        if (r == none) r = again;
+      }
     }
     choice.reset();
     return r;
   }
 
  private:
+  static bool link(Guard& x) noexcept {
+    if (!x.where) return false;
+    if (!x.ends) x.node.set(NodeFlags::quiet);  // before its channel can say so
+    if (x.ops->link(x)) return true;
+    x.node.clear(NodeFlags::quiet);  // enrolled anew each time: whoever ends the channel wakes us
+    return false;
+  }
+
+  // The channel of guard i, which is on, has retired. i: and so have all that decide.
+  int fell_silent(int i) noexcept {
+    Guard& x = g_[i];
+    if (!x.silent) ++gone_[static_cast<int>(x.kind)];
+    x.silent = true;
+    if (!all_gone()) return none;
+    const int at = over(g_, n_);
+    if (at == none) return none;
+    status_ = Status::retired;
+    return x.kind == g_[at].kind ? i : at;
+  }
+  // Worth a look: as far as we know all guards that may decide have retired.
+  bool all_gone() const noexcept {
+    const int in = static_cast<int>(Kind::input), out = static_cast<int>(Kind::output);
+    if ((gone_[in] | gone_[out]) == 0) [[likely]]
+      return false;
+    const int side = on_[out] > 0 ? out : in;
+    if (side == in)
+      for (int k = static_cast<int>(Kind::barrier); k < static_cast<int>(Kind::timer); ++k)
+        if (on_[k] > 0) return false;
+    return gone_[side] > 0 && gone_[side] == on_[side];
+  }
+
   int attempt(std::uint32_t i, bool listed) noexcept {
     Guard& x = g_[i];
     switch (x.ops->scan(x)) {
       case Try::committed: status_ = Status::ok; return static_cast<int>(i);
       case Try::held: held_ = static_cast<int>(i); return parked;
       case Try::ended:
+        if (x.node.status == Status::retired && !x.ends) return fell_silent(static_cast<int>(i));
+        if (x.silent) --gone_[static_cast<int>(x.kind)];  // and was poisoned
+        x.silent = false;
         status_ = x.node.status;
         if (listed) choice.mark(&x.node);  // it stays ready with its end (rule 5.6)
         return static_cast<int>(i);
@@ -150,18 +199,16 @@ class Standing {
     enrolled_ = true;
     for (std::uint32_t i = 0; i < n_; ++i) {
       Guard& x = g_[i];
-      if (x.flat || !x.enabled || x.kind >= Kind::timer) continue;
+      if (x.flat || !x.enabled || x.kind >= Kind::timer || x.silent) continue;
       switch (x.ops->enrol(x)) {
         case Try::committed:
+          x.node.status = Status::ok;
           finish();
-          status_ = Status::ok;
           return static_cast<int>(i);
-        case Try::ended:
-          finish();
-          status_ = x.node.status;
-          return static_cast<int>(i);
+        case Try::ended: return finish();
         case Try::held:
         case Try::gone: return parked;
+        case Try::silent:
         case Try::not_ready: break;
       }
     }
@@ -176,6 +223,8 @@ class Standing {
   }
 
   Guard* g_;
+  std::uint32_t on_[static_cast<int>(Kind::skip) + 1] = {};  // guards that are on, by kind
+  std::uint32_t gone_[2] = {};                               // of them, those that are silent
   std::uint32_t n_;
   std::uint32_t turn_ = 0;
   bool flat_ = true;  // every guard is enrolled for good

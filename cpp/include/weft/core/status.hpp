@@ -32,6 +32,7 @@ enum class Try : std::uint8_t {
   not_ready,  // nobody to commit with
   gone,       // our own choice was won by somebody else meanwhile: await the wake-up
   ended,      // the channel has ended for us; node.status says how
+  silent,     // the channel has retired for us, a guard that falls silent by it (rule 5.6); in no line, nothing decided
 };
 
 }  // namespace core

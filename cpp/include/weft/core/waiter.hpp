@@ -61,6 +61,10 @@ struct NodeFlags {
   static constexpr std::uint16_t standing = 128;  // stays linked between selects (rule 5.9)
   static constexpr std::uint16_t disabled = 256;  // its precondition is false                (channel's lock)
   static constexpr std::uint16_t framed = 512;    // of a waker: ops->frame is kFrame; here because a scheduler asks at each step
+  // Of a select's guard (rule 5.6):
+  static constexpr std::uint16_t quiet = 1024;   // that its channel has retired is no outcome
+  static constexpr std::uint16_t keeps = 2048;   // quiet, and counted by KeptChoice
+  static constexpr std::uint16_t silent = 4096;  // quiet, and its channel has retired    (channel's lock)
   // What the fast path of a meeting cannot do.
   static constexpr std::uint16_t special = of_choice | extended | compute | foreign | standing | disabled;
 };
@@ -186,6 +190,27 @@ class Choice {
   prim::atomic<std::uint32_t> word_{IDLE};
 };
 
+// A select's, which counts the guards that keep it open (rule 5.6).
+class KeptChoice : public Choice {
+ public:
+  // The count is set before the first of them is enrolled, over all of them. Whoever finds one of their
+  // channels retired, under its lock, counts down: the owner while it enrols, who ends the channel later. Whoever reaches zero claims the
+  // word, as any partner does.
+  void keep_open(std::uint32_t guards) noexcept { keepers_.store(guards, std::memory_order_relaxed); }  // arm() publishes it
+  bool last_gone() noexcept {
+    if (WEFT_MUTANT == 23) {
+      const std::uint32_t left = keepers_.load() - 1;
+      keepers_.store(left);
+      return left == 0;
+    }
+    return keepers_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+  void one_more() noexcept { keepers_.fetch_add(1); }  // (of a mutant)
+
+ private:
+  prim::atomic<std::uint32_t> keepers_{0};
+};
+
 inline Waker* waker_of(Node* n) noexcept { return n->is(NodeFlags::of_choice) ? n->choice_->waker : n; }
 
 // Those to be woken once the lock is released (rule 12), in the order in which they were decided.
@@ -229,6 +254,15 @@ struct Free {
     return !c || c->claim_one(DONE + y->index) ? Claim::won : Claim::other_gone;
   }
 };
+
+// The channel has ended for n, which has left the line, with s. True: that decides its operation, and we have won it.
+inline bool ends(Node* n, Status s) noexcept {
+  if (s == Status::retired && n->is(NodeFlags::quiet)) {
+    n->set(NodeFlags::silent);
+    if (!n->is(NodeFlags::keeps) || !static_cast<KeptChoice*>(n->choice_)->last_gone()) return false;
+  }
+  return Free{}.with(n) == Claim::won;
+}
 
 // A party whose choice others may be winning at this moment; also a third party that commits two sleepers.
 struct Enrolled {

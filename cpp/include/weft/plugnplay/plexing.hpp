@@ -29,25 +29,14 @@ Process copying_in_turn(Reader<T, P> in, std::vector<W> outs) {
 }
 template <class T, class P>
 Process copying_to_some(Reader<T, P> in, Reader<Writer<T, P>, P> config, std::vector<Writer<T, P>> outs) {
-  bool configurable = true;
   for (;;) {
-    std::optional<T> value;
-    std::optional<Writer<T, P>> end;
-    try {
-      auto c = co_await weft::select(Mode::priority, weft::in(config).when(configurable), in);
-      if (c.index == 0)
-        end.emplace(std::get<1>(std::move(c.value)));
-      else
-        value.emplace(std::get<2>(std::move(c.value)));
-    } catch (const Retired& e) {
-      if (e.guard == 1) throw;
-      configurable = false;
+    auto c = co_await weft::select(Mode::priority, config, weft::in(in).ends());  // the stream's end is ours, not that of config
+    if (c.index == 1) {
+      const T value = std::get<2>(std::move(c.value));
+      co_await par_write_all(outs, value);
       continue;
     }
-    if (value) {
-      co_await par_write_all(outs, *value);
-      continue;
-    }
+    std::optional<Writer<T, P>> end(std::get<1>(std::move(c.value)));
     const auto known = std::find_if(outs.begin(), outs.end(), [&](const auto& w) { return w.core() == end->core(); });
     if (known == outs.end())
       outs.push_back(std::move(*end));
@@ -55,20 +44,13 @@ Process copying_to_some(Reader<T, P> in, Reader<Writer<T, P>, P> config, std::ve
       outs.erase(known);
   }
 }
-// Whatever comes, from wherever, as `make(index, value)`.
+// Whatever comes, from wherever, as `make(index, value)`; until the last of them has ended (rule 5.6).
 template <class T, class P, class U, class Q, class F>
 Process gathering(std::vector<Reader<T, P>> ins, Writer<U, Q> out, F make) {
   Alternative alt(ins);
-  for (std::size_t open = ins.size(); open > 0;) {
-    std::optional<U> packet;
-    try {
-      auto c = co_await alt.select();
-      packet.emplace(make(static_cast<std::size_t>(c.index), std::move(*c.value)));
-    } catch (const Retired& e) {
-      alt.enable(static_cast<std::uint32_t>(e.guard), false);
-      --open;
-    }
-    if (packet) co_await out.write(std::move(*packet));
+  for (;;) {
+    auto c = co_await alt.select();
+    co_await out.write(make(static_cast<std::size_t>(c.index), std::move(*c.value)));
   }
 }
 template <class T, class P, class W>

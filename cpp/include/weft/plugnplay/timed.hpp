@@ -28,8 +28,9 @@ Process regulating(Reader<T, P> in, Reader<Span, P> reset, Writer<T, Q> out, Spa
   for (std::int64_t due = now() + interval.count();;) {
     bool send = false;
     try {
-      auto c = co_await weft::select(Mode::priority, weft::in(reset).when(resettable), at(due).when(value.has_value()),
-                                     weft::in(in).when(!value));
+      // Both ends mean something: without `reset` it goes on, and a value that it holds goes out though `in` has ended.
+      auto c = co_await weft::select(Mode::priority, weft::in(reset).ends().when(resettable), at(due).when(value.has_value()),
+                                     weft::in(in).ends().when(!value));
       if (c.index == 0)
         interval = std::get<Span>(c.value);
       else if (c.index == 1)

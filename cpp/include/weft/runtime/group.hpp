@@ -67,13 +67,14 @@ class Group {
     else
       children_ = p.sibling_next;
     if (p.sibling_next) p.sibling_next->sibling_prev = p.sibling_prev;
-    poisoned_ = std::max(poisoned_, p.dying);
     lock_.unlock();
   }
-  // The strongest poison that ended a process of this group; once all have ended.
-  std::uint8_t poisoned() const noexcept { return poisoned_; }
-  void finished(std::uint32_t order, std::exception_ptr failure) noexcept {
-    if (failure) fail(order, std::move(failure));
+  // `left`: its failure; or what left it, if that was a quiet end and the group keeps ends. Null: neither.
+  void finished(std::uint32_t order, std::exception_ptr left, Ending how = Ending::failed) noexcept {
+    if (left && how == Ending::failed)
+      fail(order, std::move(left));
+    else if (left)
+      end_ = std::move(left);  // before live_ falls to 0, after which it is read
     core::Node* w = nullptr;
     Group* heir = nullptr;
     lock_.lock();
@@ -96,6 +97,12 @@ class Group {
     }
   }
 
+  // It is of exactly one process, and whoever waits for it raises what leaves that (rule 3.5). Before it is started.
+  void keep_end() noexcept { keeps_end_ = true; }
+  bool keeps_end() const noexcept { return keeps_end_; }
+  // Null: it returned, or it failed. Once it has ended.
+  std::exception_ptr take_end() noexcept { return std::exchange(end_, nullptr); }
+
   // Wait until nobody is live. `ok`: so it is already.
   Status begin_wait(core::Node& n) noexcept {
     lock_.lock();
@@ -107,6 +114,14 @@ class Group {
     lock_.unlock();
     return done ? Status::ok : Status::pending;
   }
+  // Who waits by this node does not go on waiting. False: it has been woken.
+  bool end_wait(core::Node& n) noexcept {
+    lock_.lock();
+    const bool waits = waiter_ == &n;
+    if (waits) waiter_ = nullptr;
+    lock_.unlock();
+    return waits;
+  }
   bool done() noexcept {
     lock_.lock();
     const bool d = live_ == 0;
@@ -116,9 +131,11 @@ class Group {
 
   // Nobody will wait for it: its owner is left by an exception (rule 7.5). The children are cancelled, and the owner's group waits for
   // them and fails with them. Only for a group made by new; true: it deletes itself when the last of them has ended.
-  bool abandon() noexcept {
+  bool abandon() noexcept { return abandon(*parent->group); }
+  // The same; `its`: who is to wait for them, if that is not the owner's group.
+  bool abandon(Group& its) noexcept {
     cancel();
-    Group* const heir = parent->group;
+    Group* const heir = &its;
     heir->adopt();
     bool live = false;
     run.still([&] {  // the owner is about to go; paths leave it out from here on
@@ -128,7 +145,7 @@ class Group {
       lock_.unlock();
     });
     if (!live) {  // the last of them has just ended
-      bequeath();
+      bequeath(*heir);
       heir->finished(0, nullptr);
     }
     return live;
@@ -181,14 +198,25 @@ class Group {
     line.at_work = false;
   }
   void cancel(ProcessBase& p) noexcept {
-    p.cancel().store(1, std::memory_order_seq_cst);
+    p.cancel().fetch_or(Identity::Cancel::asked);
     ask(p);
   }
   bool cancelled() const noexcept { return cancelled_; }
+  // Its request is set, and before that is seen nothing here is read: a thread process says first where it sleeps and looks then
+  // (ThreadProcess::Hosting).
+  static void ask(ProcessBase& p) noexcept {
+    Executor* e = p.executor();
+    if (e->here())
+      e->withdraw(p);
+    else
+      e->nudge();
+  }
   // The owner, which waits or is about to, was cancelled: its request stays until the wait ends, and is passed on once (rule 6.1).
   void begin_passing_on() noexcept { passed_on_ = false; }
   void pass_on() noexcept {
-    if (!std::exchange(passed_on_, true)) cancel();
+    if (std::exchange(passed_on_, true)) return;
+    cancel();
+    if (also) also->cancel();
   }
 
   // The owner starts processes here from within a block, which the first failure cancels too (rule 7.5).
@@ -199,16 +227,14 @@ class Group {
   }
   // Its owner is left while what failed here was raised nowhere, and nobody is live: the owner's group fails with it. On the owner's
   // thread.
-  void bequeath() {
-    for (auto& f : failures_) parent->group->fail(f.first, std::move(f.second));
-    failures_.clear();
-  }
+  void bequeath() { bequeath(*parent->group); }
   // The block has ended, and its owner waits from now on. Withdraws the request if the owner has not met it and nobody else asks.
   void close_block() noexcept {
     lock_.lock();
     const bool asked = std::exchange(block_, Block::none) == Block::cancelled;
     lock_.unlock();
-    if (asked && !(parent->group && parent->group->cancelled()) && !run.block_cancelled(*parent)) parent->take_cancel();
+    if (asked && !(parent->group && parent->group->cancelled()) && !run.block_cancelled(*parent))
+      parent->cancel().take_back(Identity::Cancel::asked);
   }
 
   void serve_cancellations(Executor& e) noexcept {
@@ -240,7 +266,7 @@ class Group {
     lock_.lock();
     cancelled_ = true;
     for (ProcessBase* p = children_; p; p = p->sibling_next)
-      if (p->cancel().exchange(1, std::memory_order_seq_cst) == 0) ask(*p);  // else whoever asked before us sees to it
+      if (p->cancel().fetch_or(Identity::Cancel::asked) == 0) ask(*p);  // else whoever asked before us sees to it
     lock_.unlock();
   }
   // Its request is set: let its executor act on it.
@@ -248,19 +274,14 @@ class Group {
     lock_.lock();
     if (block_ == Block::open) {
       block_ = Block::cancelled;
-      parent->cancel().store(1, std::memory_order_seq_cst);
+      parent->cancel().fetch_or(Identity::Cancel::asked);
       ask(*parent);
     }
     lock_.unlock();
   }
-  // Its request is set, and before that is seen nothing here is read: a thread process says first where it sleeps and looks then
-  // (ThreadProcess::Hosting).
-  static void ask(ProcessBase& p) noexcept {
-    Executor* e = p.executor();
-    if (e->here())
-      e->withdraw(p);
-    else
-      e->nudge();
+  void bequeath(Group& heir) {
+    for (auto& f : failures_) heir.fail(f.first, std::move(f.second));
+    failures_.clear();
   }
   void adopt() noexcept {
     lock_.lock();
@@ -281,7 +302,8 @@ class Group {
   bool passed_on_ = false;  // the owner's, or that of who withdraws it
   enum class Block : std::uint8_t { none, open, cancelled };
   Block block_ = Block::none;
-  std::uint8_t poisoned_ = 0;
+  bool keeps_end_ = false;
+  std::exception_ptr end_;
   std::uint32_t live_ = 0;
   std::uint32_t started_ = 0;
   Group* heir_ = nullptr;  // of an abandoned group; written under the run's lock too

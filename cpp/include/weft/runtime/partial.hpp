@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "about.hpp"
+#include "limit.hpp"
 #include "report.hpp"
 
 namespace weft::runtime {
@@ -63,14 +64,17 @@ class Partial {
     ProcessBase* process;
     bool able = false;
     std::vector<std::pair<const core::Place*, bool>> places;  // and whether it writes
+    std::vector<std::string> silent;                          // names of channels that have ended, where nobody will come (rule 5.6)
     const Group* children = nullptr;                          // for which it waits
     std::set<const core::Place*> holds;
   };
   struct Waiting final : Places {
     One* one = nullptr;
     void channel(const core::Place& c, bool writing) override { one->places.emplace_back(&c, writing); }
+    void ended(const core::Place& c, std::uint32_t) override { one->silent.push_back(name_of(c) + " (ended)"); }
     void barrier(const core::Place& b) override { one->places.emplace_back(&b, false), barriers.insert(&b); }
-    std::unordered_set<const core::Place*> barriers;
+    void end(const core::Place& e) override { one->places.emplace_back(&e, false), ends.insert(&e); }
+    std::unordered_set<const core::Place*> barriers, ends;
   };
   struct Holding final : Ends {
     Partial& p;
@@ -111,13 +115,26 @@ class Partial {
 
   std::vector<StuckProcess> found() {
     Waiting waiting;
-    for (auto& [id, one] : all_) ask(waiting, one);
+    for (auto& [id, one] : all_) {
+      if (one.process && Limit::any_armed(*one.process, Limit::run_of(*one.process))) {  // as a timer in its select
+        one.able = true;
+        one.children = nullptr;
+      }
+      ask(waiting, one);
+    }
     for (auto& [id, one] : all_)
       for (const auto& [place, writing] : one.places) {
         Spot& s = spots_[place];
         s.channel = waiting.barriers.count(place) == 0;
         s.waiting.push_back(id);
       }
+    for (const core::Place* const e : waiting.ends) {  // who waits for an end waits for that process (rule 7.11)
+      spots_.at(e).known = true;
+      if (const auto it = all_.find(e->last_writer); it != all_.end()) {
+        spots_.at(e).written_by.insert(it->first);
+        it->second.holds.insert(e);
+      }
+    }
     Holding holding(*this);
     for (auto& [id, one] : all_) {
       if (!one.process || !one.process->about) continue;
@@ -145,6 +162,7 @@ class Partial {
   void ask(Waiting& waiting, One& one) {
     if (one.able || one.children) return;
     one.places.clear();
+    one.silent.clear();
     waiting.one = &one;
     one.process->op->undecided(*one.process, waiting);
     one.able = one.places.empty();
@@ -186,6 +204,7 @@ class Partial {
         const std::set<std::uint32_t>& held = writing ? spot.read_by : spot.written_by;
         others.insert(held.begin(), held.end());
       }
+      s.places.insert(s.places.end(), one.silent.begin(), one.silent.end());
       for (const std::uint32_t other : others) s.waits_for.push_back(path_of(*all_.at(other).process));
       std::sort(s.waits_for.begin(), s.waits_for.end());
       r.push_back(std::move(s));

@@ -17,6 +17,13 @@
 #include "../core/waiter.hpp"
 #include "../prim.hpp"
 
+namespace weft {
+
+// How a process ended (rules 3.5, 4.3, 4.6, 6.5).
+enum class Ending : std::uint8_t { returned, retired, poisoned, cancelled, failed };
+
+}  // namespace weft
+
 namespace weft::runtime {
 
 class Executor;
@@ -47,6 +54,9 @@ class Places {
  public:
   virtual void channel(const core::Place&, bool writing) = 0;
   virtual void barrier(const core::Place&) = 0;
+  virtual void end(const core::Place&) = 0;  // of the process `last_writer`; 0: it has not been started
+  // A guard of its select is silent: its channel has ended, nobody will come there (rule 5.6).
+  virtual void ended(const core::Place&, std::uint32_t /*guard*/) {}
 
  protected:
   ~Places() = default;
@@ -62,7 +72,7 @@ enum class At : std::uint8_t { group = 0, first = 1, last = 64, holds_local = 25
 // A process's id, and the cancellations asked for and not yet raised: one word, since every operation asks for both. An id is not zero.
 class Identity {
  public:
-  static constexpr std::uint32_t kLast = (1u << 30) - 1;                                  // the largest id
+  static constexpr std::uint32_t kLast = (1u << 29) - 1;                                  // the largest id
   static constexpr std::uint32_t nth(std::uint32_t n) noexcept { return n % kLast + 1; }  // from 0 on; after the last one they begin again
 
   operator std::uint32_t() const noexcept { return word_.load(std::memory_order_relaxed) & kLast; }
@@ -74,9 +84,12 @@ class Identity {
   // Is it that of this holder, and is no cancellation asked for?
   [[gnu::always_inline]] bool undisturbed(std::uint32_t holder) const noexcept { return word_.load(std::memory_order_relaxed) == holder; }
 
-  // The cancellations, as an atomic number: 1 is ours, 2 a host's (Python's tasks).
+  // The cancellations, as an atomic set of bits.
   class Cancel {
    public:
+    static constexpr std::uint8_t asked = 1;  // by a group, by a handle
+    static constexpr std::uint8_t host = 2;   // by a host's task (Python's)
+    static constexpr std::uint8_t limit = 4;  // by a time limit of the process's own (limit.hpp)
     explicit Cancel(prim::atomic<std::uint32_t>& word) noexcept : word_(word) {}
     std::uint8_t load(std::memory_order o = std::memory_order_seq_cst) const noexcept { return of(word_.load(o)); }
     void store(std::uint8_t v, std::memory_order o = std::memory_order_seq_cst) noexcept { exchange(v, o); }
@@ -87,10 +100,10 @@ class Identity {
       return of(was);
     }
     std::uint8_t fetch_or(std::uint8_t v) noexcept { return of(word_.fetch_or(std::uint32_t{v} << kShift)); }
-    std::uint8_t fetch_and(std::uint8_t v) noexcept { return of(word_.fetch_and(kLast | std::uint32_t{v} << kShift)); }
+    void take_back(std::uint8_t v) noexcept { word_.fetch_and(~(std::uint32_t{v} << kShift)); }
 
    private:
-    static constexpr unsigned kShift = 30;
+    static constexpr unsigned kShift = 29;
     static std::uint8_t of(std::uint32_t word) noexcept { return static_cast<std::uint8_t>(word >> kShift); }
     prim::atomic<std::uint32_t>& word_;
   };
@@ -112,6 +125,7 @@ class ProcessBase : public core::Waiter {
   Identity id;                          // unique in this program, ascending; holders are recorded by it
   std::uint32_t index = 0;              // among those of one name in its group
   std::uint8_t dying = 0;               // ended by an uncaught poison of this strength
+  Ending ending = Ending::returned;     // once it has ended
   // holds_local: not started, and among its arguments is an end of a local channel.
   At at = At::group;
   // On a multi-core executor: 1 + the worker that runs it, from its being taken until it is wholly suspended; else 0.

@@ -63,7 +63,8 @@ struct ReportHooks {
   void (*begin)(Run&) = nullptr;  // bring file and line of every process up to date; nothing of the run changes until end()
   void (*holders)(const core::Place&, bool readers, std::set<std::uint32_t>& add) = nullptr;
   void (*end)(Run&) = nullptr;
-  void (*deadlock)(Run&, const struct Report&) = nullptr;  // it is declared
+  void (*deadlock)(Run&, const struct Report&) = nullptr;              // it is declared
+  const char* ends = "say .ends() of that guard, weft::in(…).ends()";  // how a program makes a retirement an outcome
 };
 inline ReportHooks report_hooks;
 
@@ -72,7 +73,8 @@ struct Report {
     std::string path, verb, at;
     bool for_children = false;  // it waits for its group: no operation of its own, but part of the graph
     std::vector<std::string> places;
-    std::vector<std::string> unknown;  // places whose other side nobody is known to hold
+    std::vector<std::pair<std::uint32_t, std::string>> silent;  // guards of its select whose channels have ended (rule 5.6)
+    std::vector<std::string> unknown;                           // places whose other side nobody is known to hold
   };
   static constexpr std::size_t kLines = 40;  // of processes, in a text
   static constexpr std::size_t kNames = 8;   // in a line
@@ -109,6 +111,7 @@ struct Report {
           r.to_[r.node_.at(parent->id)].push_back(collect.node(p->id));
     collect.channels();
     collect.barriers();
+    collect.ends();
     for (const std::uint32_t n : smallest_knot(r.to_, static_cast<std::uint32_t>(r.order.size()), r.running()))
       r.knot.push_back(r.order[n]);
     if (report_hooks.end) report_hooks.end(run);
@@ -141,10 +144,21 @@ struct Report {
       if (i == kLines) return s + more(knot.size() - kLines);
       s += "\n  " + waiting(knot[i]);
     }
-    return s;
+    return s + ended();
   }
 
  private:
+  // It may be that the program took the end of one channel for the end of a process: say how it says so.
+  std::string ended() const {
+    std::string s;
+    std::size_t n = 0;
+    for (const std::uint32_t id : order)
+      for (const auto& [guard, place] : blocked.at(id).silent)
+        if (++n <= kLines)
+          s += "\n" + blocked.at(id).path + ": guard " + std::to_string(guard) + " " + place +
+               " has ended; if that should end the process: " + report_hooks.ends;
+    return n > kLines ? s + more(n - kLines) : s;
+  }
   static std::string more(std::size_t n) { return "\n  … and " + std::to_string(n) + " more"; }
 
   // The graph. Nodes: the blocked, in `order`; one for all that run; then, for each side of a channel and each barrier, one that leads to
@@ -160,7 +174,7 @@ struct Report {
     std::set<std::uint32_t> ids;  // of all processes
     // Who waits there; at a channel: to read, to write.
     std::map<const core::Place*, std::array<std::set<std::uint32_t>, 2>> at_channel;
-    std::map<const core::Place*, std::set<std::uint32_t>> at_barrier;
+    std::map<const core::Place*, std::set<std::uint32_t>> at_barrier, at_end;
 
     Collect(Report& to, const std::vector<ProcessBase*>& all) : r(to) {
       for (const ProcessBase* p : all) ids.insert(p->id);
@@ -190,9 +204,21 @@ struct Report {
           wait(*place, there[writing], others);
         }
     }
+    void ended(const core::Place& c, std::uint32_t guard) override {
+      Blocked& b = r.blocked[self];
+      b.places.push_back(name_of(c) + " (ended)");
+      b.silent.emplace_back(guard, name_of(c));
+    }
     void barrier(const core::Place& c) override {
       r.blocked[self].places.push_back(name_of(c));
       at_barrier[&c].insert(self);
+    }
+    void end(const core::Place& c) override {
+      r.blocked[self].places.push_back(name_of(c));
+      at_end[&c].insert(self);
+    }
+    void ends() {
+      for (const auto& [place, there] : at_end) wait(*place, there, {place->last_writer});
     }
     // Who is enrolled is not recorded: whoever is not there may be the one that is missing.
     void barriers() {
@@ -245,6 +271,7 @@ struct Report {
     }
     for (const std::string& u : b.unknown)
       s += (shown++ ? " or whoever is on the other side of " : "whoever is on the other side of ") + u + " (nobody that is known)";
+    if (shown == 0) s += "nobody";
     return s;
   }
 

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "parking.hpp"
@@ -21,6 +22,7 @@
 namespace weft::runtime {
 
 class Group;
+class Limit;
 
 enum class Clock : std::uint8_t { steady, virtual_time };
 
@@ -63,12 +65,12 @@ class Run final : public Activity {
   void arm(TimerNode& t) {
     const std::lock_guard g(mutex_);
     timers_.add(t);
-    earliest_.store(timers_.earliest(), std::memory_order_seq_cst);
+    set_earliest();
   }
   void disarm(TimerNode& t) noexcept {
     const std::lock_guard g(mutex_);
     timers_.remove(t);
-    earliest_.store(timers_.earliest(), std::memory_order_seq_cst);
+    set_earliest();
   }
   std::int64_t earliest() const noexcept { return earliest_.load(std::memory_order_seq_cst); }
   bool timers_due() const noexcept {
@@ -194,9 +196,11 @@ class Run final : public Activity {
   const std::string& deadlock_report() const noexcept { return report_; }
   std::vector<std::string> knot() const { return knot_; }
   bool detect_deadlock = true;
+  void (*on_deadlock)(const std::string& report) noexcept = nullptr;  // told before anybody is cancelled, under no lock
 
  private:
   friend struct Report;
+  friend class Limit;
 
   void quiescent() noexcept {
     core::Wakes wakes;
@@ -219,6 +223,7 @@ class Run final : public Activity {
       }
     }
     wakes.run();
+    if (dead && on_deadlock && !told_.exchange(true)) on_deadlock(report_);
     if (dead) cancel_everybody();
     deactivated();
   }
@@ -229,20 +234,24 @@ class Run final : public Activity {
       core::Choice* c = t->choice;
       if (c->finish_as(core::TIMED_OUT)) wakes.add(c->waker);
     }
-    earliest_.store(timers_.earliest(), std::memory_order_seq_cst);
+    set_earliest();
   }
 
+  void set_earliest() noexcept { earliest_.store(timers_.earliest(), std::memory_order_seq_cst); }
   bool anybody_blocked() noexcept;
   void describe() noexcept;
 
   prim::atomic<std::int32_t> active_{0};
   prim::atomic<std::int32_t> outside_{0};
   prim::atomic<bool> deadlocked_{false};
+  prim::atomic<bool> told_{false};  // on_deadlock was called
   prim::atomic<std::int64_t> earliest_{prim::forever};
   prim::atomic<std::int64_t> virtual_now_{0};
   const Clock clock_;
-  prim::Mutex mutex_;  // timers_, report_, threads_, threads_done_
+  prim::Mutex mutex_;  // timers_, limits_, report_, threads_, threads_done_
   TimerHeap timers_;
+  std::unordered_map<const ProcessBase*, Limit*> limits_;  // by process, the innermost
+  prim::atomic<std::uint32_t> limits_open_{0};
   std::string report_;
   std::vector<std::string> knot_;
   std::vector<std::thread> threads_;

@@ -22,8 +22,12 @@ class ThreadProcess : public ProcessBase, public Executor {
   // The process that this thread is; a thread that is none gets a guest's.
   static ThreadProcess& self() noexcept {
     if (current) return *current;
-    static Run beyond;  // for the timers of threads that are in no run; concludes nothing
-    beyond.detect_deadlock = false;
+    struct Beyond {  // for the timers of threads that are in no run; concludes nothing
+      Run run;
+      Beyond() noexcept { run.detect_deadlock = false; }
+    };
+    static Beyond made;
+    Run& beyond = made.run;
     static thread_local ThreadProcess guest;
     guest.run = &beyond;
     guest.parking_.activity = &beyond;

@@ -1,0 +1,83 @@
+// Something that comes once and stays, as a process's end does (rule 7.11): whoever waits goes on, and whoever comes later need not wait.
+// A party may come by itself or as a guard of a choice; any number may wait.
+//
+//   not set ──set()──► set          waits: queued under the lock ──set()──► woken; a choice, if its word can still be won
+//
+// A choice's word is won while the lock is held, as at a channel (invariants 1 to 3 of waiter.hpp): each for itself, so in any order.
+#pragma once
+#include "policy.hpp"
+#include "waiter.hpp"
+
+namespace weft::core {
+
+template <class P>
+class LatchCore : public Place {
+ public:
+  // Once; later calls do nothing.
+  void set() noexcept {
+    Wakes fx;
+    lock_.lock();
+    set_ = true;
+    while (Link* l = waiting_.front()) {
+      Node& n = *static_cast<Node*>(l);
+      remove(n);
+      Choice* const x = n.choice();
+      if (!x || x->claim_one(DONE + n.index)) fx.finish(&n, Status::ok);
+    }
+    lock_.unlock();
+    fx.run();
+  }
+  bool ready() noexcept {
+    lock_.lock();
+    const bool r = set_;
+    lock_.unlock();
+    return r;
+  }
+
+  // `ok`: it is set. `pending`: await the wake-up.
+  Status begin_wait(Node& me) noexcept {
+    lock_.lock();
+    const bool r = set_;
+    if (!r) enqueue(me);
+    lock_.unlock();
+    return r ? Status::ok : Status::pending;
+  }
+  // True: it was still waiting.
+  bool withdraw(Node& me) noexcept {
+    lock_.lock();
+    const bool was = me.is(NodeFlags::queued);
+    if (was) remove(me);
+    lock_.unlock();
+    return was;
+  }
+
+  Try scan(Node&) noexcept { return ready() ? Try::committed : Try::not_ready; }
+  Try enrol(Node& n) noexcept {
+    lock_.lock();
+    Try t = Try::not_ready;
+    if (set_)
+      t = n.choice_->claim_one(DONE + n.index) ? Try::committed : Try::gone;
+    else
+      enqueue(n);
+    lock_.unlock();
+    return t;
+  }
+
+ private:
+  void enqueue(Node& n) noexcept {
+    n.status = Status::pending;
+    n.set(NodeFlags::queued);
+    n.place = static_cast<Place*>(this);
+    waiting_.push_back(&n);
+  }
+  void remove(Node& n) noexcept {
+    n.clear(NodeFlags::queued);
+    waiting_.erase(&n);
+  }
+
+  typename P::Lock lock_;
+  bool set_ = false;
+  Queue waiting_;
+};
+
+}  // namespace weft::core

@@ -1,0 +1,180 @@
+// Ending in time (rule 7.12), and by signals.
+//
+//   weft::Timeout limit(2s);                       what the process does from here to the end of the block throws TimedOut after 2 s
+//   auto r = co_await weft::timeout(2s, p(…));     p ended in time: its result; else nothing
+//   weft::signals stop{SIGINT, SIGTERM};           co_await weft::select(stop.reader(), work)
+//
+// Invariants of `signals`: a handler only writes to a pipe; a thread of the object's reads it and writes to a buffered channel that drops
+// the oldest, so that neither ever waits. One object at a time has a signal; what handled it before does so again afterwards.
+#pragma once
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <initializer_list>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+#include "alt.hpp"
+#include "time.hpp"
+
+namespace weft {
+
+// A time limit on what the process that makes it does while it lives: at its end the operation that waits, or the next one, is withdrawn
+// and throws TimedOut, once. A request that no operation has met is taken back when it goes. A cancellation from outside is Cancelled, also
+// beside it. It is of the process that made it, and is destroyed there.
+class Timeout {
+ public:
+  // From now on; s ≤ 0: the first operation; Span::max(): never.
+  explicit Timeout(Span s) { limit_.open(process(), from_now(s)); }
+  // At that point of the run's clock, in ns of now().
+  static Timeout until(std::int64_t at) { return Timeout(at, 0); }
+  Timeout(const Timeout&) = delete;
+  Timeout& operator=(const Timeout&) = delete;
+  ~Timeout() = default;
+
+  // Its time has come, and it asked.
+  bool expired() const noexcept { return limit_.expired(); }
+  // Another time from now. BadUse: it has thrown already.
+  void reschedule(Span s) {
+    if (!limit_.move(from_now(s))) detail::bad_use("reschedule of a Timeout that has thrown already: make another");
+  }
+
+ private:
+  friend class TimedOut;
+  Timeout(std::int64_t at, int) { limit_.open(process(), at); }
+  static runtime::ProcessBase& process() {
+    if (runtime::ProcessBase* p = runtime::this_process()) return *p;
+    return runtime::ThreadProcess::self();
+  }
+  static std::int64_t from_now(Span s) {
+    const std::int64_t t = runtime::Limit::run_of(process()).now();
+    return s.count() <= 0 ? t : s.count() >= prim::forever - t ? prim::forever : t + s.count();
+  }
+  runtime::Limit limit_;
+};
+inline bool TimedOut::of(const Timeout& t) const noexcept { return limit_ == &t.limit_; }
+
+namespace detail {
+template <class P>
+struct Awaited {
+  P p;
+  explicit Awaited(P&& x) : p(std::move(x)) {}  // g++ 12 destroys an aggregate in a co_await twice
+  auto bind(runtime::ProcessBase* me) && { return One<P>(std::move(p), me); }
+};
+template <class P>
+using InTime = std::conditional_t<std::is_void_v<typename P::result_type>, bool, std::optional<typename P::result_type>>;
+}  // namespace detail
+
+// A process that runs p for so long at most: p's result, or nothing if p was cancelled for it (of a process without a result: true, false).
+// What p throws is thrown. Awaited, in a par, by run(): wherever a process may stand.
+template <Startable P>
+BasicProcess<detail::InTime<P>> timeout(Span s, P p) {
+  Timeout limit(s);
+  try {
+    if constexpr (std::is_void_v<typename P::result_type>) {
+      co_await detail::Awaited<P>(std::move(p));
+      co_return true;
+    } else {
+      co_return co_await detail::Awaited<P>(std::move(p));
+    }
+  } catch (const TimedOut& e) {
+    if (!e.of(limit)) throw;
+  }
+  co_return detail::InTime<P>{};
+}
+
+// Signals as values of a channel, for as long as it lives: each is read once, in the order of their coming; if nobody reads, of more than
+// 16 the last. While it lives no run concludes that it is deadlocked and no virtual clock jumps (rule 10.3).
+class signals {
+ public:
+  // Throws std::system_error (no pipe), BadUse (another object has that signal; no such signal).
+  signals(std::initializer_list<int> which)
+      : channel_(ChannelOptions{16, Overflow::drop_oldest, 0, "signals", ChannelKind::any2any}), reader_(channel_.reader()) {
+    if (::pipe2(pipe_, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "weft::signals: pipe");
+    ::fcntl(pipe_[1], F_SETFL, O_NONBLOCK);
+    for (const int n : which) {
+      struct sigaction a {};
+      a.sa_handler = &handle;
+      sigemptyset(&a.sa_mask);
+      a.sa_flags = SA_RESTART;
+      int free = -1;
+      if (n <= 0 || n >= kSignals || !to()[static_cast<std::size_t>(n)].compare_exchange_strong(free, pipe_[1]) ||
+          ::sigaction(n, &a, &before_[static_cast<std::size_t>(n)]) != 0) {
+        give_back();
+        close_pipe();
+        detail::bad_use("weft::signals: signal " + std::to_string(n) + " cannot be handled, or another weft::signals has it");
+      }
+      mine_[static_cast<std::size_t>(n)] = true;
+    }
+    thread_ = std::thread([w = channel_.writer(), from = pipe_[0]] {
+      for (unsigned char n = 0;;) {
+        const ssize_t got = ::read(from, &n, 1);
+        if (got < 0 && errno == EINTR) continue;
+        if (got != 1 || n == 0) return;
+        try {
+          w(static_cast<int>(n));
+        } catch (const ChannelEnd&) {
+          return;
+        }
+      }
+    });
+  }
+  signals(const signals&) = delete;
+  signals& operator=(const signals&) = delete;
+  ~signals() {
+    give_back();
+    const unsigned char end = 0;
+    while (::write(pipe_[1], &end, 1) < 0 && (errno == EINTR || errno == EAGAIN)) std::this_thread::yield();
+    thread_.join();
+    close_pipe();
+  }
+
+  // The signals, by their numbers; a copy may be given to a process.
+  Reader<int> reader() const { return reader_; }
+  auto read() { return reader_.read(); }        // co_await stop.read()
+  int operator()() const { return reader_(); }  // in a thread
+
+ private:
+  static constexpr int kSignals = 65;
+  // By signal: where its handler writes; -1: nowhere.
+  static std::array<std::atomic<int>, kSignals>& to() noexcept {
+    static auto* const all = [] {
+      auto* const a = new std::array<std::atomic<int>, kSignals>;
+      for (auto& x : *a) x = -1;
+      return a;
+    }();
+    return *all;
+  }
+  static void handle(int n) {
+    const int saved = errno;
+    const unsigned char byte = static_cast<unsigned char>(n);
+    if (const int fd = to()[static_cast<std::size_t>(n)].load(); fd >= 0 && ::write(fd, &byte, 1) < 0) errno = 0;  // full: enough have come
+    errno = saved;
+  }
+  void give_back() noexcept {
+    for (std::size_t n = 1; n < kSignals; ++n) {
+      if (!mine_[n]) continue;
+      ::sigaction(static_cast<int>(n), &before_[n], nullptr);
+      to()[n] = -1;
+      mine_[n] = false;
+    }
+  }
+  void close_pipe() noexcept {
+    ::close(pipe_[0]);
+    ::close(pipe_[1]);
+  }
+
+  Outside outside_;
+  Channel<int> channel_;
+  Reader<int> reader_;
+  int pipe_[2] = {-1, -1};
+  std::array<bool, kSignals> mine_{};
+  std::array<struct sigaction, kSignals> before_{};
+  std::thread thread_;
+};
+
+}  // namespace weft
