@@ -41,7 +41,7 @@ def start(name: str, backend: str, *arguments: str) -> subprocess.CompletedProce
     ]
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
     return subprocess.run(
-        command, capture_output=True, encoding="utf-8", env=environment, timeout=120, check=False
+        command, capture_output=True, encoding="utf-8", env=environment, timeout=280, check=False
     )
 
 
@@ -311,7 +311,7 @@ def test_demo_runs_both_jobs_on_every_backend_and_writes_the_picture(tmp_path: P
         "--out",
         str(out),
     ]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=280, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["same"] is True and found["picture"] == str(out)
@@ -332,5 +332,5 @@ def test_demo_says_which_job_failed(tmp_path: Path) -> None:
         "--out",
         str(tmp_path / "x.nonsense"),
     ]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=280, check=False)
     assert done.returncode == 1 and "mandelbrot on coroutines failed" in done.stderr

@@ -9,6 +9,9 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <set>
+
+#include "observe.hpp"
 
 namespace weft::py {
 
@@ -19,7 +22,9 @@ thread_local LinkObject* in_section = nullptr;  // of the section that this thre
 
 PyObject* get_running = nullptr;  // asyncio's, once it was imported
 PyObject* cancelled_error = nullptr;
-std::size_t owing = 0;  // tasks to which a cancellation is owed
+PyObject* tasks = nullptr;    // the current ones, by loop; null: they are asked for by `current`
+PyObject* current = nullptr;  // asyncio.current_task
+std::size_t owing = 0;        // tasks to which a cancellation is owed
 std::size_t virtual_loops = 0;
 
 LinkObject* lnk(PyObject* o) noexcept { return reinterpret_cast<LinkObject*>(o); }
@@ -29,12 +34,16 @@ struct {  // strings, made at the import: not where they are first used, which t
   PyObject *asyncio, *done, *set_result, *create_future, *blocking, *time;
 } names;
 
-PyObject* module_function(const char* name, PyObject* argument) noexcept {
+PyObject* module_attribute(const char* name) noexcept {
   PyObject* m = PyImport_ImportModule("weft._asyncio");
   PyObject* f = m ? PyObject_GetAttrString(m, name) : nullptr;
+  Py_XDECREF(m);
+  return f;
+}
+PyObject* module_function(const char* name, PyObject* argument) noexcept {
+  PyObject* f = module_attribute(name);
   PyObject* r = f ? argument ? PyObject_CallOneArg(f, argument) : PyObject_CallNoArgs(f) : nullptr;
   Py_XDECREF(f);
-  Py_XDECREF(m);
   return r;
 }
 
@@ -131,9 +140,10 @@ const runtime::ProcessOps party_ops{{&party_wake, nullptr, nullptr, 0, &party_te
 // --- the type ---------------------------------------------------------------------------------------------------------------------------
 
 PyObject* link_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
+  static const char* names[] = {"", "", nullptr};
   PyObject* loop;
   int virtual_time;
-  if (kw || !PyArg_ParseTuple(args, "Op", &loop, &virtual_time)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "Op:Link", const_cast<char**>(names), &loop, &virtual_time)) return nullptr;
   PyObject* weak = PyWeakref_NewRef(loop, nullptr);
   if (!weak) return nullptr;
   LinkObject* l = lnk(type->tp_alloc(type, 0));
@@ -203,9 +213,11 @@ PyObject* bell_call(PyObject* o, PyObject*, PyObject*) {
 PyMethodDef link_methods[] = {{"fileno", gated<link_fileno>, METH_NOARGS, nullptr}, {"bell", gated<link_bell>, METH_NOARGS, nullptr}, {}};
 
 PyObject* f_names(PyObject*, PyObject* args) {
-  PyObject* c;
-  if (!PyArg_ParseTuple(args, "O", &c)) return nullptr;
+  PyObject *c, *by_loop, *ask;
+  if (!PyArg_ParseTuple(args, "OOO", &c, &by_loop, &ask)) return nullptr;
   Py_XSETREF(cancelled_error, Py_NewRef(c));
+  Py_XSETREF(tasks, PyDict_Check(by_loop) ? Py_NewRef(by_loop) : nullptr);
+  Py_XSETREF(current, Py_NewRef(ask));
   Py_RETURN_NONE;
 }
 PyObject* f_owing(PyObject*, PyObject* n) {
@@ -222,7 +234,14 @@ PyObject* f_watch(PyObject*, PyObject*) {
   if (!r) unwatch_signals();
   return r;
 }
+// Where the processes of this thread's networks are, to the standard error.
+PyObject* f_say_where(PyObject*, PyObject*) {
+  for (PyRun* run : std::set<PyRun*>(every_run()))
+    if (run->state == PyThreadState_Get()) say_where(*run);
+  Py_RETURN_NONE;
+}
 PyMethodDef functions[] = {{"_watch_signals", gated<f_watch>, METH_NOARGS, nullptr},
+                           {"_say_where", gated<f_say_where>, METH_NOARGS, nullptr},
                            {"_asyncio_names", gated<f_names>, METH_VARARGS, nullptr},
                            {"_asyncio_owing", gated<f_owing>, METH_O, nullptr},
                            {}};
@@ -336,7 +355,45 @@ Section::~Section() {
   Py_DECREF(reinterpret_cast<PyObject*>(link_));
 }
 
-Party::Party(LinkObject* l) noexcept : link(lnk(Py_NewRef(reinterpret_cast<PyObject*>(l)))) {
+const void* current_task() noexcept {
+  PyObject* loop = running_loop();
+  PyObject* task = nullptr;
+  if (loop && tasks) {
+    task = PyDict_GetItemWithError(tasks, loop);
+  } else if (loop && current) {
+    task = PyObject_CallOneArg(current, loop);
+    Py_XDECREF(task);  // it runs: it stays
+    if (task == Py_None) task = nullptr;
+  }
+  Py_XDECREF(loop);
+  PyErr_Clear();
+  return task;
+}
+bool Party::is_mine() const noexcept { return task == current_task(); }
+bool task_lives(Party* p) noexcept { return p->task ? task_lives(p->link, p->task) : p->future != nullptr; }
+bool task_lives(LinkObject* l, const void* task) noexcept {
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  PyObject* loop = loop_of(l);
+  PyObject* f = loop ? module_attribute("_lives") : nullptr;
+  PyObject* r = f ? PyObject_CallFunction(f, "ON", loop, PyLong_FromVoidPtr(const_cast<void*>(task))) : nullptr;
+  Py_XDECREF(f);
+  Py_XDECREF(loop);
+  Py_XDECREF(r);
+  PyErr_Restore(t, v, tb);
+  return r == Py_True;
+}
+void let_waiting_task_go_on(Party* p) noexcept {
+  if (!p->future || p->is_mine() || !task_lives(p)) return;
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  PyObject* r = module_function("_go_on", p->future);
+  if (!r) PyErr_WriteUnraisable(p->future);
+  Py_XDECREF(r);
+  PyErr_Restore(t, v, tb);
+}
+
+Party::Party(LinkObject* l) noexcept : link(lnk(Py_NewRef(reinterpret_cast<PyObject*>(l)))), task(current_task()) {
   ops = &party_ops;
   if ((next = l->parties)) next->before = this;
   l->parties = this;

@@ -87,6 +87,7 @@ struct Party final : runtime::ProcessBase {
   Party* next_told = nullptr;
   Party *next = nullptr, *before = nullptr;  // of the same loop
   LinkObject* link;                          // owned
+  const void* task;                          // whose it is: the loop's current task as it began, only compared; null: none
   PyObject* future = nullptr;                // what its task waits on, owned
   bool listed = false;                       // among those to be told
   bool woken = false;                        // somebody has decided
@@ -99,7 +100,12 @@ struct Party final : runtime::ProcessBase {
   ~Party();
   // What the task is to wait on until the party is told or woken.
   PySendResult await(PyObject** r) noexcept;
+  bool is_mine() const noexcept;  // the running task's
 };
+const void* current_task() noexcept;                        // the running loop's
+bool task_lives(LinkObject* l, const void* task) noexcept;  // neither done nor collected, and its loop is not closed
+bool task_lives(Party* p) noexcept;
+void let_waiting_task_go_on(Party* p) noexcept;  // another lets go of what it waits for: it finds that out
 
 // For an operation that begins in a task: a party, or null with an exception (no loop: `verb` outside any process; cancelled).
 std::unique_ptr<Party> begin_party(const char* verb) noexcept;
@@ -120,11 +126,12 @@ struct GuestPart {
 };
 
 void join_guest(runtime::Scheduler& s, ProcessObject* p) noexcept;  // a process starts on a guest's scheduler
-PyObject* guest_begin(ProcessObject* p, bool yielded) noexcept;     // before a step; an exception to be thrown into it, or null
-int guest_await(ProcessObject* p, PyObject* yielded) noexcept;      // 1: parked on a future; 0: it is none; -1: an exception is set
-void leave_guest(ProcessObject* p) noexcept;                        // it has ended
-bool ended_by_asyncio(ProcessObject* p) noexcept;                   // is the current exception asyncio's cancellation of it?
-PyObject* guest_cancellation(ProcessBase& p) noexcept;              // the CancelledError due now, new reference, or null
+// Before a step; an exception to be thrown into it, or null. `woken_in`: what it waited in.
+PyObject* guest_begin(ProcessObject* p, const runtime::OpKind* woken_in, bool yielded) noexcept;
+int guest_await(ProcessObject* p, PyObject* yielded) noexcept;  // 1: parked on a future; 0: it is none; -1: an exception is set
+void leave_guest(ProcessObject* p) noexcept;                    // it has ended
+bool ended_by_asyncio(ProcessObject* p) noexcept;               // is the current exception asyncio's cancellation of it?
+PyObject* guest_cancellation(ProcessBase& p) noexcept;          // the CancelledError due now, new reference, or null
 
 // --- Group in a task --------------------------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "asyncio.hpp"
+#include "door.hpp"
 #include "observe.hpp"
 #include "weft/runtime/scheduler.hpp"
 
@@ -76,9 +77,9 @@ void Caller::yield() noexcept {
     }
     return;
   }
-  PyThreadState* state = PyEval_SaveThread();
+  PyThreadState* const state = give_up_lock();
   sched_yield();
-  PyEval_RestoreThread(state);
+  take_lock(state);
   if (home_here(*thread_)) yield_home(*thread_);
 }
 

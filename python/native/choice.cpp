@@ -85,12 +85,15 @@ int Choice::add(std::uint32_t i, PyObject* o, const char* verb) {
     if (is_writer(o))
       bad_use("%s: guard %u is a bare writer: say what to write, Output(writer, value)", verb, i);
     else
-      bad_use("%s: guard %u is no guard but %R: use a reader, Output(writer, value), after(s), at(t), skip(), a Barrier or a Timer", verb,
-              i, o);
+      bad_use(
+          "%s: guard %u is no guard but %R: use a reader, Output(writer, value), after(s), at(t), skip(), a Barrier, a Timer or a "
+          "process's ended()",
+          verb, i, o);
     return -1;
   }
   core::Guard& g = guards_[i];
   g.enabled = !s.guard || s.guard->enabled;
+  g.ends = s.guard && s.guard->loud;
   g.node.slot = &slots_[i];
   switch (s.kind) {
     case GuardKind::input:
@@ -117,6 +120,11 @@ int Choice::add(std::uint32_t i, PyObject* o, const char* verb) {
       g.ops = &core::barrier_ops<BarrierCore>;
       break;
     }
+    case GuardKind::end:
+      g.where = &proc(s.target)->watch->latch;
+      g.kind = core::Kind::latch;
+      g.ops = &core::barrier_ops<core::LatchCore<Shared>>;
+      break;
     case GuardKind::skip: g.kind = core::Kind::skip; break;
     default:
       timers_ = true;
@@ -128,53 +136,41 @@ int Choice::add(std::uint32_t i, PyObject* o, const char* verb) {
   return 0;
 }
 
-int Choice::fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* verb) {
-  if (n == 0) {
-    bad_use("%s without guards would wait for ever: give it at least one", verb);
-    return -1;
-  }
+int Choice::fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* verb, bool loud) {
   mode_ = mode;
   n_ = static_cast<std::uint32_t>(n);
   guards_ = runtime::FixedArray<core::Guard>(n_);
   slots_ = std::make_unique<Value[]>(n_);
   owners_.reserve(n_);
   key_ = 0xCBF29CE484222325ull;
-  bool outputs = false;
-  std::vector<void*> barriers;
   for (std::uint32_t i = 0; i < n_; ++i) {
     if (add(i, guards[i], verb) < 0) return -1;
+    if (loud) guards_[i].ends = true;
     owners_.push_back(Py_NewRef(guards[i]));
-    outputs = outputs || guards_[i].kind == core::Kind::output;
-    if (guards_[i].kind == core::Kind::barrier) barriers.push_back(guards_[i].where);
+    barriers_ = barriers_ || guards_[i].kind == core::Kind::barrier;
   }
-  barriers_ = !barriers.empty();
-  std::sort(barriers.begin(), barriers.end());
-  if (std::adjacent_find(barriers.begin(), barriers.end()) != barriers.end()) {
-    bad_use("%s with one barrier twice: a process is one party; give each barrier once", verb);
-    return -1;
-  }
-  if (outputs && check_both_ends(verb) < 0) return -1;
+  if (raise_fault(core::find_fault(guards_.get(), n_), verb) < 0) return -1;
   for (std::uint32_t i = 0; i < n_; ++i) load_output(i);
   return PyErr_Occurred() ? -1 : 0;
 }
 
-// Guards that are on, of both sides of one channel (rule 5.5); a guard that is off takes no part (rule 5.2).
-int Choice::check_both_ends(const char* verb) {
-  std::vector<void*> in;
-  for (std::uint32_t i = 0; i < n_; ++i)
-    if (guards_[i].kind == core::Kind::input && guards_[i].enabled) in.push_back(guards_[i].where);
-  std::sort(in.begin(), in.end());
-  for (std::uint32_t i = 0; i < n_; ++i) {
-    if (guards_[i].kind != core::Kind::output || !guards_[i].enabled || !std::binary_search(in.begin(), in.end(), guards_[i].where))
-      continue;
-    Spec s;
-    spec_of(owners_[i], s);
-    PyObject* name = to_str(channel_name(end_of(s.target)->channel));
-    if (name) bad_use("%s with both ends of channel %U: a process cannot talk to itself; give one end to another process", verb, name);
-    Py_XDECREF(name);
-    return -1;
+// Bad use by the core's word (rule 5.5): 0 or -1. That no guard is on is asked before each select.
+int Choice::raise_fault(const core::Fault& f, const char* verb) {
+  switch (f.what) {
+    case core::Fault::no_guard: bad_use("%s without guards would wait for ever: give it at least one", verb); return -1;
+    case core::Fault::barrier_twice:
+      bad_use("%s with one barrier twice (guards %u and %u): a process is one party; give each barrier once", verb, f.a, f.b);
+      return -1;
+    case core::Fault::both_ends: {
+      Spec s;
+      spec_of(owners_[f.a], s);
+      PyObject* name = to_str(channel_name(end_of(s.target)->channel));
+      if (name) bad_use("%s with both ends of channel %U: a process cannot talk to itself; give one end to another process", verb, name);
+      Py_XDECREF(name);
+      return -1;
+    }
+    default: return 0;
   }
-  return 0;
 }
 
 void Choice::fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer) {
@@ -187,6 +183,7 @@ void Choice::fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer) {
     g->ns = ns;
     g->kind = kind;
     g->enabled = true;
+    g->loud = false;
     PyObject_GC_Track(reinterpret_cast<PyObject*>(g));
   }
   owners_.push_back(timer ? Py_NewRef(reinterpret_cast<PyObject*>(timer)) : reinterpret_cast<PyObject*>(g));
@@ -226,10 +223,15 @@ int Choice::check(const char* verb) {
 int Choice::check_open(const char* verb) {
   if (checked_ == ends_closed) return 0;
   for (std::uint32_t i = 0; i < n_; ++i) {
-    if (guards_[i].kind >= core::Kind::barrier || !guards_[i].enabled) continue;
+    core::Guard& g = guards_[i];
+    if (g.kind >= core::Kind::barrier) continue;
     Spec s;
     spec_of(owners_[i], s);
-    if (check_end(end_of(s.target), verb) < 0) return -1;
+    if (g.enabled) {
+      if (check_end(end_of(s.target), verb) < 0) return -1;
+    } else if (!standing_ && end_of(s.target)->state != EndState::open) {
+      g.where = nullptr;  // it cannot be switched on any more: it holds no select open (rule 5.6)
+    }
   }
   for (std::uint32_t i = 0; i < n_ && !sent_.empty(); ++i) {
     load_output(i);
@@ -246,12 +248,7 @@ int Choice::enable(Py_ssize_t i, bool on) {
   }
   core::Guard& g = guards_[static_cast<std::size_t>(i)];
   if (g.enabled == on) return 0;
-  if (on) {
-    g.enabled = true;
-    const int both = check_both_ends("enable");
-    g.enabled = false;
-    if (both < 0) return -1;
-  }
+  if (on && raise_fault(core::fault_with(guards_.get(), n_, static_cast<std::uint32_t>(i)), "enable") < 0) return -1;
   enabled_ += on ? 1u : -1u;
   checked_ = 0;
   if (standing_)
@@ -295,6 +292,7 @@ void Choice::unstand() noexcept {
 
 int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign) {
   if (foreign) unstand();
+  run_ = run;
   const std::int64_t begun = timers_ && !run ? now_ns() : 0;  // in a task: here, where it may run Python code
   const auto now = [run, begun]() noexcept { return run ? run->now() : begun; };
   if (timers_) set_deadlines(now());
@@ -312,6 +310,11 @@ int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool 
     if (r == core::Select::none) r = select_->enrol(foreign);
     if (r >= 0 && start_) *start_ = select_->next_start();
   }
+  p.place = this;
+  return parked_or(r, run);
+}
+
+int Choice::parked_or(int r, runtime::Run* run) noexcept {
   if (r >= 0) return r;
   const int t = timers_ ? (standing_ ? standing_->earliest_timer() : select_->earliest_timer()) : -1;
   if (t >= 0 && run && !held()) {
@@ -320,7 +323,6 @@ int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool 
     run->arm(timer_);
     armed_ = run;
   }
-  p.place = this;
   return parked;
 }
 
@@ -331,6 +333,11 @@ int Choice::woken() noexcept {
   }
   const std::uint32_t w = held() ? core::DONE : word().word();
   int r = standing_ ? standing_->finish() : select_->finish();
+  if (standing_ && r == core::Standing::again) {
+    auto& p = static_cast<ProcessBase&>(*standing_->choice.waker);
+    if (p.cancel().load(std::memory_order_relaxed)) return cancelled;
+    return parked_or(standing_->begin([this]() noexcept { return run_->now(); }), run_);
+  }
   if (r < 0 && w == core::TIMED_OUT) r = standing_ ? standing_->earliest_timer() : select_->earliest_timer();
   if (r < 0) return cancelled;
   if (start_) *start_ = static_cast<std::uint32_t>(r) + 1 == n_ ? 0 : static_cast<std::uint32_t>(r) + 1;
@@ -346,8 +353,12 @@ void Choice::visit(runtime::Places& v) {
                                      : -1;
   for (std::uint32_t i = 0; i < n_; ++i) {
     if (chosen >= 0 ? static_cast<int>(i) != chosen : !guards_[i].enabled) continue;
-    if (guards_[i].kind == core::Kind::barrier)
+    if (chosen < 0 && guards_[i].has_ended())
+      v.ended(*static_cast<core::Place*>(static_cast<Core*>(guards_[i].where)), i);
+    else if (guards_[i].kind == core::Kind::barrier)
       v.barrier(*static_cast<core::Place*>(static_cast<BarrierCore*>(guards_[i].where)));
+    else if (guards_[i].kind == core::Kind::latch)
+      v.end(*static_cast<core::Place*>(static_cast<core::LatchCore<Shared>*>(guards_[i].where)));
     else if (guards_[i].kind < core::Kind::barrier)
       v.channel(*static_cast<core::Place*>(static_cast<Core*>(guards_[i].where)), guards_[i].kind == core::Kind::output);
   }
@@ -363,14 +374,16 @@ void Choice::give_up() noexcept {
 }
 
 PyObject* Choice::describe() const {
-  static const char* const kinds[] = {"input", "output", "after", "at", "skip", "barrier", "timer"};
+  static const char* const kinds[] = {"input", "output", "after", "at", "skip", "barrier", "timer", "end"};
   PyObject* all = PyTuple_New(n_);
   for (std::uint32_t i = 0; all && i < n_; ++i) {
     Spec s;
     spec_of(owners_[i], s);
     PyObject* sent = !sent_.empty() && sent_[i] ? sent_[i] : Py_None;
-    PyObject* one = Py_BuildValue("sOOO", kinds[static_cast<int>(s.kind)], s.target ? s.target : Py_None, sent,
-                                  guards_[i].enabled ? Py_True : Py_False);
+    core::Guard& g = guards_[i];
+    const bool silent = g.enabled && !g.ends && g.kind <= core::Kind::output && g.where && g.state() == core::State::retired;
+    PyObject* one = Py_BuildValue("sOOOO", kinds[static_cast<int>(s.kind)], s.target ? s.target : Py_None, sent,
+                                  g.enabled ? Py_True : Py_False, silent ? Py_True : Py_False);
     if (!one) Py_CLEAR(all);
     if (all) PyTuple_SET_ITEM(all, i, one);
   }
@@ -397,8 +410,8 @@ int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
       ticks = now < t->next ? 1 : 1 + (now - t->next) / t->period;
       t->next += ticks * t->period;
     }
-    *r = Py_NewRef(Py_None);
-    return 1;
+    *r = s.kind == GuardKind::end ? how_it_ended(proc(s.target)) : Py_NewRef(Py_None);
+    return *r ? 1 : -1;
   }
   ChannelObject* c = end_of(s.target)->channel;
   const Status status = standing_ ? standing_->status() : select_->status();

@@ -7,16 +7,20 @@
 
 namespace weft::py {
 
-enum class GuardKind : std::uint8_t { input, output, after, at, skip, barrier, timer };
+enum class GuardKind : std::uint8_t { input, output, after, at, skip, barrier, timer, end };
 
 struct GuardObject {
-  PyObject_HEAD PyObject* target;  // end, Barrier, Timer
+  PyObject_HEAD PyObject* target;  // end, Barrier, Timer, Process
   PyObject* value;                 // of an output; null: by `make`
   PyObject* make;
   std::int64_t ns;  // span or time
   GuardKind kind;
   bool enabled;
+  bool loud;  // ended="raise": its channel's retirement is an outcome (rule 5.6)
 };
+
+// `ended`, an argument of a guard, a select or an Alternative: true: "raise"; -1: bad use, the error is set.
+int loud_by(PyObject* ended, const char* verb);
 
 struct TimerObject {
   PyObject_HEAD std::int64_t period;
@@ -42,13 +46,12 @@ class Choice {
   ~Choice();
 
   // Fill from Python guards; -1: bad use, the error is set.
-  int fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* verb);
+  int fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* verb, bool loud = false);  // loud: all of them are
   void fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer);
   void stand();  // keep the guards enrolled from now on (fair)
 
   // Before each select: closed ends, preconditions. -1: bad use.
   int check(const char* verb);
-  int check_both_ends(const char* verb);
   int check_open(const char* verb);  // the ends alone
   int enable(Py_ssize_t i, bool on);
   bool has_timers() const noexcept { return timers_; }
@@ -59,7 +62,7 @@ class Choice {
   int look_again() noexcept { return select_->look_again(); }  // a foreign one was told
   std::int64_t deadline() const noexcept;                      // of a foreign one that is parked; forever: none
   bool expire() noexcept { return word().finish_as(core::TIMED_OUT); }
-  int woken() noexcept;  // index or cancelled
+  int woken() noexcept;  // index, cancelled, or parked: a standing one goes on waiting
   bool withdraw() noexcept;
   void visit(runtime::Places& v);
   void give_up() noexcept;  // the owner is torn down while parked
@@ -68,7 +71,8 @@ class Choice {
   int settle_guard(int i, ProcessBase& p, PyObject** r);
   PyObject* finish_held(ProcessBase& p);
   int chosen() const noexcept { return chosen_; }
-  PyObject* describe() const;       // for observers: a tuple of (kind, end │ Barrier │ Timer │ None, value sent │ None, enabled)
+  // For observers: a tuple of (kind, end │ Barrier │ Timer │ None, value sent │ None, enabled, silent: its channel has retired).
+  PyObject* describe() const;
   bool undecided() const noexcept;  // while parked: nobody has committed or withdrawn it yet
   std::int64_t ticks = 0;           // periods counted by a Timer guard that was chosen
 
@@ -86,9 +90,11 @@ class Choice {
  private:
   core::Choice& word() noexcept { return standing_ ? static_cast<core::Choice&>(standing_->choice) : select_->choice; }
   void unstand() noexcept;
+  int parked_or(int r, runtime::Run* run) noexcept;
   void set_deadlines(std::int64_t now) noexcept;
   void load_output(std::uint32_t i);
   int add(std::uint32_t i, PyObject* guard, const char* verb);
+  int raise_fault(const core::Fault& f, const char* verb);
 
   std::uint32_t n_ = 0;
   Mode mode_ = Mode::fair;
@@ -101,6 +107,7 @@ class Choice {
   std::optional<core::Standing> standing_;
   runtime::TimerNode timer_;
   runtime::Run* armed_ = nullptr;
+  runtime::Run* run_ = nullptr;  // of the select in progress
   std::uint64_t key_ = 0;
   std::uint32_t* start_ = nullptr;
   std::uint32_t enabled_ = 0;
@@ -112,6 +119,8 @@ class Choice {
 
 PyObject* guard_on(PyObject* target, GuardKind kind, bool on);
 PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer);  // sleep; tick of a timer
+PyObject* end_operation(PyObject* guard);                                        // waiting for a process's end
+PyObject* end_guard(ProcessObject* p);
 
 int init_guard(PyObject* m);
 

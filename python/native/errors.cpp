@@ -2,6 +2,7 @@
 #include <cstdarg>
 
 #include "asyncio.hpp"
+#include "weft/runtime/limit.hpp"
 
 namespace weft::py {
 
@@ -13,9 +14,10 @@ int import_errors() {
   const struct {
     const char* name;
     PyObject** to;
-  } wanted[] = {{"ChannelEnd", &errors.ChannelEnd}, {"Retired", &errors.Retired},     {"Poisoned", &errors.Poisoned},
-                {"PeerDied", &errors.PeerDied},     {"Cancelled", &errors.Cancelled}, {"BadUse", &errors.BadUse},
-                {"Deadlock", &errors.Deadlock},     {"_several", &errors.several},    {"BlockedProcess", &errors.Blocked}};
+  } wanted[] = {
+      {"ChannelEnd", &errors.ChannelEnd},  {"Retired", &errors.Retired}, {"Poisoned", &errors.Poisoned}, {"PeerDied", &errors.PeerDied},
+      {"Cancelled", &errors.Cancelled},    {"BadUse", &errors.BadUse},   {"Deadlock", &errors.Deadlock}, {"_several", &errors.several},
+      {"BlockedProcess", &errors.Blocked}, {"Ended", &errors.Ended}};
   for (const auto& w : wanted) {
     *w.to = PyObject_GetAttrString(m, w.name);
     if (!*w.to) return -1;
@@ -81,8 +83,8 @@ PyObject* raise_cancelled(ProcessBase& p, PyObject* value) {
     restore_exception(e);
     return nullptr;
   }
-  p.take_cancel();
-  PyObject* e = PyObject_CallFunctionObjArgs(errors.Cancelled, value ? value : Py_None, nullptr);
+  PyObject* const by = limit_object(runtime::Limit::take(p));
+  PyObject* e = PyObject_CallFunctionObjArgs(errors.Cancelled, value ? value : Py_None, by, nullptr);
   if (!e) return nullptr;
   PyErr_SetObject(errors.Cancelled, e);
   Py_DECREF(e);

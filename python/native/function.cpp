@@ -131,20 +131,30 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
     Py_XDECREF(keywords);
   }
   if (!p->body) {
-    p->started = 1;  // nobody shall be told that it never started
     Py_DECREF(p);
     return nullptr;
   }
   p->outcome = Py_NewRef(self);
+  made(p);
   return reinterpret_cast<PyObject*>(p);
 }
 
 // --- the type -------------------------------------------------------------------------------------------------------------------------
 
 int function_init(PyObject* o, PyObject* args, PyObject* kw) {
+  static const char* positional[] = {"", "", "", nullptr};
   PyObject *f, *name;
   int kind;
-  if (kw || !PyArg_ParseTuple(args, "OUi", &f, &name, &kind)) return -1;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "OUi:ProcessFunction", const_cast<char**>(positional), &f, &name, &kind)) return -1;
+  if (!PyCallable_Check(f)) {
+    bad_use("@process on %R: decorate a function", f);
+    return -1;
+  }
+  if (kind < 0 || kind > static_cast<int>(Kind::apart)) {
+    bad_use("ProcessFunction: there is no kind %d", kind);
+    return -1;
+  }
+  if (static_cast<Kind>(kind) == Kind::greenlet && need_greenlets() < 0) return -1;
   if (!intern(name)) return -1;
   Py_XSETREF(func(o)->function, Py_NewRef(f));
   Py_XSETREF(func(o)->name, Py_NewRef(PyDict_GetItem(names, name)));
@@ -176,7 +186,7 @@ PyObject* like(FunctionObject* f, PyObject* function, Kind kind) {
   return nullptr;
 }
 PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {
-  if (!object || object == Py_None) return Py_NewRef(self);
+  if (!object || object == Py_None || !func(self)->function) return Py_NewRef(self);
   PyObject* bound = PyMethod_New(func(self)->function, object);
   PyObject* r = bound ? like(func(self), bound, func(self)->kind) : nullptr;
   Py_XDECREF(bound);
@@ -185,6 +195,7 @@ PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {
 // Where else it runs (rule 15.3).
 PyObject* function_on(PyObject* self, PyObject* where) {
   FunctionObject* f = func(self);
+  if (!f->function) return bad_use("on: this process function was never made: decorate a function with @process");
   PyObject* name = PyModule_Check(where) ? PyModule_GetNameObject(where) : Py_NewRef(where);
   if (!name) return nullptr;
   const char* s = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : "";
@@ -204,10 +215,12 @@ PyObject* function_on(PyObject* self, PyObject* where) {
   return like(f, f->function, threads ? (is_async(f->kind) ? Kind::apart : Kind::thread) : greenlets ? Kind::greenlet : Kind::coroutine);
 }
 PyMethodDef function_methods[] = {
-    {"on", gated<function_on>, METH_O,
+    {"on", method(gated<with_keyword<"on", "backend", function_on>>), kKeywords,
      "The same process function on another backend: a module of weft or its name. Raises BadUse, ImportError."},
     {}};
-PyObject* function_repr(PyObject* o) { return PyUnicode_FromFormat("<process %U>", func(o)->name); }
+PyObject* function_repr(PyObject* o) {
+  return func(o)->name ? PyUnicode_FromFormat("<process %U>", func(o)->name) : PyUnicode_FromString("<process ?>");
+}
 PyGetSetDef function_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
 
 }  // namespace

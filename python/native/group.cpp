@@ -34,11 +34,6 @@ bool withdraw_wait(ProcessBase& p) noexcept {
   return false;
 }
 
-// Whoever was to start them was cancelled first (rule 6.1): that they never start is no mistake of the program's.
-void give_up_all(PyObject* list) noexcept {
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) proc(PyList_GET_ITEM(list, i))->given_up = 1;
-}
-
 }  // namespace
 
 // The results of processes that have all ended without failure, in order.
@@ -46,8 +41,8 @@ PyObject* results_of(PyObject* list) {
   const Py_ssize_t n = PyList_GET_SIZE(list);
   PyObject* r = PyList_New(n);
   for (Py_ssize_t i = 0; r && i < n; ++i) {
-    PyObject* v = proc(PyList_GET_ITEM(list, i))->outcome;
-    PyList_SET_ITEM(r, i, Py_NewRef(v ? v : Py_None));
+    const ProcessObject* p = proc(PyList_GET_ITEM(list, i));  // one that has failed is watched
+    PyList_SET_ITEM(r, i, Py_NewRef(p->outcome && !p->failed ? p->outcome : Py_None));
   }
   return r;
 }
@@ -112,6 +107,10 @@ Outermost::Outermost(runtime::Clock clock) : run(clock), outer_(std::exchange(ro
   run.self.function = "main";
   watch_outside(run.run);
   run.run.activated();
+  if (!runtime::ThreadProcess::current_or_null()) {
+    plain_ = &runtime::ThreadProcess::self();
+    runtime::Limit::lend(*plain_, *plain_->run, run.self, run.run);
+  }
   scope_.emplace(run.self);
   interrupts_.emplace();
 }
@@ -121,6 +120,7 @@ void Outermost::cancel_if_interrupted() noexcept {
 void Outermost::end(PyObject*& result) noexcept {
   interrupts_.reset();
   scope_.reset();
+  if (plain_) runtime::Limit::give_back(run.self, run.run, *plain_, *plain_->run);
   root_run = outer_;
   if (!result || !(run.interrupted || PyErr_Occurred())) return;
   if (!PyErr_Occurred()) PyErr_SetNone(PyExc_KeyboardInterrupt);
@@ -181,16 +181,24 @@ PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost*
 }
 
 PyObject* execute(PyObject* list, runtime::Clock clock) {
-  if (claim_processes(list) < 0) return nullptr;
-  if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run) {
+  runtime::ThreadProcess* const t = runtime::ThreadProcess::current_or_null();
+  if (t && t->run) {
     if (t->cancel().load()) {
-      give_up_all(list);
+      never_run(list);
       return raise_cancelled(*t, nullptr);
     }
+    if (t->op) return bad_use("a network is run while this thread is in another operation (a finaliser ran there): do it elsewhere");
+    if (claim_processes(list) < 0) return nullptr;
     return execute_in(*t->run, *t, nullptr, list);
   }
   const auto outermost = std::make_unique<Outermost>(clock);
-  PyObject* r = execute_in(outermost->run.run, outermost->run.self, outermost.get(), list);
+  PyObject* r = nullptr;
+  if (outermost->run.self.cancel().load()) {  // by a timeout around it that had expired
+    never_run(list);
+    raise_cancelled(outermost->run.self, nullptr);
+  } else if (claim_processes(list) == 0) {
+    r = execute_in(outermost->run.run, outermost->run.self, outermost.get(), list);
+  }
   outermost->end(r);
   return r;
 }
@@ -199,6 +207,7 @@ PyObject* execute(PyObject* list, runtime::Clock clock) {
 
 struct GroupOpObject {
   PyObject_HEAD GroupObject* group;
+  ProcessObject* process;  // while it waits
   bool parallel;
   bool waiting;
   bool done;
@@ -221,6 +230,12 @@ GroupObject* new_group(PyObject* list) {
   g->spawned = nullptr;
   g->home = nullptr;
   g->guest = nullptr;
+  g->owner = nullptr;
+  g->around = nullptr;
+  g->file = nullptr;
+  g->line = 0;
+  g->generation = generation;
+  g->starting = 0;
   g->state = GroupState::made;
   g->borrowed = g->virtual_time = false;
   PyObject_GC_Track(reinterpret_cast<PyObject*>(g));
@@ -235,6 +250,7 @@ PyObject* new_group_op(GroupObject* owned, bool parallel) {
     return nullptr;
   }
   o->group = owned;
+  o->process = nullptr;
   o->parallel = parallel;
   o->waiting = o->done = false;
   return reinterpret_cast<PyObject*>(o);
@@ -245,14 +261,16 @@ namespace {
 // The processes of a Parallel, started. -1: not.
 int open_parallel(GroupObject* g, ProcessBase& p) {
   if (p.cancel().load()) {
-    give_up_all(g->list);
+    never_run(g->list);
     raise_cancelled(p, nullptr);
     return -1;
   }
   if (claim_processes(g->list) < 0) return -1;
   g->group = new runtime::Group(p.group->run, p.executor(), &p);
   g->state = GroupState::open;
+  ++g->starting;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(g->list); ++i) start_process(*g->group, proc(PyList_GET_ITEM(g->list, i)));
+  --g->starting;
   return 0;
 }
 
@@ -268,6 +286,7 @@ PyObject* conclude(GroupObject* g, ProcessBase& p, bool parallel) {
   std::vector<std::exception_ptr> failures = g->group->take_failures();
   delete std::exchange(g->group, nullptr);
   g->state = GroupState::ended;
+  end_block(g);
   if (!failures.empty()) return raise_failures(std::move(failures), g->block);
   if ((parallel || !g->block) && p.cancel().load()) return raise_cancelled(p, nullptr);
   return parallel ? results_of(g->list) : Py_NewRef(Py_False);  // the block's exception goes on
@@ -276,6 +295,7 @@ PyObject* conclude(GroupObject* g, ProcessBase& p, bool parallel) {
 PySendResult conclude_op(GroupOpObject* o, ProcessBase& p, PyObject** r) {
   o->done = true;
   o->waiting = false;
+  o->process = nullptr;
   *r = conclude(o->group, p, o->parallel);
   return *r ? PYGEN_RETURN : PYGEN_ERROR;
 }
@@ -300,6 +320,22 @@ PyObject* parallel_here(PyObject* list) {
   return r;
 }
 
+const char* verb_of(GroupOpObject* o) noexcept { return o->parallel ? "Parallel" : "leaving a Group"; }
+
+// Nobody awaits it any longer: what it waited for is cancelled, and its owner's group waits for that (rules 6.2, 7.6).
+void give_up(GroupOpObject* o) noexcept {
+  GroupObject* const g = o->group;
+  if (o->done) return;
+  o->done = true;
+  o->waiting = false;
+  if (ProcessObject* const me = std::exchange(o->process, nullptr)) {
+    leave(me, reinterpret_cast<PyObject*>(o), [g](ProcessBase& p) { return g->group->end_wait(p); });
+    abandon_group(g, *me->base.group);
+  } else if (o->parallel) {
+    never_run(g->list);
+  }  // else its block is its owner's to leave yet: leave_blocks() sees to it
+}
+
 PySendResult group_op_send(PyObject* self, PyObject*, PyObject** r) {
   GroupOpObject* o = gop(self);
   GroupObject* g = o->group;
@@ -309,24 +345,44 @@ PySendResult group_op_send(PyObject* self, PyObject*, PyObject** r) {
     bad_use("%s was awaited already", o->parallel ? "Parallel" : "a group");
     return PYGEN_ERROR;
   }
+  if (o->waiting && o->process != me) {
+    being_awaited(verb_of(o), o->process);
+    return PYGEN_ERROR;
+  }
   if (!me) {
-    o->done = true;
     bad_use("%s was awaited outside the coroutine process that made it", o->parallel ? "Parallel" : "a group");
     return PYGEN_ERROR;
   }
   ProcessBase& p = me->base;
   if (o->waiting) {
-    p.op = nullptr;
+    if (!resumed(me, self)) {
+      being_awaited(verb_of(o), o->process);
+      return PYGEN_ERROR;
+    }
+    me->waits = nullptr;
     return conclude_op(o, p, r);
   }
+  if (!o->parallel && g->owner != static_cast<const ProcessBase*>(&p)) {
+    bad_use("leaving a Group is awaited by the process that entered it, and by no other");
+    return PYGEN_ERROR;
+  }
+  if (woken_first(me)) [[unlikely]] {
+    *r = Py_NewRef(Py_None);
+    return PYGEN_NEXT;
+  }
   settle();
+  if (p.op || g->starting > 0) {
+    bad_use("%s while another operation of this process waits: a process does one thing at a time", verb_of(o));
+    return PYGEN_ERROR;
+  }
   if (o->parallel) {
     o->done = true;
     if (open_parallel(g, p) < 0) return PYGEN_ERROR;
     o->done = false;
   }
   if (begin_to_wait(g, p) == Status::ok) return conclude_op(o, p, r);
-  p.op = &wait_op;
+  await_in(me, self, &wait_op);
+  o->process = me;
   o->waiting = true;
   *r = Py_NewRef(Py_None);
   return PYGEN_NEXT;
@@ -348,11 +404,15 @@ PyAsyncMethods group_op_async{};
 PyObject* group_op_next(PyObject* self) { return iternext_by(group_op_async.am_send, self); }
 PyObject* group_op_pysend(PyObject* self, PyObject*) { return send_by(group_op_async.am_send, self); }
 PyObject* group_op_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-  gop(self)->done = true;
+  GroupOpObject* o = gop(self);
+  if (o->process && !driven_by(o->process)) return being_awaited(verb_of(o), o->process);
+  give_up(o);
   return raise_thrown(args, n);
 }
 PyObject* group_op_close(PyObject* self, PyObject*) {
-  gop(self)->done = true;
+  GroupOpObject* o = gop(self);
+  if (o->process && !driven_by(o->process)) return being_awaited(verb_of(o), o->process);
+  give_up(o);
   Py_RETURN_NONE;
 }
 void group_op_dealloc(PyObject* self) {
@@ -363,16 +423,9 @@ void group_op_dealloc(PyObject* self) {
     if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "Parallel of %zd processes was never awaited: write `await` before it",
                          PyList_GET_SIZE(o->group->list)) < 0)
       PyErr_WriteUnraisable(Py_None);
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o->group->list); ++i) {  // one warning is enough
-      ProcessObject* p = proc(PyList_GET_ITEM(o->group->list, i));
-      if (p->started || !p->body || !PyCoro_CheckExact(p->body)) continue;
-      p->started = 1;
-      PyObject* x = PyObject_CallMethod(p->body, "close", nullptr);
-      if (!x) PyErr_Clear();
-      Py_XDECREF(x);
-    }
     PyErr_Restore(t, v, tb);
   }
+  give_up(o);
   Py_DECREF(reinterpret_cast<PyObject*>(o->group));
   PyObject_Free(o);
 }
@@ -385,6 +438,7 @@ PyMethodDef group_op_methods[] = {{"send", gated<group_op_pysend>, METH_O, nullp
 
 PyObject* f_parallel(PyObject*, PyObject* const* args, Py_ssize_t n) {
   settle();
+  close_left_blocks();
   PyObject* list = process_list(args, n);
   if (!list) return nullptr;
   if (current_coroutine()) return new_group_op(new_group(list), true);
@@ -404,6 +458,7 @@ PyObject* f_run(PyObject*, PyObject* args) {
   int virtual_time;
   if (!PyArg_ParseTuple(args, "O!p", &PyTuple_Type, &processes, &virtual_time)) return nullptr;
   settle();
+  close_left_blocks();
   if (current_coroutine()) return bad_use("run inside a coroutine process would stop its scheduler: use `await Parallel(...)`");
   if (in_task()) return bad_use("run would block the running asyncio loop: use `await Parallel(...)` or `await run_async(...)`");
   if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
@@ -456,6 +511,7 @@ PyObject* f_yield(PyObject*, PyObject*) { return operation_yield(); }
 PyObject* f_after_fork(PyObject*, PyObject*) {
   ++generation;
   forget_threads();
+  forget_blocks();
   main_is_this_thread();
   runtime::this_context = nullptr;
   runtime::ThreadProcess::become(nullptr);  // what the thread was a process of stayed behind
@@ -475,6 +531,20 @@ PyMethodDef functions[] = {{"parallel", method(gated<f_parallel>), METH_FASTCALL
                            {}};
 
 }  // namespace
+
+void abandon_group(GroupObject* g, runtime::Group& heir) noexcept {
+  if (!g->group) return;
+  runtime::Group* const group = std::exchange(g->group, nullptr);
+  g->state = GroupState::ended;
+  end_block(g);
+  if (!group->abandon(heir)) delete group;
+}
+
+void forsake_group_wait(PyObject* o) noexcept {
+  Py_INCREF(o);
+  give_up(gop(o));
+  Py_DECREF(o);
+}
 
 void observe_groups(bool on) noexcept { group_op_async.am_send = on ? gated<group_op_send_observed> : gated<group_op_send>; }
 

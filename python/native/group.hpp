@@ -2,8 +2,10 @@
 // (block.cpp).
 #pragma once
 #include "asyncio.hpp"
+#include "awaiting.hpp"
 #include "interrupt.hpp"
 #include "weft/compose.hpp"
+#include "weft/runtime/limit.hpp"
 
 namespace weft::py {
 
@@ -25,9 +27,10 @@ class Outermost {
   std::optional<ThreadProcess::Scope> scope_;
   std::optional<Interrupts> interrupts_;
   PyRun* const outer_;
+  runtime::ThreadProcess* plain_ = nullptr;  // that the thread is besides: its timeouts are the run's meanwhile (rule 7.12)
 };
 
-enum class GroupState : std::uint8_t { made, open, ended };
+enum class GroupState : std::uint8_t { made, open, left, ended };
 
 struct GroupObject {
   PyObject_HEAD PyObject* list;  // the processes
@@ -38,6 +41,12 @@ struct GroupObject {
   runtime::Group* spawned;
   runtime::Group* home;  // of the run's own thread, while the block goes on
   GuestObject* guest;    // the network that the block is, in an asyncio task
+  const void* owner;     // of a block: the process, or the asyncio task, that entered it and is to leave it
+  GroupObject* around;   // the block of the same owner in which it was entered
+  PyObject* file;        // where it was entered
+  int line;
+  std::uint32_t generation;  // as of a channel
+  std::uint32_t starting;    // processes are being started in it just now
   GroupState state;
   bool virtual_time;  // asked for
   bool borrowed;      // the scheduler: of a block around this one
@@ -46,6 +55,11 @@ struct GroupObject {
 GroupObject* new_group(PyObject* list);                           // takes the list over
 PyObject* new_group_op(GroupObject* owned, bool parallel);        // what is awaited in a coroutine process
 PyObject* wait_for(Caller& self, GroupObject* g, bool parallel);  // in a greenlet process: the outcome
+// Its owner will not wait for it: its processes are cancelled, and `heir` waits for them.
+void abandon_group(GroupObject* g, runtime::Group& heir) noexcept;
+void end_block(GroupObject* g) noexcept;  // it is among the open blocks no more
+void forget_blocks() noexcept;            // in the child of a fork
+void close_left_blocks() noexcept;        // of ordinary code on this thread, that nobody can leave any more
 // Waits, as the scheduler of this thread, until the groups have ended.
 void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group, runtime::Group* spawned);
 // Raises what a network on a thread came to, unless that is a result: false. `outermost`: null if it is within another.

@@ -367,9 +367,11 @@ void abandon(GuestObject* g) noexcept {
 }
 
 PyObject* guest_new(PyTypeObject*, PyObject* args, PyObject* kw) {
+  static const char* names[] = {"", "", nullptr};
   PyObject* processes;
   int virtual_time;
-  if (kw || !PyArg_ParseTuple(args, "O!p", &PyTuple_Type, &processes, &virtual_time)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O!p:Guest", const_cast<char**>(names), &PyTuple_Type, &processes, &virtual_time))
+    return nullptr;
   settle();
   PyObject* list = process_list(&PyTuple_GET_ITEM(processes, 0), PyTuple_GET_SIZE(processes));
   if (!list) return nullptr;

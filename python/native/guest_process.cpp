@@ -6,6 +6,7 @@
 //
 // asyncio cancels it by _task_cancel(): at a future that is cancelled, at an operation that is withdrawn, else at its next point (6.1
 // to 6.3).
+#include "awaiting.hpp"
 #include "guest.hpp"
 
 namespace weft::py {
@@ -73,7 +74,7 @@ PyObject* f_task_cancel(PyObject*, PyObject* args) {
   Py_XSETREF(part->message, message == Py_None ? nullptr : Py_NewRef(message));
   if (p->base.op == &await_op && p->base.status == Status::pending && cancel_future(part)) Py_RETURN_TRUE;
   part->must_cancel = true;
-  p->base.cancel().fetch_or(2);
+  p->base.cancel().fetch_or(runtime::Identity::Cancel::host);
   if (p->base.op && p->base.op != &await_op && p->base.op->withdraw(p->base)) {
     part->interrupted = true;
     p->base.ops->wake(&p->base);
@@ -84,7 +85,7 @@ PyObject* f_task_cancel(PyObject*, PyObject* args) {
 PyObject* f_task_uncancel(PyObject*, PyObject* o) {
   if (ProcessObject* p = process_with_task(o)) {
     p->guest->must_cancel = false;
-    p->base.cancel().fetch_and(1);
+    p->base.cancel().take_back(runtime::Identity::Cancel::host);
   }
   Py_RETURN_NONE;
 }
@@ -120,12 +121,11 @@ void join_guest(runtime::Scheduler& s, ProcessObject* p) noexcept {
   p->guest = part;
 }
 
-PyObject* guest_begin(ProcessObject* p, bool yielded) noexcept {
+PyObject* guest_begin(ProcessObject* p, const runtime::OpKind* woken_in, bool yielded) noexcept {
   GuestPart* part = p->guest;
   if (part->task) enter_task(part->task);
-  if (p->base.op != &await_op) [[likely]]
+  if (woken_in != &await_op) [[likely]]
     return yielded && part->must_cancel ? guest_cancellation(p->base) : nullptr;
-  p->base.op = nullptr;
   --part->guest->awaiting;
   PyObject* f = std::exchange(part->future, nullptr);
   PyObject* e = nullptr;
@@ -179,7 +179,7 @@ int guest_await(ProcessObject* p, PyObject* f) noexcept {
   ++part->guest->awaiting;
   p->base.status = Status::pending;
   p->base.place = nullptr;
-  p->base.op = &await_op;
+  await_in(p, nullptr, &await_op);
   return 1;
 }
 
@@ -205,7 +205,7 @@ PyObject* guest_cancellation(ProcessBase& b) noexcept {
   GuestPart* part = p ? p->guest : nullptr;
   if (!part || !(part->must_cancel || part->interrupted)) return nullptr;
   part->must_cancel = part->interrupted = false;
-  if (b.cancel().exchange(0) & 1) b.cancel().store(1);  // Weft's own comes next
+  b.cancel().take_back(runtime::Identity::Cancel::host);  // Weft's own comes next
   return new_cancellation(part->message);
 }
 

@@ -83,6 +83,20 @@ void leave_signals() noexcept {
   }
 }
 
+PyObject* on_sigint(PyObject*, PyObject*) {
+  if (root_run && !root_run->interrupted) {
+    root_run->interrupted = true;
+    say_where(*root_run);
+    root_run->run.cancel_everybody();
+    Py_RETURN_NONE;
+  }
+  PyErr_SetNone(PyExc_KeyboardInterrupt);
+  return nullptr;
+}
+PyMethodDef sigint_def{"weft_interrupt", gated<on_sigint>, METH_VARARGS, nullptr};
+
+}  // namespace
+
 void say_where(PyRun& run) {
   const runtime::Report r = runtime::Report::of(run.run);
   std::string s = "\nweft: interrupted; the processes were:";
@@ -110,20 +124,6 @@ void say_where(PyRun& run) {
   s += "\n";
   PySys_FormatStderr("%s", s.c_str());
 }
-
-PyObject* on_sigint(PyObject*, PyObject*) {
-  if (root_run && !root_run->interrupted) {
-    root_run->interrupted = true;
-    say_where(*root_run);
-    root_run->run.cancel_everybody();
-    Py_RETURN_NONE;
-  }
-  PyErr_SetNone(PyExc_KeyboardInterrupt);
-  return nullptr;
-}
-PyMethodDef sigint_def{"weft_interrupt", gated<on_sigint>, METH_VARARGS, nullptr};
-
-}  // namespace
 
 Interrupts::Interrupts() {
   if (!can_handle_signals()) return;

@@ -20,6 +20,7 @@ class Interrupts {
 
 // While anybody watches them, signals that have a Python function stir a main thread that sleeps, and are held back by Undisturbed. On the
 // main thread, with the interpreter lock; begin: false where there is nothing to watch.
+void say_where(PyRun& run);  // each process, to the standard error
 bool watch_signals();
 void unwatch_signals() noexcept;
 

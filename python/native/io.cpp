@@ -7,6 +7,7 @@
 //
 // `process` says who waits; it is changed under the GIL alone. While somebody waits the call counts as outside (rule 10.3). The pool of
 // workers is Python's (weft/_io.py).
+#include "awaiting.hpp"
 #include "native.hpp"
 #include "observe.hpp"
 #include "weft/runtime/scheduler.hpp"
@@ -23,8 +24,9 @@ struct CallObject {
   PyObject* keywords;  // dict or null
   PyObject* context;   // a copy of the caller's variables
   PyObject* result;
-  PyObject* error;       // what it raised in place of a result
-  ProcessBase* process;  // who waits; null: nobody
+  PyObject* error;        // what it raised in place of a result
+  ProcessBase* process;   // who waits, and has not been woken; null: nobody
+  ProcessObject* awaits;  // the coroutine process that awaits it; null: none
   runtime::Run* run;
   CallState state;
 };
@@ -86,8 +88,13 @@ PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
     return PYGEN_ERROR;
   }
   ProcessBase& p = me->base;
-  if (c->state == CallState::waiting && p.op == &io_op && p.place == c) {
-    p.op = nullptr;
+  if (c->state == CallState::waiting) {
+    if (c->awaits != me || !resumed(me, self)) {
+      being_awaited("an io call", c->awaits);
+      return PYGEN_ERROR;
+    }
+    me->waits = nullptr;
+    c->awaits = nullptr;
     if (p.status == Status::cancelled) {
       c->state = CallState::done;
       raise_cancelled(p, nullptr);
@@ -104,7 +111,11 @@ PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
     }
     return PYGEN_ERROR;
   }
-  if (c->state != CallState::fresh || p.op) {
+  if (c->state == CallState::fresh && woken_first(me)) {
+    *r = Py_NewRef(Py_None);
+    return PYGEN_NEXT;
+  }
+  if (c->state != CallState::fresh || p.op || !c->function) {
     bad_use(p.op ? "io call while another operation of this process waits: a process does one thing at a time"
                  : "an io call was awaited already: make another");
     return PYGEN_ERROR;
@@ -115,24 +126,34 @@ PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
     raise_cancelled(p, nullptr);
     return PYGEN_ERROR;
   }
-  if (!begin(c, p)) return PYGEN_ERROR;
+  me->waits = self;
+  c->awaits = me;
+  if (!begin(c, p)) {
+    me->waits = nullptr;
+    c->awaits = nullptr;
+    return PYGEN_ERROR;
+  }
   *r = Py_NewRef(Py_None);
   return PYGEN_NEXT;
 }
 PyObject* call_next(PyObject* self) { return iternext_by(call_send, self); }
-PyObject* call_pysend(PyObject* self, PyObject*) { return iternext_by(call_send, self); }
+PyObject* call_pysend(PyObject* self, PyObject*) { return send_by(call_send, self); }
 
 // A coroutine that waits is closed or thrown into.
 void give_up(CallObject* c) noexcept {
-  if (c->process) c->process->op = nullptr;
-  leave(c);
+  if (ProcessObject* const me = std::exchange(c->awaits, nullptr))
+    leave(me, reinterpret_cast<PyObject*>(c), [](ProcessBase& p) { return p.op->withdraw(p); });
   c->state = CallState::done;
 }
+// Somebody waits for it who does not drive it here.
+bool others(CallObject* c) noexcept { return c->awaits ? !driven_by(c->awaits) : c->process != nullptr; }
 PyObject* call_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+  if (others(call_of(self))) return being_awaited("an io call", call_of(self)->awaits);
   give_up(call_of(self));
   return raise_thrown(args, n);
 }
 PyObject* call_close(PyObject* self, PyObject*) {
+  if (others(call_of(self))) return being_awaited("an io call", call_of(self)->awaits);
   give_up(call_of(self));
   Py_RETURN_NONE;
 }
@@ -143,6 +164,8 @@ PyObject* call_wait(PyObject* self, PyObject*) {
   Caller caller("io call");
   if (!caller) return nullptr;
   CallObject* c = call_of(self);
+  if (c->state != CallState::fresh || !c->function) return bad_use("an io call was awaited already: make another");
+  if (!caller.process().group) return bad_use("an io call is waited for in a process: here call the function instead");
   if (caller.cancelled()) {
     c->state = CallState::done;
     return caller.withdrawn(nullptr);
@@ -159,13 +182,18 @@ PyObject* call_wait(PyObject* self, PyObject*) {
 PyObject* call_run(PyObject* self, PyObject*) {
   CallObject* c = call_of(self);
   if (c->state == CallState::refused) Py_RETURN_NONE;  // whoever submitted it heard that it could not be done
+  if (!c->function) {
+    if (c->state == CallState::fresh) return bad_use("this io call was done already");
+    Py_RETURN_NONE;  // by somebody else than the pool
+  }
+  PyObject* const function = std::exchange(c->function, nullptr);
   {
     const ForeignThread beyond;  // a call that nobody waits for any longer may hold ends
     PyObject* r = nullptr;
     if (PyContext_Enter(c->context) == 0) {
       {
         const Beyond outside;
-        r = PyObject_Call(c->function, c->args, c->keywords);
+        r = PyObject_Call(function, c->args, c->keywords);
       }
       PyObject* e = r ? nullptr : take_exception();
       PyContext_Exit(c->context);
@@ -173,7 +201,7 @@ PyObject* call_run(PyObject* self, PyObject*) {
     }
     c->result = r;
     if (!r) c->error = take_exception();
-    Py_CLEAR(c->function);
+    Py_DECREF(function);
     Py_CLEAR(c->args);
     Py_CLEAR(c->keywords);
   }
@@ -188,9 +216,12 @@ PyObject* call_run(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyObject* call_new(PyTypeObject* type, PyObject* given, PyObject*) {
+PyObject* call_new(PyTypeObject* type, PyObject* given, PyObject* kw) {
+  static const char* names[] = {"", "", "", nullptr};
   PyObject *function, *args, *keywords;
-  if (!PyArg_ParseTuple(given, "OO!O!", &function, &PyTuple_Type, &args, &PyDict_Type, &keywords)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(given, kw, "OO!O!:Call", const_cast<char**>(names), &function, &PyTuple_Type, &args, &PyDict_Type,
+                                   &keywords))
+    return nullptr;
   PyObject* context = PyContext_CopyCurrent();
   auto* c = context ? reinterpret_cast<CallObject*>(type->tp_alloc(type, 0)) : nullptr;
   if (!c) {
@@ -217,14 +248,14 @@ int call_clear(PyObject* o) {
 void call_dealloc(PyObject* o) {
   PyObject_GC_UnTrack(o);
   CallObject* c = call_of(o);
-  if (c->state == CallState::fresh) {
+  if (c->state == CallState::fresh && c->function) {
     PyObject *t, *v, *tb;
     PyErr_Fetch(&t, &v, &tb);
     if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "io call of %R was never awaited: write `await` before it", c->function) < 0)
       PyErr_WriteUnraisable(Py_None);
     PyErr_Restore(t, v, tb);
   }
-  if (c->state == CallState::waiting) give_up(c);
+  if (c->awaits) give_up(c);
   call_clear(o);
   Py_TYPE(o)->tp_free(o);
 }
@@ -251,6 +282,12 @@ PyObject* f_worker(PyObject*, PyObject* on) {
 PyMethodDef functions[] = {{"_set_pool", gated<f_set_pool>, METH_O, nullptr}, {"_worker", gated<f_worker>, METH_O, nullptr}, {}};
 
 }  // namespace
+
+void forsake_call(PyObject* o) noexcept {
+  Py_INCREF(o);
+  give_up(call_of(o));
+  Py_DECREF(o);
+}
 
 int init_io(PyObject* m) {
   call_async.am_await = PyObject_SelfIter;

@@ -15,6 +15,7 @@
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -66,6 +67,9 @@ struct ChannelObject {
   Core core;
 };
 
+// How a process ended.
+enum class Ending : std::uint8_t { returned, retired, poisoned, cancelled, failed };
+
 enum class EndState : std::uint8_t { open, retired, let_go, sent, died };
 
 struct EndObject {
@@ -77,6 +81,17 @@ struct EndObject {
 
 struct SelectMemory;
 struct GuestPart;
+struct ProcessObject;
+
+// Who waits for a process's end (rule 7.11).
+struct Watch {
+  core::LatchCore<Shared> latch;  // its name points into `name`, its last_writer is the process's id
+  std::string name;
+  ProcessObject* process;                // which has it
+  std::vector<ProcessObject*> watchers;  // owned; until the process has ended
+  bool beyond = false;                   // somebody watches who is no process
+  bool watched = false;                  // its failure is its watchers'
+};
 
 // The runtime's part of a process that a scheduler runs: a coroutine or a greenlet.
 struct CoroutineProcess final : ProcessBase {
@@ -92,29 +107,38 @@ struct OpObject;
 struct ProcessObject {
   PyObject_VAR_HEAD  // ob_size: ends held
       CoroutineProcess base;
-  PyObject* body;                  // the coroutine; of others (function, arguments, keywords); null when it has ended
-  PyObject* context;               // contextvars; null: empty
-  PyObject* outcome;               // the result, or the exception if `failed`; before it is started, its ProcessFunction
-  runtime::ThreadProcess* thread;  // of a thread process that runs
+  PyObject* body;     // the coroutine; of others (function, arguments, keywords); null when it has ended
+  PyObject* context;  // contextvars; null: empty
+  PyObject* outcome;  // the result, or the exception if `failed`; before it is started, its ProcessFunction
+  union {
+    runtime::ThreadProcess* thread;  // of a thread process that runs
+    PyObject* waits;                 // of a coroutine: the operation that it awaits (awaiting.hpp); not owned, may be null
+  };
   union {
     Strand* strand;           // of a greenlet process that runs
     runtime::Scheduler* own;  // of one that runs apart
   };
   GuestPart* guest;      // of a coroutine process of a network that is a guest (asyncio.hpp); else null
+  Watch* watch;          // null: nobody has asked for its end
   SelectMemory* memory;  // where its ad-hoc selects begin (rule 5.4); null: none yet
   Kind kind;
   std::uint8_t started;
-  std::uint8_t given_up;  // by the Sequence that stopped before it: not started, and nobody need be told
+  std::uint8_t given_up;  // not started, and nobody need be told: by the Sequence that failed before it, or as `process * 0`
   std::uint8_t done;
   std::uint8_t failed;
+  Ending how;            // once it is done
   std::uint8_t yielded;  // it is in the run queue by its own will
   std::uint8_t within;   // the collector sees the coroutine as a part of the process: it is not tracked itself
+  std::uint8_t owed;     // a wake-up is on its way that no operation waits for (awaiting.hpp)
+  std::uint8_t over;     // its coroutine has ended, but it is owed a wake-up: its outcome is there already
 #ifdef Py_GIL_DISABLED
   std::uint8_t stepping;  // its coroutine runs: its frames are not to be looked at
 #endif
   EndObject* held[1];  // ob_size of them
 };
 inline ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObject*>(o); }
+// What its group knows it by, once it has been started.
+inline ProcessBase& base_of(ProcessObject* p) noexcept;
 
 struct BarrierObject {
   PyObject_HEAD PyObject* name;
@@ -122,7 +146,7 @@ struct BarrierObject {
 };
 
 extern PyTypeObject ChannelType, ReaderType, WriterType, OpType, ProcessType, ProcessFunctionType, BarrierType, TimerType, GuardType,
-    InputType, OutputType, SelectOpType, AlternativeType, ExtendedType, GroupType, GroupOpType, LinkType, GuestType;
+    EndType, InputType, OutputType, SelectOpType, AlternativeType, ExtendedType, GroupType, GroupOpType, LinkType, GuestType;
 
 inline bool is_reader(PyObject* o) noexcept { return Py_IS_TYPE(o, &ReaderType); }
 inline bool is_writer(PyObject* o) noexcept { return Py_IS_TYPE(o, &WriterType); }
@@ -165,6 +189,10 @@ struct ThreadProcess final : runtime::ThreadProcess {
   ThreadProcess(runtime::Run* r, ProcessObject* o) noexcept : runtime::ThreadProcess(r), object(o) {}
 };
 
+inline ProcessBase& base_of(ProcessObject* p) noexcept {
+  return p->kind == Kind::thread && p->thread ? static_cast<ProcessBase&>(*p->thread) : p->base;
+}
+
 // An outermost run: what the runtime's Run does not know.
 struct PyRun {
   runtime::Run run;
@@ -185,13 +213,19 @@ struct PyRun {
 PyRun& run_of(runtime::Run& r) noexcept;
 // Threads that Weft started (or null: of no run, and idle), which are not foreign to their run.
 void own_thread(PyThreadState* t, runtime::Run* run);
-void disown_thread(PyThreadState* t) noexcept;
-class ForeignThread {  // for a time a worker is one
+bool disown_thread(PyThreadState* t) noexcept;  // false: it was none
+bool idle_worker(PyThreadState* t) noexcept;    // of the pool of io calls
+class ForeignThread {                           // for a time a worker is one; of another thread: nothing
  public:
-  ForeignThread() { disown_thread(PyThreadState_Get()); }
+  ForeignThread() : worker_(idle_worker(PyThreadState_Get()) && disown_thread(PyThreadState_Get())) {}
   ForeignThread(const ForeignThread&) = delete;
   ForeignThread& operator=(const ForeignThread&) = delete;
-  ~ForeignThread() { own_thread(PyThreadState_Get(), nullptr); }
+  ~ForeignThread() {
+    if (worker_) own_thread(PyThreadState_Get(), nullptr);
+  }
+
+ private:
+  const bool worker_;
 };
 void forget_threads() noexcept;                  // in the child of a fork
 void look_again() noexcept;                      // let every run look whether anything outside is left
@@ -210,7 +244,7 @@ inline void settle() noexcept {
 // --- errors ---------------------------------------------------------------------------------------------------------------------------
 
 struct Errors {
-  PyObject *ChannelEnd, *Retired, *Poisoned, *PeerDied, *Cancelled, *BadUse, *Deadlock, *several, *Blocked;
+  PyObject *ChannelEnd, *Retired, *Poisoned, *PeerDied, *Cancelled, *BadUse, *Deadlock, *several, *Blocked, *Ended;
 };
 extern Errors errors;
 int import_errors();
@@ -227,7 +261,8 @@ struct Failure {
 // All set a Python exception and return null.
 PyObject* bad_use(const char* format, ...);
 PyObject* raise_closed(EndObject* e, const char* verb);
-PyObject* raise_cancelled(ProcessBase& p, PyObject* value);
+PyObject* limit_object(runtime::Limit* l) noexcept;          // borrowed; null: of null
+PyObject* raise_cancelled(ProcessBase& p, PyObject* value);  // meets what the process was asked
 // The channel has ended for the caller. `value`: what it meant to write, or null.
 PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyObject* value);
 std::string channel_name(ChannelObject* c);
@@ -309,13 +344,22 @@ extern const runtime::OpKind wait_op;
 inline bool is_async(Kind k) noexcept { return k == Kind::coroutine || k == Kind::apart; }
 using Ends = std::vector<EndObject*>;  // owned
 void drop_ends(Ends& ends) noexcept;
-ProcessObject* new_process(Kind kind, Ends& ends);  // not started; takes the ends over
+ProcessObject* new_process(Kind kind, Ends& ends);  // takes the ends over; to be filled
+void made(ProcessObject* p) noexcept;               // it is whole, and not started
 void take_within(ProcessObject* p) noexcept;        // its coroutine, that nobody else has, until it is started
 const char* intern(PyObject* name);                 // kept for ever; null: an exception is set
 int claim_processes(PyObject* list);  // -1: one was started before (a process can be started once, rule 7.6); then none is claimed
 void start_process(runtime::Group& g, ProcessObject* p);  // claimed; a failure to start is its own failure
+void never_run(PyObject* list) noexcept;                  // those of them that were not claimed have ended (rules 2.3, 6.5)
 // Flatten processes and iterables of them, one level, to a list.
 PyObject* process_list(PyObject* const* args, Py_ssize_t n);
+PyObject* process_ended(PyObject* o, PyObject*);
+PyObject* how_it_ended(ProcessObject* p);           // an Ended
+void name_watch(ProcessObject* p);                  // it has been started, or just watched
+bool watched_by_others(ProcessObject* p) noexcept;  // is its failure that of watchers that live?
+void tell_watchers(ProcessObject* p) noexcept;      // it is done, and somebody may watch
+void forget_watchers(ProcessObject* p) noexcept;
+runtime::Run* run_of_end(const core::Place& e) noexcept;               // of the process whose end it is; null: it has not been started
 PyObject* call_body(ProcessObject* p);                                 // of a thread or a greenlet: what the function returns
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result);  // it has ended with `result` (owned) or the current exception
 
@@ -333,6 +377,8 @@ bool greenlet_park(ProcessObject* p) noexcept;    // until it is run again; fals
 Value& greenlet_slot(ProcessObject* p) noexcept;  // of its operation
 PyObject* greenlet_frame(ProcessObject* p);       // where it is parked, or null without an exception
 void drop_strand(ProcessObject* p) noexcept;
+void leave_blocks(ProcessBase& p) noexcept;  // it ends: the groups whose blocks it never left are its group's (block.cpp)
+extern std::size_t blocks_open;
 const runtime::ProcessOps& greenlet_ops_on(runtime::Scheduler& s);
 runtime::Executor* executor_of_group(ProcessBase& p) noexcept;
 void post_to_group(core::Waker* w) noexcept;
@@ -360,6 +406,8 @@ int init_report();
 int init_returned();
 int init_greenlet(PyObject* m);
 int init_io(PyObject* m);
+int init_limit(PyObject* m);
+int init_watch(PyObject* m);
 int init_alloc(PyObject* m);
 
 PyObject* process_times(PyObject* a, PyObject* b);
@@ -368,6 +416,41 @@ PyObject* channel_times(PyObject* a, PyObject* b);
 inline int add_type(PyObject* m, const char* name, PyTypeObject* t) {
   return PyModule_AddObjectRef(m, name, reinterpret_cast<PyObject*>(t));
 }
+
+// The arguments of a METH_FASTCALL | METH_KEYWORDS function, each once, none left out: false, TypeError is set.
+template <std::size_t N>
+bool arguments(const char* verb, const char* const (&names)[N], PyObject* const* args, Py_ssize_t n, PyObject* keywords,
+               PyObject* (&to)[N]) noexcept {
+  const Py_ssize_t k = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+  bool fine = n + k == static_cast<Py_ssize_t>(N);
+  for (std::size_t i = 0; i < N; ++i) to[i] = static_cast<Py_ssize_t>(i) < n ? args[i] : nullptr;
+  for (Py_ssize_t j = 0; fine && j < k; ++j) {
+    std::size_t i = 0;
+    while (i < N && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, j), names[i]) != 0) ++i;
+    if ((fine = i < N && !to[i])) to[i] = args[n + j];
+  }
+  if (fine) [[likely]]
+    return true;
+  std::string list;
+  for (const char* name : names) list.append(list.empty() ? "" : ", ").append(name);
+  PyErr_Format(PyExc_TypeError, "%s() takes %s: %s", verb, N == 1 ? "one argument" : "these arguments", list.c_str());
+  return false;
+}
+template <std::size_t N>
+struct Names {
+  char text[N];
+  constexpr Names(const char (&s)[N]) noexcept { std::copy_n(s, N, text); }
+};
+// A function of one argument that may be given by its name too.
+template <Names Verb, Names Argument, auto F>
+PyObject* with_keyword(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  if (n == 1 && !keywords) [[likely]]
+    return F(self, args[0]);
+  PyObject* to[1];
+  const char* const names[1] = {Argument.text};
+  return arguments(Verb.text, names, args, n, keywords, to) ? F(self, to[0]) : nullptr;
+}
+inline constexpr int kKeywords = METH_FASTCALL | METH_KEYWORDS;
 
 template <class F>
 PyCFunction method(F f) noexcept {

@@ -7,6 +7,7 @@
 //
 // The node is the process's, or in an asyncio task a Party's (asyncio.hpp); the slot is the operation's `value`.
 #include "asyncio.hpp"
+#include "awaiting.hpp"
 #include "observe.hpp"
 
 namespace weft::py {
@@ -17,7 +18,7 @@ enum class OpState : std::uint8_t { fresh, waiting, done };
 struct OpObject {
   PyObject_HEAD PyObject* target;  // the end, the barrier, the Extended
   Value value;
-  ProcessObject* process;  // while waiting; not owned: a process that waits lives. Null in an asyncio task
+  ProcessObject* process;  // while waiting; not owned: it lets go first (awaiting.hpp). Null in an asyncio task
   Party* party;            // while waiting in an asyncio task; owned
   OpType_ type;
   OpState state;
@@ -28,6 +29,7 @@ struct OpObject {
 struct ExtendedObject {
   PyObject_HEAD EndObject* end;
   core::Node* partner;  // the held writer (rendezvous)
+  bool entering;        // an operation of its waits
   bool inside;
 };
 
@@ -105,11 +107,41 @@ constexpr const runtime::OpKind& write_op = weft::detail::write_op<Core>;
 constexpr runtime::OpKind extended_op{"extended read", &withdraw_extended, &visit_extended};
 constexpr runtime::OpKind sync_op{"sync", &withdraw_sync, &visit_sync};
 
+ExtendedObject* ext(PyObject* o) noexcept { return reinterpret_cast<ExtendedObject*>(o); }
+
+void leave_block(ExtendedObject* x) noexcept {
+  if (!x->inside) return;
+  x->inside = false;
+  core::Node n;
+  n.hold(x->partner);
+  x->end->channel->core.end_extended(n);
+}
+
+// It was left, and has its outcome: what it took goes with it, what it gave has been given.
+void drop_outcome(OpObject* o, ProcessBase& p, Status s) noexcept {
+  if (o->type == OpType_::extended) {
+    p.clear(core::NodeFlags::extended);
+    ext(o->target)->entering = false;
+    if (s == Status::ok) {
+      ext(o->target)->partner = p.partner();
+      ext(o->target)->inside = true;
+      leave_block(ext(o->target));
+    }
+  }
+  if (o->transit && s == Status::ok) take_transit(o).commit();
+}
+void drop_late(PyObject* o, ProcessBase& p) noexcept { drop_outcome(op_of(o), p, p.status); }
+
 void give_up_party(OpObject* o) noexcept {
   Party* const p = o->party;
   if (!p) return;
   const Section s(p->link);
-  if (p->woken || p->op->withdraw(*p)) {
+  let_waiting_task_go_on(p);
+  if (p->woken) {
+    drop_outcome(o, *p, p->status);
+    delete std::exchange(o->party, nullptr);
+  } else if (p->op->withdraw(*p)) {
+    drop_outcome(o, *p, Status::cancelled);
     delete std::exchange(o->party, nullptr);
   } else if (Py_REFCNT(o) > 0) {
     p->kept = Py_NewRef(reinterpret_cast<PyObject*>(o));
@@ -124,11 +156,24 @@ void give_up(OpObject* o) noexcept {
   if (o->state != OpState::waiting) return;
   o->state = OpState::done;
   if (!o->process) return give_up_party(o);
-  ProcessBase& p = o->process->base;
-  if (p.op) p.op->withdraw(p);
-  p.clear(core::NodeFlags::extended);
-  p.op = nullptr;
-  o->process = nullptr;
+  ProcessObject* const me = std::exchange(o->process, nullptr);
+  if (o->type == OpType_::yield) {
+    if (me->waits == reinterpret_cast<PyObject*>(o)) me->waits = nullptr;
+    if (std::exchange(me->yielded, 0)) me->owed = 1;  // it is in the run queue
+    return;
+  }
+  ProcessBase& p = me->base;
+  switch (leave(me, reinterpret_cast<PyObject*>(o), [](ProcessBase& b) { return b.op->withdraw(b); })) {
+    case Left::withdrawn: drop_outcome(o, p, Status::cancelled); break;
+    case Left::resumed: drop_outcome(o, p, p.status); break;
+    default:
+      if (p.status != Status::pending)
+        drop_outcome(o, p, p.status);
+      else if (Py_REFCNT(o) > 0)
+        keep_until_woken(me, reinterpret_cast<PyObject*>(o), &drop_late);
+      else  // collected, and a partner is about to write there
+        p.slot = new Value;
+  }
 }
 
 void op_dealloc(PyObject* self) {
@@ -172,8 +217,9 @@ PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
         *r = o->value.take();
         return PYGEN_RETURN;
       case OpType_::extended: {
-        auto* x = reinterpret_cast<ExtendedObject*>(o->target);
+        ExtendedObject* x = ext(o->target);
         p.clear(core::NodeFlags::extended);
+        x->entering = false;
         x->partner = p.partner();
         x->inside = true;
         x->end->channel->core.last_reader = p.id;
@@ -192,7 +238,10 @@ PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
     }
   }
   *r = nullptr;
-  if (o->type == OpType_::extended) p.clear(core::NodeFlags::extended);
+  if (o->type == OpType_::extended) {
+    p.clear(core::NodeFlags::extended);
+    ext(o->target)->entering = false;
+  }
   PyObject* value = nullptr;
   if (o->type == OpType_::write) {
     value = o->value.take();
@@ -212,6 +261,14 @@ PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
               verb_of(o->type), -1, value);
   Py_XDECREF(value);
   return PYGEN_ERROR;
+}
+
+// One extended read at a time: its block is left once.
+int check_free(ExtendedObject* x) {
+  if (check_end(x->end, "extended read") < 0) return -1;
+  if (!x->entering && !x->inside) return 0;
+  bad_use("an extended read that is entered already: make another, reader.extended()");
+  return -1;
 }
 
 // Begins the operation, which is the caller's to conclude; null `kind`: an exception is set. `P`: the process, or a Party.
@@ -238,8 +295,9 @@ Status begin_op(OpObject* o, P& p, const runtime::OpKind*& kind) {
       kind = &write_op;
       return core_of(o->target).begin<Side::out>(p);
     case OpType_::extended: {
-      auto* x = reinterpret_cast<ExtendedObject*>(o->target);
-      if (check_end(x->end, "extended read") < 0) return Status::pending;
+      ExtendedObject* x = ext(o->target);
+      if (check_free(x) < 0) return Status::pending;
+      x->entering = true;
       p.slot = &o->value;
       p.set(core::NodeFlags::extended);
       kind = &extended_op;
@@ -275,6 +333,7 @@ PySendResult party_begin(OpObject* o, PyObject** r) {
   settle();
   if (o->type == OpType_::yield) {  // asyncio's own: the other callbacks run
     o->state = OpState::waiting;
+    o->value.o = PyLong_FromVoidPtr(const_cast<void*>(p->task));  // whose it is
     *r = Py_NewRef(Py_None);
     return PYGEN_NEXT;
   }
@@ -286,9 +345,16 @@ PySendResult party_begin(OpObject* o, PyObject** r) {
   return o->party->await(r);
 }
 
+// Of an operation that waits in a task: is it this one?
+bool is_mine(OpObject* o) noexcept { return o->party ? o->party->is_mine() : o->value.o && PyLong_AsVoidPtr(o->value.o) == current_task(); }
+
 // The future is done: told to look, or decided.
 PySendResult party_resume(OpObject* o, PyObject** r) {
   Party* p = o->party;
+  if (!is_mine(o)) {
+    being_awaited(verb_of(o->type), nullptr);
+    return PYGEN_ERROR;
+  }
   if (!p) {  // yield_
     o->state = OpState::done;
     return return_none(r);
@@ -296,7 +362,7 @@ PySendResult party_resume(OpObject* o, PyObject** r) {
   const Section section(p->link);
   if (p->woken) return conclude_party(o, p->status, r);
   if (p->is(core::NodeFlags::foreign)) {
-    Core& c = o->type == OpType_::extended ? reinterpret_cast<ExtendedObject*>(o->target)->end->channel->core : core_of(o->target);
+    Core& c = o->type == OpType_::extended ? ext(o->target)->end->channel->core : core_of(o->target);
     switch (c.take(*p, core::Free{})) {
       case core::Try::committed: return conclude_party(o, Status::ok, r);
       case core::Try::ended: return conclude_party(o, p->status, r);
@@ -308,6 +374,7 @@ PySendResult party_resume(OpObject* o, PyObject** r) {
 
 PyObject* party_throw(OpObject* o, PyObject* const* args, Py_ssize_t n) {
   Party* p = o->party;
+  if (!is_mine(o)) return being_awaited(verb_of(o->type), nullptr);
   if (!p || !is_cancellation(args, n)) {
     give_up(o);
     return raise_thrown(args, n);
@@ -323,6 +390,7 @@ PyObject* party_throw(OpObject* o, PyObject* const* args, Py_ssize_t n) {
     return p->await(&r) == PYGEN_NEXT ? r : nullptr;
   }
   o->state = OpState::done;  // withdrawn above: not given up, which would withdraw it again and take it for one that a partner holds
+  drop_outcome(o, *p, Status::cancelled);
   delete std::exchange(o->party, nullptr);
   return raise_thrown(args, n);
 }
@@ -335,9 +403,14 @@ PySendResult op_send(PyObject* self, PyObject*, PyObject** r) {
   if (o->state == OpState::waiting) {
     if (!o->process) [[unlikely]]
       return party_resume(o, r);
-    ProcessBase& p = o->process->base;
+    ProcessObject* const me = o->process;
+    if (!resumed(me, self) || me->yielded) [[unlikely]] {
+      being_awaited(verb_of(o->type), me);
+      return PYGEN_ERROR;
+    }
+    ProcessBase& p = me->base;
+    me->waits = nullptr;
     o->process = nullptr;
-    p.op = nullptr;
     if (o->type == OpType_::yield) {
       o->state = OpState::done;
       return return_none(r);
@@ -356,8 +429,12 @@ PySendResult op_send(PyObject* self, PyObject*, PyObject** r) {
   ProcessObject* self_process = current_coroutine();
   if (!self_process) [[unlikely]]
     return party_begin(o, r);
-  o->state = OpState::done;
   ProcessBase& p = self_process->base;
+  if (woken_first(self_process)) [[unlikely]] {
+    *r = Py_NewRef(Py_None);
+    return PYGEN_NEXT;
+  }
+  o->state = OpState::done;
   settle();
   if (p.op) [[unlikely]] {
     bad_use("%s while another operation of this process waits: a process does one thing at a time; use select or Parallel",
@@ -368,6 +445,7 @@ PySendResult op_send(PyObject* self, PyObject*, PyObject** r) {
     return conclude(o, p, Status::cancelled, r);
   if (o->type == OpType_::yield) {
     self_process->yielded = 1;
+    self_process->waits = self;
     o->process = self_process;
     o->state = OpState::waiting;
     runtime::Scheduler::current()->push(&p);
@@ -379,7 +457,7 @@ PySendResult op_send(PyObject* self, PyObject*, PyObject** r) {
   if (!kind) [[unlikely]]
     return PYGEN_ERROR;
   if (s == Status::pending) {
-    p.op = kind;
+    await_in(self_process, self, kind);
     o->process = self_process;
     o->state = OpState::waiting;
     *r = Py_NewRef(Py_None);
@@ -392,8 +470,7 @@ PySendResult op_send(PyObject* self, PyObject*, PyObject** r) {
 PySendResult op_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
   OpObject* o = op_of(self);
   if (o->type == OpType_::ready || o->state == OpState::done) return op_send(self, arg, r);
-  PyObject* target =
-      o->type == OpType_::extended ? reinterpret_cast<PyObject*>(reinterpret_cast<ExtendedObject*>(o->target)->end) : o->target;
+  PyObject* target = o->type == OpType_::extended ? reinterpret_cast<PyObject*>(ext(o->target)->end) : o->target;
   if (o->state == OpState::fresh) observe("begin", verb_of(o->type), target, o->value.o);
   const PySendResult s = op_send(self, arg, r);
   observe_sent(s, verb_of(o->type), target, *r);
@@ -406,13 +483,19 @@ PyObject* op_pysend(PyObject* self, PyObject*) { return send_by(op_async.am_send
 PyObject* op_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   OpObject* o = op_of(self);
   if (o->state == OpState::waiting && !o->process) return party_throw(o, args, n);
+  if (o->state == OpState::waiting && !driven_by(o->process)) return being_awaited(verb_of(o->type), o->process);
   give_up(o);
   o->state = OpState::done;
   return raise_thrown(args, n);
 }
 PyObject* op_close(PyObject* self, PyObject*) {
-  give_up(op_of(self));
-  op_of(self)->state = OpState::done;
+  OpObject* o = op_of(self);
+  if (o->state == OpState::waiting) {
+    if (o->process && !driven_by(o->process)) return being_awaited(verb_of(o->type), o->process);
+    if (o->party && !o->party->is_mine() && task_lives(o->party)) return being_awaited(verb_of(o->type), nullptr);
+  }
+  give_up(o);
+  o->state = OpState::done;
   Py_RETURN_NONE;
 }
 PyObject* op_name(PyObject* self, void*) { return PyUnicode_FromString(verb_of(op_of(self)->type)); }
@@ -484,15 +567,6 @@ PyObject* blocking_write(PyObject* end, PyObject* v) {
 
 // --- extended reads (rule 1.6) ----------------------------------------------------------------------------------------------------------
 
-ExtendedObject* ext(PyObject* o) noexcept { return reinterpret_cast<ExtendedObject*>(o); }
-
-void leave_block(ExtendedObject* x) noexcept {
-  if (!x->inside) return;
-  x->inside = false;
-  core::Node n;
-  n.hold(x->partner);
-  x->end->channel->core.end_extended(n);
-}
 void extended_dealloc(PyObject* o) {
   leave_block(ext(o));
   Py_DECREF(reinterpret_cast<PyObject*>(ext(o)->end));
@@ -509,7 +583,7 @@ PyObject* extended_aexit(PyObject* o, PyObject*) {
 PyObject* enter_extended(PyObject* o) {
   if (current_coroutine()) return bad_use("with over an extended read blocks: in a coroutine process use `async with`");
   settle();
-  if (check_end(ext(o)->end, "extended read") < 0) return nullptr;
+  if (check_free(ext(o)) < 0) return nullptr;
   Caller self("extended read");
   if (!self) return nullptr;
   if (self.cancelled()) return self.withdrawn(nullptr);
@@ -517,14 +591,22 @@ PyObject* enter_extended(PyObject* o) {
   p.slot = &self.slot();
   Core& c = ext(o)->end->channel->core;
   p.set(core::NodeFlags::extended);
+  ext(o)->entering = true;
+  Py_INCREF(o);
   const Status s = self.wait(c.begin<Side::in>(p), extended_op);
+  ext(o)->entering = false;
   p.clear(core::NodeFlags::extended);
-  if (s != Status::ok) return failed_here(self, s, ext(o)->end, "extended read", false, nullptr);
-  c.last_reader = p.id;
-  ext(o)->partner = p.partner();
-  ext(o)->inside = true;
-  PyObject* r = self.give(self.slot().take());
-  if (!r) leave_block(ext(o));
+  PyObject* r;
+  if (s != Status::ok) {
+    r = failed_here(self, s, ext(o)->end, "extended read", false, nullptr);
+  } else {
+    c.last_reader = p.id;
+    ext(o)->partner = p.partner();
+    ext(o)->inside = true;
+    r = self.give(self.slot().take());
+    if (!r) leave_block(ext(o));
+  }
+  Py_DECREF(o);
   return r;
 }
 PyObject* extended_enter(PyObject* o, PyObject*) {
@@ -549,6 +631,12 @@ PyTypeObject ExtendedType{PyVarObject_HEAD_INIT(nullptr, 0)};
 PySendResult return_none(PyObject** r) noexcept {
   *r = Py_NewRef(Py_None);
   return PYGEN_RETURN;
+}
+
+void forsake_operation(PyObject* o) noexcept {
+  Py_INCREF(o);
+  give_up(op_of(o));
+  Py_DECREF(o);
 }
 
 PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n) {
@@ -656,7 +744,7 @@ PyObject* extended_new(PyObject* end) {
   if (!x) return nullptr;
   x->end = end_of(Py_NewRef(end));
   x->partner = nullptr;
-  x->inside = false;
+  x->entering = x->inside = false;
   return reinterpret_cast<PyObject*>(x);
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "observe.hpp"
+#include "weft/runtime/limit.hpp"
 
 namespace weft::py {
 
@@ -33,6 +34,14 @@ struct Collect final : runtime::Places {
     seen[&c] = false;
     at.emplace_back(&c, false);
   }
+  // As a channel of which the process holds the writer.
+  std::set<const core::Place*> ends;
+  void end(const core::Place& c) override {
+    channel(c, false);
+    ends.insert(&c);
+  }
+  void ended(const core::Place& c, std::uint32_t) override { silent.push_back(runtime::name_of(c)); }
+  std::vector<std::string> silent;  // names of channels that have ended: nobody comes there (rule 5.6)
 };
 
 PyObject* ids(const std::set<std::uint32_t>& s) {
@@ -43,8 +52,8 @@ PyObject* ids(const std::set<std::uint32_t>& s) {
 }
 PyObject* key_of(const core::Place* p) { return PyLong_FromVoidPtr(const_cast<void*>(static_cast<const void*>(p))); }
 
-// ([(id, path, verb, at, parent, state, [(place, writing)])], {place: (name, is a channel, readers, writers, unknown readers, unknown
-// writers)}) state: "able", "places", "children".
+// ([(id, path, verb, at, parent, state, [(place, writing)], [name of a silent one])], {place: (name, is a channel, readers, writers,
+// unknown readers, unknown writers)}) state: "able", "places", "children".
 PyObject* facts_of(PyRun& run) {
   std::vector<ProcessBase*> all;
   run.run.each_process([&](ProcessBase& p) { all.push_back(&p); });  // they stay: to end they need the GIL
@@ -65,7 +74,9 @@ PyObject* facts_of(PyRun& run) {
   for (ProcessBase* p : all) {
     const char* state = "able";
     collect.at.clear();
-    if (p->op == &wait_op) {
+    collect.silent.clear();
+    if (runtime::Limit::any_armed(*p, run.run)) {  // as a timer in its select
+    } else if (p->op == &wait_op) {
       state = "children";
     } else if (p->op && p->op->visit && p->cancel().load(std::memory_order_relaxed) == 0 && facing(*p) == Facing::blocked) {
       p->op->visit(*p, collect);
@@ -78,17 +89,28 @@ PyObject* facts_of(PyRun& run) {
       PyList_Append(places, one);
       Py_DECREF(one);
     }
+    PyObject* silent = PyList_New(0);
+    for (const std::string& name : collect.silent) {
+      PyObject* one = to_str(name);
+      PyList_Append(silent, one);
+      Py_DECREF(one);
+    }
     PyObject* one =
-        Py_BuildValue("IsssIsN", std::uint32_t(p->id), runtime::path_of(*p).c_str(), p->op ? p->op->verb : "", runtime::where(*p).c_str(),
-                      p->group && p->group->owner() ? std::uint32_t(p->group->owner()->id) : 0u, state, places);
+        Py_BuildValue("IsssIsNN", std::uint32_t(p->id), runtime::path_of(*p).c_str(), p->op ? p->op->verb : "", runtime::where(*p).c_str(),
+                      p->group && p->group->owner() ? std::uint32_t(p->group->owner()->id) : 0u, state, places, silent);
     if (one) PyList_Append(processes, one);
     Py_XDECREF(one);
   }
   PyObject* places = PyDict_New();
   for (const auto& [place, is_channel] : collect.seen) {
-    const Holders& h = held[place];
+    Holders& h = held[place];
     unsigned long unknown_readers = 0, unknown_writers = 0;
-    if (is_channel) {
+    if (collect.ends.count(place)) {
+      if (run_of_end(*place) == &run.run)
+        h.writers.insert(place->last_writer);
+      else
+        unknown_writers = 1;
+    } else if (is_channel) {
       const auto& core = static_cast<const Core&>(*place);
       const auto beyond = [](std::uint32_t open, std::size_t known) {
         return open > known ? static_cast<unsigned long>(open - known) : 0ul;

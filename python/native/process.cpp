@@ -6,7 +6,10 @@
 //
 // How it ended (rules 3.5, 4.3, 4.6, 6.5): returned │ Retired, Cancelled: quiet │ Poisoned: poisons what it holds, quiet │ else: failed.
 #include "asyncio.hpp"
+#include "awaiting.hpp"
+#include "door.hpp"
 #include "observe.hpp"
+#include "weft/runtime/limit.hpp"
 
 namespace weft::py {
 
@@ -41,9 +44,12 @@ ProcessObject* new_process(Kind kind, Ends& ends) {
   p->thread = nullptr;
   p->strand = nullptr;
   p->memory = nullptr;
+  p->watch = nullptr;
   p->guest = nullptr;
+  p->how = Ending::returned;
   p->kind = kind;
-  p->started = p->given_up = p->done = p->failed = p->yielded = p->within = 0;
+  p->given_up = p->done = p->failed = p->yielded = p->within = p->owed = p->over = 0;
+  p->started = 1;  // whoever finds it among the collector's objects shall not start it before it is whole: see made()
 #ifdef Py_GIL_DISABLED
   p->stepping = 0;
 #endif
@@ -55,6 +61,8 @@ ProcessObject* new_process(Kind kind, Ends& ends) {
   PyObject_GC_Track(reinterpret_cast<PyObject*>(p));
   return p;
 }
+
+void made(ProcessObject* p) noexcept { p->started = 0; }
 
 void take_within([[maybe_unused]] ProcessObject* p) noexcept {
 #ifndef Py_GIL_DISABLED
@@ -76,11 +84,13 @@ void leave_within(ProcessObject* p) noexcept {
 // The current exception, of a process that it leaves: its failure, or null if the process ends quietly.
 PyObject* judge(ProcessObject* p) {
   if (PyErr_ExceptionMatches(errors.Retired) || PyErr_ExceptionMatches(errors.Cancelled) || ended_by_asyncio(p)) {
+    p->how = PyErr_ExceptionMatches(errors.Retired) ? Ending::retired : Ending::cancelled;
     PyErr_Clear();
     return nullptr;
   }
   PyObject* e = take_exception();
-  if (!PyErr_GivenExceptionMatches(e, errors.Poisoned)) return e;
+  p->how = PyErr_GivenExceptionMatches(e, errors.Poisoned) ? Ending::poisoned : Ending::failed;
+  if (p->how == Ending::failed) return e;
   PyObject* s = PyObject_GetAttrString(e, "strength");
   const long strength = s ? PyLong_AsLong(s) : 1;
   PyErr_Clear();
@@ -101,7 +111,10 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   PyObject* failure = result ? nullptr : judge(p);
   runtime::Group* g = b.group;
   const std::uint32_t id = b.id;
+  if (blocks_open > 0) [[unlikely]]
+    leave_blocks(b);
   b.op = nullptr;
+  runtime::Limit::close_all(b, g->run);
   p->done = 1;
   p->failed = failure != nullptr;
   p->outcome = failure ? Py_NewRef(failure) : result ? result : Py_NewRef(Py_None);
@@ -116,8 +129,35 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   b.group = nullptr;
   p->thread = nullptr;
   std::exception_ptr ptr;
-  if (failure) ptr = std::make_exception_ptr(Failure(failure));
+  if (failure && !watched_by_others(p)) ptr = std::make_exception_ptr(Failure(failure));
+  if (p->watch) tell_watchers(p);
   g->finished(id, std::move(ptr));
+}
+
+// Whoever was to start them was cancelled first, failed, or never came to it (rules 6.1, 7.3): they end without having run, and let go of
+// their ends (rules 2.3, 6.5).
+void never_run(PyObject* list) noexcept {
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+    ProcessObject* p = proc(PyList_GET_ITEM(list, i));
+    if (p->started) continue;
+    p->started = p->done = 1;
+    leave_within(p);
+    PyObject* body = std::exchange(p->body, nullptr);
+    Py_XSETREF(p->outcome, Py_NewRef(Py_None));
+    if (body && is_async(p->kind)) {
+      PyObject* r = PyObject_CallMethod(body, "close", nullptr);
+      if (!r) PyErr_WriteUnraisable(body);
+      Py_XDECREF(r);
+    }
+    Py_XDECREF(body);
+    p->how = Ending::cancelled;
+    let_go(p);
+    if (p->watch) tell_watchers(p);
+  }
+  settle();
+  PyErr_Restore(t, v, tb);
 }
 
 PyObject* call_body(ProcessObject* p) {
@@ -219,12 +259,55 @@ PyObject* inherited_context() {
 
 }  // namespace
 
+namespace {
+
+// Its coroutine has ended, with `result` (owned) or the current exception.
+void coroutine_over(ProcessObject* p, PyObject* result) {
+  if (p->kind == Kind::apart) runtime::Scheduler::current()->stop();
+  end_process(p, p->base, result);
+  Py_DECREF(p);
+}
+
+// The same, but it has left an operation behind (awaiting.hpp, invariants 1 and 3). False: it is owed no wake-up, and can end.
+bool has_to_wait(ProcessObject* p, PyObject* result) {
+  PyObject* e = result ? nullptr : take_exception();
+  if (p->waits) forsake(p->waits);
+  if (p->owed) {
+    p->over = 1;
+    p->failed = e != nullptr;
+    Py_XSETREF(p->outcome, e ? e : result);
+    return true;
+  }
+  if (e) restore_exception(e);
+  return false;
+}
+void end_late(ProcessObject* p) {
+  PyObject* outcome = std::exchange(p->outcome, nullptr);
+  if (std::exchange(p->failed, 0)) {
+    restore_exception(outcome);
+    outcome = nullptr;
+  }
+  coroutine_over(p, outcome);
+}
+
+}  // namespace
+
 void coroutine_run(core::Waker* w) {
   ProcessObject* p = object_of(self_of(w));
   runtime::Context& here = *runtime::this_context;
   here.running = &p->base;
+  const runtime::OpKind* const woken_in = std::exchange(p->base.op, nullptr);
   const bool yielded = p->yielded;
   p->yielded = 0;
+  if (p->owed) [[unlikely]] {
+    wake_up_came(p);
+    if (p->over) {
+      end_late(p);
+      here.running = nullptr;
+      settle();
+      return;
+    }
+  }
   if (stepping) [[unlikely]]
     step_begins(p);
   PyObject* r = nullptr;
@@ -232,18 +315,22 @@ void coroutine_run(core::Waker* w) {
   {
     const Stepping now(p);
     const Variables v(&p->context);
-    PyObject* thrown = p->guest ? guest_begin(p, yielded) : nullptr;
+    PyObject* thrown = p->guest ? guest_begin(p, woken_in, yielded) : nullptr;
     s = thrown ? throw_into(p->body, thrown, &r) : send_into(p->body, &r);
     while (s == PYGEN_NEXT && !p->base.op && !p->yielded) [[unlikely]] {
         // Not an operation of ours: a bare yield lets others run, anything else cannot be waited for here.
         if (r == Py_None) {
+          if (p->owed) break;  // it is run again as it is
           p->yielded = 1;
           runtime::Scheduler::current()->push(&p->base);
           break;
         }
-        const int parked = p->guest ? guest_await(p, r) : 0;
+        const int parked = p->guest && !woken_first(p) ? guest_await(p, r) : 0;
         if (parked > 0) break;
-        if (parked == 0) not_awaitable(p, r);
+        if (p->owed)
+          bad_use("awaited a %.100s while an operation that was left is being completed: await that first", Py_TYPE(r)->tp_name);
+        else if (parked == 0)
+          not_awaitable(p, r);
         Py_DECREF(r);
         s = throw_into(p->body, take_exception(), &r);
       }
@@ -253,9 +340,9 @@ void coroutine_run(core::Waker* w) {
   if (s == PYGEN_NEXT) [[likely]] {
     Py_DECREF(r);
   } else {
-    if (p->kind == Kind::apart) runtime::Scheduler::current()->stop();
-    end_process(p, p->base, s == PYGEN_RETURN ? r : nullptr);
-    Py_DECREF(p);
+    PyObject* const result = s == PYGEN_RETURN ? r : nullptr;
+    if (!(p->waits || p->owed) || !has_to_wait(p, result)) [[likely]]
+      coroutine_over(p, result);
   }
   here.running = nullptr;
   settle();
@@ -269,7 +356,7 @@ const runtime::ProcessOps coroutine_ops{{&post_to_group, &coroutine_run, nullptr
 
 void thread_body(void* arg) {
   auto* t = static_cast<ThreadProcess*>(arg);
-  const PyGILState_STATE gil = PyGILState_Ensure();
+  const PyGILState_STATE gil = enter_interpreter();
   {
     const Gate inside;
     ProcessObject* p = t->object;
@@ -300,6 +387,7 @@ void start_thread(runtime::Group& g, ProcessObject* p) {
   p->thread = t;
   g.add(*t);
   p->base.id = std::uint32_t(t->id);
+  if (p->watch) name_watch(p);
   if (observing) [[unlikely]]
     observe_start(p);
   Py_INCREF(p);
@@ -321,7 +409,7 @@ const runtime::ProcessOps apart_ops{{&wake_apart, &coroutine_run, nullptr, 0}, &
 
 void apart_body(void* arg) {
   auto* p = static_cast<ProcessObject*>(arg);
-  const PyGILState_STATE gil = PyGILState_Ensure();
+  const PyGILState_STATE gil = enter_interpreter();
   {
     const Gate inside;
     runtime::Scheduler* const mine = p->own;
@@ -341,6 +429,7 @@ void start_apart(runtime::Group& g, ProcessObject* p) {
   p->own = new runtime::Scheduler(g.run);
   p->base.ops = &p->own->homed(apart_ops);
   g.add(p->base);
+  if (p->watch) name_watch(p);
   Py_INCREF(p);
   Py_INCREF(p);  // the thread's, beyond its end as a process
   p->own->post(&p->base);
@@ -365,6 +454,8 @@ int process_traverse(PyObject* o, visitproc visit, void* arg) {
   }
   Py_VISIT(proc(o)->context);
   Py_VISIT(proc(o)->outcome);
+  if (const Watch* w = proc(o)->watch)
+    for (ProcessObject* x : w->watchers) Py_VISIT(reinterpret_cast<PyObject*>(x));
   for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i) Py_VISIT(reinterpret_cast<PyObject*>(proc(o)->held[i]));
   return 0;
 }
@@ -372,6 +463,7 @@ int process_clear(PyObject* o) {
   ProcessObject* p = proc(o);
   Py_CLEAR(p->context);
   Py_CLEAR(p->outcome);
+  forget_watchers(p);
   return 0;
 }
 void process_dealloc(PyObject* o) {
@@ -397,6 +489,8 @@ void process_dealloc(PyObject* o) {
   Py_CLEAR(p->context);
   Py_CLEAR(p->outcome);
   forget_selects(p->memory);
+  forget_watchers(p);
+  delete p->watch;
   PyObject_GC_Del(o);
 }
 
@@ -412,12 +506,11 @@ PyObject* process_cancel(PyObject* o, PyObject*) {
   settle();
   ProcessObject* p = proc(o);
   if (p->done) Py_RETURN_NONE;
-  if (!p->started) {
-    p->base.cancel().store(1);
-  } else {
-    ProcessBase& b = p->thread ? static_cast<ProcessBase&>(*p->thread) : p->base;
+  ProcessBase& b = base_of(p);
+  if (b.group)
     b.group->cancel(b);
-  }
+  else
+    p->base.cancel().store(1);  // not started, or about to be
   Py_RETURN_NONE;
 }
 PyObject* process_result(PyObject* o, void*) {
@@ -432,8 +525,7 @@ PyObject* process_id(PyObject* o, void*) { return PyLong_FromUnsignedLong(proc(o
 PyObject* process_name(PyObject* o, void*) { return PyUnicode_FromString(proc(o)->base.function ? proc(o)->base.function : "?"); }
 PyObject* process_path(PyObject* o, void*) {
   ProcessObject* p = proc(o);
-  const ProcessBase& b = p->thread ? static_cast<ProcessBase&>(*p->thread) : p->base;
-  return to_str(runtime::path_of(b));
+  return to_str(runtime::path_of(base_of(p)));
 }
 PyObject* process_repr(PyObject* o) {
   PyObject* path = process_path(o, nullptr);
@@ -452,11 +544,24 @@ PyObject* process_give_up(PyObject* o, PyObject*) {
   proc(o)->given_up = 1;
   Py_RETURN_NONE;
 }
+PyObject* process_never_run(PyObject* o, PyObject*) {
+  PyObject* one = PyList_New(1);
+  if (!one) return nullptr;
+  PyList_SET_ITEM(one, 0, Py_NewRef(o));
+  never_run(one);
+  Py_DECREF(one);
+  Py_RETURN_NONE;
+}
 
 PyMethodDef process_methods[] = {
-    {"named", gated<process_named>, METH_O, "Give it another name in its path; returns the process."},
+    {"named", method(gated<with_keyword<"named", "name", process_named>>), kKeywords,
+     "Give it another name in its path; returns the process."},
     {"cancel", gated<process_cancel>, METH_NOARGS, "Ask it to end: its next (or present) operation raises Cancelled (rule 6)."},
+    {"ended", gated<process_ended>, METH_NOARGS,
+     "A guard that is ready once it has ended, and stays so; awaited, or by wait(), it gives Ended(how, result, error) (rule 7.11).\n\n"
+     "Raises:\n    BadUse: it is the calling process itself."},
     {"_give_up", gated<process_give_up>, METH_NOARGS, "It will not be started, and that is no mistake."},
+    {"_never_run", gated<process_never_run>, METH_NOARGS, "It will not be started: it has ended, and lets go of its ends."},
     {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr},
     {}};
 PyGetSetDef process_getset[] = {
@@ -510,6 +615,7 @@ void start_process(runtime::Group& g, ProcessObject* p) {
   }
   auto& here = *static_cast<runtime::Scheduler*>(g.executor);  // it stays where it was started
   p->base.ops = p->kind == Kind::greenlet ? &greenlet_ops_on(here) : &here.homed(coroutine_ops);
+  if (p->watch) name_watch(p);
   if (p->kind == Kind::coroutine && here.host()) join_guest(here, p);
   if (observing) [[unlikely]]
     observe_start(p);

@@ -1,10 +1,8 @@
 // What the runtime asks of Python: to give up the GIL around a sleep, where processes are, who holds which end.
-#include <cxxabi.h>
-#include <unistd.h>
-
 #include <map>
 #include <set>
 
+#include "door.hpp"
 #include "interrupt.hpp"
 #include "native.hpp"
 #include "observe.hpp"
@@ -17,8 +15,6 @@ namespace {
 
 // --- sleeping -------------------------------------------------------------------------------------------------------------------------
 
-bool shut_down = false;  // the interpreter ends: a thread that wakes must not ask for the GIL
-
 // Without a GIL a frame may be looked at only while nobody runs it: of a thread, while it sleeps here.
 void say_asleep([[maybe_unused]] bool is) noexcept {
 #ifdef Py_GIL_DISABLED
@@ -28,17 +24,12 @@ void say_asleep([[maybe_unused]] bool is) noexcept {
 }
 
 void take_back(void* state) {
-  while (shut_down) pause();  // for ever
-  try {
-    PyEval_RestoreThread(static_cast<PyThreadState*>(state));
-  } catch (abi::__forced_unwind&) {  // pthread_exit(): the interpreter ended while it waited for the lock. It would unwind what must not be
-    for (;;) pause();
-  }
+  take_lock(static_cast<PyThreadState*>(state));
   say_asleep(false);
 }
 void* give_up() {
   say_asleep(true);
-  return PyEval_SaveThread();
+  return give_up_lock();
 }
 void* step_aside() { return give_up(); }
 void end_sleep(void* state) {
@@ -228,7 +219,10 @@ bool anything_outside(runtime::Run& run) noexcept {
       found = found || (writing ? core.reader_ends() : core.writer_ends()) > known;
     }
     void barrier(const core::Place&) override { found = true; }
-  } look;
+    void end(const core::Place& e) override { found = found || run_of_end(e) != &run; }  // another run's goes on by itself
+    runtime::Run& run;
+    explicit Look(runtime::Run& r) : run(r) {}
+  } look(run);
   run.each_process([&](ProcessBase& p) {
     if (p.op && p.op->visit) p.op->visit(p, look);
   });
@@ -237,7 +231,7 @@ bool anything_outside(runtime::Run& run) noexcept {
 }
 
 PyObject* f_shutdown(PyObject*, PyObject*) {
-  shut_down = true;
+  close_door();
   Py_RETURN_NONE;
 }
 PyMethodDef shutdown_def{"_shutdown", gated<f_shutdown>, METH_NOARGS, nullptr};
@@ -259,7 +253,11 @@ void look_again() noexcept {
   }
 }
 void own_thread(PyThreadState* t, runtime::Run* run) { own_threads[t] = run; }
-void disown_thread(PyThreadState* t) noexcept { own_threads.erase(t); }
+bool disown_thread(PyThreadState* t) noexcept { return own_threads.erase(t) != 0; }
+bool idle_worker(PyThreadState* t) noexcept {
+  const auto it = own_threads.find(t);
+  return it != own_threads.end() && !it->second;
+}
 
 void keep_interrupt_for(PyRun* run, PyObject* owned) noexcept {
   if (!run) run = root_run;
@@ -275,7 +273,7 @@ void locate(ProcessBase& p) noexcept {
   ProcessObject* o = process_object(&p);
   if (!o)  // the thread of an outermost block
     locate_thread(static_cast<ThreadProcess&>(p));
-  else if (o->thread)
+  else if (o->kind == Kind::thread && o->thread)
     locate_thread(*static_cast<ThreadProcess*>(o->thread));
   else if (o->kind == Kind::greenlet)
     locate_greenlet(p, o);
@@ -287,7 +285,10 @@ void locate(ProcessBase& p) noexcept {
     locate_coroutine(p, o->body);
 }
 
-void forget_threads() noexcept { own_threads.clear(); }
+void forget_threads() noexcept {
+  own_threads.clear();
+  new_door();
+}
 
 void watch_outside(runtime::Run& run) noexcept { run.anything_outside = &anything_outside; }
 
@@ -307,6 +308,7 @@ int init_report() {
   runtime::report_hooks.end = &end_report;
   runtime::report_hooks.holders = &holders_of;
   runtime::report_hooks.deadlock = &on_deadlock;
+  runtime::report_hooks.ends = "ended=\"raise\"";
   PyObject* m = PyImport_ImportModule("atexit");
   PyObject* f = m ? PyCFunction_New(&shutdown_def, nullptr) : nullptr;
   PyObject* r = f ? PyObject_CallMethod(m, "register", "O", f) : nullptr;

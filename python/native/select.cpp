@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "asyncio.hpp"
+#include "awaiting.hpp"
 #include "choice.hpp"
 #include "observe.hpp"
 
@@ -13,8 +14,8 @@ namespace weft::py {
 
 namespace {
 
-enum class Purpose : std::uint8_t { select, sleep, tick };
-enum class SelectState : std::uint8_t { fresh, waiting, held, done };
+enum class Purpose : std::uint8_t { select, sleep, tick, end };
+enum class SelectState : std::uint8_t { fresh, waiting, deciding, held, done };
 
 struct AlternativeObject {
   PyObject_HEAD Choice* choice;  // null: closed
@@ -29,6 +30,7 @@ struct SelectOpObject {
   PyObject* alarm;                 // the loop's timer for it
   Purpose purpose;
   SelectState state;
+  bool occupies;  // its alternative
 };
 
 AlternativeObject* alt_of(PyObject* o) noexcept { return reinterpret_cast<AlternativeObject*>(o); }
@@ -43,10 +45,12 @@ bool withdraw_never(ProcessBase&) noexcept { return false; }
 constexpr runtime::OpKind select_op{"select", &withdraw_select, &visit_select};
 constexpr runtime::OpKind sleep_op{"sleep", &withdraw_select, &visit_nothing};
 constexpr runtime::OpKind tick_op{"tick", &withdraw_select, &visit_nothing};
+constexpr runtime::OpKind end_op{"wait for", &withdraw_select, &visit_select};
 constexpr runtime::OpKind held_op{"select", &withdraw_never, &visit_select};
 
 const runtime::OpKind* kind_of(Purpose p) noexcept {
-  return p == Purpose::select ? &select_op : p == Purpose::sleep ? &sleep_op : &tick_op;
+  constexpr const runtime::OpKind* kinds[] = {&select_op, &sleep_op, &tick_op, &end_op};
+  return kinds[static_cast<int>(p)];
 }
 
 PyObject* outcome(Choice& c, Purpose purpose, int index, PyObject* value) {
@@ -62,7 +66,7 @@ PyObject* outcome(Choice& c, Purpose purpose, int index, PyObject* value) {
     PyTuple_SET_ITEM(r, 1, value);
     return r;
   }
-  if (purpose == Purpose::sleep) return value;
+  if (purpose == Purpose::sleep || purpose == Purpose::end) return value;
   Py_DECREF(value);
   return PyLong_FromLongLong(c.ticks);
 }
@@ -70,7 +74,7 @@ PyObject* outcome(Choice& c, Purpose purpose, int index, PyObject* value) {
 // --- in a coroutine process -------------------------------------------------------------------------------------------------------------
 
 PySendResult park(SelectOpObject* o, ProcessObject* p, const runtime::OpKind* kind, SelectState state, PyObject** r) {
-  p->base.op = kind;
+  await_in(p, reinterpret_cast<PyObject*>(o), kind);
   p->base.place = o->choice;
   o->process = p;
   o->state = state;
@@ -94,14 +98,18 @@ void finish(SelectOpObject* o) noexcept {
   o->process = nullptr;
   delete std::exchange(o->party, nullptr);
   silence(o);
-  if (o->alternative) o->alternative->busy = false;
+  if (std::exchange(o->occupies, false)) o->alternative->busy = false;
 }
 
 PySendResult conclude(SelectOpObject* o, ProcessObject* p, int index, PyObject** r) {
   *r = nullptr;
   PyObject* value = nullptr;
   // A computed output runs code of the user: the choice is this operation's until it is over.
+  o->state = SelectState::deciding;
+  p->base.op = &held_op;  // and the process does nothing else meanwhile
+  p->base.place = o->choice;
   const int s = o->choice->settle_guard(index, p->base, &value);
+  p->base.op = nullptr;
   if (s == 0) return park(o, p, &held_op, SelectState::held, r);
   finish(o);
   if (s < 0) return PYGEN_ERROR;
@@ -109,7 +117,7 @@ PySendResult conclude(SelectOpObject* o, ProcessObject* p, int index, PyObject**
   return *r ? PYGEN_RETURN : PYGEN_ERROR;
 }
 
-const char* verb_of(Purpose p) noexcept { return p == Purpose::select ? "select" : p == Purpose::sleep ? "sleep" : "tick"; }
+const char* verb_of(Purpose p) noexcept { return kind_of(p)->verb; }
 
 SelectMemory* memory_of(ProcessObject* p) {
   if (!p) {
@@ -120,9 +128,16 @@ SelectMemory* memory_of(ProcessObject* p) {
   return p->memory;
 }
 
+// It was left, and a partner held what it had chosen: that is over.
+void end_late(PyObject* o, ProcessBase&) noexcept {
+  sel(o)->choice->give_up();
+  finish(sel(o));
+}
+
 void abandon(SelectOpObject* o, bool withdrawn = false) noexcept {
   if (Party* const p = withdrawn ? nullptr : o->party) {
     const Section section(p->link);
+    let_waiting_task_go_on(p);
     const bool parked = o->state == SelectState::waiting || o->state == SelectState::held;
     if (parked && !p->woken && (o->state == SelectState::held || !o->choice->withdraw())) {  // committed, and a partner holds it
       silence(o);
@@ -136,12 +151,19 @@ void abandon(SelectOpObject* o, bool withdrawn = false) noexcept {
       return;
     }
   }
-  if (o->state == SelectState::waiting) {
-    if (o->process) o->process->base.op = nullptr;
-    o->choice->give_up();
-  } else if (o->state == SelectState::held && o->process) {
-    o->process->base.op = nullptr;
+  if (ProcessObject* const me = std::exchange(o->process, nullptr)) {
+    const Left how =
+        leave(me, reinterpret_cast<PyObject*>(o), [o](ProcessBase&) { return o->state == SelectState::waiting && o->choice->withdraw(); });
+    if (how == Left::decided && o->choice->held()) {
+      o->state = SelectState::done;
+      if (Py_REFCNT(o) > 0)
+        keep_until_woken(me, reinterpret_cast<PyObject*>(o), &end_late);
+      else
+        o->choice = nullptr;  // collected: the choice stays
+      return;
+    }
   }
+  if (o->state == SelectState::waiting) o->choice->give_up();
   if (o->state != SelectState::fresh) finish(o);
 }
 
@@ -163,7 +185,7 @@ int prepare(SelectOpObject* o) {
     o->choice = o->alternative->choice;
   }
   if (o->choice->check(verb_of(o->purpose)) < 0) return -1;
-  if (o->alternative) o->alternative->busy = true;
+  if (o->alternative) o->occupies = o->alternative->busy = true;
   return 0;
 }
 
@@ -197,6 +219,7 @@ PyObject* alarm_rings(PyObject* self, PyObject*) {
 PySendResult party_chose(SelectOpObject* o, int index, PyObject** r) {
   *r = nullptr;
   PyObject* value = nullptr;
+  o->state = SelectState::deciding;
   o->party->woken = false;  // from here on: a wake-up ends a hold
   const int s = o->choice->settle_guard(index, *o->party, &value);
   if (s == 0) {
@@ -230,6 +253,11 @@ PySendResult party_begin(SelectOpObject* o, PyObject** r) {
 
 PySendResult party_resume(SelectOpObject* o, PyObject** r) {
   Party* p = o->party;
+  *r = nullptr;
+  if (!p->is_mine() || o->state == SelectState::deciding) {
+    being_awaited(verb_of(o->purpose), nullptr);
+    return PYGEN_ERROR;
+  }
   const Section section(p->link);
   if (o->state == SelectState::held) {
     if (!p->woken) return p->await(r);
@@ -250,6 +278,7 @@ PySendResult party_resume(SelectOpObject* o, PyObject** r) {
 
 PyObject* party_throw(SelectOpObject* o, PyObject* const* args, Py_ssize_t n) {
   Party* p = o->party;
+  if (!p->is_mine() || o->state == SelectState::deciding) return being_awaited(verb_of(o->purpose), nullptr);
   const Section section(p->link);
   const bool cancelled = is_cancellation(args, n);
   if (cancelled) {
@@ -275,18 +304,28 @@ PySendResult select_send(PyObject* self, PyObject*, PyObject** r) {
     return party_resume(o, r);
   ProcessObject* p = current_coroutine();
   switch (o->state) {
+    case SelectState::deciding: being_awaited(verb_of(o->purpose), nullptr); return PYGEN_ERROR;
     case SelectState::waiting: {
       p = o->process;
-      p->base.op = nullptr;
+      if (!resumed(p, self)) {
+        being_awaited(verb_of(o->purpose), p);
+        return PYGEN_ERROR;
+      }
+      p->waits = nullptr;
       const int i = o->choice->woken();
       if (i >= 0) return conclude(o, p, i, r);
+      if (i == Choice::parked) return park(o, p, kind_of(o->purpose), SelectState::waiting, r);
       finish(o);
       raise_cancelled(p->base, nullptr);
       return PYGEN_ERROR;
     }
     case SelectState::held: {
       p = o->process;
-      p->base.op = nullptr;
+      if (!resumed(p, self)) {
+        being_awaited(verb_of(o->purpose), p);
+        return PYGEN_ERROR;
+      }
+      p->waits = nullptr;
       PyObject* v = o->choice->finish_held(p->base);
       const int index = o->choice->chosen();
       finish(o);
@@ -295,6 +334,10 @@ PySendResult select_send(PyObject* self, PyObject*, PyObject** r) {
     }
     case SelectState::done: bad_use("%s was awaited already: make another", verb_of(o->purpose)); return PYGEN_ERROR;
     default: break;
+  }
+  if (p && woken_first(p)) [[unlikely]] {
+    *r = Py_NewRef(Py_None);
+    return PYGEN_NEXT;
   }
   o->state = SelectState::done;
   if (!p) return party_begin(o, r);
@@ -327,6 +370,7 @@ SelectOpObject* new_op(Choice* choice, AlternativeObject* alternative, Purpose p
   o->alarm = nullptr;
   o->purpose = purpose;
   o->state = SelectState::fresh;
+  o->occupies = false;
   return o;
 }
 
@@ -361,14 +405,20 @@ PyAsyncMethods select_async{};
 PyObject* select_next(PyObject* self) { return iternext_by(select_async.am_send, self); }
 PyObject* select_pysend(PyObject* self, PyObject*) { return send_by(select_async.am_send, self); }
 PyObject* select_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-  if (sel(self)->party) return party_throw(sel(self), args, n);
-  abandon(sel(self));
-  sel(self)->state = SelectState::done;
+  SelectOpObject* o = sel(self);
+  if (o->party) return party_throw(o, args, n);
+  if (o->state == SelectState::deciding || (o->process && !driven_by(o->process))) return being_awaited(verb_of(o->purpose), o->process);
+  abandon(o);
+  o->state = SelectState::done;
   return raise_thrown(args, n);
 }
 PyObject* select_close(PyObject* self, PyObject*) {
-  abandon(sel(self));
-  sel(self)->state = SelectState::done;
+  SelectOpObject* o = sel(self);
+  if (o->state == SelectState::deciding || (o->process && !driven_by(o->process)) ||
+      (o->party && !o->party->is_mine() && task_lives(o->party)))
+    return being_awaited(verb_of(o->purpose), o->process);
+  abandon(o);
+  o->state = SelectState::done;
   Py_RETURN_NONE;
 }
 PyMethodDef select_methods[] = {{"send", gated<select_pysend>, METH_O, nullptr},
@@ -385,11 +435,11 @@ PyObject* block_in_select(Choice& c, Purpose purpose, bool remember) {
   if (c.check(verb_of(purpose)) < 0) return nullptr;
   ProcessBase& p = self.process();
   int i = c.begin(p, self.run(), remember ? memory_of(process_object(this_process())) : nullptr);
-  if (i == Choice::parked) {
+  while (i == Choice::parked) {
     self.wait(Status::pending, *kind_of(purpose));
     i = c.woken();
-    if (i < 0) return self.withdrawn(nullptr);
   }
+  if (i < 0) return self.withdrawn(nullptr);
   PyObject* value;
   const int s = c.settle_guard(i, p, &value);
   if (s < 0) return self.give(nullptr);
@@ -405,7 +455,12 @@ PyObject* blocking_select(Choice& c, Purpose purpose, bool remember) {
   if (!observing) [[likely]]
     return block_in_select(c, purpose, remember);
   PyObject* guards = c.describe();
-  PyObject* r = observed(verb_of(purpose), guards, nullptr, [&] { return block_in_select(c, purpose, remember); });
+  observe("begin", verb_of(purpose), guards, nullptr);
+  PyObject* r = block_in_select(c, purpose, remember);
+  PyObject* e = r ? nullptr : take_exception();
+  Py_XSETREF(guards, c.describe());  // some may have fallen silent meanwhile
+  if (!r) restore_exception(e);
+  observe_returned(verb_of(purpose), guards, r);
   Py_XDECREF(guards);
   return r;
 }
@@ -419,43 +474,44 @@ PyObject* either(Choice* owned, Purpose purpose) {
 // --- Alternative
 // --------------------------------------------------------------------------------------------------------------------------
 
-int mode_of(PyObject* names, PyObject* const* values, Mode& mode, const char* verb) {
-  const Py_ssize_t n = names ? PyTuple_GET_SIZE(names) : 0;
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "mode") != 0) {
-      PyErr_Format(PyExc_TypeError, "%s() has no argument %R", verb, PyTuple_GET_ITEM(names, i));
-      return -1;
-    }
-    const char* s = PyUnicode_Check(values[i]) ? PyUnicode_AsUTF8(values[i]) : "";
-    const std::string_view m = s ? s : "";
-    if (m == "fair")
-      mode = Mode::fair;
-    else if (m == "priority")
-      mode = Mode::priority;
-    else if (m == "random")
-      mode = Mode::random;
-    else {
-      bad_use("%s: mode must be 'fair', 'priority' or 'random', not %R", verb, values[i]);
-      return -1;
-    }
+struct Options {
+  Mode mode = Mode::fair;
+  bool loud = false;  // ended="raise" for all guards (rule 5.6)
+};
+
+int option_of(PyObject* name, PyObject* value, Options& o, const char* verb) {
+  if (PyUnicode_CompareWithASCIIString(name, "ended") == 0) {
+    const int loud = loud_by(value, verb);
+    o.loud = loud > 0;
+    return loud < 0 ? -1 : 0;
+  }
+  if (PyUnicode_CompareWithASCIIString(name, "mode") != 0) {
+    PyErr_Format(PyExc_TypeError, "%s() has no argument %R", verb, name);
+    return -1;
+  }
+  const char* s = PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : "";
+  const std::string_view m = s ? s : "";
+  if (m == "fair")
+    o.mode = Mode::fair;
+  else if (m == "priority")
+    o.mode = Mode::priority;
+  else if (m == "random")
+    o.mode = Mode::random;
+  else {
+    bad_use("%s: mode must be 'fair', 'priority' or 'random', not %R", verb, value);
+    return -1;
   }
   return 0;
 }
 
 PyObject* alternative_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   settle();
-  Mode mode = Mode::fair;
-  if (kw) {
-    PyObject *k, *v;
-    for (Py_ssize_t i = 0; PyDict_Next(kw, &i, &k, &v);) {
-      PyObject* one = PyTuple_Pack(1, k);
-      const int bad = one ? mode_of(one, &v, mode, "Alternative") : -1;
-      Py_XDECREF(one);
-      if (bad < 0) return nullptr;
-    }
-  }
+  Options with;
+  PyObject *name, *value;
+  for (Py_ssize_t i = 0; kw && PyDict_Next(kw, &i, &name, &value);)
+    if (option_of(name, value, with, "Alternative") < 0) return nullptr;
   auto c = std::make_unique<Choice>();
-  if (c->fill(PySequence_Fast_ITEMS(args), PyTuple_GET_SIZE(args), mode, "Alternative") < 0) return nullptr;
+  if (c->fill(PySequence_Fast_ITEMS(args), PyTuple_GET_SIZE(args), with.mode, "Alternative", with.loud) < 0) return nullptr;
   if (c->check_open("Alternative") < 0) return nullptr;
   auto* a = reinterpret_cast<AlternativeObject*>(type->tp_alloc(type, 0));
   if (!a) return nullptr;
@@ -499,11 +555,13 @@ PyObject* alternative_select(PyObject* o, PyObject*) {
   Py_DECREF(o);
   return r;
 }
-PyObject* alternative_enable(PyObject* o, PyObject* const* args, Py_ssize_t n) {
-  if (n != 2) return PyErr_Format(PyExc_TypeError, "enable(index, on) takes two arguments");
-  const Py_ssize_t i = PyNumber_AsSsize_t(args[0], PyExc_IndexError);
-  const int on = PyObject_IsTrue(args[1]);
-  if ((i == -1 && PyErr_Occurred()) || on < 0) return nullptr;
+PyObject* alternative_enable(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  PyObject* given[2];
+  if (!arguments("enable", {"index", "on"}, args, n, keywords, given)) return nullptr;
+  const Py_ssize_t i = PyNumber_AsSsize_t(given[0], PyExc_IndexError);
+  if (i == -1 && PyErr_Occurred()) return nullptr;
+  const int on = PyObject_IsTrue(given[1]);
+  if (on < 0) return nullptr;
   if (!alt_of(o)->choice) return bad_use("enable on an Alternative that is closed");
   if (alt_of(o)->busy) return bad_use("enable on an Alternative on which a process waits");
   if (alt_of(o)->choice->enable(i, on != 0) < 0) return nullptr;
@@ -521,7 +579,7 @@ PyObject* alternative_exit(PyObject* o, PyObject* const*, Py_ssize_t) {
 PyMethodDef alternative_methods[] = {
     {"select", gated<alternative_select>, METH_NOARGS,
      "Commit to one of the guards: (index, value). Raises Retired, Poisoned, PeerDied with .guard, Cancelled, BadUse."},
-    {"enable", method(gated<alternative_enable>), METH_FASTCALL, "Set the precondition of guard `index`."},
+    {"enable", method(gated<alternative_enable>), kKeywords, "Set the precondition of guard `index`."},
     {"close", gated<alternative_close>, METH_NOARGS, "Leave the lines of all channels."},
     {"__enter__", gated<alternative_enter>, METH_NOARGS, nullptr},
     {"__exit__", method(gated<alternative_exit>), METH_FASTCALL, nullptr},
@@ -532,19 +590,28 @@ PyMethodDef alternative_methods[] = {
 
 PyObject* f_select(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   settle();
-  Mode mode = Mode::fair;
-  if (mode_of(names, args + n, mode, "select") < 0) return nullptr;
+  Options with;
+  for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
+    if (option_of(PyTuple_GET_ITEM(names, i), args[n + i], with, "select") < 0) return nullptr;
   auto c = std::make_unique<Choice>();
-  if (c->fill(args, n, mode, "select") < 0 || c->check("select") < 0) return nullptr;
+  if (c->fill(args, n, with.mode, "select", with.loud) < 0 || c->check("select") < 0) return nullptr;
   return either(c.release(), Purpose::select);
 }
 
 PyMethodDef functions[] = {
     {"select", method(gated<f_select>), METH_FASTCALL | METH_KEYWORDS,
-     "Commit to exactly one guard: (index, value). Raises Retired, Poisoned, PeerDied with .guard, Cancelled, BadUse (rule 5)."},
+     "Commit to exactly one guard: (index, value). Raises Retired when nothing is left to wait for (rule 5.6; ended='raise': when any "
+     "guard's channel has retired); Poisoned, PeerDied; all with .guard; Cancelled, BadUse."},
     {}};
 
 }  // namespace
+
+void forsake_select(PyObject* o) noexcept {
+  Py_INCREF(o);
+  abandon(sel(o));
+  sel(o)->state = SelectState::done;
+  Py_DECREF(o);
+}
 
 PyTypeObject SelectOpType{PyVarObject_HEAD_INIT(nullptr, 0)};
 PyTypeObject AlternativeType{PyVarObject_HEAD_INIT(nullptr, 0)};
@@ -555,6 +622,12 @@ PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer) {
   return either(c.release(), timer ? Purpose::tick : Purpose::sleep);
 }
 
+PyObject* end_operation(PyObject* guard) {
+  auto c = std::make_unique<Choice>();
+  if (c->fill(&guard, 1, Mode::priority, "wait for") < 0 || c->check("wait for") < 0) return nullptr;
+  return either(c.release(), Purpose::end);
+}
+
 void observe_selects(bool on) noexcept { select_async.am_send = on ? gated<select_send_observed> : gated<select_send>; }
 
 Facing facing(ProcessBase& p) noexcept {
@@ -563,12 +636,13 @@ Facing facing(ProcessBase& p) noexcept {
     struct Any final : runtime::Places {
       void channel(const core::Place&, bool) override { found = true; }
       void barrier(const core::Place&) override { found = true; }
+      void end(const core::Place&) override { found = true; }
       bool found = false;
     } any;
     p.op->undecided(p, any);
     return any.found ? Facing::blocked : Facing::able;
   }
-  if (p.op != &select_op) return p.status == Status::pending ? Facing::blocked : Facing::able;
+  if (p.op != &select_op && p.op != &end_op) return p.status == Status::pending ? Facing::blocked : Facing::able;
   auto* c = static_cast<Choice*>(p.place);
   return c->has_timers() || !c->undecided() ? Facing::able : Facing::blocked;
 }
@@ -586,7 +660,8 @@ int init_choice(PyObject* m) {
   SelectOpType.tp_as_async = &select_async;
   AlternativeType.tp_name = "weft.Alternative";
   AlternativeType.tp_doc =
-      "Alternative(*guards, mode='fair'): a choice that is kept; a fair one costs the same for any number of guards (rule 5.9).";
+      "Alternative(*guards, mode='fair', ended='silent'): a choice that is kept; a fair one costs the same for any number of guards "
+      "(rule 5.9).";
   AlternativeType.tp_basicsize = sizeof(AlternativeObject);
   AlternativeType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
   AlternativeType.tp_new = gated<alternative_new>;

@@ -63,7 +63,7 @@ PyMethodDef barrier_methods[] = {
     {"enrol", gated<barrier_enrol>, METH_NOARGS, "One party more."},
     {"resign", gated<barrier_resign>, METH_NOARGS,
      "One party less; completes the phase if it was the last one missing. Raises BadUse below zero."},
-    {"when", gated<barrier_when>, METH_O, "This barrier as a guard with a precondition."},
+    {"when", method(gated<with_keyword<"when", "condition", barrier_when>>), kKeywords, "This barrier as a guard with a precondition."},
     {}};
 PyGetSetDef barrier_getset[] = {{"parties", gated<barrier_parties>, nullptr, "How many are enrolled.", nullptr}, {}};
 
@@ -71,8 +71,9 @@ PyGetSetDef barrier_getset[] = {{"parties", gated<barrier_parties>, nullptr, "Ho
 // --------------------------------------------------------------------------------------------------------------------------------
 
 PyObject* timer_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
+  static const char* names[] = {"period", nullptr};
   PyObject* seconds;
-  if (kw || !PyArg_ParseTuple(args, "O:Timer", &seconds)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O:Timer", const_cast<char**>(names), &seconds)) return nullptr;
   const auto ns = to_ns(seconds, "Timer");
   if (!ns) return nullptr;
   if (*ns <= 0) return bad_use("Timer: the period must be longer than 0 s, not %R", seconds);
@@ -92,10 +93,11 @@ PyObject* timer_when(PyObject* o, PyObject* c) {
   return on < 0 ? nullptr : guard_on(o, GuardKind::timer, on != 0);
 }
 PyObject* timer_period(PyObject* o, void*) { return PyFloat_FromDouble(static_cast<double>(tim(o)->period) * 1e-9); }
-PyMethodDef timer_methods[] = {{"tick", gated<timer_tick>, METH_NOARGS,
-                                "Wait for the next tick: how many periods have passed since the last one (1 unless ticks were missed)."},
-                               {"when", gated<timer_when>, METH_O, "This timer as a guard with a precondition."},
-                               {}};
+PyMethodDef timer_methods[] = {
+    {"tick", gated<timer_tick>, METH_NOARGS,
+     "Wait for the next tick: how many periods have passed since the last one (1 unless ticks were missed)."},
+    {"when", method(gated<with_keyword<"when", "condition", timer_when>>), kKeywords, "This timer as a guard with a precondition."},
+    {}};
 PyGetSetDef timer_getset[] = {{"period", gated<timer_period>, nullptr, "In seconds.", nullptr}, {}};
 
 // --- functions
@@ -109,7 +111,8 @@ PyObject* f_sleep(PyObject*, PyObject* seconds) {
 PyObject* f_now(PyObject*, PyObject*) { return PyFloat_FromDouble(static_cast<double>(now_ns()) * 1e-9); }
 
 PyMethodDef functions[] = {
-    {"sleep", gated<f_sleep>, METH_O, "Wait for so many seconds of the run's clock; never early. Raises Cancelled."},
+    {"sleep", method(gated<with_keyword<"sleep", "seconds", f_sleep>>), kKeywords,
+     "Wait for so many seconds of the run's clock; never early. Raises Cancelled."},
     {"now", gated<f_now>, METH_NOARGS, "Seconds of the run's clock, which may be virtual; outside any run of the steady clock."},
     {}};
 

@@ -9,9 +9,10 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
+from children import child, until_asleep
 
 import weft._asyncio
-from weft.coroutines import Channel, Group, after, process, run, run_async, select
+from weft.coroutines import Channel, Group, Parallel, after, process, run, run_async, select
 
 
 class Ended(SystemExit):  # as of sys.exit(): asyncio swallows others
@@ -350,3 +351,112 @@ def test_a_task_that_is_owed_a_cancellation_keeps_no_closed_loop() -> None:
     del loop
     gc.collect()
     assert seen() is None
+
+
+INTERRUPTED = """
+import asyncio, sys
+from weft.coroutines import Channel, Parallel, process, sleep
+
+@process
+async def idles():  # else it is a deadlock (rule 13.6)
+    await sleep(600)
+
+@process
+async def reader(r):
+    try:
+        await r.read()
+    finally:
+        print("cleaned up", flush=True)
+
+async def main():
+    c = Channel("orders")
+    keep = c.writer()
+    print("ready", flush=True)
+    await Parallel(reader(c.reader()), reader(c.reader()), idles())
+
+{start}
+"""
+
+
+@pytest.mark.parametrize(
+    "start",
+    ["asyncio.run(main())", "asyncio.new_event_loop().run_until_complete(main())"],
+)
+def test_ctrl_c_says_where_each_process_of_a_guest_was(start: str) -> None:  # rule 6.7
+    with child("-c", INTERRUPTED.format(start=start)) as p:
+        assert p.stdout is not None
+        assert p.stdout.readline() == "ready\n"
+        until_asleep(p.pid)
+        p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=60)
+    if "asyncio.run" in start:  # else asyncio leaves its loop at once, and the task as it is
+        assert out == "cleaned up\n" * 2
+    assert err.count("weft: interrupted; the processes were:") == 1
+    for n in (0, 1):
+        assert f"main/reader[{n}]: read 'orders' at <string>:12" in err
+    assert "KeyboardInterrupt" in err
+    assert p.returncode != 0
+
+
+def test_a_program_s_own_handler_of_ctrl_c_is_its_own_under_asyncio() -> None:  # rule 6.7
+    own = "import signal\nsignal.signal(signal.SIGINT, lambda *_: print('own', flush=True))\n"
+    text = (
+        INTERRUPTED.format(start="asyncio.run(main())")
+        .replace("sleep(600)", "sleep(0.6)")
+        .replace(
+            "    await Parallel",
+            "    asyncio.get_running_loop().call_later(0.5, keep.retire)\n    await Parallel",
+        )
+    )
+    with child("-c", own + text) as p:
+        assert p.stdout is not None
+        assert p.stdout.readline() == "ready\n"
+        until_asleep(p.pid)
+        p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=60)
+    assert out.splitlines() == ["own", "cleaned up", "cleaned up"]
+    assert err == ""
+    assert p.returncode == 0
+
+
+def test_the_handler_of_ctrl_c_is_given_back() -> None:  # rule 6.7
+    before = signal.getsignal(signal.SIGINT)
+    seen = []
+
+    async def main() -> None:
+        during = signal.getsignal(signal.SIGINT)
+        await Parallel(nothing())
+        seen.append(signal.getsignal(signal.SIGINT) == during)
+
+    asyncio.run(main())
+    assert seen == [True]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_task_that_its_loop_drops_leaves_no_handler_of_a_runner_that_has_gone():  # rules 6.7, 13.5
+    async def waits() -> None:
+        c = Channel()
+        keep = c.writer()
+
+        @process
+        async def reads(r: Any) -> None:
+            await r.read()
+
+        await run_async(reads(c.reader()))
+        keep.retire()
+
+    runner = asyncio.Runner() if hasattr(asyncio, "Runner") else None
+    if runner is None:
+        return  # 3.10 has no handler of its own
+    tasks: list[Any] = []
+
+    async def starts() -> None:
+        tasks.append(waits())
+        tasks[0].send(None)  # it waits for its network, and nobody drives it on
+
+    try:
+        runner.run(starts())
+    finally:
+        runner.close()
+    tasks.pop().close()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

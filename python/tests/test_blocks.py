@@ -13,7 +13,7 @@ from weft.errors import BadUse, Cancelled, Deadlock
 if sys.version_info < (3, 11):
     from exceptiongroup import BaseExceptionGroup
 
-LIMIT = 60  # seconds: what hangs fails here, not in the whole room
+LIMIT = 280  # seconds: what hangs fails here, not in the whole room
 
 
 # --- in ordinary code: programs of their own, since what is wrong here hangs ------------------------------------------------

@@ -115,7 +115,7 @@ def test_preconditions(b):  # rule 5.2
 @pytest.mark.parametrize(
     ("ending", "error"), [("retire", Retired), ("poison", Poisoned), ("die", PeerDied)]
 )
-def test_the_guard_that_ended(b, ending, error):  # rule 5.6
+def test_the_guard_that_is_to_end_the_select(b, ending, error):  # rule 5.6
     c, d = b.weft.Channel("c"), b.weft.Channel("d")
     keep = c.writer()
 
@@ -124,7 +124,7 @@ def test_the_guard_that_ended(b, ending, error):  # rule 5.6
         getattr(w, ending)()
 
     async def chooser(b, r, s):
-        return await catch(b, lambda: b.weft.select(r, s))
+        return await catch(b, lambda: b.weft.select(r, s, ended="raise"))
 
     end = b.run(b.process(chooser)(+c, +d), b.process(ender)(-d), clock="virtual")[0]
     assert type(end) is error

@@ -46,7 +46,7 @@ def weft(*arguments: str, cwd: Path | None = None, **more: str) -> subprocess.Co
         encoding="utf-8",
         env=environment(**more),
         cwd=cwd,
-        timeout=120,
+        timeout=280,
         check=False,
     )
 

@@ -48,7 +48,7 @@ def test_listing_1_an_implementation_is_chosen_by_one_import(name: str) -> None:
         [sys.executable, "-W", "ignore", "-c", NETWORK.format(name=name)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=280,
     )
     assert (done.returncode, done.stdout) == (0, "hello 0\nhello 1\nhello 2\n"), done.stderr
 

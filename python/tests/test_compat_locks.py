@@ -125,7 +125,7 @@ Spawn(late(c.read))
 c.write(7)
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=280
     )
     assert (done.returncode, done.stdout) == (0, "got 7\n"), done.stderr
 

@@ -247,7 +247,7 @@ Spawn(late(+c))
 (-c)(7)
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=280
     )
     assert (done.returncode, done.stdout) == (0, "got 7\n"), done.stderr
 
@@ -266,7 +266,7 @@ Spawn(endless(+c), begun(-go))
 raise ValueError("main")
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=280
     )
     assert done.returncode == 1
     assert done.stderr.endswith("ValueError: main\n")
@@ -521,14 +521,76 @@ def test_a_timeout_guard_keeps_working(p: Any) -> None:
     assert p.AltSelect(p.InputGuard(never), late) == (late, None)
 
 
-def test_strings_are_no_actions(p: Any) -> None:
-    cin = p.Channel().reader()
-    for make in (
-        lambda: p.InputGuard(cin, action="print(1)"),
-        lambda: p.Alternation([{cin: "print(1)"}]),
-    ):
-        with pytest.raises(p.InfoException, match="strings are not executed"):
-            make()
+GOT: list[Any] = []
+
+
+def test_a_string_is_executed_where_execute_is_called(p: Any) -> None:
+    there, back = p.Channel(), p.Channel()
+    got: list[Any] = []
+    GOT.clear()
+
+    @p.process
+    def partner(cout: Any, cin: Any) -> int:
+        cout(1)
+        cout(2)
+        return cin()  # type: ignore[no-any-return]
+
+    @p.process
+    def chooser(cin: Any, cout: Any, got: list[Any]) -> None:
+        alt = p.Alternation([{cin: "got.append(channel_input); GOT.append(got)"}])
+        alt.execute()
+        assert alt.select() == (cin, 2)  # select does no action
+        p.Alternation([{(cout, 3): "got.append('written')"}]).execute()
+        p.Alternation([{p.SkipGuard(): "got.append('skipped')"}]).execute()
+
+    assert (
+        p.Parallel(
+            partner(there.writer(), back.reader()), chooser(there.reader(), back.writer(), got)
+        )[0]
+        == 3
+    )
+    assert got == [1, "written", "skipped"]
+    assert [got] == GOT
+
+
+@pytest.mark.parametrize("name", ["PriSelect", "AltSelect", "FairSelect"])
+def test_a_string_is_executed_where_the_select_is_called(p: Any, name: str) -> None:
+    got: list[Any] = []
+    select = getattr(p, name)
+    select(p.SkipGuard(action="got.append('skip')"))
+    select(p.TimeoutGuard(seconds=0, action="got.append('late')"))
+    select([p.SkipGuard(action="got.append('in a list')")])
+    assert got == ["skip", "late", "in a list"]
+
+
+def test_a_string_at_the_top_of_a_program_may_assign(p: Any) -> None:
+    names: dict[str, Any] = {"__name__": "program", "p": p}
+    exec("p.PriSelect(p.SkipGuard(action='x = 42'))", names)
+    assert names["x"] == 42
+
+
+def test_a_string_is_executed_further_out_if_that_is_asked_for(p: Any) -> None:
+    def helper() -> None:
+        got = ["the helper's"]
+        alt = p.Alternation([{p.SkipGuard(): "got.append(1)"}])
+        alt._set_execute_frame(-2)
+        alt.execute()
+        assert got == ["the helper's"]
+
+    got: list[Any] = []
+    helper()
+    assert got == [1]
+
+
+def test_what_a_string_raises_is_raised_and_names_the_line(p: Any) -> None:
+    with pytest.raises(ZeroDivisionError) as raised:
+        p.PriSelect(p.SkipGuard(action="1 / 0"))
+    assert "test_compat_pycsp.py line" in str(raised.traceback[-1].path)
+    with pytest.raises(SyntaxError, match="in string"):
+        p.PriSelect(p.SkipGuard(action="this is no Python"))
+
+
+def test_what_cannot_be_called_is_no_action(p: Any) -> None:
     with pytest.raises(p.InfoException, match="cannot be called"):
         p.SkipGuard(action=3)
 
@@ -641,6 +703,21 @@ def test_other_hosts_are_refused_and_multiprocess_says_what_it_does(p: Any) -> N
             return n
 
     assert p.Parallel(work(4)) == [4]
+
+
+def test_a_multiprocess_by_hand(p: Any) -> None:
+    if p.version[3] == "greenlets":
+        return  # refused, above
+
+    def work(n: int, *, more: int) -> int:
+        return n + more
+
+    with pytest.warns(RuntimeWarning, match="runs as Process"):
+        one = p.MultiProcess(work, 4, more=3, pycsp_host="localhost", pycsp_port=9998)
+    assert isinstance(one, p.Process) and isinstance(one, p.MultiProcess)
+    with pytest.warns(RuntimeWarning, match="runs as Process"):
+        two = one * 2
+    assert p.Parallel(*two) == [7, 7]
 
 
 def test_every_name_is_there(p: Any) -> None:

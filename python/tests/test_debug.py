@@ -130,7 +130,7 @@ print(changes[0].noticed)
 def test_long_after() -> None:
     """Rule 14.5: the receiver has it; only the sender ran. (In a program of its own: it must be the only thread.)"""
     done = subprocess.run(
-        [sys.executable, "-c", LONG_AFTER], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", LONG_AFTER], capture_output=True, text=True, timeout=280
     )
     assert done.returncode == 0, done.stderr
     assert "the end of its process" in done.stdout
@@ -333,7 +333,7 @@ run(a(c.writer()))
         env=os.environ | {"WEFT_DEBUG": "1"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=280,
         check=True,
     )
     assert "<string>:6: WeftWarning: process main/a wrote a list to channel c" in done.stderr
@@ -342,7 +342,7 @@ run(a(c.writer()))
         env=os.environ | {"WEFT_DEBUG": "0"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=280,
         check=True,
     )
     assert off.stderr == ""

@@ -46,7 +46,7 @@ async def co_drain(source):
 
 def python(text):
     return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, timeout=280
     )
 
 

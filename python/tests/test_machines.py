@@ -27,7 +27,7 @@ from weft.threads import (
     select,
 )
 
-BOUND = 60  # s
+BOUND = 280  # s
 
 
 @dataclass
@@ -42,8 +42,9 @@ class Party:
     """One operation, as the oracle knows it."""
 
     guards: list[Guard]
+    silent: set[int] = field(default_factory=set)  # guards whose channel has retired for it
     process: Any = None
-    outcome: Any = None  # (guard, value) | (exception's type, guard of a select)
+    outcome: Any = None  # (guard, value) | (exception's type, guard of a select) | over()
 
 
 @dataclass
@@ -121,10 +122,31 @@ class ChannelMachine(RuleBasedStateMachine):
         gone = not (line.writer_open or line.writers or line.buffer)
         return Retired if gone else None
 
+    def over(self, party: Party) -> dict[int, type[ChannelEnd]]:
+        """The guards with whose end it is ready, and these ends (5.6): poison anywhere; the outputs, or without any the
+        inputs, once all of them have retired. A single operation is a choice of one. What fell silent stays so.
+        """
+        guards = party.guards
+        ends = [Retired if i in party.silent else self.ended_for(g) for i, g in enumerate(guards)]
+        deciding = [i for i, g in enumerate(guards) if g.writes] or list(range(len(guards)))
+        retired = deciding if all(ends[i] is Retired for i in deciding) else []
+        return {i: end for i, end in enumerate(ends) if end and (end is Poisoned or i in retired)}
+
+    def fall_silent(self, party: Party) -> None:
+        """Its guards that have retired are in no line any more."""
+        for i, g in enumerate(party.guards):
+            if self.ended_for(g) is Retired:
+                party.silent.add(i)
+                line = self.lines[g.channel]
+                parties = line.writers if g.writes else line.readers
+                if party in parties:
+                    parties.remove(party)
+
     def ready(self, g: Guard) -> bool:
+        """A partner or room is there. Never with an end: see over()."""
         line = self.lines[g.channel]
         if self.ended_for(g):
-            return True
+            return False
         if g.writes:
             return bool(line.readers) or len(line.buffer) < line.capacity
         return bool(line.buffer or line.writers)
@@ -180,10 +202,11 @@ class ChannelMachine(RuleBasedStateMachine):
     def end_those_left(self) -> None:
         """Waiting parties for whom a channel has ended."""
         for party in list(self.waiting):
-            over = [i for i, g in enumerate(party.guards) if self.ended_for(g)]
-            if over and party in self.waiting:
-                end = self.ended_for(party.guards[over[0]])
-                self.settle(party, (end, over if len(party.guards) > 1 else None))
+            over = self.over(party)
+            if over:
+                self.settle(party, over)
+            else:
+                self.fall_silent(party)
 
     # --- steps -----------------------------------------------------------------------------------------
 
@@ -195,7 +218,7 @@ class ChannelMachine(RuleBasedStateMachine):
             if not open_:
                 return  # bad use: tested elsewhere
         party = Party(guards)
-        choices = [i for i, g in enumerate(guards) if self.ready(g)]
+        choices = [i for i, g in enumerate(guards) if self.ready(g)] + list(self.over(party))
         party.process = self.group.start(_operate(self, party))
         if choices:
             self.wait_until(lambda: party in self.ended)
@@ -210,6 +233,7 @@ class ChannelMachine(RuleBasedStateMachine):
             for g in guards:
                 line = self.lines[g.channel]
                 (line.writers if g.writes else line.readers).append(party)
+            self.fall_silent(party)
 
     @rule(channel=st.integers(0, 1), readers=st.integers(1, 3))
     def read(self, channel: int, readers: int) -> None:
@@ -273,8 +297,10 @@ class ChannelMachine(RuleBasedStateMachine):
         self.wait_until(lambda: len(self.ended) >= self.expected)
         assert len(self.ended) == self.expected
         for party, outcome in self.ended.items():
-            if isinstance(party.outcome[1], list):  # any of the guards that ended
-                assert outcome[0] is party.outcome[0] and outcome[1] in party.outcome[1]
+            if isinstance(party.outcome, dict):  # any of the guards that ended
+                end, guard = outcome
+                assert (guard is None) == (len(party.guards) == 1)
+                assert party.outcome.get(guard or 0) is end
             else:
                 assert outcome == party.outcome
         for c, line in zip(self.channels, self.lines, strict=True):

@@ -475,7 +475,7 @@ with Group() as g:
         ],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=280,
     )
     assert (done.stdout, done.stderr) == ("42\nruns in parent\n", "")
 

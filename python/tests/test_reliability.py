@@ -33,7 +33,7 @@ from weft.coroutines import (
     yield_,
 )
 
-BOUND = 60
+BOUND = 280
 
 
 # --- an interrupt at every operation -----------------------------------------------------------------------

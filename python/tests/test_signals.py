@@ -128,7 +128,7 @@ def test_the_programs_handlers_are_as_before_when_the_run_has_ended(
         [sys.executable, "-m", "weft.cli", "run", str(path), "--on", backend],
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=280,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert (done.returncode, done.stdout) == (0, "as before\n"), done.stderr

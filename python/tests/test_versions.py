@@ -145,7 +145,7 @@ def python(program: str, *options: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, *options, "-c", textwrap.dedent(program)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=280,
         check=False,
     )
 

@@ -12,18 +12,20 @@ from __future__ import annotations
 
 import asyncio
 import asyncio.base_tasks
+import contextlib
+import signal
+import threading
 import weakref
 from typing import Any, TypeGuard
 
 from weft._extension import native as _native
 from weft.errors import BadUse
 
-_native._asyncio_names(asyncio.CancelledError)
-
 # How the current task is set: by the function of 3.12 and later, before that in a dictionary.
 _swap: Any = getattr(asyncio.tasks, "_swap_current_task", None)
 _tasks: Any = getattr(asyncio.tasks, "_current_tasks", None)
 _current_task = asyncio.current_task
+_native._asyncio_names(asyncio.CancelledError, _tasks if _swap is None else None, _current_task)
 _stack: Any = asyncio.base_tasks._task_get_stack
 _print_stack: Any = asyncio.base_tasks._task_print_stack
 
@@ -46,6 +48,20 @@ def _link_of(loop: Any) -> Any:
         _links[loop] = link
         _watches[loop] = _native._watch_signals()
     return link
+
+
+def _lives(loop: Any, identity: int) -> bool:
+    """Whether the task of that identity has not ended. (One that the collector has found is in no list any more.)"""
+    return not loop.is_closed() and any(
+        id(task) == identity and not task.done() for task in asyncio.all_tasks(loop)
+    )
+
+
+def _go_on(future: Any) -> None:
+    """From anywhere: what awaits the future is run."""
+    loop = future.get_loop()
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(lambda: future.done() or future.set_result(None))
 
 
 def _alone(loop: Any) -> bool | None:
@@ -123,9 +139,74 @@ def _interrupted(error: BaseException | None) -> TypeGuard[BaseException]:
     return error is not None and not isinstance(error, asyncio.CancelledError)
 
 
+class _Saying:
+    """While tasks of the main thread's loop wait for networks, Ctrl-C says where their processes are, and then does what it did.
+
+    Only in place of asyncio's handler and Python's default: a program's own is its own (rule 6.7).
+    """
+
+    def __init__(self) -> None:
+        self._waiting = 0
+        self._before: Any = None
+
+    def begin(self, loop: Any) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self._waiting += 1
+        if self._waiting > 1:
+            return
+        before = signal.getsignal(signal.SIGINT)
+        runners = getattr(getattr(before, "func", None), "__name__", "") == "_on_sigint"
+        if runners or before is signal.default_int_handler:
+            self._set(self._say, loop)
+            self._before = before
+
+    def end(self, loop: Any) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self._waiting -= 1
+        if self._waiting == 0:
+            self._stop(loop)
+
+    def _stop(self, loop: Any) -> None:
+        before, self._before = self._before, None
+        if before is not None and not (loop and loop.is_running()):
+            # A task that its loop dropped: asyncio's runner has gone, and did not find its own handler to take away.
+            before = signal.default_int_handler
+        if before is not None and signal.getsignal(signal.SIGINT) == self._say:
+            self._set(before, loop)
+
+    def _set(self, handler: Any, loop: Any) -> None:
+        with contextlib.suppress(ValueError):  # another thread is the main one to Python
+            signal.signal(signal.SIGINT, handler)
+            if loop in _watches:
+                _watches[loop] = (
+                    _native._watch_signals()
+                )  # anew: it is held back where the others are
+
+    def _say(self, number: int, frame: Any) -> None:
+        before = self._before
+        if before is None:
+            raise KeyboardInterrupt
+        self._stop(asyncio._get_running_loop())  # once
+        _native._say_where()
+        before(number, frame)
+
+
+_saying = _Saying()
+
+
 async def _drive(guest: Any, block: BaseException | None = None) -> Any:
     """Wait for a network that is a guest: its results, or raises what failed in it."""
     loop = asyncio.get_running_loop()
+    _saying.begin(loop)
+    try:
+        return await _wait_for(guest, block, loop)
+    finally:
+        _saying.end(loop)
+
+
+async def _wait_for(guest: Any, block: BaseException | None, loop: Any) -> Any:
     cancelled: BaseException | None = None
     while True:
         try:
@@ -275,3 +356,118 @@ class ProcessTask(asyncio.Future):  # type: ignore[type-arg]
                 self._log_traceback = False  # the group knows
         except RuntimeError:
             pass  # the loop is closed: there is nobody to be told
+
+
+# ------------------------------------------------------------------------------------------------ timeouts
+
+_EXPIRED = "a timeout of Weft has expired"  # in 3.10 this tells our request from others
+
+
+class TaskLimit:
+    """The limit of a `timeout` in a task: its request is one to the task, and is told from others by their count, in 3.10 by its message."""
+
+    def __init__(self) -> None:
+        self._task: Any = None
+        self._timer: Any = None
+        self._asked = False
+        self._open = False
+        self._mine = False
+        self._requests = 0
+        self._outer: TaskLimit | None = None
+
+    @property
+    def expired(self) -> bool:
+        return self._asked if self._open else self._mine
+
+    def enter(self, when: float | None, relative: bool) -> None:
+        self._task = asyncio.current_task()
+        if self._task is None:
+            raise BadUse("a timeout outside any task: use it in a coroutine that a task runs")
+        self._requests = self._task.cancelling() if hasattr(self._task, "cancelling") else 0
+        self._arm(when, relative)
+        self._open = True
+        self._outer = _limits.get(self._task)
+        _limits[self._task] = self
+
+    def leave(self, error: BaseException | None) -> bool:
+        self._check("leaving")
+        if _limits.get(self._task) is not self:
+            raise BadUse(
+                "leaving a timeout before one that was entered within it: leave the inner one first"
+            )
+        if self._outer is None:
+            del _limits[self._task]
+        else:
+            _limits[self._task] = self._outer
+        self._disarm()
+        self._open = False
+        cancelled = isinstance(error, asyncio.CancelledError)
+        self._mine = self._asked and self._take_back(cancelled) and cancelled
+        if self._mine and not hasattr(self._task, "uncancel"):
+            self._mine = error is not None and error.args == (_EXPIRED,)
+        return self._mine
+
+    def move(self, seconds: float | None) -> None:
+        self._check("reschedule")
+        if self._asked:
+            raise BadUse("reschedule of a timeout that has expired already")
+        self._disarm()
+        self._arm(seconds, True)
+
+    def _check(self, what: str) -> None:
+        if not self._open:
+            raise BadUse(f"{what} of a timeout whose block is not open")
+        if asyncio.current_task() is not self._task:
+            raise BadUse(f"{what} of a timeout in another task than entered it")
+
+    def _arm(self, when: float | None, relative: bool) -> None:
+        if when is None:
+            return
+        left = when if relative else when - _native.now()
+        loop = asyncio.get_running_loop()
+        if left <= 0:
+            self._timer = loop.call_soon(self._ask)
+        elif left < _NEVER:
+            self._timer = loop.call_later(left, self._look, _native.now() + left)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self, at: float) -> None:
+        """The loop's clock may be coarse, and early."""
+        left = at - _native.now()
+        if left > 0:
+            self._timer = asyncio.get_running_loop().call_later(max(left, 0.001), self._look, at)
+        else:
+            self._ask()
+
+    def _ask(self) -> None:
+        self._timer = None
+        if self._task.done():
+            return
+        if not hasattr(self._task, "uncancel") and _is_cancelled(self._task):
+            return  # in 3.10: somebody else's request is under way, and would be taken for ours
+        self._asked = True
+        self._task.cancel(_EXPIRED)
+
+    def _take_back(self, delivered: bool) -> bool:
+        """Our request. True: there is no other one beyond those of before."""
+        alone = not hasattr(self._task, "uncancel") or self._task.uncancel() <= self._requests
+        if alone and not delivered:
+            _no_longer_owed(self._task)
+        return alone
+
+
+_NEVER = 1e9  # seconds; a loop's timer cannot be set for times much longer
+_limits: weakref.WeakKeyDictionary[Any, TaskLimit] = weakref.WeakKeyDictionary()
+
+
+def _is_cancelled(task: Any) -> bool:
+    waiter = getattr(task, "_fut_waiter", None)
+    return bool(
+        getattr(task, "_must_cancel", False)
+        or (waiter is not None and waiter.cancelled())
+        or task in _owing
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft._extension import native as _native
-from weft._shared import give_up
+from weft._shared import left_by
 
 __all__ = ["Parallel", "Sequence", "Spawn"]
 
@@ -31,8 +31,10 @@ def Sequence(*processes: Any) -> list[Any]:
     try:
         while waiting:
             results.append(_native.parallel(waiting.pop(0))[0])
+    except BaseException as error:
+        left_by(error, waiting)
+        raise
     finally:
-        give_up(waiting)
         waiting, processes = [], ()  # now, not when the traceback of a failure goes
     return results
 

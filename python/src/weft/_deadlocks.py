@@ -5,7 +5,8 @@ point:
 
 - who runs, is due to run, sleeps, has a timer in its select, or was cancelled, may go on;
 - who waits at a channel may go on if a process that may go on holds an end of it, if an end of it is held by nobody
-  that is known (a local variable, a value under way, another thread), or if its other side has no end yet;
+  that is known (a local variable, a value under way, another thread), or if its other side never had an end; a guard
+  that is silent, since its channel has retired, counts for nothing;
 - who waits at a barrier may go on if any process elsewhere may;
 - who waits for its children may go on if all of them may.
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from weft._extension import native as _native
@@ -46,6 +47,9 @@ class Waiter(NamedTuple):
     parent: int
     state: str  #: "able", "places" or "children"
     places: list[tuple[int, bool]]  #: key of the place, and whether it writes
+    silent: Sequence[
+        str
+    ] = ()  #: names of channels that have ended for its select: nobody comes there (rule 5.6)
 
 
 class Stuck(NamedTuple):
@@ -133,7 +137,10 @@ def _found(waiters: dict[int, Waiter], places: dict[int, Place]) -> tuple[list[S
             Stuck(
                 w.path,
                 w.operation,
-                tuple(places[key].name for key, _ in w.places),
+                (
+                    *(places[key].name for key, _ in w.places),
+                    *(f"{name} (ended)" for name in w.silent),
+                ),
                 w.at,
                 tuple(sorted(waiters[i].path for i in holders if i in waiters)),
             )

@@ -207,7 +207,7 @@ class Debug:
         elif operation == "select" and target:
             writes = [
                 (end.channel, value) if kind == "output" and on else (None, None)
-                for kind, end, value, on in target
+                for kind, end, value, on, _ in target
             ]
         made: list[_Sent | None] = []
         for channel, value in writes:
@@ -242,7 +242,7 @@ class Debug:
         received = detail
         if operation == "select":
             guard, received = detail
-            kind, end, _, _ = target[guard]
+            kind, end, *_ = target[guard]
             for i, sent in enumerate(written):
                 if i != guard:
                     self._not_sent(sent)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from weft._extension import native as _native  # noqa: F401 – first: it says what to do if there is none
 from weft._io import io
+from weft._limits import Timeout, deadline, move_on_after, timeout
 from weft._native import (
     Alternative,
     Barrier,
@@ -13,6 +14,7 @@ from weft._native import (
     Input,
     Output,
     Process,
+    ProcessEnd,
     Reader,
     Timer,
     Writer,
@@ -23,6 +25,7 @@ from weft._native import (
     select,
     skip,
     sleep,
+    watched,
     yield_,
 )
 from weft._shared import (
@@ -40,6 +43,7 @@ from weft.errors import (
     Cancelled,
     ChannelEnd,
     Deadlock,
+    Ended,
     PeerDied,
     Poisoned,
     Retired,
@@ -67,6 +71,7 @@ __all__ = [
     "ChannelEnd",
     "ChannelStats",
     "Deadlock",
+    "Ended",
     "Group",
     "Guard",
     "Input",
@@ -74,8 +79,10 @@ __all__ = [
     "PeerDied",
     "Poisoned",
     "Process",
+    "ProcessEnd",
     "Reader",
     "Retired",
+    "Timeout",
     "Timer",
     "WeftError",
     "WeftWarning",
@@ -83,11 +90,13 @@ __all__ = [
     "after",
     "at",
     "current_process",
+    "deadline",
     "deadlocks",
     "debug",
     "io",
     "measure",
     "measuring",
+    "move_on_after",
     "now",
     "poison",
     "retire",
@@ -97,8 +106,10 @@ __all__ = [
     "skip",
     "sleep",
     "statistics",
+    "timeout",
     "tracing",
     "watchdog",
+    "watched",
     "watching_deadlocks",
     "yield_",
 ]

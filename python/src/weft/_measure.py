@@ -144,7 +144,7 @@ class Measurement:
         if isinstance(target, tuple):
             return [
                 (self._of(end.channel), int(kind == "output"))
-                for kind, end, _, on in target
+                for kind, end, _, on, _ in target
                 if on and kind in ("input", "output")
             ]
         channel = _observers.channel_of(target)
@@ -191,7 +191,7 @@ class Measurement:
         elif operation == "select":
             guard = detail[0] if what == "commit" else getattr(detail, "guard", None)
             if isinstance(guard, int):
-                kind, end, _, _ = target[guard]
+                kind, end, *_ = target[guard]
                 if kind in ("input", "output"):
                     chosen = [(self._of(end.channel), int(kind == "output"))]
         for live, side in chosen:

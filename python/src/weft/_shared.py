@@ -13,7 +13,7 @@ from weft._deadlocks import Action, watching_deadlocks
 from weft._extension import native as _native
 from weft._trace import tracing
 from weft._watchdog import watchdog as watch_schedulers
-from weft.errors import BadUse
+from weft.errors import BadUse, Cancelled
 
 __all__ = [
     "ChannelArray",
@@ -49,10 +49,14 @@ ChannelArray = _arrays.ChannelArray
 _debug._from_environment()
 
 
-def give_up(processes: Any) -> None:
-    """Those that a Sequence never came to: dropping them is no mistake of the program's."""
+def left_by(error: BaseException, processes: Any) -> None:
+    """Those that a Sequence never came to: a cancellation ends them too, without their having run (rules 2.3, 6.5); after a
+    failure they are there yet, and dropping them is no mistake of the program's."""
     for p in processes:
-        p._give_up()
+        if isinstance(error, Cancelled):
+            p._never_run()
+        else:
+            p._give_up()
 
 
 def statistics(channel: Any) -> ChannelStats:

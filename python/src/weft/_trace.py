@@ -126,7 +126,11 @@ def _name(target: Any) -> str | None:
 
 def _places(target: Any) -> dict[str, Any]:
     if isinstance(target, tuple):
-        return {"guards": [[kind, _name(end)] for kind, end, _, on in target if on]}
+        return {
+            "guards": [
+                [kind, _name(end), *["ended"] * silent] for kind, end, _, on, silent in target if on
+            ]
+        }
     if isinstance(target, list):
         return {"for": [p.path for p in target if isinstance(p, _native.Process)]}
     name = _name(target)
@@ -139,11 +143,15 @@ def _place_of_outcome(operation: str | None, target: Any, detail: Any, what: str
     guard = detail[0] if what == "commit" and isinstance(detail, tuple) else None
     if what == "raise":
         guard = getattr(detail, "guard", None)
-    if operation != "select" or not isinstance(guard, int):
+    if operation != "select":
         return {}
-    kind, end, _, _ = target[guard]
+    silent = [i for i, (*_, is_silent) in enumerate(target) if is_silent]
+    fields: dict[str, Any] = {"silent": silent} if silent else {}
+    if not isinstance(guard, int):
+        return fields
+    kind, end, *_ = target[guard]
     name = _name(end)
-    return {"guard": guard, "kind": kind} | ({} if name is None else {"c": name})
+    return {"guard": guard, "kind": kind} | ({} if name is None else {"c": name}) | fields
 
 
 @contextlib.contextmanager

@@ -7,7 +7,8 @@ from typing import Any
 from weft._exports import *  # noqa: F403
 from weft._exports import BadUse, names
 from weft._extension import native as _native
-from weft._shared import give_up
+from weft._once import Once
+from weft._shared import left_by
 from weft._shared import process as process
 
 __all__ = [*names]
@@ -27,21 +28,36 @@ def Parallel(*processes: Any) -> Any:
     if where == 4:
         from weft import _asyncio
 
-        return _asyncio.parallel(*processes)
+        return Once("Parallel", _asyncio.parallel(*processes))
     return _native.parallel(*processes)
 
 
-async def Sequence(*processes: Any) -> list[Any]:
-    """Awaited: runs the processes one after another, gives their results in order (rule 7.3)."""
+def Sequence(*processes: Any) -> Any:
+    """Awaited: runs the processes one after another, gives their results in order (rule 7.3).
+
+    Raises:
+        the first failure, and those after it have ended without having run; Cancelled; BadUse.
+    """
+    return Once("Sequence", _sequence(*processes))
+
+
+async def _sequence(*processes: Any) -> list[Any]:
     waiting = list(_native.flatten(*processes))
     results: list[Any] = []
     try:
         while waiting:
             results.append((await Parallel(waiting.pop(0)))[0])
+    except BaseException as error:
+        left_by(error, waiting)
+        raise
     finally:
-        give_up(waiting)
         waiting, processes = [], ()  # now, not when the traceback of a failure goes
     return results
+
+
+_sequence.__name__ = _sequence.__qualname__ = (
+    "Sequence"  # what is said of one that was never awaited
+)
 
 
 def Spawn(*processes: Any) -> None:

@@ -17,6 +17,7 @@ __all__ = [
     "Cancelled",
     "ChannelEnd",
     "Deadlock",
+    "Ended",
     "PeerDied",
     "Poisoned",
     "Retired",
@@ -86,9 +87,10 @@ class PeerDied(ChannelEnd):
 class Cancelled(BaseException):
     """This process was asked to end (rule 6). Nothing was lost: a withdrawn write's value is in ``value``."""
 
-    def __init__(self, value: Any = None) -> None:
-        super().__init__("cancelled")
+    def __init__(self, value: Any = None, _by: Any = None) -> None:
+        super().__init__("cancelled" if _by is None else "cancelled: a timeout has expired")
         self.value = value
+        self._by = _by  # the limit whose request it was (rule 7.12); None: somebody else's
 
 
 class BadUse(WeftError):
@@ -102,6 +104,14 @@ class BlockedProcess(NamedTuple):
     operation: str
     places: tuple[str, ...]
     at: str
+
+
+class Ended(NamedTuple):
+    """How a process ended (rule 7.11): what `process.ended()` gives."""
+
+    how: str  #: "returned", "retired", "poisoned", "cancelled" or "failed"
+    result: Any  #: what it returned; ``None`` if it did not return
+    error: BaseException | None  #: what failed in it; ``None`` if it did not fail
 
 
 class Deadlock(WeftError):
@@ -137,6 +147,7 @@ for _c in (
     BadUse,
     BlockedProcess,
     Deadlock,
+    Ended,
 ):
     _c.__module__ = "weft"
 del _c

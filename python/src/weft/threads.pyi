@@ -8,18 +8,21 @@ from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, overloa
 
 from weft._native import Guard as Guard
 from weft._native import Process as Process
+from weft._native import ProcessEnd as ProcessEnd
 from weft._native import ProcessFunction
 from weft._native import after as after
 from weft._native import at as at
 from weft._native import current_process as current_process
 from weft._native import now as now
 from weft._native import skip as skip
+from weft._native import watched as watched
 from weft._shared import ChannelStats as ChannelStats
 from weft.errors import BadUse as BadUse
 from weft.errors import BlockedProcess as BlockedProcess
 from weft.errors import Cancelled as Cancelled
 from weft.errors import ChannelEnd as ChannelEnd
 from weft.errors import Deadlock as Deadlock
+from weft.errors import Ended as Ended
 from weft.errors import PeerDied as PeerDied
 from weft.errors import Poisoned as Poisoned
 from weft.errors import Retired as Retired
@@ -41,6 +44,7 @@ P = ParamSpec("P")
 
 Overflow: TypeAlias = Literal["block", "drop_oldest", "drop_newest", "unbounded"]
 Mode: TypeAlias = Literal["fair", "priority", "random"]
+WhenEnded: TypeAlias = Literal["silent", "raise"]
 AnyGuard: TypeAlias = Reader[Any] | Guard | Barrier | Timer
 
 class Reader(Generic[T_co]):
@@ -96,34 +100,38 @@ class ChannelArray(list[Channel[T]]):
     def poison(self, strength: int = 1) -> None: ...
 
 class Input(Guard):
-    def __init__(self, reader: Reader[Any], /) -> None: ...
+    def __init__(self, reader: Reader[Any], *, ended: WhenEnded = "silent") -> None: ...
 
 class Output(Guard, Generic[T]):
     @overload
-    def __init__(self, writer: Writer[T], value: T) -> None: ...
+    def __init__(self, writer: Writer[T], value: T, *, ended: WhenEnded = "silent") -> None: ...
     @overload
-    def __init__(self, writer: Writer[T], *, make: Callable[[], T]) -> None: ...
+    def __init__(
+        self, writer: Writer[T], *, make: Callable[[], T], ended: WhenEnded = "silent"
+    ) -> None: ...
 
 class Barrier:
     def __init__(self, parties: int) -> None: ...
     def sync(self) -> None: ...
     def enrol(self) -> None: ...
     def resign(self) -> None: ...
-    def when(self, condition: object, /) -> Guard: ...
+    def when(self, condition: object) -> Guard: ...
     @property
     def parties(self) -> int: ...
 
 class Timer:
-    def __init__(self, period: float, /) -> None: ...
+    def __init__(self, period: float) -> None: ...
     def tick(self) -> int: ...
-    def when(self, condition: object, /) -> Guard: ...
+    def when(self, condition: object) -> Guard: ...
     @property
     def period(self) -> float: ...
 
 class Alternative:
-    def __init__(self, *guards: AnyGuard, mode: Mode = "fair") -> None: ...
+    def __init__(
+        self, *guards: AnyGuard, mode: Mode = "fair", ended: WhenEnded = "silent"
+    ) -> None: ...
     def select(self) -> tuple[int, Any]: ...
-    def enable(self, index: int, on: object, /) -> None: ...
+    def enable(self, index: int, on: object) -> None: ...
     def close(self) -> None: ...
     def __enter__(self) -> Alternative: ...
     def __exit__(
@@ -136,7 +144,7 @@ class Alternative:
 
 class Group:
     def __init__(self, *, clock: str = "steady") -> None: ...
-    def start(self, process: Process[R], /) -> Process[R]: ...
+    def start(self, process: Process[R]) -> Process[R]: ...
     def cancel(self) -> None: ...
     def __enter__(self) -> Group: ...
     def __exit__(
@@ -147,8 +155,26 @@ class Group:
         /,
     ) -> None: ...
 
-def select(*guards: AnyGuard, mode: Mode = "fair") -> tuple[int, Any]: ...
-def sleep(seconds: float, /) -> None: ...
+class Timeout:
+    @property
+    def expired(self) -> bool: ...
+    def reschedule(self, seconds: float | None, /) -> None: ...
+    def __enter__(self) -> Timeout: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> bool: ...
+
+def timeout(seconds: float | None, /) -> Timeout: ...
+def deadline(time: float | None, /) -> Timeout: ...
+def move_on_after(seconds: float | None, /) -> Timeout: ...
+def select(
+    *guards: AnyGuard, mode: Mode = "fair", ended: WhenEnded = "silent"
+) -> tuple[int, Any]: ...
+def sleep(seconds: float) -> None: ...
 def yield_() -> None: ...
 @overload
 def process(function: Callable[P, Coroutine[Any, Any, R]], /) -> ProcessFunction[P, R]: ...
@@ -224,6 +250,7 @@ __all__ = [
     "ChannelEnd",
     "ChannelStats",
     "Deadlock",
+    "Ended",
     "Group",
     "Guard",
     "Input",
@@ -232,10 +259,12 @@ __all__ = [
     "PeerDied",
     "Poisoned",
     "Process",
+    "ProcessEnd",
     "Reader",
     "Retired",
     "Sequence",
     "Spawn",
+    "Timeout",
     "Timer",
     "WeftError",
     "WeftWarning",
@@ -243,11 +272,13 @@ __all__ = [
     "after",
     "at",
     "current_process",
+    "deadline",
     "deadlocks",
     "debug",
     "io",
     "measure",
     "measuring",
+    "move_on_after",
     "now",
     "poison",
     "process",
@@ -258,8 +289,10 @@ __all__ = [
     "skip",
     "sleep",
     "statistics",
+    "timeout",
     "tracing",
     "watchdog",
+    "watched",
     "watching_deadlocks",
     "yield_",
 ]

@@ -137,7 +137,7 @@ def _values(source: Reader[Any], gone: Reader[Any]) -> Iterator[Any]:
     """Until the source retires or the child has gone."""
     while True:
         try:
-            yield select(source, gone, mode="priority")[1]
+            yield select(source, gone, mode="priority", ended="raise")[1]
         except Retired:
             return
 

@@ -188,15 +188,9 @@ async def dynamic_delta(source: Reader[Any], outs: Reader[Writer[Any]]) -> None:
     It ends when `source` retires; that `outs` retires means that no more writers come.
     """
     known: list[Writer[Any]] = []
-    more = True
+    ending = Input(source, ended="raise")  # the other may retire, and then falls silent (rule 5.6)
     while True:
-        try:
-            index, value = await select(Input(outs).when(more), source, mode="priority")
-        except _Retired as end:
-            if end.guard == 0:
-                more = False
-                continue
-            return
+        index, value = await select(outs, ending, mode="priority")
         if index == 0:
             known.append(value)
             continue
@@ -226,17 +220,8 @@ async def deparaplex(source: Reader[Sequence[Any]], outs: Sequence[Writer[Any]])
 
 
 async def _merge(sources: Sequence[Reader[Any]], out: Writer[Any], tag: bool) -> None:
-    live = [True] * len(sources)
-    while any(live):
-        try:
-            index, value = await select(
-                *(Input(r).when(on) for r, on in zip(sources, live, strict=True))
-            )
-        except _Retired as end:
-            if end.guard is None:  # not of the sources: the reader of `out` is gone
-                raise
-            live[end.guard] = False
-            continue
+    while sources:  # without any it has ended; else a select ends with its last one (rule 5.6)
+        index, value = await select(*sources)
         await out.write((index, value) if tag else value)
 
 
@@ -259,9 +244,8 @@ async def paraplex(sources: Sequence[Reader[Any]], out: Writer[tuple[Any, ...]])
         values: list[Any] = [None] * len(sources)
         waiting = [True] * len(sources)
         while any(waiting):
-            index, value = await select(
-                *(Input(r).when(on) for r, on in zip(sources, waiting, strict=True))
-            )
+            guards = (Input(r).when(on) for r, on in zip(sources, waiting, strict=True))
+            index, value = await select(*guards, ended="raise")
             values[index] = value
             waiting[index] = False
         await out.write(tuple(values))
@@ -271,7 +255,7 @@ async def _of_two(
     a: Reader[Any], b: Reader[Any], out: Writer[Any], function: Callable[[Any, Any], Any]
 ) -> None:
     while True:
-        index, value = await select(a, b)
+        index, value = await select(a, b, ended="raise")
         other = await (b if index == 0 else a).read()
         await out.write(function(value, other) if index == 0 else function(other, value))
 

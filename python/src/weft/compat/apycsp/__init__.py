@@ -182,7 +182,7 @@ class Alternative(AnyAlternative):
         Raises:
             PoisonException; BadUse: both ends of one channel.
         """
-        return self._outcome(*await _weft.select(*self._natives, mode="priority"))
+        return self._outcome(*await _weft.select(*self._natives, mode="priority", ended="raise"))
 
     select = pri_select
 

@@ -4,11 +4,13 @@ Invariants
 - An Alternation translates its guards once; they serve every select (a timeout starts anew with each).
 - The guard that a select returns is the object that it was given: a channel end, a SkipGuard or a TimeoutGuard.
 - Priority is rule 5.4's; everything else is fair, by the process and the guards, wherever the select stands.
+- An action that is a string is compiled and executed in the frame of the code that called us, as pycsp did.
 """
 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -67,13 +69,8 @@ def choice(func: Callable[..., Any]) -> Callable[..., Choice]:
 
 
 def _checked_action(action: Any) -> Any:
-    if action is None or isinstance(action, Choice):
+    if action is None or isinstance(action, Choice | str):
         return action
-    if isinstance(action, str):
-        raise InfoException(
-            f"the action {action!r} is a string, and strings are not executed here: use a function, "
-            "lambda channel_input: …, or a @choice function's action(…)"
-        )
     if isinstance(action, _ChoiceFunction):
         raise InfoException(
             "@choice function is not instantiated. Please use action() and not just action"
@@ -83,6 +80,21 @@ def _checked_action(action: Any) -> Any:
             f"the action {action!r} cannot be called: use a function, an action of @choice, or None"
         )
     return action
+
+
+def _execute_string(source: str, channel_input: tuple[Any, ...], outward: int) -> None:
+    """Executes `source` where the program called this layer, `outward` frames further out; `channel_input`: of an input."""
+    package = __name__.rpartition(".")[0]
+    frame = sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(package):
+        frame = frame.f_back
+    for _ in range(outward):
+        frame = frame.f_back or frame
+    code = compile(source, f"{frame.f_code.co_filename} line {frame.f_lineno} in string", "exec")
+    names = frame.f_locals
+    if channel_input:
+        names["channel_input"] = channel_input[0]
+    exec(code, frame.f_globals, names)
 
 
 class _Waits:
@@ -185,7 +197,7 @@ class Alternation:
             `(input end or guard, action)`, `(output end, msg, action)`.
         ensurePriority: the first ready guard is taken; else the choice is fair.
     Raises:
-        InfoException: one of them is no guard, or its action is a string or cannot be called.
+        InfoException: one of them is no guard, or its action is no function, string or instantiated @choice function.
     """
 
     def __init__(self, guards: Any, ensurePriority: bool = False) -> None:
@@ -193,6 +205,7 @@ class Alternation:
         self._mode = "priority" if ensurePriority else "fair"
         self._ends = [g[0] for g in self.guards if isinstance(g[0], ChannelEnd)]
         self._natives = [self._native_of(g) for g in self.guards]
+        self._outward = 0
 
     @staticmethod
     def _native_of(g: tuple[Any, ...]) -> Any:
@@ -212,7 +225,7 @@ class Alternation:
             if end._closed or (end._op == WRITE and end.channel._draining):
                 end._refuse()
         try:
-            return _weft.select(*self._natives, mode=self._mode)  # type: ignore[arg-type]
+            return _weft.select(*self._natives, mode=self._mode, ended="raise")  # type: ignore[arg-type]
         except ChannelRetireException as error:
             if error.guard is None:
                 raise
@@ -238,7 +251,12 @@ class Alternation:
         return self.guards[index][0], value
 
     def execute(self) -> tuple[Any, Any]:
-        """As select, and calls the action of the guard: with `channel_input=value` if it is an input."""
+        """As select, and does the action of the guard: calls it, with `channel_input=value` if it is an input, or executes
+        it, a string, as a part of the code that called this (`channel_input` is a variable there).
+
+        Raises:
+            as select, and what the action raises; SyntaxError: the string is no Python.
+        """
         index, value = self._choose()
         guard = self.guards[index]
         action = guard[-1]
@@ -249,6 +267,8 @@ class Alternation:
                     action.invoke_on_input(value)
                 else:
                     action.invoke_on_output()
+            elif isinstance(action, str):
+                _execute_string(action, (value,) if is_input else (), self._outward)
             elif is_input:
                 action(channel_input=value)
             else:
@@ -256,7 +276,8 @@ class Alternation:
         return guard[0], value
 
     def _set_execute_frame(self, steps: int) -> None:
-        """Nothing: no action is executed in a frame of the caller's."""
+        """A string is executed `steps` frames further out than execute(): 1 (or -1), the default, is its caller."""
+        self._outward = abs(steps) - 1
 
 
 def _select(guards: tuple[Any, ...], verb: str, priority: bool) -> tuple[Any, Any]:

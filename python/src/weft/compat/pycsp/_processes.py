@@ -148,6 +148,14 @@ def _spawned_body(p: BaseProcess) -> Any:
         raise
 
 
+def _not_apart(name: str, instead: str) -> None:
+    warnings.warn(
+        f"weft.compat.pycsp: {name} runs as {instead}, in this interpreter",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+
+
 def _flat(plist: Iterable[Any], verb: str) -> list[BaseProcess]:
     flat: list[BaseProcess] = []
     for p in plist:
@@ -160,6 +168,28 @@ def _flat(plist: Iterable[Any], verb: str) -> list[BaseProcess]:
                 f"{verb} of {p!r}: it takes processes, made by a function with @process, and lists of them"
             )
     return flat
+
+
+class _InOneInterpreter(BaseProcess):
+    """A MultiProcess: a process in this interpreter, with a RuntimeWarning.
+
+    Args:
+        fn, args, kwargs: as of a Process; `pycsp_host` and `pycsp_port` are not given to `fn`, and nothing uses them.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        *args: Any,
+        pycsp_host: str = "",
+        pycsp_port: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        del pycsp_host, pycsp_port
+        _not_apart("MultiProcess", "Process")
+        super().__init__(fn, *args, **kwargs)
 
 
 class Implementation:
@@ -182,6 +212,11 @@ class Implementation:
             "Process",
             (BaseProcess,),
             {"__doc__": BaseProcess.__doc__, "__slots__": (), "_implementation": self},
+        )
+        self.MultiProcess: type[BaseProcess] = type(
+            "MultiProcess",
+            (_InOneInterpreter, self.Process),
+            {"__doc__": _InOneInterpreter.__doc__, "__slots__": ()},
         )
 
     # --- making processes -----------------------------------------------------------------------------------------
@@ -207,18 +242,10 @@ class Implementation:
 
         return make
 
-    def in_thread_instead(self, decorator: str) -> Callable[..., Any]:
-        """`multiprocess` and its like where processes are threads: they run as such, and say so once."""
-
-        def decorate(func: Callable[..., Any] | None = None, **_: Any) -> Any:
-            warnings.warn(
-                f"weft.compat.pycsp: @{decorator} runs as @process, in this interpreter",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-            return self.process if func is None else self.process(func)
-
-        return decorate
+    def multiprocess(self, func: Callable[..., Any] | None = None, **_: Any) -> Any:
+        """`@multiprocess`, also with `pycsp_host` and `pycsp_port`: as @process, with a RuntimeWarning."""
+        _not_apart("@multiprocess", "@process")
+        return self.process if func is None else self.process(func)
 
     def io(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """Makes a function that may block one that lets the other processes run; it returns and raises as before."""

@@ -22,8 +22,8 @@ current_process_id = _implementation.current_process_id
 shutdown = _implementation.shutdown
 io = _implementation.io
 Io = _implementation.Io
-multiprocess = _implementation.in_thread_instead("multiprocess")
-MultiProcess = Process
+multiprocess = _implementation.multiprocess
+MultiProcess: Any = _implementation.MultiProcess
 
 
 __all__ = [*_names.__all__, *_names.OF_A_MODULE]

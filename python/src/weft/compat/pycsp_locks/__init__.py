@@ -161,7 +161,7 @@ class Alternative(AnyAlternative):
             PoisonException; BadUse: both ends of one channel; Deadlock in the main program.
         """
         try:
-            return self._outcome(*_weft.select(*self._natives, mode="priority"))
+            return self._outcome(*_weft.select(*self._natives, mode="priority", ended="raise"))
         except Cancelled as error:
             _main.left_by(error)
             raise

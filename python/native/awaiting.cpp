@@ -1,0 +1,56 @@
+// What becomes of operations that are left by others than their wake-up. awaiting.hpp has the invariants.
+#include "awaiting.hpp"
+
+namespace weft::py {
+
+namespace {
+
+struct Kept {
+  ProcessObject* process;
+  PyObject* operation;  // owned
+  void (*late)(PyObject*, ProcessBase&) noexcept;
+};
+std::vector<Kept> kept;  // rare
+
+}  // namespace
+
+PyObject* being_awaited(const char* verb, ProcessObject* by) {
+  if (!by)
+    return bad_use("%s is being awaited already: whoever awaits it steps it, and nobody else; make another operation for each", verb);
+  PyObject* path = to_str(runtime::path_of(by->base));
+  if (path) bad_use("%s is being awaited already, by %U, which steps it, and nobody else: make another operation for each", verb, path);
+  Py_XDECREF(path);
+  return nullptr;
+}
+
+void keep_until_woken(ProcessObject* p, PyObject* operation, void (*late)(PyObject*, ProcessBase&) noexcept) {
+  kept.push_back({p, Py_NewRef(operation), late});
+}
+
+void wake_up_came(ProcessObject* p) noexcept {
+  p->owed = 0;
+  for (std::size_t i = 0; i < kept.size();) {
+    if (kept[i].process != p) {
+      ++i;
+      continue;
+    }
+    const Kept k = kept[i];
+    kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(i));
+    k.late(k.operation, p->base);
+    Py_DECREF(k.operation);
+    i = 0;  // what that ran may have changed them
+  }
+}
+
+void forsake(PyObject* o) noexcept {
+  if (Py_IS_TYPE(o, &OpType))
+    forsake_operation(o);
+  else if (Py_IS_TYPE(o, &SelectOpType))
+    forsake_select(o);
+  else if (Py_IS_TYPE(o, &GroupOpType))
+    forsake_group_wait(o);
+  else
+    forsake_call(o);
+}
+
+}  // namespace weft::py

@@ -1,0 +1,78 @@
+// The door to the interpreter lock (door.hpp).
+#include "door.hpp"
+
+#include <cxxabi.h>
+#include <semaphore.h>
+#include <unistd.h>
+
+#include <new>
+
+namespace weft::py {
+
+namespace {
+
+bool closed = false;  // under the lock
+
+#ifdef Py_GIL_DISABLED
+
+struct AtTheDoor {
+  AtTheDoor() noexcept {}
+};
+
+#else
+
+class Door {
+ public:
+  Door() noexcept { sem_init(&places_, 0, kPlaces); }
+  Door(const Door&) = delete;
+  Door& operator=(const Door&) = delete;
+  void enter() noexcept {
+    while (sem_wait(&places_) != 0) continue;  // disturbed by a signal
+  }
+  void leave() noexcept { sem_post(&places_); }
+
+ private:
+  // As few as keep the lock busy: while one is on its way out of the kernel another is there.
+  static constexpr unsigned kPlaces = 4;
+  sem_t places_;
+};
+Door door;
+
+class AtTheDoor {  // in a place of its own, while it lives
+ public:
+  AtTheDoor() noexcept { door.enter(); }
+  AtTheDoor(const AtTheDoor&) = delete;
+  AtTheDoor& operator=(const AtTheDoor&) = delete;
+  ~AtTheDoor() { door.leave(); }
+};
+
+#endif
+
+}  // namespace
+
+PyThreadState* give_up_lock() noexcept { return PyEval_SaveThread(); }
+
+void take_lock(PyThreadState* mine) noexcept {
+  while (closed) pause();  // for ever
+  try {
+    const AtTheDoor one_of_few;
+    PyEval_RestoreThread(mine);
+  } catch (abi::__forced_unwind&) {  // pthread_exit(): the interpreter ended while it waited for the lock. It would unwind what must not be
+    for (;;) pause();
+  }
+}
+
+PyGILState_STATE enter_interpreter() {
+  const AtTheDoor one_of_few;
+  return PyGILState_Ensure();
+}
+
+void close_door() noexcept { closed = true; }
+
+void new_door() noexcept {
+#ifndef Py_GIL_DISABLED
+  new (&door) Door;
+#endif
+}
+
+}  // namespace weft::py

@@ -1,0 +1,149 @@
+// The time limit on a block in a process, a thread or ordinary code (rule 7.12); what Python sees of it is in weft/_limits.py. In an
+// asyncio task it is the loop's (weft/_asyncio.py).
+//
+//   made ──enter()──► open ──leave()──► left
+#include "weft/runtime/limit.hpp"
+#include "native.hpp"
+
+namespace weft::py {
+
+namespace {
+
+enum class LimitState : std::uint8_t { made, open, left };
+
+struct LimitObject {
+  PyObject_HEAD runtime::Limit limit;
+  LimitState state;
+  bool mine;  // left by its own Cancelled
+};
+LimitObject* lim(PyObject* o) noexcept { return reinterpret_cast<LimitObject*>(o); }
+
+// The plain thread's: it may end while a suspended generator keeps a limit open.
+struct PlainThread {
+  ~PlainThread() {
+    runtime::ThreadProcess& t = runtime::ThreadProcess::self();
+    if (t.run) runtime::Limit::close_all(t, *t.run);
+  }
+};
+
+// Who runs here, as what a limit is on.
+ProcessBase* owner() {
+  if (ProcessBase* p = this_process()) return p;
+  runtime::ThreadProcess& t = runtime::ThreadProcess::self();
+  static thread_local PlainThread plain;
+  (void)plain;
+  return &t;
+}
+
+// (seconds │ None, from now?): ns of the process's clock. False: an exception is set.
+bool deadline_of(PyObject* when, bool relative, ProcessBase& p, std::int64_t& ns) {
+  ns = prim::forever;
+  if (when == Py_None) return true;
+  const auto given = to_ns(when, relative ? "timeout" : "deadline");
+  if (!given) return false;
+  ns = *given;
+  if (!relative) return true;
+  const std::int64_t now = runtime::Limit::run_of(p).now();
+  ns = *given <= 0 ? now : *given >= prim::forever - 1 - now ? prim::forever : now + *given;
+  return true;
+}
+
+PyObject* limit_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
+  if (kw || !PyArg_ParseTuple(args, ":Limit")) return nullptr;
+  PyObject* o = type->tp_alloc(type, 0);
+  if (!o) return nullptr;
+  new (&lim(o)->limit) runtime::Limit;
+  lim(o)->state = LimitState::made;
+  lim(o)->mine = false;
+  return o;
+}
+void limit_dealloc(PyObject* o) {
+  lim(o)->limit.~Limit();
+  Py_TYPE(o)->tp_free(o);
+}
+
+PyObject* limit_enter(PyObject* o, PyObject* args) {
+  PyObject* when;
+  int relative;
+  if (!PyArg_ParseTuple(args, "Op", &when, &relative)) return nullptr;
+  settle();
+  ProcessBase& p = *owner();
+  std::int64_t ns;
+  if (!deadline_of(when, relative != 0, p, ns)) return nullptr;
+  if (lim(o)->state != LimitState::made) return bad_use("a timeout is entered once: make another");
+  lim(o)->limit.open(p, ns);
+  lim(o)->state = LimitState::open;
+  Py_RETURN_NONE;
+}
+
+// Is it the caller's to leave or to move? -1: bad use.
+int check_mine(LimitObject* l, const char* what) {
+  if (l->state != LimitState::open)
+    bad_use("%s of a timeout whose block %s", what, l->state == LimitState::made ? "was not entered" : "was left already");
+  else if (!l->limit.is_open())
+    bad_use("%s of a timeout whose process has ended: leave it in the process that entered it", what);
+  else if (!l->limit.of(*owner()))
+    bad_use("%s of a timeout in another process than entered it", what);
+  else
+    return 0;
+  return -1;
+}
+
+// leave(exception │ None): is that its own Cancelled?
+PyObject* limit_leave(PyObject* o, PyObject* e) {
+  LimitObject* l = lim(o);
+  if (check_mine(l, "leaving") < 0) return nullptr;
+  if (l->limit.lent() || !l->limit.innermost(*owner()))
+    return bad_use("leaving a timeout before the timeout, Group or run that was entered within it: leave the inner one first");
+  PyObject* by = PyErr_GivenExceptionMatches(e, errors.Cancelled) ? PyObject_GetAttrString(e, "_by") : nullptr;
+  if (!by) PyErr_Clear();
+  l->mine = by == o;
+  Py_XDECREF(by);
+  l->limit.close();
+  l->state = LimitState::left;
+  return PyBool_FromLong(l->mine);
+}
+
+// move(seconds │ None): from now on.
+PyObject* limit_move(PyObject* o, PyObject* when) {
+  LimitObject* l = lim(o);
+  if (check_mine(l, "reschedule") < 0) return nullptr;
+  std::int64_t ns;
+  if (!deadline_of(when, true, *owner(), ns)) return nullptr;
+  if (!l->limit.move(ns)) return bad_use("reschedule of a timeout that has ended its block already");
+  Py_RETURN_NONE;
+}
+
+PyObject* limit_expired(PyObject* o, void*) {
+  return PyBool_FromLong(lim(o)->state == LimitState::left ? lim(o)->mine : lim(o)->limit.expired());
+}
+
+PyMethodDef limit_methods[] = {{"enter", gated<limit_enter>, METH_VARARGS, nullptr},
+                               {"leave", gated<limit_leave>, METH_O, nullptr},
+                               {"move", gated<limit_move>, METH_O, nullptr},
+                               {}};
+PyGetSetDef limit_getset[] = {{"expired", gated<limit_expired>, nullptr, nullptr, nullptr}, {}};
+
+PyTypeObject LimitType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+}  // namespace
+
+PyObject* limit_object(runtime::Limit* l) noexcept {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+  return l ? reinterpret_cast<PyObject*>(reinterpret_cast<char*>(l) - offsetof(LimitObject, limit)) : nullptr;
+#pragma GCC diagnostic pop
+}
+
+int init_limit(PyObject* m) {
+  LimitType.tp_name = "weft._native.Limit";
+  LimitType.tp_basicsize = sizeof(LimitObject);
+  LimitType.tp_flags = Py_TPFLAGS_DEFAULT;
+  LimitType.tp_new = gated<limit_new>;
+  LimitType.tp_dealloc = gated<limit_dealloc>;
+  LimitType.tp_methods = limit_methods;
+  LimitType.tp_getset = limit_getset;
+  return PyType_Ready(&LimitType) < 0 ? -1 : add_type(m, "Limit", &LimitType);
+}
+
+}  // namespace weft::py

@@ -1,0 +1,94 @@
+// A process's end as something to wait for (rule 7.11). A choice commits to it as to any other guard: it is a latch of the core's.
+//
+//   nobody asks (no Watch) ──ended() │ watched()──► watched ──the process ends: tell_watchers()──► set, for good
+#include "choice.hpp"
+#include "weft/runtime/report.hpp"
+
+namespace weft::py {
+
+namespace {
+
+Watch& watch_of(ProcessObject* p) {
+  if (p->watch) return *p->watch;
+  p->watch = new Watch;
+  p->watch->process = p;
+  name_watch(p);
+  if (p->done) p->watch->latch.set();
+  return *p->watch;
+}
+
+PyObject* f_watched(PyObject*, PyObject* o) {
+  settle();
+  if (!Py_IS_TYPE(o, &ProcessType)) return bad_use("watched(%R): it is no process: call a function that is decorated with @process", o);
+  if (proc(o)->started) return bad_use("watched(%R): it was started already: say so before", o);
+  watch_of(proc(o)).watched = true;
+  return Py_NewRef(o);
+}
+
+PyMethodDef functions[] = {{"watched", gated<f_watched>, METH_O,
+                            "The process, whose failure goes to those who watch it by ended(), not to its group (rule 7.11).\n\n"
+                            "Its result in a Parallel is None then. If no watcher is alive when it fails, its group fails (rule 7.2).\n\n"
+                            "Raises:\n    BadUse: it is no process, or was started already."},
+                           {}};
+
+}  // namespace
+
+PyObject* process_ended(PyObject* o, PyObject*) {
+  settle();
+  ProcessObject* p = proc(o);
+  ProcessObject* me = process_object(this_process());
+  if (me == p) return bad_use("ended() of the process itself: it would wait for ever");
+  Watch& w = watch_of(p);
+  if (!me) {
+    w.beyond = true;
+  } else if (!p->done && std::find(w.watchers.begin(), w.watchers.end(), me) == w.watchers.end()) {
+    w.watchers.push_back(reinterpret_cast<ProcessObject*>(Py_NewRef(reinterpret_cast<PyObject*>(me))));
+  }
+  return end_guard(p);
+}
+
+void name_watch(ProcessObject* p) {
+  Watch& w = *p->watch;
+  w.name = "the end of " + (p->started && !p->done ? runtime::path_of(base_of(p)) : std::string(p->base.function ? p->base.function : "?"));
+  w.latch.name = w.name.c_str();
+  w.latch.last_writer = p->started ? std::uint32_t(p->base.id) : 0;
+}
+
+bool watched_by_others(ProcessObject* p) noexcept {
+  if (!p->watch || !p->watch->watched) return false;
+  if (p->watch->beyond) return true;
+  return std::any_of(p->watch->watchers.begin(), p->watch->watchers.end(), [](ProcessObject* w) { return !w->done; });
+}
+
+void tell_watchers(ProcessObject* p) noexcept {
+  p->watch->latch.set();
+  forget_watchers(p);
+}
+
+void forget_watchers(ProcessObject* p) noexcept {
+  if (!p->watch) return;
+  std::vector<ProcessObject*> gone;
+  gone.swap(p->watch->watchers);
+  for (ProcessObject* w : gone) Py_DECREF(reinterpret_cast<PyObject*>(w));
+}
+
+PyObject* how_it_ended(ProcessObject* p) {
+  static const char* const names[] = {"returned", "retired", "poisoned", "cancelled", "failed"};
+  return PyObject_CallFunction(errors.Ended, "sOO", names[static_cast<int>(p->how)], p->failed ? Py_None : p->outcome,
+                               p->failed ? p->outcome : Py_None);
+}
+
+runtime::Run* run_of_end(const core::Place& e) noexcept {
+  const auto& latch = static_cast<const core::LatchCore<Shared>&>(e);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+  const auto* w = reinterpret_cast<const Watch*>(reinterpret_cast<const char*>(&latch) - offsetof(Watch, latch));
+#pragma GCC diagnostic pop
+  ProcessObject* const p = w->process;
+  runtime::Group* const g = p->started && !p->done ? base_of(p).group : nullptr;
+  return g ? &g->run : nullptr;
+}
+
+int init_watch(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+
+}  // namespace weft::py

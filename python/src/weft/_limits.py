@@ -1,0 +1,126 @@
+"""Timeouts as scopes (rule 7.12): `timeout`, `deadline`, `move_on_after`.
+
+One class for all who may run here. What asks is a limit: in a process, a thread or ordinary code the runtime's, in a task
+of asyncio one of its loop's timers; both have enter, leave, move and expired.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from weft._extension import native as _native
+from weft.errors import BadUse
+
+__all__ = ["Timeout", "deadline", "move_on_after", "timeout"]
+
+_COROUTINE, _TASK = 1, 4  # what _native.where() says
+
+
+class Timeout:
+    """A time limit on the operations of a block: made by `timeout`, `deadline` or `move_on_after`, entered once.
+
+    `async with` in a coroutine process and in an asyncio task, `with` elsewhere.
+    """
+
+    __slots__ = ("_limit", "_name", "_quiet", "_relative", "_when")
+
+    def __init__(self, name: str, when: float | None, relative: bool, quiet: bool) -> None:
+        if when is not None and math.isnan(when):
+            raise BadUse(f"{name}(nan): nan is no time")
+        self._name = name
+        self._when = None if when is None else float(when)
+        self._relative = relative
+        self._quiet = quiet
+        self._limit: Any = None
+
+    @property
+    def expired(self) -> bool:
+        """In the block: has its time come? After it: was the block ended by it?"""
+        return self._limit is not None and bool(self._limit.expired)
+
+    def reschedule(self, seconds: float | None, /) -> None:
+        """Sets another time: `seconds` from now; ``None``: never. A request that was not met is taken back.
+
+        Raises:
+            BadUse: outside the block, in another process, or the block has met its request already.
+        """
+        if self._limit is None:
+            raise BadUse(f"reschedule of {self!r}: its block was not entered")
+        self._limit.move(seconds)
+
+    def __repr__(self) -> str:
+        return (
+            f"{self._name}({self._when})" if self._when is None else f"{self._name}({self._when:g})"
+        )
+
+    def _enter(self, limit: Any) -> Timeout:
+        if self._limit is not None:
+            raise BadUse(f"{self!r} is entered once: make another")
+        limit.enter(self._when, self._relative)
+        self._limit = limit
+        return self
+
+    def _leave(self, error: BaseException | None) -> bool:
+        if self._limit is None:
+            raise BadUse(f"leaving {self!r}, which was not entered")
+        if not self._limit.leave(error):
+            return False
+        if self._quiet:
+            return True
+        raise TimeoutError(f"{self!r}: the time has come before the end of the block") from error
+
+    def __enter__(self) -> Timeout:
+        if _native.where() in (_COROUTINE, _TASK):
+            raise BadUse(
+                f"with {self!r}: in a coroutine process or an asyncio task use `async with`"
+            )
+        return self._enter(_native.Limit())
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        return self._leave(error)
+
+    async def __aenter__(self) -> Timeout:
+        where = _native.where()
+        if where == _COROUTINE:
+            return self._enter(_native.Limit())
+        if where != _TASK:
+            raise BadUse(
+                f"async with {self!r} is for coroutine processes and asyncio tasks: elsewhere use `with`"
+            )
+        from weft._asyncio import TaskLimit
+
+        return self._enter(TaskLimit())
+
+    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        return self._leave(error)
+
+
+def timeout(seconds: float | None, /) -> Timeout:
+    """A block that takes at most so long: ``async with timeout(2.0):``, in threads and greenlets ``with timeout(2.0):``.
+
+    When the time has come, the operation of Weft in which the block waits, or its next one, is withdrawn (rule 6), and the
+    block ends with TimeoutError. What had committed is delivered. A computation is not ended.
+
+    Args:
+        seconds: of the run's clock, from the entering on; 0 or less ends the block at its first operation, None never.
+    Raises:
+        TimeoutError: at the block's end, if it was this timeout that ended it. BadUse: nan; entered twice; left out of order or
+        in another process.
+    """
+    return Timeout("timeout", seconds, True, False)
+
+
+def deadline(time: float | None, /) -> Timeout:
+    """As `timeout`, but it expires at `time`, in seconds of `now()`."""
+    return Timeout("deadline", time, False, False)
+
+
+def move_on_after(seconds: float | None, /) -> Timeout:
+    """As `timeout`, but the block just ends: nothing is raised, and `.expired` says whether it was cut short."""
+    return Timeout("move_on_after", seconds, True, True)
+
+
+for _f in (Timeout, timeout, deadline, move_on_after):
+    _f.__module__ = "weft"
+del _f

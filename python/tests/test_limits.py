@@ -1,0 +1,717 @@
+"""Rule 7.12: timeouts as scopes, in processes of every backend. In asyncio: test_asyncio_limits.py; in the main program: at the end here."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import Any
+
+import pytest
+from parts import receive, send
+
+from weft import coroutines as co
+from weft import threads as th
+from weft.errors import BadUse, Cancelled
+
+
+class Within:
+    """`async with` for a test of all backends."""
+
+    def __init__(self, b: Any, scope: Any) -> None:
+        self.b, self.scope = b, scope
+
+    async def __aenter__(self) -> Any:
+        return await self.b.enter(self.scope)
+
+    async def __aexit__(self, kind: Any, error: Any, trace: Any) -> Any:
+        return await self.b.leave(self.scope, error)
+
+
+def alone(b: Any, body: Any, *args: Any) -> Any:
+    """The result of `async def body(b, …)` as the only process, in virtual time."""
+    return b.run(b.process(body)(*args), clock="virtual")
+
+
+async def late(b: Any, within: float, operation: Any) -> float:
+    """When an operation was ended by a timeout."""
+    with pytest.raises(TimeoutError):
+        async with Within(b, b.weft.timeout(within)):
+            await b.op(operation())
+            pytest.fail("it went on")
+    return b.weft.now()
+
+
+# ---------------------------------------------------------------------------------------- what is ended, and when
+
+
+def test_every_operation_that_waits_is_ended(b):  # rule 7.12
+    c, d, barrier = b.weft.Channel("c"), b.weft.Channel("d"), b.weft.Barrier(2)
+    timer = b.weft.Timer(1e6)
+
+    async def body(b, r, w, keep_w, keep_r):
+        pending = b.weft.Output(w, "mine")
+        return [
+            await late(b, 1, r.read),
+            await late(b, 1, lambda: w.write("mine")),
+            await late(b, 1, lambda: b.weft.sleep(100)),
+            await late(b, 1, lambda: b.weft.select(r, pending, b.weft.after(50))),
+            await late(b, 1, barrier.sync),
+            await late(b, 1, timer.tick),
+            await late(b, 1, lambda: b.enter(r.extended())),
+            await late(b, 1, lambda: b.weft.Parallel(b.process(take)(r))),
+        ]
+
+    async def take(b, r):
+        await b.op(r.read())
+
+    assert alone(b, body, c.reader(), d.writer(), c.writer(), d.reader()) == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+        8,
+    ]
+    assert (c.stats().waiting_readers, d.stats().waiting_writers) == (0, 0)  # rule 6.2
+    assert barrier.parties == 2
+
+
+def test_a_withdrawn_write_gave_nothing_away(b):  # rule 7.12
+    c = b.weft.Channel()
+
+    async def offers(b, w):
+        with pytest.raises(TimeoutError) as caught:
+            async with Within(b, b.weft.timeout(1)):
+                await b.op(w.write("first"))
+        assert isinstance(caught.value.__cause__, Cancelled)
+        assert caught.value.__cause__.value == "first"  # rule 6.2
+        await b.op(w.write("second"))
+
+    async def takes(b, r):
+        await b.op(b.weft.sleep(2))
+        return await b.op(r.read())
+
+    got = b.run(b.process(offers)(c.writer()), b.process(takes)(c.reader()), clock="virtual")
+    assert got == [None, "second"]
+
+
+def test_a_block_in_time_is_left_as_if_there_were_no_timeout(b):  # rule 7.12
+    async def body(b):
+        async with Within(b, b.weft.timeout(10)) as scope:
+            await b.op(b.weft.sleep(1))
+            assert not scope.expired
+        assert not scope.expired
+        await b.op(b.weft.sleep(0.5))
+        return b.weft.now()
+
+    assert alone(b, body) == 1.5  # no timer is left that virtual time would go on to
+
+
+def test_an_exception_of_the_block_passes(b):  # rule 7.12
+    async def body(b):
+        with pytest.raises(ValueError, match="mine"):
+            async with Within(b, b.weft.timeout(1)):
+                raise ValueError("mine")
+        with pytest.raises(KeyError):  # also one that takes the place of the Cancelled
+            async with Within(b, b.weft.timeout(1)):
+                try:
+                    await b.op(b.weft.sleep(5))
+                finally:
+                    raise KeyError("mine")
+        await b.op(b.weft.sleep(1))
+        return b.weft.now()
+
+    assert alone(b, body) == 2
+
+
+def test_edge_triggered(b):  # rule 7.12: one expiry asks once
+    async def body(b):
+        async with Within(b, b.weft.timeout(1)) as scope:
+            with contextlib.suppress(Cancelled):
+                await b.op(b.weft.sleep(5))
+            assert scope.expired
+            await b.op(b.weft.sleep(5))
+        assert not scope.expired  # its Cancelled did not leave the block
+        return b.weft.now()
+
+    assert alone(b, body) == 6
+
+
+def test_a_cleaning_up_may_wait(b):  # rule 7.12
+    c = b.weft.Channel()
+
+    async def body(b, w):
+        with pytest.raises(TimeoutError):
+            async with Within(b, b.weft.timeout(1)):
+                try:
+                    await b.op(b.weft.sleep(5))
+                finally:
+                    await b.op(w.write("cleaned"))
+
+    assert b.run(b.process(body)(c.writer()), b.process(receive)(c.reader()), clock="virtual")[
+        1
+    ] == ["cleaned"]
+
+
+# ---------------------------------------------------------------------------------------- scopes within scopes
+
+
+def test_the_inner_one_expires_first(b):  # rule 7.12
+    async def body(b):
+        when = []
+        with pytest.raises(TimeoutError):
+            async with Within(b, b.weft.timeout(3)) as outer:
+                when.append(await late(b, 1, lambda: b.weft.sleep(9)))
+                assert not outer.expired
+                await b.op(b.weft.sleep(9))
+        return [*when, b.weft.now()]
+
+    assert alone(b, body) == [1, 3]
+
+
+@pytest.mark.parametrize("inner", [5, 1])  # expired as well, at the same moment
+def test_of_an_outer_one_that_expired_the_inner_lets_cancelled_pass(b, inner):  # rule 7.12
+    async def body(b):
+        scopes = []
+        with pytest.raises(TimeoutError) as caught:
+            async with Within(b, b.weft.timeout(1)) as outer:
+                scopes.append(outer)
+                with pytest.raises(Cancelled) as passed:
+                    async with Within(b, b.weft.timeout(inner)) as scope:
+                        scopes.append(scope)
+                        await b.op(b.weft.sleep(9))
+                raise passed.value
+        assert "timeout(1)" in str(caught.value)
+        await b.op(b.weft.sleep(1))  # nothing is asked any more
+        return [s.expired for s in scopes], b.weft.now()
+
+    assert alone(b, body) == ([True, False], 2)
+
+
+def test_four_deep(b):  # rule 7.12
+    async def body(b):
+        ended = []
+        for which in range(4):
+            spans = [9, 9, 9, 9]
+            spans[which] = 1
+            scopes = [b.weft.move_on_after(s) for s in spans]
+            async with (
+                Within(b, scopes[0]),
+                Within(b, scopes[1]),
+                Within(b, scopes[2]),
+                Within(b, scopes[3]),
+            ):
+                await b.op(b.weft.sleep(100))
+            ended.append([s.expired for s in scopes].index(True))
+            assert sum(s.expired for s in scopes) == 1
+        return ended, b.weft.now()
+
+    assert alone(b, body) == ([0, 1, 2, 3], 4)
+
+
+# ---------------------------------------------------------------------------------------- cancelled from outside
+
+
+def test_a_cancellation_from_outside_passes(b):  # rule 7.12
+    seen: list[Any] = []
+    victim: list[Any] = []
+
+    async def body(b):
+        scope = b.weft.timeout(1)
+        try:
+            async with Within(b, scope):
+                await b.op(b.weft.sleep(9))
+        except BaseException as error:
+            seen.append((type(error), scope.expired, b.weft.now()))
+            raise
+
+    async def cancels(b):
+        await b.op(b.weft.sleep(0.5))
+        victim[0].cancel()
+
+    victim.append(b.process(body)())
+    b.run(b.process(cancels)(), victim[0], clock="virtual")
+    assert seen == [(Cancelled, False, 0.5)]
+
+
+def test_both_requests_before_it_is_met_are_one_from_outside(b):  # rule 7.12
+    seen = []
+
+    async def body(b):
+        async with Within(b, b.weft.timeout(0)) as scope:
+            me = b.weft.current_process()
+            me.cancel()
+            try:
+                await b.op(b.weft.sleep(1))
+            except Cancelled as error:
+                seen.append(error._by)
+                await b.op(b.weft.sleep(1))  # there was one Cancelled for both
+                raise
+        seen.append(scope)
+
+    assert alone(b, body) is None  # quietly (rule 6.5)
+    assert seen == [None]
+
+
+def test_the_failure_of_a_group_around_it_passes(b):  # rule 7.12
+    async def fails(b):
+        await b.op(b.weft.sleep(1))
+        raise ValueError("mine")
+
+    async def body(b):
+        group = b.weft.Group()
+        with pytest.raises(ValueError, match="mine"):
+            async with Within(b, group):
+                group.start(b.process(fails)())
+                async with Within(b, b.weft.timeout(5)) as scope:
+                    await b.op(b.weft.sleep(9))
+        return scope.expired, b.weft.now()
+
+    assert alone(b, body) == (False, 1)
+
+
+def test_what_a_group_within_it_started_is_cancelled_and_waited_for(b):  # rule 7.12
+    log = []
+
+    async def child(b, n):
+        try:
+            await b.op(b.weft.sleep(100))
+        finally:
+            await b.op(b.weft.sleep(n))
+            log.append(n)
+
+    async def body(b):
+        with pytest.raises(TimeoutError):
+            async with Within(b, b.weft.timeout(1)):
+                group = b.weft.Group()
+                async with Within(b, group):
+                    group.start(b.process(child)(1))
+                    group.start(b.process(child)(2))
+        with pytest.raises(TimeoutError):
+            async with Within(b, b.weft.timeout(1)):
+                await b.op(b.weft.Parallel(b.process(child)(3)))
+        return b.weft.now()
+
+    assert alone(b, body) == 3 + 4
+    assert log == [1, 2, 3]
+
+
+# ---------------------------------------------------------------------------------------- commits and requests taken back
+
+
+def test_a_value_that_committed_is_delivered_and_the_request_is_taken_back(b):  # rule 7.12
+    c = b.weft.Channel()
+
+    async def writes(b, w):
+        async with Within(b, b.weft.timeout(1)) as scope:
+            await b.op(w.write("value"))  # held from 0.5 to 2 (rule 1.6), committed
+            assert scope.expired
+            assert b.weft.now() == 2
+        assert not scope.expired
+        await b.op(b.weft.sleep(1))
+
+    async def reads(b, r):
+        await b.op(b.weft.sleep(0.5))
+        extended = r.extended()
+        value = await b.enter(extended)
+        await b.op(b.weft.sleep(1.5))
+        await b.leave(extended)
+        return value
+
+    got = b.run(b.process(writes)(c.writer()), b.process(reads)(c.reader()), clock="virtual")
+    assert got == [None, "value"]
+
+
+def test_the_request_comes_at_the_next_operation_after_the_commit(b):  # rule 7.12
+    c = b.weft.Channel()
+
+    async def writes(b, w):
+        with pytest.raises(TimeoutError):
+            async with Within(b, b.weft.timeout(1)):
+                await b.op(w.write("value"))
+                await b.op(b.weft.sleep(1))
+        return b.weft.now()
+
+    async def reads(b, r):
+        async with Within(b, r.extended()):
+            await b.op(b.weft.sleep(2))
+
+    assert (
+        b.run(b.process(writes)(c.writer()), b.process(reads)(c.reader()), clock="virtual")[0] == 2
+    )
+
+
+@pytest.mark.parametrize("seconds", [0, 0.0, -1, -1e9, float("-inf")])
+def test_no_time_at_all_acts_at_the_first_operation(b, seconds):  # rule 7.12
+    c = b.weft.Channel(capacity=1)
+
+    async def body(b, r, w):
+        scope = b.weft.timeout(seconds)
+        async with Within(b, scope):
+            assert scope.expired
+        assert not scope.expired  # nothing was done in it: the request is taken back
+        await b.op(w.write("one"))
+        with pytest.raises(TimeoutError):
+            async with Within(b, b.weft.timeout(seconds)):
+                await b.op(r.read())  # could commit at once (rule 6.1)
+        return await b.op(r.read())
+
+    assert alone(b, body, c.reader(), c.writer()) == "one"
+
+
+@pytest.mark.parametrize("seconds", [None, float("inf"), 1e300])
+def test_no_limit_never_expires(b, seconds):  # rule 7.12
+    async def body(b):
+        async with Within(b, b.weft.timeout(seconds)) as scope:
+            await b.op(b.weft.sleep(4096))
+        return scope.expired, b.weft.now()
+
+    assert alone(b, body) == (False, 4096)
+
+
+def test_without_a_limit_a_deadlock_is_one(b):  # rule 7.12
+    c = b.weft.Channel()
+
+    async def body(b, r, w):
+        async with Within(b, b.weft.timeout(None)):
+            await b.op(r.read())
+
+    with pytest.raises(b.weft.Deadlock):
+        b.run(b.process(body)(c.reader(), c.writer()))
+
+
+# ---------------------------------------------------------------------------------------- deadline, move_on_after, reschedule
+
+
+def test_deadline(b):  # rule 7.12
+    async def body(b):
+        await b.op(b.weft.sleep(2))
+        with pytest.raises(TimeoutError):
+            async with Within(b, b.weft.deadline(3)):
+                await b.op(b.weft.sleep(9))
+        with pytest.raises(TimeoutError):
+            async with Within(b, b.weft.deadline(1)):  # it has passed
+                await b.op(b.weft.sleep(9))
+        async with Within(b, b.weft.deadline(None)):
+            await b.op(b.weft.sleep(1))
+        return b.weft.now()
+
+    assert alone(b, body) == 4
+
+
+def test_move_on_after(b):  # rule 7.12
+    async def body(b):
+        async with Within(b, b.weft.move_on_after(1)) as scope:
+            await b.op(b.weft.sleep(9))
+            pytest.fail("it went on")
+        assert scope.expired
+        async with Within(b, b.weft.move_on_after(1)) as scope:
+            await b.op(b.weft.sleep(0.5))
+        assert not scope.expired
+        return b.weft.now()
+
+    assert alone(b, body) == 1.5
+
+
+def test_reschedule(b):  # rule 7.12
+    async def body(b):
+        when = []
+        for at in (2, 0.25, 0):
+            began = b.weft.now()
+            async with Within(b, b.weft.move_on_after(1)) as scope:
+                await b.op(b.weft.sleep(0.5))
+                scope.reschedule(at)
+                await b.op(b.weft.sleep(9))
+            assert scope.expired
+            when.append(b.weft.now() - began)
+        async with Within(b, b.weft.timeout(1)) as scope:
+            scope.reschedule(None)
+            await b.op(b.weft.sleep(5))
+        async with Within(b, b.weft.timeout(0)) as scope:
+            scope.reschedule(7)  # the request that was not met is taken back
+            assert not scope.expired
+            await b.op(b.weft.sleep(5))
+        async with Within(b, b.weft.timeout(1)) as scope:
+            with contextlib.suppress(Cancelled):
+                await b.op(b.weft.sleep(5))
+            with pytest.raises(BadUse, match="reschedule"):
+                scope.reschedule(1)
+        with pytest.raises(BadUse, match="reschedule"):
+            scope.reschedule(1)
+        with pytest.raises(BadUse, match="reschedule"):
+            b.weft.timeout(1).reschedule(1)
+        return [round(t, 6) for t in when]
+
+    assert alone(b, body) == [2.5, 0.75, 0.5]
+
+
+# ---------------------------------------------------------------------------------------- bad use
+
+
+def test_bad_use(b):  # rule 7.12
+    async def body(b):
+        scope, inner = b.weft.timeout(1), b.weft.timeout(2)
+        await b.enter(scope)
+        with pytest.raises(BadUse, match="once"):
+            await b.enter(scope)
+        await b.enter(inner)
+        with pytest.raises(BadUse, match="within it"):
+            await b.leave(scope)
+        await b.leave(inner)
+        await b.leave(scope)
+        with pytest.raises(BadUse, match="left already"):
+            await b.leave(scope)
+        with pytest.raises(BadUse, match="not entered"):
+            await b.leave(b.weft.timeout(1))
+        with pytest.raises(BadUse, match="nan"):
+            b.weft.timeout(float("nan"))
+        for wrong in ("1", object(), [1]):
+            with pytest.raises((TypeError, ValueError)):
+                async with Within(b, b.weft.timeout(wrong)):
+                    pytest.fail("entered")
+        await b.op(b.weft.sleep(9))  # nothing of all that is left
+        return b.weft.now()
+
+    assert alone(b, body) == 9
+
+
+def test_left_in_another_process(b):  # rule 7.12
+    async def body(b):
+        scope = b.weft.timeout(1)
+        await b.enter(scope)
+
+        async def other(b):
+            for act in (lambda: b.leave(scope), lambda: b.op(scope.reschedule(5))):
+                with pytest.raises(BadUse, match="another process"):
+                    await act()
+
+        await b.op(b.weft.Parallel(b.process(other)()))
+        with pytest.raises(Cancelled) as caught:  # it is open still, and works
+            await b.op(b.weft.sleep(9))
+        with pytest.raises(TimeoutError):
+            await b.leave(scope, caught.value)
+
+    alone(b, body)
+
+
+def test_with_and_async_with():  # rule 7.12
+    @co.process
+    async def coroutine():
+        with pytest.raises(BadUse, match="async with"), co.timeout(1):
+            pytest.fail("entered")
+
+    @th.process
+    def thread():
+        with pytest.raises(BadUse, match="use `with`"):
+            th.timeout(1).__aenter__().send(None)
+
+    co.run(coroutine(), thread())
+
+
+def test_left_open_at_the_end_of_its_process(b):  # rule 7.12
+    kept = []
+
+    async def body(b):
+        kept.append(b.weft.timeout(1))
+        await b.enter(kept[0])
+
+    async def after(b):
+        await b.op(b.weft.sleep(5))
+
+    b.run(b.process(body)(), b.process(after)(), clock="virtual")
+    with pytest.raises(BadUse, match="process has ended"):
+        kept[0].__exit__(None, None, None)
+
+
+def test_dropped_while_open(b):  # rule 7.12
+    async def body(b):
+        await b.enter(b.weft.timeout(1))
+        scope = b.weft.timeout(2)
+        await b.enter(scope)
+        await b.leave(scope)
+        await b.op(b.weft.sleep(9))
+        return b.weft.now()
+
+    assert alone(b, body) == 9
+
+
+# ---------------------------------------------------------------------------------------- more than processes
+
+
+def test_an_io_call_is_waited_for_no_longer():  # rule 7.12
+    gate, done = threading.Event(), threading.Event()
+
+    @co.io
+    def call():
+        gate.wait(30)
+        done.set()
+
+    @co.process
+    async def body():
+        with pytest.raises(TimeoutError):
+            async with co.timeout(0.01):
+                await call()
+        assert not done.is_set()  # the function goes on (rule 7.9)
+        gate.set()
+
+    co.run(body())
+    assert done.wait(30)
+
+
+def test_ordinary_code_outside_any_run():  # rule 7.12
+    c = th.Channel()
+    r, w = c.reader(), c.writer()
+    with pytest.raises(TimeoutError), th.timeout(0.01):
+        r.read()
+    assert c.stats().waiting_readers == 0
+    with pytest.raises(TimeoutError), th.timeout(0.01) as scope:
+        w.write(1)
+    assert scope.expired
+    with th.move_on_after(0):
+        th.sleep(0)
+    with th.timeout(60) as scope:
+        th.sleep(0.001)
+    assert not scope.expired
+
+
+@pytest.mark.parametrize("seconds", [0.02, 0])
+def test_around_a_whole_run(b, seconds):  # rule 7.12
+    log = []
+
+    async def waits(b):
+        try:
+            await b.op(b.weft.sleep(100))
+        finally:
+            log.append("ended")
+
+    with pytest.raises(TimeoutError), th.timeout(seconds) as scope:
+        b.run(b.process(waits)(), b.process(waits)())
+    assert scope.expired
+    assert log == (["ended"] * 2 if seconds else [])
+    assert b.run(b.process(send)(b.weft.Channel(capacity=1).writer(), 1)) is None
+
+
+def test_around_a_run_that_spawns():  # rule 7.12
+    ended = []
+
+    @co.process
+    async def spawned():
+        try:
+            await co.sleep(100)
+        finally:
+            ended.append("spawned")
+
+    @co.process
+    async def first():
+        co.Spawn(spawned())
+
+    with pytest.raises(TimeoutError), th.timeout(0.02):
+        co.run(first())
+    assert ended == ["spawned"]
+
+
+def test_around_and_within_a_group_of_ordinary_code():  # rule 7.12
+    @co.process
+    async def waits():
+        await co.sleep(100)
+
+    with pytest.raises(TimeoutError), th.timeout(0.02), th.Group() as group:
+        group.start(waits())
+    with th.Group(clock="virtual") as group:
+        with pytest.raises(TimeoutError), th.timeout(50):
+            th.sleep(90)
+        assert th.now() == 50
+    with pytest.raises(TimeoutError), th.timeout(60), th.Group(clock="virtual"):
+        th.sleep(100)  # its time goes on by the group's clock
+
+
+def test_a_group_and_a_timeout_left_in_the_wrong_order():  # rule 7.12
+    scope, group = th.timeout(60), th.Group()
+    scope.__enter__()
+    group.__enter__()
+    with pytest.raises(BadUse, match="within it"):
+        scope.__exit__(None, None, None)
+    inner = th.timeout(60)
+    inner.__enter__()
+    group.__exit__(None, None, None)
+    with pytest.raises(BadUse, match="process has ended"):
+        inner.__exit__(None, None, None)
+    scope.__exit__(None, None, None)
+
+
+def test_a_run_does_not_end_early_by_a_timeout_of_before():  # rule 7.12
+    with th.timeout(60) as scope:
+        th.run(_nothing())
+        with th.move_on_after(0.01):
+            th.sleep(30)
+        assert not scope.expired
+
+
+@th.process
+def _nothing():
+    pass
+
+
+def test_generators_that_keep_a_timeout_open():  # rule 7.12
+    def generator():
+        with th.timeout(60):
+            yield 1
+            yield 2
+
+    def in_a_thread(kept):
+        kept.append(generator())
+        next(kept[0])
+
+    kept: list[Any] = []
+    thread = threading.Thread(target=in_a_thread, args=(kept,))
+    thread.start()
+    thread.join()
+    with pytest.raises(
+        BadUse, match="process"
+    ):  # not its own; gone, once its thread is wholly gone
+        kept[0].close()
+    here = generator()
+    next(here)
+    here.close()
+
+
+def test_many_at_once():  # rule 7.12
+    """Threads whose timeouts expire while they are being left, and while others meet them."""
+    c = th.Channel()
+    late = []
+
+    @th.process
+    def reads(r, n):
+        for k in range(50):
+            try:
+                with th.timeout(0.0002 * (k % 5)), th.timeout(0.0003 * (n % 4)):
+                    r.read()
+            except TimeoutError:
+                late.append(n)
+
+    @th.process
+    def writes(w):
+        while True:
+            w.write(time.monotonic())
+
+    th.run([reads(c.reader(), n) for n in range(8)], writes(c.writer()))
+    assert len(late) >= 50 * 2  # n % 4 == 0: each of them
+    assert c.stats().waiting_readers == 0
+
+
+def test_a_timeout_may_make_it_go_on(b):  # rules 7.12, 14.3
+    c = b.weft.Channel("c")
+
+    async def waits(b, r, w):
+        async with Within(b, b.weft.move_on_after(5)):
+            await b.op(r.read())
+
+    async def looks(b):
+        await b.op(b.weft.sleep(1))
+        return b.weft.deadlocks().processes
+
+    looked = b.run(b.process(waits)(c.reader(), c.writer()), b.process(looks)(), clock="virtual")
+    assert looked[1] == []
