@@ -18,9 +18,9 @@ BENCH = Path(__file__).resolve().parent
 sys.path.insert(0, str(BENCH))
 
 from cppcsp import Experiment, plot  # noqa: E402
-from harness import curve, machine, runner, show, targets  # noqa: E402
+from harness import curve, headline, machine, runner, show, targets  # noqa: E402
 from harness.build import Broken, Builder, Missing, Program  # noqa: E402
-from harness.result import Result, evaluate  # noqa: E402
+from harness.result import Result, check_schema, evaluate  # noqa: E402
 
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -114,6 +114,7 @@ def measure(
     here = {**machine.machine(), "pinned": {name: cpus[name] for name in programs}}
     frame = {
         "command": command,
+        "commit": machine.commit(BENCH.parent),
         "machine": here,
         "versions": machine.versions(bench),
         "quick": quick,
@@ -139,7 +140,14 @@ def kept(folder: Path, names: Sequence[str]) -> dict[str, Result]:
     for name in names:
         path = folder / f"{name}.json"
         if path.exists():
-            found[name] = json.loads(path.read_text(encoding="utf-8"))
+            result = json.loads(path.read_text(encoding="utf-8"))
+            wrong = check_schema(result)
+            if wrong:
+                say(
+                    f"bench: out/bench/{path.name} is of another version ({wrong[0]}): measure again"
+                )
+            else:
+                found[name] = result
     return found
 
 
@@ -189,7 +197,12 @@ def main(argv: Sequence[str]) -> int:
             status = 1
     if options.report:
         path = options.targets.resolve().parent / "RESULTS.md"
-        path.write_text(show.report(all_, kept(folder, list(all_.benches))), encoding="utf-8")
+        found = kept(folder, list(all_.benches))
+        picture = headline.picture(all_, found)
+        if picture is not None:
+            (path.parent / "plots").mkdir(exist_ok=True)
+            (path.parent / headline.PICTURE).write_text(picture, encoding="utf-8")
+        path.write_text(show.report(all_, found), encoding="utf-8")
         say("wrote bench/RESULTS.md")
     return status
 

@@ -13,7 +13,7 @@ A fenced block runs if its info string is a language (python, sh, cpp) followed 
                                   stands for any number of lines
 
 All blocks of a file share one scratch folder, in which they run unless `in=root` is given. `timeout=SECONDS` replaces
-the default of 120. Blocks whose info string says neither `run` nor `save` are left alone.
+the default of 280. Blocks whose info string says neither `run` nor `save` are left alone.
 
 Invariants
 - A file in which nothing is marked `run` fails: a tour that is not tested must not look tested.
@@ -33,6 +33,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import progress
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -54,7 +55,7 @@ class Block:
     run: bool
     file: str
     exit: int = 0
-    timeout: float = 120.0
+    timeout: float = 280.0  # a hang: shorter than the five minutes after which the runner sees one
     at_root: bool = False
     expected: str | None = None
 
@@ -86,7 +87,7 @@ def parse_info(info: str, line: int) -> Block | None:
             run="run" in flags,
             file=file,
             exit=int(options.get("exit", "0")),
-            timeout=float(options.get("timeout", "120")),
+            timeout=float(options.get("timeout", "280")),
             at_root="in" in options,
         )
     except ValueError as error:
@@ -201,13 +202,16 @@ def test_file(path: Path) -> tuple[int, int]:
             target.write_text(block.code)
             if not block.run:
                 continue
+            name = f"{path}:{block.line} {block.language}"
+            progress.begin(name)
             problem = check(block, scratch)
+            progress.end(name, int(problem is None), int(problem is not None))
             if problem is None:
                 passed += 1
-                print(f"ok   {path}:{block.line} {block.language}", flush=True)
+                print(f"ok   {name}", flush=True)
             else:
                 failed += 1
-                print(f"FAIL {path}:{block.line} {block.language}: {problem}", flush=True)
+                print(f"FAIL {name}: {problem}", flush=True)
     return passed, failed
 
 

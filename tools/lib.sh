@@ -159,6 +159,37 @@ need_command() {
   have "$1" || need_apt "${@:2}"
 }
 
+_fetch_deb() { # _fetch_deb SUITE PACKAGE TREE DIR: in a folder beside DIR, which is replaced at the end
+  local suite=$1 package=$2 tree=$3 work=$4.fetch mirror options keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+  # shellcheck disable=SC2016 # for apt-get to expand
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' 2>/dev/null | sed -n 1p || true)
+  options=(-o "Dir::Etc::SourceList=$work/sources.list" -o Dir::Etc::SourceParts=/dev/null -o "Dir::State::Lists=$work/lists"
+    -o "Dir::Cache=$work/cache" -o Acquire::Languages=none -o APT::Sandbox::User=root -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false)
+  [[ -n $mirror ]] || { say "apt knows no Debian mirror: fetch $package of Debian $suite yourself, as $4" && return 1; }
+  rm -rf "$work" &&
+    mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/tree" &&
+    echo "deb [signed-by=$keyring] $mirror $suite main" >"$work/sources.list" &&
+    apt-get "${options[@]}" update &&
+    (cd "$work" && apt-get "${options[@]}" download "$package") &&
+    dpkg-deb --fsys-tarfile "$work/$package"_*.deb | tar -x -C "$work/tree" "./$tree" &&
+    rm -rf "$4" &&
+    mv "$work/tree/$tree" "$4" &&
+    rm -rf "$work"
+}
+
+# need_deb SUITE PACKAGE TREE DIR: a folder of a package from another suite of Debian than this machine's, as DIR. It is only unpacked:
+# nothing of the machine changes.
+need_deb() {
+  if ! have apt-get || ! have dpkg-deb; then
+    say "no apt here: see to it yourself that $4 is /$3 of Debian's package $2 ($1)"
+    return 0
+  fi
+  [[ -f /usr/share/keyrings/debian-archive-keyring.gpg ]] || need_apt debian-archive-keyring
+  [[ -d $4 ]] || rm -f "$STAMPS/deb-$2"
+  stamped "deb-$2" "$1 $2 $3 $4" retry step "fetching $2 of Debian $1" _fetch_deb "$1" "$2" "$3" "$4" ||
+    die "could not fetch $2 of Debian $1; is the network there? Then run the same again."
+}
+
 # --- Python, node, Go -----------------------------------------------------------------------------------------------
 
 # Asking an interpreter takes far longer than all else here, so what python3 says of itself is kept: its version and where

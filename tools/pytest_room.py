@@ -8,11 +8,13 @@ setup, teardown or collection. Tests that were skipped, or failed as expected, c
 A lane is a pytest process that collects everything and runs the bundles it claims: a few consecutive tests of one
 file, or all of a file marked `together` (pytestmark = pytest.mark.together), whose fixtures are dear. There are as many
 lanes as CPUs, at most 4; WEFT_LANES=1, or an option such as -x, makes it one. What all but the first print is shown at
-the end. A test that takes over 300 s is taken for stuck: its lane says where each thread is and ends, as failed.
+the end. Each test is told as it begins and ends (progress.py). One that has been under way for five minutes hangs: its
+lane says where each thread is and ends; the test has failed, and what had passed in that lane counts.
 
 Invariants
  1 The last line on stdout is `N passed, N failed`; the exit status is 0 only if nothing failed.
- 2 Each collected test is run by one lane. What a lane that died had claimed is lost; so a lane that dies fails the room.
+ 2 Each collected test is run by one lane. What a lane that died had claimed and not yet run is lost; so a lane that
+   dies fails the room.
 """
 
 from __future__ import annotations
@@ -23,22 +25,25 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import progress
 import pytest
 
 BUNDLE = 4  # tests claimed at once
-STUCK = 300  # seconds
-LANE = "WEFT_LANE"  # in the environment of a lane: where bundles are claimed, where the result goes
+LANE = "WEFT_LANE"  # in the environment of a lane: where bundles are claimed, where the results go
+DONE = "(the lane has ended)"  # the last thing a lane writes down
 ALONE = {"-x", "--exitfirst", "--pdb", "--trace", "--collect-only", "--co", "-s", "--help", "-h"}
 
 
 class Lane:
     """Runs the bundles it claims, and counts what pytest reports; a test counts once, however many of its phases fail."""
 
-    def __init__(self, shared: Path | None) -> None:
+    def __init__(self, shared: Path | None, kept: Path | None = None) -> None:
         self.shared = shared  # where bundles are claimed; None: there is no other lane
+        self.kept = kept  # where each test's result is written down at once
         self.passed: set[str] = set()
         self.failed: set[str] = set()
 
@@ -48,6 +53,19 @@ class Lane:
             self.passed.discard(report.nodeid)
         elif report.passed and report.when == "call" and not hasattr(report, "wasxfail"):
             self.passed.add(report.nodeid)
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        progress.begin(nodeid)
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        progress.end(nodeid, int(nodeid in self.passed), int(nodeid in self.failed))
+        self.keep(nodeid)
+
+    def keep(self, name: str) -> None:
+        """Writes down what became of it."""
+        if self.kept is not None and name in self.passed | self.failed:
+            with self.kept.open("a") as file:
+                file.write(json.dumps([name in self.passed, name]) + "\n")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -92,9 +110,10 @@ def how_many(arguments: list[str]) -> int:
     return int(os.environ.get("WEFT_LANES") or min(len(os.sched_getaffinity(0)), 4))
 
 
-def run_lane(arguments: list[str], shared: Path | None) -> Lane:
-    lane = Lane(shared)
-    stuck = ["-o", f"faulthandler_timeout={STUCK}", "-o", "faulthandler_exit_on_timeout=true"]
+def run_lane(arguments: list[str], shared: Path | None, kept: Path | None = None) -> Lane:
+    lane = Lane(shared, kept)
+    stuck = ["-o", f"faulthandler_timeout={progress.STILL:.0f}"]
+    stuck += ["-o", "faulthandler_exit_on_timeout=true"]
     style = ["-o", "console_output_style=classic"] if shared else []
     status = pytest.main(["-q", "--no-header", *stuck, *style, *arguments], plugins=[lane])
     if status == pytest.ExitCode.INTERRUPTED and not lane.failed:
@@ -106,6 +125,21 @@ def run_lane(arguments: list[str], shared: Path | None) -> Lane:
     return lane
 
 
+def await_lanes(lanes: list[subprocess.Popen[bytes]], told: list[progress.Listener]) -> bool:
+    """Until all have ended; what each tells is passed on. Whether Ctrl-C came (the lanes have it too)."""
+    interrupted = False
+    while True:
+        try:
+            ended = [lane.poll() is not None for lane in lanes]
+            for listener in told:
+                listener.look(time.monotonic())
+            if all(ended):
+                return interrupted
+            time.sleep(0.05)
+        except KeyboardInterrupt:
+            interrupted = True
+
+
 def run_lanes(count: int, arguments: list[str]) -> tuple[set[str], set[str]]:
     """What passed and what failed, over all lanes."""
     passed: set[str] = set()
@@ -114,44 +148,49 @@ def run_lanes(count: int, arguments: list[str]) -> tuple[set[str], set[str]]:
         shared = Path(folder) / "claims"
         shared.mkdir()
         outputs = [Path(folder) / f"{lane}.out" for lane in range(count)]
-        lanes = []
-        for number, output in enumerate(outputs):
-            result = output.with_suffix(".json")
-            lanes.append(
-                subprocess.Popen(
-                    [sys.executable, __file__, *arguments],
-                    env={**os.environ, LANE: json.dumps([str(shared), str(result)])},
-                    stdout=None if number == 0 else output.open("wb"),
-                    stderr=None if number == 0 else subprocess.STDOUT,
-                )
+        kept = [output.with_suffix(".kept") for output in outputs]
+        told = [progress.Listener(output.with_suffix(".progress"), prefix="") for output in outputs]
+        lanes = [
+            subprocess.Popen(
+                [sys.executable, __file__, *arguments],
+                env={
+                    **os.environ,
+                    LANE: json.dumps([str(shared), str(kept[lane])]),
+                    progress.VARIABLE: str(told[lane].path),
+                },
+                stdout=None if lane == 0 else output.open("wb"),
+                stderr=None if lane == 0 else subprocess.STDOUT,
             )
-        interrupted = False
+            for lane, output in enumerate(outputs)
+        ]
+        if await_lanes(lanes, told):
+            failed.add("interrupted")
         for number, lane in enumerate(lanes):
-            while lane.returncode is None:
-                try:
-                    lane.wait()
-                except KeyboardInterrupt:  # they have it too
-                    interrupted = True
             if number:
                 print(outputs[number].read_text(errors="replace"), end="", flush=True)
-            try:
-                good, bad = json.loads(outputs[number].with_suffix(".json").read_text())
-            except (OSError, ValueError):
-                good, bad = [], [f"lane {number} died: status {lane.returncode}"]
-                print(bad[0])
-            passed.update(good)
-            failed.update(bad)
-        if interrupted:
-            failed.add("interrupted")
-    return passed - failed, failed
+            lines = kept[number].read_text().splitlines() if kept[number].exists() else []
+            results = [json.loads(line) for line in lines]
+            passed.update(name for good, name in results if good)
+            failed.update(name for good, name in results if not good)
+            if results[-1:] != [[lane.returncode == 0, DONE]]:
+                failed.update(told[number].leave() or [f"lane {number}"])
+                where = told[number].what_runs()
+                print(
+                    f"lane {number} died (status {lane.returncode}){' in ' + where if where else ''}"
+                )
+    return passed - failed - {DONE}, failed - {DONE}
 
 
 def main(arguments: list[str]) -> int:
     given = os.environ.pop(LANE, None)  # not for what the tests start
     if given:
-        shared, result = json.loads(given)
-        lane = run_lane(arguments, Path(shared))
-        Path(result).write_text(json.dumps([sorted(lane.passed), sorted(lane.failed)]))
+        shared, kept = map(Path, json.loads(given))
+        lane = run_lane(arguments, shared, kept)
+        for name in lane.failed:
+            lane.keep(name)  # also what is no test: an error of collection
+        lane.passed.discard(DONE)
+        (lane.failed if lane.failed else lane.passed).add(DONE)
+        lane.keep(DONE)
         return 1 if lane.failed else 0
     count = how_many(arguments)
     if count > 1:

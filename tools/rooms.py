@@ -3,26 +3,26 @@
 Invariants
 - Only the standard library (Python 3.11, for tomllib): this runs before anything is installed.
 - Every room listed is accounted for: it reports its own counts, or it counts at least one failure.
-- A room runs in a process group of its own. When the room ends, is out of time, or we are stopped, no process of that
-  group outlives it.
+- A room runs in a process group of its own. When the room ends, hangs, or we are stopped, no process of that group
+  outlives it.
+- Budgets are reported, never enforced: a busy or slow machine fails nothing. Only a hang ends a room (progress.py says
+  what that is); what had passed until then counts.
 - The last line on stdout is `N passed, N failed`; the exit status is 0 only if nothing failed.
 
 What one room goes through:
 
     listed --start_room()--> running --follow()--> ended --judge()--> Result
                                 |                                       ^
-                                +--limit passed: end_group()------------+
+                                +--hangs: end_group()-------------------+
 """
 
 from __future__ import annotations
 
 import argparse
-import codecs
 import contextlib
 import json
 import os
 import re
-import selectors
 import signal
 import subprocess
 import sys
@@ -30,6 +30,8 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+import progress
 
 try:
     import tomllib
@@ -44,7 +46,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 POLITE = 3.0  # seconds between SIGTERM and SIGKILL
 LINGER = 2.0  # seconds a room's children may take to go after it ended
 HEARTBEAT = 30.0  # seconds of silence after which we say that the room is still at work
-SOAK_LIMIT = 3600.0  # seconds, for a room that names no limit of its own
+SOAK = 3600.0  # seconds, the soak's budget of a room that names none
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,11 @@ class Room:
     name: str
     budget: float
     setup: tuple[str, ...] = ()
-    soak: float = SOAK_LIMIT
+    soak: float = SOAK
+
+    def of(self, kind: str) -> float:
+        """The budget of its tests or of its soak, in seconds."""
+        return self.budget if kind == "test" else self.soak
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,7 @@ class House:
     total: float
     setup: float
     spare: float
+    still: float
     rooms: tuple[Room, ...]
 
 
@@ -89,7 +96,37 @@ class BadHouse(Exception):
 
 
 class Stopped(Exception):
-    """SIGTERM or SIGHUP came; the argument is the exit status."""
+    """SIGINT, SIGTERM or SIGHUP came; the argument is the exit status."""
+
+
+class Stops:
+    """Turns the signals that stop us into Stopped; held back while a room is made, so that none is left behind."""
+
+    def __init__(self) -> None:
+        self.held = False
+        self.came: int | None = None
+
+    def take_over(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self.handle)
+
+    def handle(self, number: int, _frame: object) -> None:
+        if not self.held:
+            raise Stopped(128 + number)
+        self.came = number
+
+    def hold(self) -> None:
+        self.held = True
+
+    def heed(self) -> None:
+        """From now on they raise again; one that came meanwhile does at once."""
+        self.held = False
+        if self.came is not None:
+            raise Stopped(128 + self.came)
+
+
+stops = Stops()
 
 
 def load_house(path: Path) -> House:
@@ -112,7 +149,7 @@ def load_house(path: Path) -> House:
             name=name,
             budget=seconds(table, "budget", where),
             setup=tuple(table.pop("setup", [])),
-            soak=seconds(table, "soak", where, SOAK_LIMIT),
+            soak=seconds(table, "soak", where, SOAK),
         )
         if table:
             raise BadHouse(f"{path.name}: {where} has unknown {', '.join(table)}")
@@ -121,6 +158,7 @@ def load_house(path: Path) -> House:
         total=seconds(raw, "total", "the file"),
         setup=seconds(raw, "setup", "the file"),
         spare=seconds(raw, "spare", "the file"),
+        still=seconds(raw, "still", "the file", progress.STILL + progress.GRACE),
         rooms=tuple(rooms),
     )
     if raw:
@@ -184,7 +222,7 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
             return
 
 
-def start_room(script: Path) -> subprocess.Popen[bytes]:
+def start_room(script: Path, told: Path) -> subprocess.Popen[bytes]:
     # Output is for a log and a reader at once, so the room must not think that it has a terminal.
     return subprocess.Popen(
         [str(script)],
@@ -193,57 +231,52 @@ def start_room(script: Path) -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "PYTHONUNBUFFERED": "1", progress.VARIABLE: str(told)},
     )
 
 
 def follow(
-    process: subprocess.Popen[bytes], name: str, limit: float, log: Path
-) -> tuple[str, bool]:
-    """Shows and keeps the room's output until it ends or `limit` seconds have passed.
+    process: subprocess.Popen[bytes],
+    room: str,
+    budget: float,
+    still: float,
+    log: Path,
+    listener: progress.Listener,
+) -> tuple[str, str | None]:
+    """Shows and keeps the room's output until it ends, or hangs for `still` seconds.
 
-    Returns the output and whether the room was in time. The room has ended when its first process has, even if a child
-    of it still holds the pipe.
+    Returns the output, and what hangs, in words; the room is then ended.
     """
-    assert process.stdout is not None
-    pipe = process.stdout.fileno()
-    os.set_blocking(pipe, False)
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    start = heard = time.monotonic()
+    start = heard_at = time.monotonic()
     kept: list[str] = []
-    in_time = True
-    with selectors.DefaultSelector() as selector, log.open("w") as file:
-        selector.register(pipe, selectors.EVENT_READ)
-        open_pipe = True
-        while True:
-            ended = process.poll() is not None
-            if open_pipe and selector.select(0 if ended else 0.2):
-                data = os.read(pipe, 65536)
-                open_pipe = bool(data)
-                text = decoder.decode(data, final=not data)
-                kept.append(text)
-                file.write(text)
-                sys.stdout.write(text)
-                sys.stdout.flush()
-                heard = time.monotonic()
-                if open_pipe:
-                    continue
-            if ended:
-                break
-            now = time.monotonic()
-            if not open_pipe:
-                time.sleep(0.02)
-            if now - start > limit:
-                in_time = False
-                end_group(process)
-                break
-            if now - heard > HEARTBEAT:
-                heard = now
-                say(f"  … {name}: {now - start:.0f} s of at most {limit:.0f} s")
+    with log.open("w") as file:
+
+        def heard(text: str) -> None:
+            nonlocal heard_at
+            kept.append(text)
+            file.write(text)
+            sys.stdout.write(text)
+            sys.stdout.flush()
+            heard_at = time.monotonic()
+
+        def passing(now: float) -> None:
+            nonlocal heard_at
+            if now - heard_at > HEARTBEAT:
+                heard_at = now
+                runs = listener.what_runs()
+                say(
+                    f"  … {room}: {now - start:.0f} s (budget {budget:.0f} s)"
+                    + (f", now {runs}" if runs else "")
+                )
+
+        hangs = progress.watch(process, listener, still, heard, passing)
+        if hangs:
+            end_group(process)
+            listener.look(time.monotonic())
     output = "".join(kept)
     if output and not output.endswith("\n"):
         say("")
-    return output, in_time
+    return output, hangs
 
 
 def judge(result: Result, output: str, status: int) -> None:
@@ -263,9 +296,19 @@ def judge(result: Result, output: str, status: int) -> None:
         result.fail(f"its exit status is {status}")
 
 
-def run_room(room: Room, kind: str, limit: float) -> Result:
-    """Runs ROOM/tests/run or ROOM/tests/soak to its end, at most `limit` seconds."""
-    budget = room.budget if kind == "test" else room.soak
+def salvage(result: Result, output: str, told: progress.Listener) -> None:
+    """Takes the counts of a room that was ended: what its tests told one by one, or a closing line it had written."""
+    closing = [m for m in map(SUMMARY.fullmatch, COLOUR.sub("", output).splitlines()) if m]
+    if told.passed + told.failed == 0 and closing:
+        result.passed, result.failed = int(closing[-1][1]), int(closing[-1][2])
+    else:
+        result.passed, result.failed = told.passed, told.failed
+    result.failed += 1
+
+
+def run_room(room: Room, kind: str, still: float) -> Result:
+    """Runs ROOM/tests/run or ROOM/tests/soak to its end, or until it hangs for `still` seconds."""
+    budget = room.of(kind)
     result = Result(room.name, budget=budget)
     script = ROOT / room.name / "tests" / ("run" if kind == "test" else "soak")
     if not os.access(script, os.X_OK):
@@ -273,23 +316,27 @@ def run_room(room: Room, kind: str, limit: float) -> Result:
         return result
     log = ROOT / ".build" / "logs" / f"{kind}-{room.name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
+    listener = progress.Listener(log.with_suffix(".progress"))
     start = time.monotonic()
-    process = start_room(script)
+    stops.hold()
+    process = start_room(script, listener.path)
     try:
-        output, in_time = follow(process, room.name, limit, log)
-        if in_time:
+        stops.heed()
+        output, hangs = follow(process, room.name, budget, still, log, listener)
+        if hangs is None:
             if not wait_gone(process, LINGER):
                 result.fail("it left processes behind (ended now)")
             judge(result, output, process.returncode)
         else:
-            result.fail(f"it was killed after {limit:.0f} s (budget {budget:.0f} s)")
+            salvage(result, output, listener)
+            result.notes.append(f"it hung and was ended: {hangs}")
     finally:
         end_group(process)
         assert process.stdout is not None
         process.stdout.close()
         process.wait()
         result.seconds = time.monotonic() - start
-    if not result.notes and result.seconds > budget:
+    if result.seconds > budget:
         result.notes.append("over its budget")
     return result
 
@@ -307,7 +354,13 @@ def set_up(rooms: list[Room]) -> tuple[list[str], float]:
     return failed, time.monotonic() - start
 
 
-def report(results: list[Result], kind: str, setup_seconds: float, total_seconds: float) -> int:
+def report(
+    results: list[Result],
+    kind: str,
+    setup_seconds: float,
+    total_seconds: float,
+    budget: float | None,
+) -> int:
     """Prints the table and the closing line, writes out/KIND.json; returns the exit status."""
     passed = sum(result.passed for result in results)
     failed = sum(result.failed for result in results)
@@ -320,6 +373,12 @@ def report(results: list[Result], kind: str, setup_seconds: float, total_seconds
             f"{result.room:{width}}  {result.passed:6}  {result.failed:6}  {result.seconds:7.1f}"
             f"  {result.budget:6.0f}{'  ' if notes else ''}{notes}"
         )
+    over = (
+        ""
+        if budget is None
+        else f"  {budget:6.0f}{'  over its budget' if total_seconds > budget else ''}"
+    )
+    say(f"{'all':{width}}  {passed:6}  {failed:6}  {total_seconds:7.1f}{over}")
     out = ROOT / "out"
     out.mkdir(exist_ok=True)
     summary = {
@@ -332,10 +391,6 @@ def report(results: list[Result], kind: str, setup_seconds: float, total_seconds
     (out / f"{kind}.json").write_text(json.dumps(summary, indent=2) + "\n")
     say(f"\n{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
-
-
-def stop_on(number: int, _frame: object) -> None:
-    raise Stopped(128 + number)
 
 
 def run_all(kind: str, names: list[str]) -> int:
@@ -352,23 +407,20 @@ def run_all(kind: str, names: list[str]) -> int:
     try:
         failed_parts, setup_seconds = set_up(rooms)
         for index, room in enumerate(rooms, 1):
-            left = house.total - (time.monotonic() - start)
-            limit = min(2 * room.budget, left) if kind == "test" else room.soak
-            say(f"\n=== {room.name} ({index} of {len(rooms)}, at most {limit:.0f} s)")
-            result = Result(room.name, budget=room.budget)
+            say(f"\n=== {room.name} ({index} of {len(rooms)}, budget {room.of(kind):.0f} s)")
+            result = Result(room.name, budget=room.of(kind))
             missing = [part for part in room.setup if part in failed_parts]
             if missing:
                 result.fail(f"its set-up failed: {', '.join(missing)}")
-            elif limit <= 0:
-                result.fail(f"no time left of {house.total:.0f} s")
             else:
-                result = run_room(room, kind, limit)
+                result = run_room(room, kind, house.still)
             results.append(result)
-    except (KeyboardInterrupt, Stopped) as stop:
-        exit_status = stop.args[0] if isinstance(stop, Stopped) else 130
+    except Stopped as stop:
+        exit_status = stop.args[0]
         for room in rooms[len(results) :]:
-            results.append(Result(room.name, failed=1, budget=room.budget, notes=["stopped"]))
-    status = report(results, kind, setup_seconds, time.monotonic() - start)
+            results.append(Result(room.name, failed=1, budget=room.of(kind), notes=["stopped"]))
+    whole = house.total if kind == "test" and not names else None
+    status = report(results, kind, setup_seconds, time.monotonic() - start, whole)
     return status if exit_status is None else exit_status
 
 
@@ -381,8 +433,7 @@ def main() -> int:
     parser.add_argument("kind", choices=["test", "soak"], help=argparse.SUPPRESS)
     parser.add_argument("rooms", nargs="*", metavar="ROOM", help="only these rooms")
     arguments = parser.parse_args()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, stop_on)
+    stops.take_over()
     try:
         return run_all(arguments.kind, arguments.rooms)
     except BadHouse as error:

@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
         check(x, y);
       } else {
         const auto [x, y] = weft::run({.cores = cores}, worker(1000 * per), worker(1000 * per));
-        check(x, y);
+        check(*x, *y);
       }
       s.end(2000.0 * static_cast<double>(per));
     }

@@ -1,5 +1,5 @@
-// A ring of N two-line processes over local channels; a token goes round. With `exit` the program ends then and there: else every process
-// is told that its channel has retired, by an exception, one after the other: some microseconds each.
+// A ring of N two-line processes over local or shared channels; a token goes round. With `exit` the program ends then and there: else every
+// process is told that its channel has retired, by an exception, one after the other: some microseconds each.
 #include <cstdlib>
 #include <string_view>
 #include <vector>
@@ -8,10 +8,8 @@
 
 namespace {
 
-using In = weft::Reader<int, weft::Local>;
-using Out = weft::Writer<int, weft::Local>;
-
-weft::Process token(Out out, In in, int n, long before, long samples, long per, bool leave) {
+template <class P>
+weft::Process token(weft::Writer<int, P> out, weft::Reader<int, P> in, int n, long before, long samples, long per, bool leave) {
   bench::Sampler s(samples);
   for (long k = 0; k <= samples; ++k) {
     const long laps = k == 0 ? 1 : per;
@@ -32,24 +30,30 @@ weft::Process token(Out out, In in, int n, long before, long samples, long per, 
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const bool leave = argc == 5 && std::string_view(argv[4]) == "exit";
-  if (argc != 4 && !leave) bench::fail("usage: ring N SAMPLES PER [exit]");
-  const int n = static_cast<int>(bench::number(argv[1]));
-  const long samples = bench::number(argv[2]), per = bench::number(argv[3]);
-  if (n < 2) bench::fail("a ring has at least 2 processes");
+template <class P>
+void ring(int n, long samples, long per, bool leave) {
   const long before = bench::resident();
   std::vector<weft::Process> all;
   all.reserve(static_cast<std::size_t>(n));
-  weft::Channel<int, weft::Local> first;
-  In in = first.reader();
+  weft::Channel<int, P> first;
+  weft::Reader<int, P> in = first.reader();
   for (int i = 1; i < n; ++i) {  // the token's process is the n-th
-    weft::Channel<int, weft::Local> next;
-    all.push_back(bench::successor<weft::Local>(std::move(in), next.writer()));
+    weft::Channel<int, P> next;
+    all.push_back(bench::successor<P>(std::move(in), next.writer()));
     in = next.reader();
   }
-  all.push_back(token(first.writer(), std::move(in), n, before, samples, per, leave));
+  all.push_back(token<P>(first.writer(), std::move(in), n, before, samples, per, leave));
   weft::run(weft::par(std::move(all)));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool leave = argc == 6 && std::string_view(argv[5]) == "exit";
+  const std::string_view policy = argc == 5 || leave ? argv[1] : "";
+  if (policy != "local" && policy != "shared") bench::fail("usage: ring local|shared N SAMPLES PER [exit]");
+  const int n = static_cast<int>(bench::number(argv[2]));
+  const long samples = bench::number(argv[3]), per = bench::number(argv[4]);
+  if (n < 2) bench::fail("a ring has at least 2 processes");
+  (policy == "local" ? ring<weft::Local> : ring<weft::Shared>)(n, samples, per, leave);
 }

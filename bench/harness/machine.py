@@ -74,3 +74,14 @@ def versions(bench: Bench) -> dict[str, str | None]:
         except importlib.metadata.PackageNotFoundError:
             found[module] = None
     return found
+
+
+def commit(root: Path) -> str:
+    """What was measured: the commit, and " and changes" if files that are known differ from it."""
+    found = _first_line(["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"])
+    if found is None or not re.fullmatch(r"[0-9a-f]+", found):
+        return "unknown"
+    # The report itself is written while benches are run.
+    others = ["--", ".", ":!bench/RESULTS.md", ":!bench/plots"]
+    changed = _first_line(["git", "-C", str(root), "status", "--porcelain", "-uno", *others])
+    return found + (" and changes" if changed else "")

@@ -1,5 +1,7 @@
 """From samples to figures: minima, percentiles, ratios, and whether the reach is met.
 
+p99 is the median over the runs of each run's: one bad moment of the machine makes one bad run.
+
 The result of a bench is one JSON object; the keys of SCHEMA are always there. `null` stands for a figure that could
 not be measured, `reasons` says why, by candidate or target. A bench with such a hole in what its
 milestone asks is not met.
@@ -12,13 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .runner import Samples
-from .targets import Bench, reach_at
+from .targets import Bench, Headline, Target, reach_at
 
 Result = dict[str, Any]
 
 SCHEMA: dict[str, type | tuple[type, ...]] = {
     "bench": str,
     "command": str,
+    "commit": str,
     "machine": dict,
     "versions": dict,
     "milestone": str,
@@ -68,7 +71,8 @@ def evaluate(
         ns = mine.values.get("ns")
         result["ns"][candidate.name] = _round(min(ns)) if ns else None
         result["p50"][candidate.name] = _round(percentile(ns, 50)) if ns else None
-        result["p99"][candidate.name] = _round(percentile(ns, 99)) if ns else None
+        worst = [percentile(run, 99) for run in mine.runs]
+        result["p99"][candidate.name] = _round(percentile(worst, 50)) if worst else None
         if "bytes" in mine.values:
             # The greatest of the rounds: memory is no noisy clock, the worst run is the honest one.
             result["bytes"][candidate.name] = _round(max(mine.values["bytes"]))
@@ -76,7 +80,7 @@ def evaluate(
             result["create"][candidate.name] = _round(min(mine.values["create"]))
     met = True
     for target in bench.targets:
-        figure = _figure(result[target.of], target.top, target.bottom)
+        figure = figure_of(result, target)
         result["ratio"][target.name] = figure
         reach = reach_at(target.reach, milestone)
         if reach is None:
@@ -86,7 +90,7 @@ def evaluate(
             without = [
                 name
                 for name in (target.top, target.bottom)
-                if name and result[target.of].get(name) is None
+                if name and measured(result, target).get(name) is None
             ]
             reasons[target.name] = f"not measured: no {target.of} of {' and '.join(without)}"
             met = False
@@ -99,11 +103,21 @@ def evaluate(
     return result
 
 
-def _figure(measured: Mapping[str, float | None], top: str, bottom: str | None) -> float | None:
-    above = measured.get(top)
-    if bottom is None:
+def measured(result: Mapping[str, Any], figure: Target | Headline) -> Mapping[str, float | None]:
+    """By candidate, what the figure is made of."""
+    kept: Mapping[str, float | None] = result[
+        figure.by if figure.by in ("p50", "p99") else figure.of
+    ]
+    return kept
+
+
+def figure_of(result: Mapping[str, Any], figure: Target | Headline) -> float | None:
+    """`top` ÷ `bottom`, or `top` itself, by the statistic that it names; None: not measured."""
+    values = measured(result, figure)
+    above = values.get(figure.top)
+    if figure.bottom is None:
         return above
-    below = measured.get(bottom)
+    below = values.get(figure.bottom)
     return None if above is None or below is None else _round(above / below)
 
 

@@ -31,6 +31,7 @@ class Samples:
     """All samples of one candidate, by measure, and why there are none if there are none."""
 
     values: dict[str, list[float]] = dataclasses.field(default_factory=dict)
+    runs: list[list[float]] = dataclasses.field(default_factory=list)  # ns, by run
     error: str | None = None
 
 
@@ -141,7 +142,10 @@ def interleave(
             except RunError as error:
                 mine.error = str(error)
                 mine.values.clear()
+                mine.runs.clear()
                 continue
             for measure, numbers in result.items():
                 mine.values.setdefault(measure, []).extend(numbers)
+                if measure == "ns":
+                    mine.runs.append(numbers)
     return samples

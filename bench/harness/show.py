@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from . import headline
 from .result import Result
 from .targets import Bench, Targets
 
@@ -63,8 +64,11 @@ def target_rows(bench: Bench, result: Result) -> tuple[list[str], Rows]:
             if figure <= reach
             else "NOT MET"
         )
-        rows.append([t.name, number(figure), "–" if reach is None else f"≤ {reach:g}", verdict])
-    return ["must be reached", "figure", "reach", "verdict"], rows
+        asked = "–" if reach is None else f"≤ {reach:g}"
+        if t.was is not None:
+            asked += f" (was ≤ {t.was:g})"
+        rows.append([t.name, t.by, number(figure), asked, verdict])
+    return ["must be reached", "by", "figure", "reach", "verdict"], rows
 
 
 def notes(result: Result) -> list[str]:
@@ -156,23 +160,31 @@ def listing(targets: Targets) -> str:
         lines.append(f"{bench.name}: {bench.title}")
         for t in bench.targets:
             reach = ", ".join(f"≤ {value:g} ({milestone})" for milestone, value in t.reach.items())
-            lines.append(f"    {t.name}: {reach or 'for comparison'}")
+            loosened = f"; was ≤ {t.was:g}: {t.why}" if t.was is not None else ""
+            lines.append(f"    {t.name} (by {t.by}): {reach or 'for comparison'}{loosened}")
     return "\n".join(lines)
 
 
 def report(targets: Targets, results: Mapping[str, Result]) -> str:
     """RESULTS.md, from the result of each bench that was measured."""
+    commits = sorted({result["commit"] for result in results.values()})
     out = [
         "# Results",
         "",
-        "Written by `./run bench --report` from the result of each bench; do not edit. How to read it: README.md.",
+        "Written by `./run bench --report` from the result of each bench; do not edit. How to read it: README.md. Measured at "
+        + (
+            f"commit {commits[0]}."
+            if len(commits) == 1
+            else f"{len(commits)} commits, which each bench names below."
+        ),
         "",
-        "| bench | must be reached | figure | reach | verdict |",
-        "|---|---|---:|---:|---|",
+        *_opening(targets, results),
+        "| bench | must be reached | by | figure | reach | verdict |",
+        "|---|---|---|---:|---:|---|",
     ]
     for name, bench in targets.benches.items():
         if name not in results:
-            out.append(f"| {name} | not measured | – | – | – |")
+            out.append(f"| {name} | not measured | – | – | – | – |")
             continue
         _, rows = target_rows(bench, results[name])
         out += [f"| {name} | " + " | ".join(row) + " |" for row in rows]
@@ -180,6 +192,26 @@ def report(targets: Targets, results: Mapping[str, Result]) -> str:
         if name in results:
             out += ["", *_section(bench, results[name])]
     return "\n".join(out) + "\n"
+
+
+def _opening(targets: Targets, results: Mapping[str, Result]) -> list[str]:
+    """The figures a reader wants, and their picture."""
+    rows = headline.lines(targets, results)
+    if not rows:
+        return []
+    out = [
+        "Smaller is better: ns, or bytes where it says so.",
+        "",
+        "| | Weft | the other | Weft ÷ the other | by |",
+        "|---|---:|---:|---:|---|",
+    ]
+    out += [
+        f"| {h.what} | {number(ours)} | {number(other)} | {number(ratio)} | {h.by} |"
+        for h, ours, other, ratio in rows
+    ]
+    left_out = [h.what for h in targets.headlines if h not in [row[0] for row in rows]]
+    out += ["", *(f"Not measured: {what}.\n" for what in left_out)]
+    return [*out, f"![Weft ÷ the other, for each of these]({headline.PICTURE})", ""]
 
 
 def _section(bench: Bench, result: Result) -> list[str]:
@@ -201,6 +233,8 @@ def _section(bench: Bench, result: Result) -> list[str]:
     if result["reasons"]:
         out += ["", "Noted: " + "; ".join(notes(result)) + "."]
     out += [
+        "",
+        f"Commit: {result['commit']}.",
         "",
         "Machine: " + _flat(result["machine"]) + ".",
         "",

@@ -56,7 +56,22 @@ class Target:
     top: str
     bottom: str | None
     of: str
+    by: str
     reach: dict[str, float]
+    was: float | None = None  # the least value that was ever agreed, where it was loosened
+    why: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Headline:
+    """One of the figures that RESULTS.md opens with."""
+
+    what: str
+    bench: str
+    top: str
+    bottom: str
+    by: str
+    of: str = "ns"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +115,7 @@ class Targets:
 
     milestone: str
     benches: dict[str, Bench]
+    headlines: tuple[Headline, ...] = ()
 
 
 def load(path: Path) -> Targets:
@@ -114,11 +130,37 @@ def load(path: Path) -> Targets:
     benches = {name: _bench(name, table) for name, table in document.get("bench", {}).items()}
     if not benches:
         raise DefinitionError(f"{path}: defines no [bench.NAME]")
-    return Targets(document["milestone"], benches)
+    headlines = tuple(_headline(benches, h) for h in document.get("headline", []))
+    return Targets(document["milestone"], benches, headlines)
+
+
+def _headline(benches: dict[str, Bench], table: dict[str, Any]) -> Headline:
+    where = f"headline {table.get('what', '?')}"
+    texts: dict[str, type] = dict.fromkeys(("what", "bench", "top", "bottom", "by"), str)
+    headline = Headline(**_take(where, table, texts, {"of": str}))
+    if headline.bench not in benches:
+        raise DefinitionError(f"{where}: there is no bench {headline.bench!r}")
+    candidates = [c.name for c in benches[headline.bench].candidates]
+    _check_measured(where, candidates, headline)
+    return headline
+
+
+def _check_measured(where: str, candidates: list[str], figure: Target | Headline) -> None:
+    """Both sides are candidates, the measure is one and the statistic is one of that measure."""
+    if figure.of not in MEASURES:
+        raise DefinitionError(f"{where}: of = {figure.of!r} is none of {', '.join(MEASURES)}")
+    of_this = {"ns": ("min", "p50", "p99"), "bytes": ("max",), "create": ("min",)}[figure.of]
+    if figure.by not in of_this:
+        raise DefinitionError(
+            f"{where}: by = {figure.by!r}, but {figure.of} is judged by {' or '.join(of_this)}"
+        )
+    for side, name in (("top", figure.top), ("bottom", figure.bottom)):
+        if name is not None and name not in candidates:
+            raise DefinitionError(f"{where}: {side} = {name!r} is no candidate of this bench")
 
 
 def _take(
-    where: str, table: dict[str, Any], required: dict[str, type], optional: dict[str, type]
+    where: str, table: dict[str, Any], required: dict[str, Any], optional: dict[str, Any]
 ) -> dict[str, Any]:
     """The entries of a table, checked: all required ones, none that is unknown, each of its type."""
     for key in required:
@@ -193,17 +235,21 @@ def _candidate(where: str, bench: dict[str, Any], table: dict[str, Any]) -> Cand
 def _target(where: str, candidates: list[str], table: dict[str, Any]) -> Target:
     where = f"{where}.target {table.get('name', '?')}"
     entries = _take(
-        where, table, {"name": str, "top": str, "reach": dict}, {"bottom": str, "of": str}
+        where,
+        table,
+        {"name": str, "top": str, "by": str, "reach": dict},
+        {"bottom": str, "of": str, "was": (int, float), "why": str},
     )
-    of = entries.get("of", "ns")
-    if of not in MEASURES:
-        raise DefinitionError(f"{where}: of = {of!r} is none of {', '.join(MEASURES)}")
-    for side in ("top", "bottom"):
-        if side in entries and entries[side] not in candidates:
-            raise DefinitionError(
-                f"{where}: {side} = {entries[side]!r} is no candidate of this bench"
-            )
     for milestone, value in entries["reach"].items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
             raise DefinitionError(f"{where}: reach of {milestone} should be a number above 0")
-    return Target(entries["name"], entries["top"], entries.get("bottom"), of, entries["reach"])
+    entries.setdefault("bottom", None)
+    entries.setdefault("of", "ns")
+    target = Target(**entries)
+    _check_measured(where, candidates, target)
+    if (target.was is None) != (not target.why):
+        raise DefinitionError(f"{where}: was and why go together")
+    least = min(target.reach.values(), default=None)
+    if target.was is not None and least is not None and least <= target.was:
+        raise DefinitionError(f"{where}: was = {target.was}, but it is not loosened: {least}")
+    return target

@@ -24,7 +24,7 @@ def bench_text(name: str, candidates: list[str], target: str = "", **entries: ob
         lines += [f"[[bench.{name}.candidate]]", candidate]
     lines += [
         f"[[bench.{name}.target]]",
-        target or 'name = "r"\ntop = "a"\nreach = { first = 1.0 }',
+        target or 'name = "r"\ntop = "a"\nby = "min"\nreach = { first = 1.0 }',
     ]
     return "\n".join(lines) + "\n"
 

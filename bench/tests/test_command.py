@@ -6,13 +6,14 @@ import json
 import unittest
 from pathlib import Path
 from unittest import mock
+from xml.etree import ElementTree
 
 from fakes import Folder, bench_text, candidate
 from harness import build, machine, show
 from harness.result import check_schema
 from harness.targets import load
 
-RATIO = 'name = "a ÷ b"\ntop = "a"\nbottom = "b"\nreach = { first = 0.5 }'
+RATIO = 'name = "a ÷ b"\ntop = "a"\nbottom = "b"\nby = "min"\nreach = { first = 0.5 }'
 
 
 class Whole(Folder):
@@ -254,7 +255,7 @@ class Usage(Folder):
     def test_the_list_runs_nothing(self):
         status, out, _ = self.run_bench("--list")
         self.assertEqual(status, 0)
-        self.assertIn("r: ≤ 1 (first)", out)
+        self.assertIn("r (by min): ≤ 1 (first)", out)
         self.assertFalse((self.root / "out").exists())
 
 
@@ -276,8 +277,8 @@ class Report(Folder):
         self.assertEqual(status, 0)
         self.assertIn("RESULTS.md", err)
         for line in (
-            "| x | a ÷ b | 0.15 | ≤ 0.5 | met |",
-            "| y | r | 1.5 | ≤ 1 | NOT MET |",
+            "| x | a ÷ b | min | 0.15 | ≤ 0.5 | met |",
+            "| y | r | min | 1.5 | ≤ 1 | NOT MET |",
             "`./run bench x --json`",
             "| b (peer) | 10 | 10 | 10 | 248 |",
             "2 interleaved rounds",
@@ -286,10 +287,60 @@ class Report(Folder):
         self.assertIn("python ", self.text())
         self.assertNotIn(str(self.root), self.text())
 
+    def headlines(self) -> None:
+        path = self.bench / "targets.toml"
+        lines = [
+            ("ours; theirs", "x", "a", "b", "min", "ns"),
+            ("late; theirs", "x", "a", "b", "p50", "ns"),
+            ("bytes; theirs", "x", "a", "b", "max", "bytes"),  # a says nothing of bytes
+        ]
+        text = "".join(
+            f'[[headline]]\nwhat = "{w}"\nbench = "{n}"\ntop = "{t}"\nbottom = "{o}"\nby = "{by}"\nof = "{of}"\n'
+            for w, n, t, o, by, of in lines
+        )
+        path.write_text(path.read_text(encoding="utf-8") + text, encoding="utf-8")
+
+    def test_it_opens_with_the_figures_a_reader_wants_and_their_picture(self):
+        self.headlines()
+        self.run_bench("--report")
+        opening = self.text().partition("| bench |")[0]
+        self.assertRegex(opening, r"Measured at commit ([0-9a-f]{12}( and changes)?|unknown)\.")
+        self.assertIn("Smaller is better", opening)
+        self.assertIn("| ours; theirs | 1.5 | 10 | 0.15 | min |", opening)
+        self.assertIn("| late; theirs | 1.5 | 10 | 0.15 | p50 |", opening)
+        self.assertIn("Not measured: bytes; theirs.", opening)
+        self.assertIn("](plots/headline.svg)", opening)
+        picture = (self.bench / "plots/headline.svg").read_text(encoding="utf-8")
+        root = ElementTree.fromstring(picture)
+        bars = [e for e in root.iter() if e.tag.endswith("rect")][1:]
+        self.assertEqual(len(bars), 2)
+        self.assertIn("smaller is better", picture)
+
+    def test_results_of_several_commits_are_named_each(self):
+        self.run_bench()
+        kept = self.root / "out/bench/x.json"
+        kept.write_text(
+            json.dumps({**json.loads(kept.read_text(encoding="utf-8")), "commit": "feedbeef"}),
+            encoding="utf-8",
+        )
+        self.run_bench("--report", "--no-run")
+        self.assertIn("Measured at 2 commits", self.text())
+        self.assertIn("Commit: feedbeef.", self.text())
+
+    def test_what_is_kept_by_another_version_is_not_reported(self):
+        self.run_bench()
+        kept = self.root / "out/bench/x.json"
+        result = json.loads(kept.read_text(encoding="utf-8"))
+        del result["commit"]
+        kept.write_text(json.dumps(result), encoding="utf-8")
+        _, _, err = self.run_bench("--report", "--no-run")
+        self.assertIn("x.json is of another version", err)
+        self.assertIn("| x | not measured |", self.text())
+
     def test_from_what_is_kept(self):
         self.run_bench("x")
         self.assertEqual(self.run_bench("--report", "--no-run")[0], 0)
-        self.assertIn("| x | a ÷ b | 0.15 |", self.text())
+        self.assertIn("| x | a ÷ b | min | 0.15 |", self.text())
         self.assertIn("| y | not measured |", self.text())
 
 

@@ -9,8 +9,13 @@ from fakes import Folder, bench_text, candidate
 from harness.result import SCHEMA, check_schema, evaluate, percentile
 from harness.runner import Samples
 
-FRAME = {"command": "c", "machine": {}, "versions": {}, "quick": False}
-RATIO = 'name = "a ÷ b"\ntop = "a"\nbottom = "b"\nreach = { first = 0.5, second = 0.1 }'
+FRAME = {"command": "c", "commit": "abc", "machine": {}, "versions": {}, "quick": False}
+RATIO = 'name = "a ÷ b"\ntop = "a"\nbottom = "b"\nby = "min"\nreach = { first = 0.5, second = 0.1 }'
+
+
+def sampled(*runs: list[float]) -> Samples:
+    """What so many runs gave."""
+    return Samples({"ns": [ns for run in runs for ns in run]}, list(runs))
 
 
 class Percentiles(unittest.TestCase):
@@ -43,7 +48,7 @@ class Evaluation(Folder):
         return result
 
     def test_the_ratio_is_of_minima(self):
-        result = self.judge(Samples({"ns": [9.0, 4.0, 5.0]}), Samples({"ns": [10.0, 30.0, 20.0]}))
+        result = self.judge(sampled([9.0, 4.0, 5.0]), sampled([10.0, 30.0, 20.0]))
         self.assertEqual(result["ns"], {"a": 4.0, "b": 10.0})
         self.assertEqual(result["p50"], {"a": 5.0, "b": 20.0})
         self.assertEqual(result["p99"], {"a": 9.0, "b": 30.0})
@@ -51,6 +56,20 @@ class Evaluation(Folder):
         self.assertEqual(result["reach"], {"a ÷ b": 0.5})
         self.assertIs(result["met"], True)
         self.assertEqual((result["reasons"], result["failed"]), ({}, []))
+
+    def test_the_ratio_is_of_medians_where_the_target_says_so(self):
+        target = RATIO.replace('"min"', '"p50"')
+        result = self.judge(sampled([1.0, 4.0, 5.0]), sampled([10.0, 8.0, 8.0]), target)
+        self.assertEqual(result["ratio"], {"a ÷ b": 0.5})
+
+    def test_the_p99_is_the_median_of_the_runs(self):
+        # One bad run of three is no judgement; two are.
+        target = RATIO.replace('"min"', '"p99"')
+        b = sampled([10.0, 20.0], [20.0, 10.0], [10.0, 20.0])
+        result = self.judge(sampled([1.0, 6.0], [5.0, 100.0], [1.0, 4.0]), b, target)
+        self.assertEqual((result["p99"]["a"], result["ratio"]), (6.0, {"a ÷ b": 0.3}))
+        result = self.judge(sampled([1.0, 6.0], [5.0, 100.0], [80.0, 4.0]), b, target)
+        self.assertEqual(result["ratio"], {"a ÷ b": 4.0})
 
     def test_exactly_the_reach_is_met(self):
         self.assertTrue(self.judge(Samples({"ns": [5.0]}), Samples({"ns": [10.0]}))["met"])
@@ -95,7 +114,7 @@ class Evaluation(Folder):
         self.assertFalse(result["met"])
 
     def test_bytes_are_the_greatest_of_the_rounds_and_need_no_peer(self):
-        target = 'name = "bytes"\ntop = "a"\nof = "bytes"\nreach = { first = 250 }'
+        target = 'name = "bytes"\ntop = "a"\nof = "bytes"\nby = "max"\nreach = { first = 250 }'
         result = self.judge(Samples({"ns": [1.0], "bytes": [240.0, 248.25, 241.0]}), None, target)
         self.assertEqual(
             (result["bytes"], result["ratio"], result["met"]),
@@ -103,7 +122,7 @@ class Evaluation(Folder):
         )
 
     def test_memory_above_the_reach(self):
-        target = 'name = "bytes"\ntop = "a"\nof = "bytes"\nreach = { first = 240 }'
+        target = 'name = "bytes"\ntop = "a"\nof = "bytes"\nby = "max"\nreach = { first = 240 }'
         result = self.judge(Samples({"ns": [1.0], "bytes": [240.0, 248.0]}), None, target)
         self.assertEqual((result["met"], result["reasons"]), (False, {"bytes": "248 is above 240"}))
 

@@ -59,6 +59,11 @@ class House:
         text = "total = 100\nsetup = 10\nspare = 10\n[rooms]\n" + "".join(lines)
         (self.path / "tools/rooms.toml").write_text(text)
 
+    def hangs_after(self, seconds: float) -> None:
+        """A room without a sign of life for so long hangs; call it after `rooms`."""
+        path = self.path / "tools/rooms.toml"
+        path.write_text(f"still = {seconds}\n{path.read_text()}")
+
     def room(self, name: str, text: str, kind: str = "run") -> None:
         self.script(f"{name}/tests/{kind}", text)
 

@@ -276,6 +276,56 @@ def test_a_command_from_elsewhere_is_good_enough(machine: House) -> None:
     assert calls(machine)[-1].endswith("npm")
 
 
+# Prints the machine's mirror, fetches a package that is a tar of a tree; fails as often as FLAKY does.
+APT_GET_DEB = (
+    """
+case " $* " in *" indextargets "*) echo "http://mirror.example/debian/"; exit; esac
+"""
+    + FLAKY.replace("calls", '"$HOUSE/calls"').replace("failures", '"$HOUSE/failures"')
+    + """
+case " $* " in *" download "*)
+  mkdir -p made/usr/src/thing && echo "from $(tail -n 1 sources.list)" > made/usr/src/thing/file
+  tar -c -C made -f thing_1_all.deb ./usr ;;
+esac
+"""
+)
+
+
+def test_a_package_of_another_suite_is_unpacked_once_and_nothing_installed(machine: House) -> None:
+    machine.script("fake-bin/apt-get", APT_GET_DEB)
+    machine.script("fake-bin/dpkg-deb", 'cat "$2"')
+    house = str(machine.path)
+    (machine.path / "failures").write_text("1\n")
+    script = 'need_deb trixie thing usr/src/thing "$ROOT/.build/thing"'
+    result = machine.bash(script, HOUSE=house)
+    assert result.returncode == 0, result.stderr
+    text = (machine.path / ".build/thing/file").read_text()
+    assert "http://mirror.example/debian/ trixie main" in text
+    done = calls(machine)
+    assert [line.split()[-1] for line in done] == ["update", "update", "thing"]
+    assert not any(" install " in line for line in done)
+    assert not (machine.path / ".build/thing.fetch").exists()
+    assert machine.bash(script, HOUSE=house).returncode == 0
+    assert calls(machine) == done
+    shutil.rmtree(machine.path / ".build/thing")
+    assert machine.bash(script, HOUSE=house).returncode == 0
+    assert (machine.path / ".build/thing/file").exists()
+
+
+def test_a_package_that_cannot_be_fetched_says_what_to_do(machine: House) -> None:
+    machine.script("fake-bin/apt-get", APT_GET_DEB)
+    machine.script("fake-bin/dpkg-deb", 'cat "$2"')
+    (machine.path / "failures").write_text("1000\n")
+    result = machine.bash(
+        'need_deb trixie thing usr/src/thing "$ROOT/.build/thing"; echo not reached',
+        HOUSE=str(machine.path),
+    )
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.splitlines()[-1] == (
+        "weft: could not fetch thing of Debian trixie; is the network there? Then run the same again."
+    )
+
+
 # --- Python, node, Go ---------------------------------------------------------------------------
 
 

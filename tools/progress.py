@@ -1,0 +1,267 @@
+"""Signs of life: what a room's tests say while they run, and who listens.
+
+Whoever runs tests appends lines to the file that $WEFT_PROGRESS names, each line whole at once; with no such variable
+nothing is written:
+
+    begin NAME          a test is under way; said again: it still gets on
+    end P F NAME        it is over; P passed and F failed (0 0: its counts were told one by one, or it was skipped)
+
+A hang is a test that has been under way for STILL seconds without a word, or STILL seconds in which nothing at all was
+said, neither here nor on the output. Nothing else ends a test: budgets are compared, never enforced.
+
+    listening --watch()--> the child ended                  -> None
+        |        ^
+        |        +-- output, or a line of progress
+        +-- still for too long                              -> what hangs, in words; the caller ends the child
+
+Invariants
+- Only the standard library, for the rooms' runners start before anything is installed.
+- The variable is taken out of the environment when this is imported: what a test starts, other runners too, does not
+  speak for us. Who is to speak is given it anew.
+- A child that watches its own children has a file of its own, and passes on what they say (`prefix`): a name is said
+  under way by one of them only.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import os
+import re
+import selectors
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+VARIABLE = "WEFT_PROGRESS"
+STILL = 300.0  # seconds without a sign of life after which a test hangs
+GRACE = (
+    30.0  # seconds more for who listens to a runner that listens itself: it knows better what hangs
+)
+LOOK = 0.2  # seconds between two looks at the progress
+
+
+_PLACE = os.environ.pop(VARIABLE, None)
+
+
+def _say(line: str) -> None:
+    if _PLACE is None:
+        return
+    with contextlib.suppress(OSError):  # nobody listens any more
+        file = os.open(_PLACE, os.O_WRONLY | os.O_APPEND)
+        try:
+            os.write(file, (" ".join(line.split("\n")) + "\n").encode(errors="replace"))
+        finally:
+            os.close(file)
+
+
+def begin(name: str) -> None:
+    """The test is under way, or still gets on."""
+    _say(f"begin {name}")
+
+
+def end(name: str, passed: int, failed: int) -> None:
+    """The test is over."""
+    _say(f"end {passed} {failed} {name}")
+
+
+class Listener:
+    """What the tests have said so far in one progress file, which it makes empty."""
+
+    def __init__(self, path: Path, prefix: str | None = None) -> None:
+        """`prefix`: pass on what is said, with this before each name, to whoever listens to us; None: keep it."""
+        self.path = path
+        self.prefix = prefix
+        self.passed = 0
+        self.failed = 0
+        self.under_way: dict[str, float] = {}  # name: when it last gave a sign of life
+        self.signs = 0
+        self._at = 0
+        path.write_bytes(b"")
+
+    def look(self, now: float) -> bool:
+        """Takes in what is new; whether there was anything."""
+        with self.path.open("rb") as file:
+            file.seek(self._at)
+            lines = file.read()
+        lines = lines[: lines.rfind(b"\n") + 1]  # the rest of a line is still to come
+        self._at += len(lines)
+        self.signs += bool(lines)
+        for line in lines.decode(errors="replace").splitlines():
+            self._take(line, now)
+        return bool(lines)
+
+    def _take(self, line: str, now: float) -> None:
+        if found := re.fullmatch(r"begin (.+)", line):
+            self.under_way[found[1]] = now
+            if self.prefix is not None:
+                begin(self.prefix + found[1])
+        elif found := re.fullmatch(r"end (\d+) (\d+) (.+)", line):
+            self.under_way.pop(found[3], None)
+            self.passed += int(found[1])
+            self.failed += int(found[2])
+            if self.prefix is not None:
+                end(self.prefix + found[3], int(found[1]), int(found[2]))
+
+    def silent(self, now: float, still: float) -> list[str]:
+        """The tests under way that have said nothing for `still` seconds, the longest silent first."""
+        since = sorted((heard, name) for name, heard in self.under_way.items())
+        return [name for heard, name in since if now - heard > still]
+
+    def leave(self) -> list[str]:
+        """The tests still under way when whoever ran them is gone; they are told as over."""
+        names = list(self.under_way)
+        if self.prefix is not None:
+            for name in names:
+                end(self.prefix + name, 0, 0)
+        return names
+
+    def what_runs(self) -> str:
+        """The tests under way, in words; empty if there are none."""
+        names = [
+            name for _, name in sorted((heard, name) for name, heard in self.under_way.items())
+        ]
+        return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def watch(
+    process: subprocess.Popen[bytes],
+    listener: Listener,
+    still: float | None,
+    heard: Callable[[str], None],
+    passing: Callable[[float], None] = lambda now: None,
+) -> str | None:
+    """Listens to a child (its stdout is a pipe) and its progress until it ends: None; or hangs: what, in words.
+
+    `heard` is given its output as it comes; `passing` is called now and then, with the time. `still` is in seconds;
+    None: never a hang. A child has ended when its first process has, even if another still holds the pipe.
+    """
+    assert process.stdout is not None
+    pipe = process.stdout.fileno()
+    os.set_blocking(pipe, False)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    last = looked = time.monotonic()
+    said = ""
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        open_pipe = True
+        while True:
+            ended = process.poll() is not None
+            if open_pipe and selector.select(0 if ended else LOOK):
+                data = os.read(pipe, 65536)
+                open_pipe = bool(data)
+                text = decoder.decode(data, final=not data)
+                heard(text)
+                said = (said + text)[-400:]
+                last = time.monotonic()
+                if open_pipe and last - looked < LOOK:
+                    continue
+            elif not open_pipe and not ended:
+                time.sleep(0.02)
+            looked = time.monotonic()
+            if listener.look(looked):
+                last = looked
+            if ended and not (open_pipe and selector.select(0)):
+                return None
+            passing(looked)
+            if still is None:
+                continue
+            silent = listener.silent(looked, still)
+            if silent:
+                return f"{', '.join(silent[:3])}: no sign of life for {still:.0f} s"
+            if looked - last > still:
+                lines = [line.strip() for line in said.splitlines() if line.strip()]
+                ran = listener.what_runs() or (
+                    f'after "{lines[-1]}"' if lines else "from its start"
+                )
+                return f"no sign of life for {still:.0f} s: {ran}"
+
+
+class Ran(NamedTuple):
+    """What became of a program of tests."""
+
+    status: int
+    output: str
+    told: Listener  # what it told itself
+    hung: str | None  # what hung, in words, if it had to be ended
+
+
+def end_at_once(process: subprocess.Popen[bytes]) -> None:
+    """Its whole group, if it leads one."""
+    with contextlib.suppress(ProcessLookupError):
+        if os.getpgid(process.pid) == process.pid:
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+
+
+def run(
+    command: Sequence[str | Path],
+    *,
+    name: str | None = None,
+    prefix: str | None = None,
+    still: float | None = STILL,
+    end_it: Callable[[subprocess.Popen[bytes]], None] = end_at_once,
+    stderr: int | None = subprocess.STDOUT,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    own_group: bool = False,
+) -> Ran:
+    """Runs a program of tests to its end, or until it hangs for `still` seconds and `end_it` has ended it.
+
+    `name`: it is told as one test under way, alive with each sign that the program gives; counts are the caller's to
+    tell. `prefix`: what the program tells is passed on, with this before each name. `still=None` is for what is no test
+    (a compiler): it is alive as long as it is there.
+    """
+    told_at = time.monotonic()
+    signs = 0
+    output: list[str] = []
+
+    def alive(now: float) -> None:
+        nonlocal told_at
+        if name is not None and now - told_at > 1.0:
+            told_at = now
+            begin(name)
+
+    def heard(text: str) -> None:
+        output.append(text)
+        alive(time.monotonic())
+
+    def passing(now: float) -> None:
+        nonlocal signs
+        if still is None or listener.signs != signs:
+            signs = listener.signs
+            alive(now)
+
+    if name is not None:
+        begin(name)
+    with tempfile.TemporaryDirectory(prefix="weft-progress-") as folder:
+        listener = Listener(Path(folder) / "progress", prefix)
+        process = subprocess.Popen(
+            command,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            start_new_session=own_group,
+            env={**(os.environ if env is None else env), VARIABLE: str(listener.path)},
+        )
+        try:
+            hung = watch(process, listener, still, heard, passing)
+            if hung:
+                end_it(process)
+                watch(process, listener, None, heard)  # its last words
+        finally:
+            end_at_once(process)
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+            listener.look(time.monotonic())
+            listener.leave()
+            if name is not None:
+                end(name, 0, 0)
+    return Ran(process.returncode, "".join(output), listener, hung)

@@ -1,0 +1,142 @@
+"""Signs of life: what hangs is ended and named, what gets on is left alone, what had passed is told once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+# Runs progress.run as another process: the module takes its variable out of the environment when it is imported.
+PROGRAM = """
+import json, sys, progress
+how = json.loads(sys.argv[1])
+ran = progress.run([sys.executable, "-c", how.pop("program")], **how)
+print(json.dumps([ran.status, ran.output, ran.told.passed, ran.told.failed, ran.hung]))
+"""
+SPEAK = "import progress, threading\n"
+STUCK = "threading.Event().wait()\n"
+
+
+def run(path: Path, program: str, **how: object) -> tuple[list[object], list[str]]:
+    """What progress.run gave, and what it told to who listens to it."""
+    told = path / "told"
+    told.touch()
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps({"program": program, **how})],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tools"), "WEFT_PROGRESS": str(told)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""
+    return json.loads(done.stdout), told.read_text().splitlines()
+
+
+def test_what_a_program_tells_is_passed_on_once(tmp_path: Path) -> None:
+    program = (
+        SPEAK + "progress.begin('a'); progress.end('a', 2, 1); print('out'); raise SystemExit(3)"
+    )
+    ran, told = run(tmp_path, program, prefix="p: ")
+    assert ran == [3, "out\n", 2, 1, None]
+    assert told == ["begin p: a", "end 2 1 p: a"]
+
+
+def test_a_program_that_is_one_test_is_told_as_one(tmp_path: Path) -> None:
+    ran, told = run(tmp_path, SPEAK + "progress.end('a', 2, 1)", name="it")
+    assert ran == [0, "", 2, 1, None]
+    assert set(told) == {"begin it", "end 0 0 it"}  # its counts are the caller's to tell
+
+
+@pytest.mark.parametrize(
+    ("program", "named"),
+    [
+        (SPEAK + STUCK, "from its start"),
+        (SPEAK + "print('linking', flush=True)\n" + STUCK, 'after "linking"'),
+        (SPEAK + "progress.begin('a b')\n" + STUCK, "a b: no sign"),
+    ],
+)
+def test_what_hangs_is_ended_and_named(tmp_path: Path, program: str, named: str) -> None:
+    ran, _ = run(tmp_path, program, prefix="", still=4)
+    assert named in str(ran[4])
+    assert ran[0] == -9
+
+
+def test_what_had_passed_before_a_hang_counts_and_nothing_stays_under_way(tmp_path: Path) -> None:
+    program = SPEAK + "progress.end('a', 1, 0)\nprogress.begin('b')\n" + STUCK
+    ran, told = run(tmp_path, program, prefix="", still=4)
+    assert ran[2:4] == [1, 0]
+    assert told == ["end 1 0 a", "begin b", "end 0 0 b"]
+
+
+def test_what_dies_leaves_nothing_under_way(tmp_path: Path) -> None:
+    ran, told = run(tmp_path, SPEAK + "progress.begin('a')\nimport os\nos.abort()", prefix="")
+    assert (ran[0], ran[4]) == (-6, None)
+    assert told == ["begin a", "end 0 0 a"]
+
+
+def test_what_is_no_test_may_be_silent(tmp_path: Path) -> None:
+    # Silent for far longer than a test might be here; it is alive as long as it is there.
+    program = SPEAK + "threading.Event().wait(2.5)\nprint('built')"
+    ran, told = run(tmp_path, program, name="building", still=None)
+    assert (ran[0], ran[1]) == (0, "built\n")
+    assert told.count("begin building") >= 2
+
+
+def test_a_test_that_says_again_that_it_is_under_way_is_no_hang(tmp_path: Path) -> None:
+    program = (
+        SPEAK + "for i in range(45): progress.begin('a'); threading.Event().wait(0.1)\n"
+        "progress.end('a', 1, 0)"
+    )
+    ran, _ = run(tmp_path, program, prefix="", still=3)
+    assert ran == [0, "", 1, 0, None]
+
+
+def test_nobody_listens() -> None:
+    program = "import progress; progress.begin('a'); progress.end('a', 1, 0)"
+    for more in ({}, {"WEFT_PROGRESS": "/nowhere/at/all"}):
+        env = {**os.environ, "PYTHONPATH": str(ROOT / "tools"), **more}
+        done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True)
+        assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_node_tests_are_told_one_by_one(tmp_path: Path) -> None:
+    (tmp_path / "a.test.mjs").write_text(
+        "import { test, describe, it } from 'node:test';\n"
+        "test('good', () => {});\n"
+        "test('bad', () => { throw new Error('no'); });\n"
+        "test('with', async (t) => { await t.test('sub', () => {}); });\n"
+        "test('skipped', { skip: true }, () => {});\n"
+        "describe('suite', () => { it('inside', () => {}); });\n"
+    )
+    told = tmp_path / "told"
+    told.touch()
+    reporter = [
+        "--test-reporter",
+        str(ROOT / "tools/progress.mjs"),
+        "--test-reporter-destination",
+        "stderr",
+    ]
+    done = subprocess.run(
+        ["node", "--test", *reporter, str(tmp_path / "a.test.mjs")],
+        env={**os.environ, "WEFT_PROGRESS": str(told)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""
+    lines = told.read_text().splitlines()
+    ends = {line.rpartition(": ")[2]: line.split()[1:3] for line in lines if line.startswith("end")}
+    assert ends == {
+        "good": ["1", "0"],
+        "bad": ["0", "1"],
+        "sub": ["1", "0"],
+        "with": ["1", "0"],
+        "skipped": ["0", "0"],
+        "inside": ["1", "0"],
+        "suite": ["0", "0"],
+    }
+    begun = {line.removeprefix("begin ") for line in lines if line.startswith("begin")}
+    assert begun == {line.split(" ", 3)[3] for line in lines if line.startswith("end")}
