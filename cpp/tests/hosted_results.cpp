@@ -77,7 +77,9 @@ TEST_CASE("rules 3.5, 4.3, 6.5, 7.1: of every kind of end and of process") {
   CHECK(lacking([&x = a] { *x; }).how == weft::Ending::poisoned);
   CHECK(lacking([&x = b] { *x; }).how == weft::Ending::cancelled);
   CHECK(lacking([&x = d] { *x; }).how == weft::Ending::retired);
-  CHECK(lacking([&x = d] { *x; }).process == "main/thread[0]");
+  // Without its index if it ended before the other thread process had begun (rule 7.8).
+  const std::string thread = lacking([&x = d] { *x; }).process;
+  CHECK((thread == "main/thread[0]" || thread == "main/thread"));
   CHECK(lacking([&x = e] { *x; }).how == weft::Ending::poisoned);
   CHECK(lacking([&x = f] { x->get(); }).how == weft::Ending::poisoned);
 }
