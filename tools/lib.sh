@@ -159,35 +159,69 @@ need_command() {
   have "$1" || need_apt "${@:2}"
 }
 
-_fetch_deb() { # _fetch_deb SUITE PACKAGE TREE DIR: in a folder beside DIR, which is replaced at the end
-  local suite=$1 package=$2 tree=$3 work=$4.fetch mirror options keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+# _suite KIND SUITE WORK: an apt of its own in the folder WORK, for that suite of Debian at this machine's own mirror; fetches its
+# lists (KIND: deb or deb-src), and leaves its options in `options`.
+_suite() {
+  local kind=$1 suite=$2 work=$3 mirror keyring=/usr/share/keyrings/debian-archive-keyring.gpg
   # shellcheck disable=SC2016 # for apt-get to expand
   mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' 2>/dev/null | sed -n 1p || true)
   options=(-o "Dir::Etc::SourceList=$work/sources.list" -o Dir::Etc::SourceParts=/dev/null -o "Dir::State::Lists=$work/lists"
     -o "Dir::Cache=$work/cache" -o Acquire::Languages=none -o APT::Sandbox::User=root -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false)
-  [[ -n $mirror ]] || { say "apt knows no Debian mirror: fetch $package of Debian $suite yourself, as $4" && return 1; }
+  [[ -n $mirror ]] || { say "apt knows no Debian mirror: fetch what is missing of Debian $suite yourself, as ${work%.fetch}" && return 1; }
   rm -rf "$work" &&
     mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/tree" &&
-    echo "deb [signed-by=$keyring] $mirror $suite main" >"$work/sources.list" &&
-    apt-get "${options[@]}" update &&
-    (cd "$work" && apt-get "${options[@]}" download "$package") &&
-    dpkg-deb --fsys-tarfile "$work/$package"_*.deb | tar -x -C "$work/tree" "./$tree" &&
+    echo "$kind [signed-by=$keyring] $mirror $suite main" >"$work/sources.list" &&
+    apt-get "${options[@]}" update
+}
+
+# What follows works in a folder beside DIR, which is replaced at the end.
+_fetch_deb() { # _fetch_deb SUITE PACKAGE TREE DIR
+  local work=$4.fetch options
+  _suite deb "$1" "$work" &&
+    (cd "$work" && apt-get "${options[@]}" download "$2") &&
+    dpkg-deb --fsys-tarfile "$work/$2"_*.deb | tar -x -C "$work/tree" "./$3" &&
     rm -rf "$4" &&
-    mv "$work/tree/$tree" "$4" &&
+    mv "$work/tree/$3" "$4" &&
     rm -rf "$work"
 }
 
-# need_deb SUITE PACKAGE TREE DIR: a folder of a package from another suite of Debian than this machine's, as DIR. It is only unpacked:
-# nothing of the machine changes.
-need_deb() {
+_fetch_debs() { # _fetch_debs SUITE DIR PACKAGE…
+  local work=$2.fetch options deb
+  _suite deb "$1" "$work" && (cd "$work" && apt-get "${options[@]}" download "${@:3}") || return
+  for deb in "$work"/*.deb; do dpkg-deb -x "$deb" "$work/tree" || return; done
+  rm -rf "$2" &&
+    mv "$work/tree" "$2" &&
+    rm -rf "$work"
+}
+
+_fetch_source() { # _fetch_source SUITE PACKAGE DIR
+  local work=$3.fetch options
+  _suite deb-src "$1" "$work" &&
+    (cd "$work" && apt-get "${options[@]}" --download-only source "$2") &&
+    dpkg-source -x "$work/$2"_*.dsc "$work/source" &&
+    rm -rf "$3" &&
+    mv "$work/source" "$3" &&
+    rm -rf "$work"
+}
+
+_need_other() { # _need_other STAMP KEY DIR WHAT COMMAND…
   if ! have apt-get || ! have dpkg-deb; then
-    say "no apt here: see to it yourself that $4 is /$3 of Debian's package $2 ($1)"
+    say "no apt here: see to it yourself that $3 is $4"
     return 0
   fi
   [[ -f /usr/share/keyrings/debian-archive-keyring.gpg ]] || need_apt debian-archive-keyring
-  [[ -d $4 ]] || rm -f "$STAMPS/deb-$2"
-  stamped "deb-$2" "$1 $2 $3 $4" retry step "fetching $2 of Debian $1" _fetch_deb "$1" "$2" "$3" "$4" ||
-    die "could not fetch $2 of Debian $1; is the network there? Then run the same again."
+  [[ -d $3 ]] || rm -f "$STAMPS/$1"
+  stamped "$1" "$2" retry step "fetching $4" "${@:5}" ||
+    die "could not fetch $4; is the network there? Then run the same again."
+}
+
+# need_deb SUITE PACKAGE TREE DIR: a folder of a package from another suite of Debian than this machine's, as DIR. It is only unpacked:
+# nothing of the machine changes. need_debs: whole packages. need_deb_source: a package's source, with Debian's patches.
+need_deb() { _need_other "deb-$2" "$1 $2 $3 $4" "$4" "$2 of Debian $1" _fetch_deb "$@"; }
+need_debs() { _need_other "debs-$3" "$*" "$2" "${*:3} of Debian $1" _fetch_debs "$@"; } # SUITE DIR PACKAGE…
+need_deb_source() {                                                                    # SUITE PACKAGE DIR
+  have dpkg-source || need_apt dpkg-dev
+  _need_other "source-$2" "$*" "$3" "the source of $2 of Debian $1" _fetch_source "$@"
 }
 
 # --- Python, node, Go -----------------------------------------------------------------------------------------------
