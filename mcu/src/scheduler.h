@@ -17,6 +17,7 @@
 #ifndef WEFT_SCHEDULER_H
 #define WEFT_SCHEDULER_H
 #include "weft_mcu/event_queue.h"
+#include "weft_mcu/wait.h"
 
 enum { WEFT_TIED = 100 };
 typedef struct weft_ops {
@@ -160,8 +161,7 @@ WEFT_INLINE bool weft_wait_for(const weft_ops ops, weft_queue *q, weft_event *e,
   if (WEFT_MUTANT == 5) e->actor->mark &= (uint8_t)~WEFT_BUSY; /* mutant: claimed, yet not marked */
   weft_unlock_thread(q->lock);
   if (WEFT_MUTANT == 3) WEFT_POKE(q->news.of[core], 0); /* mutant: the flag cleared too late */
-  weft_arm(release - WEFT_EARLY_US);
-  while ((int32_t)(release - weft_now32()) > WEFT_EARLY_US && !WEFT_PEEK(q->news.of[core])) weft_wait();
+  weft_wait_until(release, &q->news.of[core]);
   weft_lock_thread(q->lock);
   if (q->claimed[core] != e && WEFT_MUTANT != 4) return false; /* withdrawn: who did it gave the actor back */
   q->claimed[core] = 0;
@@ -192,7 +192,7 @@ WEFT_INLINE void weft_work_with(const weft_ops ops, weft_queue *q) {
     if (__builtin_expect(!e, 0)) {
       WEFT_POKE(q->news.of[core], 0);
       weft_unlock_thread(q->lock);
-      while (!WEFT_PEEK(q->news.of[core])) weft_wait();
+      weft_wait_news(&q->news.of[core]);
       weft_lock_thread(q->lock);
       continue;
     }
