@@ -14,19 +14,22 @@ static struct { bool event, armed, waiting; uint32_t alarm; } cores[2];
 static bool virtual_time, core1_exists;
 static unsigned alive = 1;
 static uint64_t virtual_now, epoch;
+static int64_t since_1970; /* ns of the monotonic clock's zero */
 static pthread_t core1;
 
-static uint64_t monotonic(void) {
+static int64_t read_ns(clockid_t clock) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
+  clock_gettime(clock, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
+static uint64_t monotonic(void) { return (uint64_t)read_ns(CLOCK_MONOTONIC) / 1000u; }
 static void begin(void) {
   pthread_condattr_t attributes;
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   pthread_cond_init(&changed, &attributes);
   epoch = monotonic();
+  since_1970 = read_ns(CLOCK_REALTIME) - read_ns(CLOCK_MONOTONIC);
 }
 static uint64_t now_locked(void) { return virtual_time ? virtual_now : monotonic() - epoch; }
 
@@ -36,6 +39,10 @@ uint64_t weft_posix_now(void) {
   uint64_t now = now_locked();
   pthread_mutex_unlock(&mutex);
   return now;
+}
+int64_t weft_posix_now_ns(void) {
+  pthread_once(&once, begin);
+  return virtual_time ? (int64_t)weft_posix_now() * 1000 : read_ns(CLOCK_MONOTONIC) + since_1970;
 }
 unsigned weft_posix_core(void) { return this_core; }
 

@@ -8,6 +8,7 @@
 #define WEFT_PORT_H
 #include <pthread.h>
 
+#define WEFT_POSIX 1
 #define WEFT_CORES 2
 #define WEFT_EARLY_US 0
 #define WEFT_HOT
@@ -19,6 +20,8 @@ extern weft_lock_t weft_posix_locks[WEFT_SPINLOCKS + 1];
 #define WEFT_LOCAL (&weft_posix_locks[WEFT_SPINLOCKS])
 
 uint64_t weft_posix_now(void);
+/* The clock in ns since 1970, counted on by the monotonic clock; in virtual time weft_now64() * 1000. */
+int64_t weft_posix_now_ns(void);
 unsigned weft_posix_core(void);
 void weft_posix_arm(uint32_t t);
 void weft_posix_wait(void);

@@ -1,0 +1,340 @@
+/* reactors/actions.h: events put in their places: actions with their spacing, delays, onces, ratios. Part of weft_mcu/reactors_run.h.
+ *
+ * Invariants
+ *  1. `queued` of an action or delay counts its events in the queue and in `soon`; `latest` is no earlier than any of them.
+ *  2. No two events of one owner have one tag (R7).
+ *  3. An event's payload is: the value, if it has 8 bytes or fewer; else a block with it; or a token of which it holds a reference.
+ */
+#ifndef WEFT_RX_ACTIONS_H
+#define WEFT_RX_ACTIONS_H
+
+/* Has `owner` an event for this tag? */
+static bool __attribute__((noinline)) weft_rx_taken(weft_rx_env *env, void *owner, weft_rx_time t, uint32_t step) {
+  if (t == env->now && step == env->step + 1)
+    for (weft_rx_event *e = env->soon; e; e = weft_rx_as_event(e->next))
+      if (e->owner == owner) return true;
+#if !WEFT_RX_HEAP
+  for (weft_rx_timer *n = env->head; n && !weft_rx_before(t, n->time); n = n->next) {
+#else
+  uint32_t place = 0;
+  for (weft_rx_timer *n = 0; (n = weft_rx_each(env, &place, n));) {
+#endif
+    if (n->time == t && !n->period && weft_rx_as_event(n)->step == step && weft_rx_as_event(n)->owner == owner) return true;
+  }
+  return false;
+}
+
+/* Into `soon` or the queue, at (t, step) or the next microstep that the owner has free. */
+WEFT_INLINE void weft_rx_place(weft_rx_env *env, weft_rx_event *e, weft_rx_time t, uint32_t step, weft_rx_time *latest, uint32_t *latest_step,
+                               uint32_t *queued) {
+  if (__builtin_expect(*queued != 0, 0)) {
+    if (!weft_rx_before(*latest, t) && !(t == *latest && step > *latest_step))
+      while (weft_rx_taken(env, e->owner, t, step)) step++;
+    if (weft_rx_before(*latest, t) || (t == *latest && step > *latest_step)) *latest = t, *latest_step = step;
+  } else *latest = t, *latest_step = step;
+  ++*queued;
+  e->period = 0;
+  e->time = t;
+  e->step = step;
+  if (t == env->now && step == env->step + 1) {
+    e->next = 0;
+    if (env->soon) env->soon_last->next = weft_rx_as_node(e);
+    else env->soon = e;
+    env->soon_last = e;
+  } else weft_rx_insert_event(env, e);
+}
+
+/* ---- values ----------------------------------------------------------------------------------------------------------------------- */
+WEFT_INLINE void weft_rx_copy_value(void *to, const void *from, uint32_t size) {
+  if (size == 4) memcpy(to, from, 4);
+  else if (size == 8) memcpy(to, from, 8);
+  else memcpy(to, from, size);
+}
+/* `n` bytes at `value` as a payload; false: no block. */
+WEFT_INLINE bool weft_rx_pack(weft_rx_payload *payload, const void *value, uint32_t size) {
+  void *to = payload->bytes;
+  if (size > sizeof payload->bytes) {
+    to = payload->block = weft_rx_alloc(size);
+    if (!to) return false;
+  }
+  weft_rx_copy_value(to, value, size);
+  return true;
+}
+WEFT_INLINE void weft_rx_unpack(weft_rx_payload *payload, void *value, uint32_t size) {
+  if (size <= sizeof payload->bytes) weft_rx_copy_value(value, payload->bytes, size);
+  else {
+    memcpy(value, payload->block, size);
+    weft_rx_free(payload->block);
+  }
+}
+static void weft_rx_discard_payload(uint8_t flags, uint32_t size, weft_rx_payload *payload) {
+#if WEFT_RX_TOKENS
+  if (flags & WEFT_RX_IS_TOKEN) {
+    weft_rx_drop_token(payload->token);
+    return;
+  }
+#endif
+  (void)flags;
+  if (size > sizeof payload->bytes) weft_rx_free(payload->block);
+}
+
+/* ---- actions (R6 to R9) ------------------------------------------------------------------------------------------------------------ */
+void weft_rx_fire_action(weft_rx_env *env, weft_rx_event *e) {
+  weft_rx_action *a = (weft_rx_action *)e->owner;
+  a->queued--;
+  if (a->last == e) a->last = 0;
+  a->has_value = e->has_value;
+  if (e->has_value) {
+#if WEFT_RX_TOKENS
+    if (a->flags & WEFT_RX_IS_TOKEN) weft_rx_put_token(a, e->payload.token);
+    else
+#endif
+      weft_rx_unpack(&e->payload, (uint8_t *)a + a->value_at, a->size);
+  }
+  weft_rx_free_event(env, e);
+  weft_rx_appear(env, (weft_rx_port *)(void *)a);
+}
+WEFT_INLINE void weft_rx_discard_action_event(weft_rx_env *env, weft_rx_event *e) {
+  weft_rx_action *a = (weft_rx_action *)e->owner;
+  if (e->has_value) weft_rx_discard_payload(a->flags, a->size, &e->payload);
+  a->queued--;
+  if (a->last == e) a->last = 0;
+  weft_rx_free_event(env, e);
+}
+static int __attribute__((noinline)) weft_rx_space(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_time *t, uint32_t *step) {
+  weft_rx_event *last = a->last;
+  if (a->spaced && weft_rx_before(*t, a->last_time + a->min_spacing)) { /* R8 */
+    if (a->policy == WEFT_RX_DROP) return 0;
+    if (a->policy == WEFT_RX_REPLACE && last) {
+      if (last->has_value) weft_rx_discard_payload(a->flags, a->size, &last->payload);
+      last->payload = e->payload;
+      last->has_value = e->has_value;
+      e->has_value = 0;
+      return 0;
+    }
+    if (a->policy == WEFT_RX_UPDATE && last) {
+      if (last->time == env->now) { /* it is in `soon`: take it out there */
+        weft_rx_event **at = &env->soon, *before = 0;
+        while (*at && *at != last) before = *at, at = (weft_rx_event **)(void *)&(*at)->next;
+        if (*at) {
+          *at = weft_rx_as_event(last->next);
+          if (env->soon_last == last) env->soon_last = before;
+        } else (void)weft_rx_remove(env, weft_rx_as_node(last));
+      } else (void)weft_rx_remove(env, weft_rx_as_node(last));
+      weft_rx_discard_action_event(env, last);
+    } else *t = a->last_time + a->min_spacing, *step = 0;
+  }
+  a->spaced = 1;
+  a->last_time = *t;
+  a->last = e;
+  return 1;
+}
+/* Put e, an event of a, at (t, step) or where its spacing lets it. 0: it was not put, what it held is given back. */
+WEFT_INLINE int weft_rx_put_action(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_time t, uint32_t step) {
+  if (a->min_spacing && !weft_rx_space(env, a, e, &t, &step)) {
+    if (e->has_value) weft_rx_discard_payload(a->flags, a->size, &e->payload);
+    weft_rx_free_event(env, e);
+    return 0;
+  }
+  weft_rx_place(env, e, t, step, &a->latest, &a->latest_step, &a->queued);
+  return 1;
+}
+#if WEFT_RX_ASYNC
+/* An event from outside joins the queue: it carries its time, and the inbox's order. */
+void weft_rx_admit_action(weft_rx_env *env, weft_rx_event *e) {
+  weft_rx_action *a = (weft_rx_action *)e->owner;
+  weft_rx_time t = e->time;
+  uint32_t step = 0;
+  if (!weft_rx_before(env->now, t)) t = env->now, step = env->step + 1;
+  e->fire = weft_rx_fire_action;
+  (void)weft_rx_put_action(env, a, e, t, step);
+}
+static int weft_rx_post(weft_rx_env *env, weft_rx_event *e, weft_rx_time after, bool now);
+static int __attribute__((noinline)) weft_rx_schedule_outside(weft_rx_action *a, weft_rx_time delay, weft_rx_payload payload, bool has_value) {
+  weft_rx_env *env = &weft_rx_envs[a->origin - 1];
+  weft_rx_event *e = weft_rx_new_outside_event();
+  if (!e) return WEFT_MISTAKE(WEFT_E_FULL, "the pool of events is empty; define a larger WEFT_RX_EVENTS");
+  e->owner = a;
+  e->payload = payload;
+  e->has_value = has_value;
+  e->fire = weft_rx_admit_action;
+  return weft_rx_post(env, e, delay, true);
+}
+#endif
+WEFT_INLINE int weft_rx_schedule_here(weft_rx_env *env, weft_rx_action *a, weft_rx_time delay, weft_rx_payload payload, bool has_value) {
+  if (__builtin_expect(env->stopping, 0)) return 0; /* R13 */
+  weft_rx_event *e = weft_rx_new_event(env);
+  if (__builtin_expect(!e, 0)) return WEFT_MISTAKE(WEFT_E_FULL, "the pool of events is empty; define a larger WEFT_RX_EVENTS");
+  e->owner = a;
+  e->payload = payload;
+  e->has_value = has_value;
+  e->fire = weft_rx_fire_action;
+  return delay ? weft_rx_put_action(env, a, e, env->now + delay, 0) : weft_rx_put_action(env, a, e, env->now, env->step + 1);
+}
+#if WEFT_RX_WORKERS > 1
+WEFT_INLINE bool weft_rx_enter(weft_rx_env *env); /* the lock, if several reactions run */
+WEFT_INLINE void weft_rx_leave(bool entered);
+#endif
+WEFT_HOT int weft_rx_schedule_event(weft_rx_action *a, int64_t extra, weft_rx_payload payload, bool has_value) {
+  if (extra < 0) extra = 0; /* R6 */
+  int code;
+  if (extra >= WEFT_RX_HORIZON - (int64_t)a->min_delay)
+    code = WEFT_MISTAKE(WEFT_E_HORIZON, "an action is scheduled beyond the horizon of this tick; define a longer WEFT_TICK_NS, or WEFT_RX_TIME64=1");
+#if WEFT_RX_ASYNC
+  else if (a->origin) code = weft_rx_schedule_outside(a, a->min_delay + (weft_rx_time)extra, payload, has_value);
+#endif
+  else {
+    weft_rx_env *env = weft_rx_here();
+#if WEFT_RX_WORKERS > 1
+    bool entered = weft_rx_enter(env);
+#endif
+    code = weft_rx_schedule_here(env, a, a->min_delay + (weft_rx_time)extra, payload, has_value);
+#if WEFT_RX_WORKERS > 1
+    weft_rx_leave(entered);
+#endif
+    if (code == 0 && env->stopping && has_value) weft_rx_discard_payload(a->flags, a->size, &payload);
+  }
+  if (code < 0 && has_value) weft_rx_discard_payload(a->flags, a->size, &payload);
+  return code;
+}
+int weft_rx_schedule_bytes(weft_rx_action *a, int64_t extra, const void *value, size_t length) {
+  weft_rx_payload payload = {0};
+#if WEFT_RX_TOKENS
+  if (a->flags & WEFT_RX_IS_TOKEN) {
+    void *copy = weft_rx_alloc(length * a->size);
+    if (!copy) return WEFT_E_FULL;
+    memcpy(copy, value, length * a->size);
+    return weft_rx_schedule_owned(a, extra, copy, length);
+  }
+#endif
+  (void)length;
+  if (!weft_rx_pack(&payload, value, a->size)) return WEFT_E_FULL;
+  return weft_rx_schedule_event(a, extra, payload, true);
+}
+#if WEFT_RX_TOKENS
+int weft_rx_schedule_held(weft_rx_action *a, int64_t extra, weft_rx_token *token) {
+  if (!token) return weft_rx_schedule_event(a, extra, (weft_rx_payload){0}, false);
+  weft_rx_hold_token(token);
+  return weft_rx_schedule_event(a, extra, (weft_rx_payload){.token = token}, true);
+}
+#endif
+int weft_rx_schedule_owned(weft_rx_action *a, int64_t extra, void *value, size_t length) {
+#if WEFT_RX_TOKENS
+  if (a->flags & WEFT_RX_IS_TOKEN) {
+    weft_rx_token *t = weft_rx_token_for(a, value, length);
+    if (!t) {
+      weft_rx_free(value);
+      return WEFT_E_FULL;
+    }
+    return weft_rx_schedule_held(a, extra, t);
+  }
+#endif
+  int code = value ? weft_rx_schedule_bytes(a, extra, value, length) : weft_rx_schedule_event(a, extra, (weft_rx_payload){0}, false);
+  weft_rx_free(value);
+  return code;
+}
+
+/* ---- delays (R10) ------------------------------------------------------------------------------------------------------------------ */
+#if WEFT_RX_DELAYS
+WEFT_INLINE weft_rx_port *weft_rx_delay_port(weft_rx_delay *d) { return d->to_port ? d->to_port : (weft_rx_port *)(void *)(d + 1); }
+void weft_rx_fire_delay(weft_rx_env *env, weft_rx_event *e) {
+  weft_rx_delay *d = (weft_rx_delay *)e->owner;
+  weft_rx_port *port = weft_rx_delay_port(d);
+  d->queued--;
+#if WEFT_RX_TOKENS
+  if (port->flags & WEFT_RX_IS_TOKEN) {
+    if (e->payload.token) weft_rx_put_token(port, e->payload.token);
+  } else
+#endif
+    weft_rx_unpack(&e->payload, (uint8_t *)port + d->value_at, d->size);
+  weft_rx_free_event(env, e);
+  weft_rx_appear(env, port);
+}
+#if WEFT_RX_ASYNC
+void weft_rx_admit_delay(weft_rx_env *env, weft_rx_event *e) {
+  weft_rx_delay *d = (weft_rx_delay *)e->owner;
+  weft_rx_time t = e->time;
+  uint32_t step = e->step;
+  if (!weft_rx_before(env->now, t)) t = env->now, step = env->step + 1; /* only a physical connection's */
+  e->fire = weft_rx_fire_delay;
+  weft_rx_place(env, e, t, step, &d->latest, &d->latest_step, &d->queued);
+}
+#endif
+void weft_rx_delay_send(void *delay) {
+  weft_rx_delay *d = (weft_rx_delay *)delay;
+  weft_rx_env *env = weft_rx_here();
+  if (env->stopping) return;
+#if WEFT_RX_WORKERS > 1
+  bool entered = weft_rx_enter(env);
+#endif
+  weft_rx_event *e;
+  bool local = d->kind == WEFT_RX_AFTER && d->to == env->number;
+#if WEFT_RX_ASYNC
+  e = local ? weft_rx_new_event(env) : weft_rx_new_outside_event();
+#else
+  e = weft_rx_new_event(env);
+#endif
+  bool packed = false;
+  if (e) {
+    e->owner = d;
+    e->has_value = 1;
+#if WEFT_RX_TOKENS
+    if (weft_rx_delay_port(d)->flags & WEFT_RX_IS_TOKEN) {
+      e->payload.token = *weft_rx_view_of(d->from).token;
+      weft_rx_hold_token(e->payload.token);
+      packed = true;
+    } else
+#endif
+      packed = weft_rx_pack(&e->payload, (uint8_t *)d->from + d->value_at, d->size);
+    if (!packed) weft_rx_free_event(env, e);
+  }
+  if (!packed) weft_panic("weft: the pool of events or blocks is empty in a delayed connection; define a larger WEFT_RX_EVENTS or WEFT_RX_BLOCKS");
+  if (local) {
+    e->fire = weft_rx_fire_delay;
+    if (d->interval) weft_rx_place(env, e, env->now + d->interval, 0, &d->latest, &d->latest_step, &d->queued);
+    else weft_rx_place(env, e, env->now, env->step + 1, &d->latest, &d->latest_step, &d->queued);
+  }
+#if WEFT_RX_ASYNC
+  else {
+    weft_rx_env *to = &weft_rx_envs[d->to];
+    e->fire = weft_rx_admit_delay;
+    e->step = 0;
+    if (d->kind == WEFT_RX_AFTER) e->time = env->now + d->interval;
+    (void)weft_rx_post(to, e, d->interval, d->kind != WEFT_RX_AFTER);
+  }
+#else
+  else { /* a physical connection without anything from outside: its time is that of sending */
+    weft_rx_time t = weft_rx_clock() + d->interval;
+    e->fire = weft_rx_fire_delay;
+    if (weft_rx_before(env->now, t)) weft_rx_place(env, e, t, 0, &d->latest, &d->latest_step, &d->queued);
+    else weft_rx_place(env, e, env->now, env->step + 1, &d->latest, &d->latest_step, &d->queued);
+  }
+#endif
+#if WEFT_RX_WORKERS > 1
+  weft_rx_leave(entered);
+#endif
+}
+#endif
+
+/* ---- onces and ratios (R5) --------------------------------------------------------------------------------------------------------- */
+void weft_rx_fire_once(weft_rx_env *env, weft_rx_event *e) {
+  weft_rx_trigger(env, ((weft_rx_once *)(void *)e)->trig);
+}
+void weft_rx_fire_ratio(weft_rx_env *env, weft_rx_event *e) {
+  weft_rx_ratio *r = (weft_rx_ratio *)(void *)e;
+  weft_rx_trigger(env, r->once.trig);
+  weft_rx_time gap = r->whole;
+  if ((r->sum += r->rest) >= r->per) r->sum -= r->per, gap++;
+  e->time = env->now + gap;
+  weft_rx_insert_event(env, e);
+}
+/* From the current tag on. Before the start that is microstep -1 of the start's time, so an offset of 0 is the start tag. */
+int weft_rx_start_once(weft_rx_once *once) {
+  weft_rx_env *env = weft_rx_here();
+  once->event.time = env->now + once->offset;
+  once->event.step = once->offset ? 0 : env->step + 1;
+  if (once->event.fire == weft_rx_fire_ratio) ((weft_rx_ratio *)(void *)once)->sum = 0;
+  weft_rx_insert_event(env, &once->event);
+  return WEFT_OK;
+}
+#endif

@@ -1,0 +1,385 @@
+/* reactors/engine.h: from tag to tag. Part of weft_mcu/reactors_run.h.
+ *
+ * A tag is collected (its timers and events taken from the queue, presence and pending reactions set), waited for, run, and ended. Without
+ * anything from outside it is collected before its time, so that at its time the first reaction only has to be called; else something
+ * earlier may still come, and it is collected when its time has come.
+ */
+#ifndef WEFT_RX_ENGINE_H
+#define WEFT_RX_ENGINE_H
+
+/* ---- the current tag --------------------------------------------------------------------------------------------------------------- */
+int64_t weft_rx_logical(void) { return weft_rx_logical_of(weft_rx_here()); }
+int64_t weft_rx_start_time(void) { return weft_rx_envs[0].start_ns; }
+int64_t weft_rx_elapsed(void) { return weft_rx_logical() - weft_rx_start_time(); }
+int64_t weft_rx_physical(void) { return weft_rx_clock_ns(); }
+uint32_t weft_rx_microstep(void) { return weft_rx_here()->step; }
+bool weft_rx_late(int64_t ns) {
+  weft_rx_env *env = weft_rx_here();
+  return ns == 0 || (ns > 0 && (weft_rx_distance)(weft_rx_clock() - env->now) > (weft_rx_distance)weft_rx_ticks(ns));
+}
+bool weft_rx_check(void *self, const weft_rx_limit *limit, bool invoke) {
+  if (limit->ns < 0 || !weft_rx_late(limit->ns)) return false;
+  if (invoke) limit->missed(self);
+  return true;
+}
+
+/* ---- trace ------------------------------------------------------------------------------------------------------------------------- */
+#if WEFT_RX_TRACE
+static _Thread_local bool weft_rx_missed;
+void weft_rx_told_missed(void) { weft_rx_missed = true; }
+#ifndef WEFT_RX_TRACE_HOOK
+#include <stdio.h>
+static FILE *weft_rx_trace_file;
+static void weft_rx_trace_open(void) {
+  const char *name = getenv("WEFT_RX_TRACE");
+  if (name) weft_rx_trace_file = name[0] == '-' && !name[1] ? stderr : fopen(name, "w");
+}
+static void weft_rx_trace_close(void) {
+  if (weft_rx_trace_file && weft_rx_trace_file != stderr) fclose(weft_rx_trace_file);
+  weft_rx_trace_file = 0;
+}
+#define WEFT_RX_TRACE_HOOK(time, microstep, number, name, missed)                                                             \
+  do {                                                                                                                        \
+    if (weft_rx_trace_file && (name))                                                                                         \
+      fprintf(weft_rx_trace_file, "%lld %u %s%s\n", (long long)(time), (unsigned)(microstep), (name), (missed) ? "!" : "");    \
+  } while (0)
+#else
+static void weft_rx_trace_open(void) {}
+static void weft_rx_trace_close(void) {}
+#endif
+static void weft_rx_trace(weft_rx_env *env, unsigned number) {
+  WEFT_RX_TRACE_HOOK(weft_rx_logical_of(env) - weft_rx_start_time(), env->step, number, weft_rx_names[number], weft_rx_missed);
+}
+#else
+void weft_rx_told_missed(void) {}
+#endif
+
+/* ---- running ----------------------------------------------------------------------------------------------------------------------- */
+WEFT_INLINE void weft_rx_call(weft_rx_env *env, unsigned r) {
+  unsigned number = WEFT_RX_PROGRAM(env)->first + r;
+#if WEFT_RX_MODES
+  if (weft_rx_mode_of[number] && !weft_rx_mode_of[number]->active) return; /* R16 */
+#endif
+#if WEFT_RX_TRACE
+  weft_rx_missed = false;
+#endif
+  WEFT_RX_TABLE weft_rx_reaction *reaction = &weft_rx_reactions[number];
+  reaction->fn(reaction->self);
+#if WEFT_RX_TRACE
+  weft_rx_trace(env, number);
+#endif
+  (void)env;
+}
+#if WEFT_RX_WORKERS > 1
+static void weft_rx_run_pending(weft_rx_env *env); /* workers.h: level by level */
+#elif WEFT_RX_WORDS <= 1
+WEFT_INLINE void weft_rx_run_pending(weft_rx_env *env) {
+  for (weft_rx_word pending; (pending = env->top);) {
+    env->top = pending & (pending - 1);
+    weft_rx_call(env, weft_rx_lowest(pending));
+  }
+}
+#else
+/* All of word w, and what its reactions make pending in it. */
+WEFT_INLINE void weft_rx_run_word(weft_rx_env *env, unsigned w) {
+  for (weft_rx_word pending; (pending = env->words[w]);) {
+    env->words[w] = pending & (pending - 1);
+    weft_rx_call(env, w * WEFT_RX_WORD_BITS + weft_rx_lowest(pending));
+  }
+}
+/* A bit of a word above is cleared when what it stands for is empty: until then nothing before it can become pending (invariant 1). */
+WEFT_HOT static void weft_rx_run_pending(weft_rx_env *env) {
+  for (weft_rx_word top; (top = env->top);) {
+    unsigned t = weft_rx_lowest(top);
+#if WEFT_RX_WORDS <= WEFT_RX_WORD_BITS
+    weft_rx_run_word(env, t);
+#else
+    for (weft_rx_word middle; (middle = env->middle[t]);) {
+      unsigned m = weft_rx_lowest(middle);
+      weft_rx_run_word(env, t * WEFT_RX_WORD_BITS + m);
+      env->middle[t] &= ~((weft_rx_word)1 << m);
+    }
+#endif
+    env->top &= ~((weft_rx_word)1 << t);
+  }
+}
+#endif
+
+/* ---- the end of a tag (R4, R15) ----------------------------------------------------------------------------------------------------- */
+WEFT_INLINE void weft_rx_end_tag(weft_rx_env *env) {
+  for (weft_rx_port *p = env->present; p;) {
+    weft_rx_port *next = p->next;
+    p->is_present = false;
+#if WEFT_RX_TOKENS
+    if (p->flags & WEFT_RX_IS_TOKEN) weft_rx_end_token(p);
+#endif
+    p = next;
+  }
+  env->present = 0;
+}
+
+/* ---- stop (R12) --------------------------------------------------------------------------------------------------------------------- */
+#if WEFT_RX_MODES
+static void weft_rx_shut_modes(weft_rx_env *env);
+#endif
+void weft_rx_fire_stop(weft_rx_env *env, weft_rx_event *e) {
+  (void)e;
+  env->stopping = true;
+  weft_rx_trigger(env, WEFT_RX_PROGRAM(env)->shutdown);
+#if WEFT_RX_MODES
+  weft_rx_shut_modes(env);
+#endif
+}
+/* The stop tag is the next microstep, whatever it was. */
+static void weft_rx_stop_next(weft_rx_env *env) {
+  if (env->stopping || env->stop_soon) return;
+  env->stop_soon = true;
+  if (env->stop.fire) (void)weft_rx_remove(env, weft_rx_as_node(&env->stop));
+  env->stop = (weft_rx_event){.fire = weft_rx_fire_stop, .time = env->now, .step = env->step + 1};
+  if (env->soon) env->soon_last->next = weft_rx_as_node(&env->stop);
+  else env->soon = &env->stop;
+  env->soon_last = &env->stop;
+}
+#if WEFT_RX_ENCLAVES == 1
+void weft_rx_request_stop(void) {
+  weft_rx_env *env = weft_rx_here();
+#if WEFT_RX_WORKERS > 1
+  bool entered = weft_rx_enter(env);
+#endif
+  weft_rx_stop_next(env);
+#if WEFT_RX_WORKERS > 1
+  weft_rx_leave(entered);
+#endif
+}
+#endif
+
+/* ---- waiting ------------------------------------------------------------------------------------------------------------------------ */
+#if !WEFT_RX_ASYNC
+static const uint16_t weft_rx_no_news = 0;
+#define WEFT_RX_NEWS(env) (&weft_rx_no_news)
+#else
+#define WEFT_RX_NEWS(env) (&(env)->news)
+#endif
+/* Sleep until t, or news. It may return early. */
+WEFT_INLINE void weft_rx_sleep(weft_rx_env *env, weft_rx_time t) {
+  (void)env;
+#if !WEFT_RX_HOST && WEFT_TICK_NS == 1000 && !WEFT_RX_TIME64
+  weft_wait_until(t, WEFT_RX_NEWS(env));
+#else
+  int64_t us = ((int64_t)(weft_rx_distance)(t - weft_rx_clock()) * WEFT_TICK_NS + 999) / 1000;
+  if (us <= 0) return;
+  weft_wait_until(weft_now32() + (uint32_t)(us < 1 << 30 ? us : 1 << 30), WEFT_RX_NEWS(env));
+#endif
+}
+/* Until t, whatever comes. */
+WEFT_INLINE void weft_rx_await(weft_rx_env *env, weft_rx_time t) {
+  if (__builtin_expect(!weft_rx_before(weft_rx_clock(), t), 1)) return;
+  if (env->fast) return;
+#if WEFT_RX_HOST || WEFT_TICK_NS != 1000 || WEFT_RX_TIME64
+  while (weft_rx_before(weft_rx_clock(), t)) weft_rx_sleep(env, t);
+#else
+  if ((int32_t)(t - weft_now32()) > WEFT_EARLY_US) weft_rx_sleep(env, t);
+  while ((int32_t)(t - weft_now32()) > 0) {}
+#endif
+}
+
+/* ---- what comes from outside (R9) ---------------------------------------------------------------------------------------------------- */
+#if WEFT_RX_ASYNC
+static void weft_rx_discard_event(weft_rx_env *env, weft_rx_event *e);
+/* Any thread, core or interrupt. after: with `now` a delay from the present, else not used: e->time is set. */
+static int weft_rx_post(weft_rx_env *env, weft_rx_event *e, weft_rx_time after, bool now) {
+  weft_irq_t irq = weft_lock(env->lock);
+  bool stopped = env->stopped;
+  if (!stopped) {
+    if (now) e->time = weft_rx_clock() + after;
+    e->next = 0;
+    if (env->inbox) env->inbox_last->next = weft_rx_as_node(e);
+    else env->inbox = e;
+    env->inbox_last = e;
+    WEFT_POKE(env->news, 1);
+  }
+  weft_unlock(env->lock, irq);
+  if (!stopped) {
+    weft_wake();
+    return 1;
+  }
+  weft_rx_discard_event(env, e);
+  return 0;
+}
+/* Everything posted so far joins the queue. */
+static void __attribute__((noinline)) weft_rx_drain(weft_rx_env *env) {
+  weft_irq_t irq = weft_lock(env->lock);
+  weft_rx_event *e = env->inbox;
+  env->inbox = 0;
+  WEFT_POKE(env->news, 0);
+  weft_unlock(env->lock, irq);
+  while (e) {
+    weft_rx_event *next = weft_rx_as_event(e->next);
+    e->fire(env, e);
+    e = next;
+  }
+}
+#if WEFT_RX_ENCLAVES > 1
+static bool weft_rx_granted(weft_rx_env *env, weft_rx_time t, uint32_t step); /* enclaves.h */
+#endif
+/* True: the time of tag (t, step) has come, and nothing earlier can come any more. False: something came; look again. */
+WEFT_INLINE bool weft_rx_reach(weft_rx_env *env, weft_rx_time t, uint32_t step) {
+  for (;;) {
+    bool due = env->fast || !weft_rx_before(weft_rx_clock(), t);
+    if (WEFT_PEEK(env->news)) {
+      weft_rx_drain(env);
+      return false;
+    }
+    if (due) {
+#if WEFT_RX_ENCLAVES > 1
+      if (!weft_rx_granted(env, t, step)) return false;
+#endif
+      (void)step;
+      return true;
+    }
+    weft_rx_sleep(env, t);
+  }
+}
+#endif
+
+/* ---- collecting ---------------------------------------------------------------------------------------------------------------------- */
+WEFT_INLINE void weft_rx_advance(weft_rx_env *env, weft_rx_time t) {
+#if !WEFT_RX_TIME64
+  if (t < env->now) env->high++;
+#endif
+  env->now = t;
+}
+/* The timers and events that the queue has at (now, step). */
+WEFT_INLINE void weft_rx_take_tag(weft_rx_env *env, weft_rx_time t, uint32_t step) {
+  for (weft_rx_timer *n; (n = weft_rx_first(env)) && n->time == t;) {
+    if (n->period) {
+      (void)weft_rx_take_first(env);
+      weft_rx_trigger(env, n->trig);
+      n->time = t + n->period;
+      weft_rx_insert_timer(env, n);
+      continue;
+    }
+    weft_rx_event *e = weft_rx_as_event(n);
+    if (e->step != step) break;
+    (void)weft_rx_take_first(env);
+    e->fire(env, e);
+  }
+}
+/* Any tag but that of a timer alone. False: nothing came yet, look again. */
+static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
+  weft_rx_timer *first = weft_rx_first(env);
+  if (!env->soon && (!first || (!env->keepalive && weft_rx_as_event(first) == &env->stop && !weft_rx_several(env)))) {
+    if (!env->keepalive) weft_rx_stop_next(env); /* nothing left to wait for */
+#if WEFT_RX_ASYNC
+    else {
+#if WEFT_RX_ENCLAVES > 1
+      weft_rx_idle(env);
+#endif
+      weft_wait_news(&env->news);
+      weft_rx_drain(env);
+      return false;
+    }
+#else
+    else weft_panic("weft: keepalive would wait for ever: nothing can come from outside; leave it out, or give a timeout");
+#endif
+  }
+  if (env->soon) {
+#if WEFT_RX_ASYNC
+    if (WEFT_PEEK(env->news)) weft_rx_drain(env); /* what has come by now may have a place at this very tag */
+#if WEFT_RX_ENCLAVES > 1
+    if (!weft_rx_granted(env, env->now, env->step + 1)) return false;
+#endif
+#endif
+    weft_rx_event *e = env->soon;
+    env->soon = 0;
+    env->step++;
+    while (e) {
+      weft_rx_event *next = weft_rx_as_event(e->next);
+      e->fire(env, e);
+      e = next;
+    }
+    weft_rx_take_tag(env, env->now, env->step);
+    return true;
+  }
+  weft_rx_time t = first->time;
+  uint32_t step = weft_rx_step_of(first);
+#if WEFT_RX_ASYNC
+  if (!weft_rx_reach(env, t, step)) return false;
+#endif
+  weft_rx_advance(env, t);
+  env->step = step;
+  weft_rx_take_tag(env, t, step);
+#if !WEFT_RX_ASYNC
+  weft_rx_await(env, t);
+#endif
+  return true;
+}
+
+#if WEFT_RX_MODES
+static void weft_rx_change_modes(weft_rx_env *env);
+#endif
+/* The loop: until the stop tag has run. */
+#if !WEFT_RX_STATIC
+WEFT_HOT static void weft_rx_serve(weft_rx_env *env) {
+  do {
+    weft_rx_timer *n = weft_rx_first(env);
+    if (__builtin_expect(!env->soon && n && n->period, 1)) { /* a tag that begins with timers, so of microstep 0 */
+      weft_rx_time t = n->time;
+#if WEFT_RX_ASYNC
+      if (!weft_rx_reach(env, t, 0)) continue;
+#endif
+      weft_rx_advance(env, t);
+      env->step = 0;
+      weft_rx_take_tag(env, t, 0);
+#if !WEFT_RX_ASYNC
+      weft_rx_await(env, t);
+#endif
+    } else if (!weft_rx_collect(env)) continue;
+    weft_rx_run_pending(env);
+    weft_rx_end_tag(env);
+#if WEFT_RX_MODES
+    if (env->changing) weft_rx_change_modes(env);
+#endif
+  } while (!env->stopping);
+}
+#else
+/* A static schedule (R23): the tags are those of the table, and no queue is looked at. */
+WEFT_HOT static void weft_rx_serve(weft_rx_env *env) {
+  WEFT_RX_TABLE weft_rx_program *program = WEFT_RX_PROGRAM(env);
+  WEFT_RX_TABLE weft_rx_slot *slot = weft_rx_slots, *end = slot + program->slots, *loop = slot + program->loop;
+  weft_rx_time t = env->now, stop = env->stop.time;
+  bool limited = env->stop.fire != 0;
+  env->step = 0;
+  weft_rx_trigger(env, program->startup);
+  if (slot != end && !slot->gap) { /* the first slot is the start tag's */
+    weft_rx_trigger(env, slot->trig);
+    slot++;
+  }
+  if (limited && t == stop) weft_rx_fire_stop(env, &env->stop);
+  for (;;) {
+    weft_rx_run_pending(env);
+    weft_rx_end_tag(env);
+    if (env->stopping) return;
+    if (slot == end) slot = loop;
+    if (__builtin_expect(env->stop_soon || slot == end, 0)) {
+      env->step++;
+      weft_rx_fire_stop(env, &env->stop);
+      continue;
+    }
+    t += slot->gap;
+    if (__builtin_expect(limited && !weft_rx_before(t, stop), 0)) {
+      weft_rx_fire_stop(env, &env->stop);
+      if (t != stop) {
+        weft_rx_advance(env, stop);
+        weft_rx_await(env, stop);
+        continue;
+      }
+    }
+    weft_rx_trigger(env, slot->trig);
+    slot++;
+    weft_rx_advance(env, t);
+    weft_rx_await(env, t);
+  }
+}
+#endif
+#endif
