@@ -198,4 +198,7 @@ int weft_rx_run(const weft_rx_options *options) {
 #if WEFT_RX_HOST
 #include "weft_mcu/reactors/host.h"
 #endif
+#ifdef WEFT_MCU_LF_H
+#include "weft_mcu/reactors/lf_run.h"
+#endif
 #endif
