@@ -415,8 +415,10 @@ def test_a_trace_and_its_summary(program, tmp_path: Path, backend: str) -> None:
     out, picture = tmp_path / "out.jsonl", tmp_path / "out.json"
     done = weft("run", program(PIPE), "--on", backend, f"--trace={out}", "3")
     assert done.returncode == 0, done.stderr
-    told = weft("trace", str(out), "--json", "--chrome", str(picture))
+    drawn = tmp_path / "out.svg"
+    told = weft("trace", str(out), "--json", "--chrome", str(picture), "--picture", str(drawn))
     assert told.returncode == 0, told.stderr
+    assert drawn.read_text().count('class="value"') == 20  # two channels, ten values each
     summary = json.loads(told.stdout)
     assert summary["unfinished"] == [] and not summary["cut_off"]
     done_by = {row["name"]: row["operations"] for row in summary["processes"]}
@@ -453,3 +455,4 @@ def test_what_is_no_trace(program, tmp_path: Path) -> None:
     out = tmp_path / "t.jsonl"
     assert weft("run", program("1"), "--trace", str(out)).returncode == 0
     assert "cannot write" in one_line(weft("trace", str(out), "--chrome", nowhere))
+    assert "cannot write" in one_line(weft("trace", str(out), "--picture", nowhere))

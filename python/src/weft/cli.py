@@ -316,16 +316,18 @@ def _take_options(given: dict[str, str | None], args: Sequence[str]) -> tuple[st
 @click.option(
     "--chrome", metavar="OUT", help="Write OUT in the Trace Event Format, a picture for Perfetto."
 )
-def trace_command(file: str, as_json: bool, chrome: str | None) -> int:
+@click.option("--picture", metavar="OUT", help="Write OUT, a picture (SVG) of who met whom.")
+def trace_command(file: str, as_json: bool, chrome: str | None, picture: str | None) -> int:
     """Say what the trace FILE says: who did how much, and where time was lost in waiting.
 
     \b
     Examples:
       weft run hello.py --trace out.jsonl
       weft trace out.jsonl
+      weft trace out.jsonl --picture out.svg    then open out.svg in a browser
       weft trace out.jsonl --chrome out.json    then open out.json in Perfetto
     """
-    from weft import _trace
+    from weft import _picture, _trace
     from weft.errors import BadUse as NoTrace
 
     try:
@@ -333,10 +335,9 @@ def trace_command(file: str, as_json: bool, chrome: str | None) -> int:
     except NoTrace as error:
         raise BadUse(str(error)) from None
     if chrome is not None:
-        try:
-            Path(chrome).write_text(json.dumps(_trace.chrome(events)), encoding="utf-8")
-        except OSError as error:
-            raise BadUse(f"cannot write {chrome}: {error.strerror}") from None
+        _write(chrome, json.dumps(_trace.chrome(events)))
+    if picture is not None:
+        _write(picture, _picture.svg(events))
     summary = _trace.summarise(events, cut_off)
     if as_json:
         rows = {k: [r._asdict() for r in getattr(summary, k)] for k in ("processes", "channels")}
@@ -344,6 +345,13 @@ def trace_command(file: str, as_json: bool, chrome: str | None) -> int:
     else:
         _print_summary(summary)
     return EXIT["ok"]
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadUse(f"cannot write {path}: {error.strerror}") from None
 
 
 def _print_summary(summary: _trace.Summary) -> None:
