@@ -94,7 +94,9 @@ def test_values_belong_together_in_their_order() -> None:
 
 
 def test_who_has_not_ended_waits_to_the_edge() -> None:
-    picture = drawn([event("start", 1), event("begin", 1, "read", "c"), event("start", 2), event("start", 3)])
+    picture = drawn(
+        [event("start", 1), event("begin", 1, "read", "c"), event("start", 2), event("start", 3)]
+    )
     (wait,) = of(picture, "waits")
     assert wait[0].text == "read c: has not ended"
     assert ends(wait)[2] == max(ends(line)[2] for line in of(picture, "runs"))
@@ -125,7 +127,9 @@ def test_a_long_trace_is_cut_and_says_so() -> None:
     many = [event("start", n) for n in range(_picture.MOST_PROCESSES + lanes)]
     many += [event("begin", 1, "read", "c")] * (_picture.MOST_EVENTS + more - len(many))
     picture = drawn(many)
-    assert [e.text for e in of(picture, "small")] == [f"… and {more} more events, {lanes} more processes"]
+    assert [e.text for e in of(picture, "small")] == [
+        f"… and {more} more events, {lanes} more processes"
+    ]
     assert len(names(picture)) == _picture.MOST_PROCESSES
 
 
@@ -156,7 +160,17 @@ def test_the_picture_in_the_readme_is_that_of_its_program(tmp_path: Path) -> Non
         pytest.fail("README.md has no hello.py")
     (tmp_path / "hello.py").write_text(code[1])
     out = tmp_path / "t.jsonl"
-    command = [sys.executable, "-m", "weft.cli", "run", str(tmp_path / "hello.py"), "--on", "coroutines", "--trace", str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "weft.cli",
+        "run",
+        str(tmp_path / "hello.py"),
+        "--on",
+        "coroutines",
+        "--trace",
+        str(out),
+    ]
     subprocess.run(command, check=True, capture_output=True)
     now = _picture.svg(_trace.read(out)[0])
     times = re.compile(r"\d+\.\d{6} s")

@@ -80,7 +80,10 @@ def svg(events: Iterable[dict[str, Any]]) -> str:
     width = margin + (len(shown) + 1) * _STEP + _RIGHT
     height = _TOP + len(lanes) * _LANE + 18
     body = [*_drawn(lanes, met, open_at, margin, len(shown)), *_arrows(lanes, met, margin)]
-    notes = [f"{left_out} more events" if left_out else "", f"{hidden} more processes" if hidden else ""]
+    notes = [
+        f"{left_out} more events" if left_out else "",
+        f"{hidden} more processes" if hidden else "",
+    ]
     note = ", ".join(filter(None, notes))
     if note:
         body.append(f'<text class="small" x="8" y="{height - 6}">… and {note}</text>')
@@ -88,7 +91,9 @@ def svg(events: Iterable[dict[str, Any]]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">\n'
         f"<title>{len(lanes)} processes, {len(shown)} events</title>\n<style>{_STYLE}\n</style>\n"
         '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-        '<path d="M0,0 L8,4 L0,8 z" fill="#1a7f37"/></marker></defs>\n' + "\n".join(body) + "\n</svg>\n"
+        '<path d="M0,0 L8,4 L0,8 z" fill="#1a7f37"/></marker></defs>\n'
+        + "\n".join(body)
+        + "\n</svg>\n"
     )
 
 
@@ -185,7 +190,9 @@ def _drawn(
             yield _line("runs", number, margin, at, o.begin, lane.name)
             at = min(woken.get(id(o), o.end), o.end) if o.waited > 0 else o.begin
             if at > o.begin:
-                yield _line("waits", number, margin, o.begin, at, f"{o.what}: waited {o.waited:.6f} s")
+                yield _line(
+                    "waits", number, margin, o.begin, at, f"{o.what}: waited {o.waited:.6f} s"
+                )
             if o.outcome not in ("commit", "withdraw"):
                 yield _crossed(number, margin, o)
         last = lane.last if lane.last is not None else events
@@ -201,9 +208,7 @@ def _drawn(
 
 def _crossed(lane: int, margin: int, o: _Operation) -> str:
     x, y = _x(margin, o.end), _y(lane)
-    return (
-        f'<path class="gone" d="M{x - 4},{y - 4} l8,8 m0,-8 l-8,8"><title>{escape(o.what)}: {escape(o.outcome)}</title></path>'
-    )
+    return f'<path class="gone" d="M{x - 4},{y - 4} l8,8 m0,-8 l-8,8"><title>{escape(o.what)}: {escape(o.outcome)}</title></path>'
 
 
 def _arrows(lanes: list[_Lane], met: list[_Meeting], margin: int) -> Iterator[str]:
