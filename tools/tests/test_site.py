@@ -20,10 +20,17 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-QUIET = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
-    "--disable-background-networking --disable-component-update --hide-scrollbars"
-).split()
+QUIET = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--hide-scrollbars",
+]
 
 # Follows every link from the first page on; the answer is the text of <pre id=found>.
 CRAWLER = """<!doctype html><pre id="found"></pre><script>

@@ -65,7 +65,7 @@ def svg(events: Iterable[dict[str, Any]]) -> str:
     Args:
         events: as `read()` gives them.
     """
-    shown = []
+    shown: list[dict[str, Any]] = []
     left_out = 0
     for event in events:
         if len(shown) < MOST_EVENTS:
