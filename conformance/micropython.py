@@ -1,0 +1,167 @@
+"""Scenarios as plain MicroPython: `python -m conformance.micropython FOLDER` writes one file for each of scenarios/.
+
+What changes: annotations and `__future__` go; `pytest` becomes the `kit` of micropython/tests (`raises`, `approx`); the
+names of `weft` are those of weft.coroutines; a comprehension that awaits becomes a loop before its statement, and a
+starred item of a list a sum, for MicroPython has neither. Nothing else: line by line it is the same scenario.
+
+LACKS says what a port has not, and why; `LEFT_OUT` the scenarios that ask for it.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent / "scenarios"
+
+# What MicroPython lacks, by port ("all" of them; then what a port lacks besides), and why.
+LACKS: dict[str, dict[str, str]] = {
+    "all": {
+        "finalisers": "no __del__ of a Python class is called, so an end or a value that is merely dropped is not noticed",
+        "line numbers": "a suspended coroutine does not tell where it stands, and a channel not where it was made",
+        "kinds of processes": "`on(backend)` is CPython's: here a scheduler runs coroutines, and weft.threads threads",
+        "the native extension": "the scenario asks CPython's extension module where it runs",
+    },
+    "threads": {},
+    "wasm": {},
+}
+
+# Scenarios that are not run, by what they ask for.
+LEFT_OUT: dict[str, str] = {
+    "rules_01_02_channels_and_ends.a_channel_has_the_name_it_is_given_or_the_place_of_its_birth": "line numbers",
+    "rules_01_02_channels_and_ends.an_end_that_is_dropped_is_retired": "finalisers",
+    "rules_09_12_the_rest.two_that_wait_for_each_other_are_the_knot": "line numbers",
+    "rules_09_12_the_rest.a_dropped_value_is_released_outside_the_lock": "finalisers",
+    "rules_09_12_the_rest.an_end_in_a_dropped_value_is_retired": "finalisers",
+}
+
+
+def convert(source: str, names: str = "coroutines") -> str:
+    """The source of a file of scenarios as MicroPython's."""
+    tree = Plain(names).visit(ast.parse(source))
+    return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+
+
+class Plain(ast.NodeTransformer):
+    def __init__(self, names: str) -> None:
+        self.names = names
+        self.hoisted: list[list[ast.stmt]] = []
+        self.count = 0
+
+    # imports
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt | None:
+        if node.module in ("__future__", "exceptiongroup"):
+            return None
+        if node.module == "weft":
+            node.module = f"weft.{self.names}"
+        elif node.module == "conformance.scenarios":
+            node.module = "kit"
+        elif node.module == "conformance.scenarios.parts":
+            node.module = "parts"
+        return node
+
+    def visit_Import(self, node: ast.Import) -> ast.stmt | None:
+        for alias in node.names:
+            if alias.name == "pytest":
+                alias.name, alias.asname = "kit", "pytest"
+        return node
+
+    def visit_If(self, node: ast.If) -> ast.stmt | None:
+        if "version_info" in ast.unparse(node.test):
+            return ast.parse(
+                f"from weft.{self.names} import Failures as BaseExceptionGroup"
+            ).body[0]
+        return self.statement(node)  # type: ignore[return-value]
+
+    # annotations
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        return self.function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
+        return self.function(node)
+
+    def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.stmt:
+        node.returns = None
+        if node.args.posonlyargs:
+            node.args.args = node.args.posonlyargs + node.args.args
+            node.args.posonlyargs = []
+        for arg in ast.walk(node.args):
+            if isinstance(arg, ast.arg):
+                arg.annotation = None
+        if ast.get_docstring(node) and len(node.body) > 1:
+            node.body = node.body[1:]
+        self.generic_visit(node)
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt | None:
+        if node.value is None:
+            return None
+        return self.visit_Assign(ast.Assign([node.target], node.value, lineno=node.lineno))  # type: ignore[return-value]
+
+    # what MicroPython's compiler has not
+
+    def statement(self, node: ast.stmt) -> list[ast.stmt] | ast.stmt:
+        self.hoisted.append([])
+        self.generic_visit(node)
+        before = self.hoisted.pop()
+        return [*before, node] if before else node
+
+    visit_Assign = visit_Expr = visit_Assert = visit_Return = visit_AugAssign = statement
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        self.generic_visit(node)
+        waits = any(isinstance(n, ast.Await) for n in ast.walk(node)) or any(
+            g.is_async for g in node.generators
+        )
+        if not waits:
+            return node
+        self.count += 1
+        name = f"_list{self.count}"
+        body: ast.stmt = ast.Expr(
+            ast.Call(
+                ast.Attribute(ast.Name(name, ast.Load()), "append", ast.Load()), [node.elt], []
+            )
+        )
+        for g in reversed(node.generators):
+            for condition in g.ifs:
+                body = ast.If(condition, [body], [])
+            loop = ast.AsyncFor if g.is_async else ast.For
+            body = loop(g.target, g.iter, [body], [])
+        empty = ast.Assign([ast.Name(name, ast.Store())], ast.List([], ast.Load()))
+        self.hoisted[-1] += [empty, body]
+        return ast.Name(name, ast.Load())
+
+    def visit_List(self, node: ast.List) -> ast.expr:
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load) or not any(
+            isinstance(e, ast.Starred) for e in node.elts
+        ):
+            return node
+        parts: list[ast.expr] = [
+            ast.Call(ast.Name("list", ast.Load()), [e.value], [])
+            if isinstance(e, ast.Starred)
+            else ast.List([e], ast.Load())
+            for e in node.elts
+        ]
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = ast.BinOp(whole, ast.Add(), part)
+        return whole
+
+
+def write(folder: Path, names: str = "coroutines") -> list[str]:
+    """Writes all of them; the names of the modules."""
+    folder.mkdir(parents=True, exist_ok=True)
+    modules = []
+    for path in [HERE / "parts.py", *sorted(HERE.glob("rules_*.py"))]:
+        text = convert(path.read_text(encoding="utf-8"), names)
+        (folder / path.name).write_text(text, encoding="utf-8")
+        modules.append(path.stem)
+    return modules
+
+
+if __name__ == "__main__":
+    print("\n".join(write(Path(sys.argv[1]), *sys.argv[2:])))

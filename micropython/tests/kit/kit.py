@@ -1,0 +1,87 @@
+"""What converted scenarios import in place of pytest and conformance.scenarios. Runs on MicroPython and CPython."""
+
+import re
+
+REGISTRY = []  # [name, function, rules, needs, outermost]
+
+
+def _mark(rules, needs, outermost):
+    def mark(fn):
+        REGISTRY.append((fn.__name__, fn, rules, needs, outermost))
+        return fn
+
+    return mark
+
+
+def scenario(*rules, needs=()):
+    return _mark(rules, needs, False)
+
+
+def outermost(*rules, needs=()):
+    return _mark(rules, needs, True)
+
+
+class raises:
+    """`with raises(E) as caught`: the block must raise E; `match` is looked for in its text."""
+
+    def __init__(self, kinds, match=None):
+        self.kinds, self.match = kinds, match
+        self.value = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        if error is None:
+            raise AssertionError("did not raise %s" % (self.kinds,))
+        if not isinstance(error, self.kinds):
+            return False
+        self.value = error
+        if self.match is not None and not re.search(self.match, str(error)):
+            raise AssertionError("%r is not in %r" % (self.match, str(error)))
+        return True
+
+
+class approx:
+    def __init__(self, value, abs=1e-6):
+        self.value, self.within = value, abs
+
+    def __eq__(self, other):
+        return -self.within <= other - self.value <= self.within
+
+
+WHOLE = "to its end"
+
+
+def run_all(module, left_out, run, process):
+    """Runs the scenarios of a module; prints `ok NAME` or `FAIL NAME` and why for each."""
+    import sys
+
+    del REGISTRY[:]
+    __import__(module)
+    for name, fn, _, _, outer in REGISTRY:
+        full = module + "." + name
+        if full in left_out:
+            continue
+        print("begin", full)
+        try:
+            if outer:
+                fn()
+            else:
+
+                async def whole():
+                    await fn()
+                    return WHOLE
+
+                p = process(whole)().named(name)
+                assert run(p, clock="virtual") == WHOLE, "an end of a channel left it"
+        except BaseException as e:
+            print("FAIL", full)
+            if hasattr(sys, "print_exception"):
+                sys.print_exception(e)
+            else:
+                import traceback
+
+                traceback.print_exception(e)
+            continue
+        print("ok", full)

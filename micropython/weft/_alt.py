@@ -1,0 +1,524 @@
+"""Choice (rule 5): select, guards, and alternatives that stand.
+
+Invariants
+- An Alt is `live` from its enrolment to its commit; only then may a partner commit it, and `commit` takes all its nodes
+  out of their lines (those of a standing one stay, and are passed over while it is not live).
+- `won` is the guard that committed, -1 before; `v` its value, `e` its error; `pending` while the value is yet to be made.
+- A retired guard is `gone` for the select that waits: in no line, never ready (5.6).
+- `ready` of a standing one holds each node that may be ready, once (`queued`), in the order in which they became so.
+"""
+
+import random
+
+from . import _core as core
+from . import _time as time
+from ._chan import ENDS, HELD, LATER, NOTHING, Node, begin, closed, fail, resume, where
+from .errors import BadUse, Retired
+
+IN, OUT, TIME, SKIP, SYNC = 0, 1, 2, 3, 4
+KINDS = ("input", "output", "timeout", "skip", "barrier")
+NO, READY, ENDED, SILENT, AWAY, PAST = 0, 1, 2, 3, 4, 5
+MODES = ("fair", "priority", "random")
+
+
+class Guard:
+    """What stands in a select; `when(b)` gives the same, on or off."""
+
+    def __init__(self, kind, end=None, v=None, make=None, ended="silent"):
+        self.kind, self.end, self.v, self.make = kind, end, v, make
+        self.on, self.loud = True, loud(ended)
+
+    def when(self, on):
+        g = Guard(self.kind, self.end, self.v, self.make)
+        g.on, g.loud = bool(on), self.loud
+        return g
+
+
+def loud(ended):
+    if ended not in ("silent", "raise"):
+        raise BadUse('ended is "silent" or "raise", not %r' % (ended,))
+    return ended == "raise"
+
+
+def Input(reader, ended="silent"):
+    if not isinstance(reader, core.Rd):
+        raise BadUse("an input guard needs a reader, not %r" % (reader,))
+    return Guard(IN, reader, ended=ended)
+
+
+def Output(writer, value=None, make=None, ended="silent"):
+    if not isinstance(writer, core.Wr):
+        raise BadUse("an output guard needs a writer, not %r" % (writer,))
+    return Guard(OUT, writer, value, make, ended)
+
+
+def after(seconds):
+    return Guard(TIME, None, time.ms(seconds))
+
+
+def at(when):
+    return Guard(TIME, when, time.ms(when))
+
+
+def skip():
+    return Guard(SKIP)
+
+
+class Alt:
+    ext = False
+    writer = None
+    standing = False
+
+    def __init__(self, guards, ended):
+        every = loud(ended)
+        self.nodes = []
+        self.live = self.pending = False
+        self.won, self.rot, self.v, self.e, self.to, self.p, self.t = -1, 0, None, None, None, None, None
+        self.hold_in = self.hold_out = False
+        for i, g in enumerate(guards):
+            end = g
+            if isinstance(g, core.Rd):
+                kind, g = IN, None
+            elif isinstance(g, Guard):
+                kind, end = g.kind, g.end
+            elif hasattr(g, "parties"):
+                kind, g = SYNC, None
+            else:
+                raise BadUse("guard %d is none: %r (a writer needs Output)" % (i, g))
+            n = Node(self, i, None, kind == OUT)
+            n.kind, n.end = kind, end
+            if g:
+                n.v, n.make, n.on, n.loud = g.v, g.make, g.on, g.loud
+            n.loud = n.loud or every
+            if kind < TIME:
+                n.c = end.channel
+            self.nodes.append(n)
+
+    def check(self):
+        """Bad use among the guards that are on (5.5)."""
+        marks, some = [], False
+        Alt.mark += 4
+        for n in self.nodes:
+            if not n.on:
+                continue
+            some = True
+            if n.kind == SYNC:
+                if n.end in marks:
+                    raise BadUse("%s: select: one barrier twice" % where(core.cur()))
+                if not n.end.parties:
+                    raise BadUse("%s: select: nobody is enrolled at the barrier" % where(core.cur()))
+                marks.append(n.end)
+            elif n.kind < TIME:
+                if n.end.x:
+                    raise closed(n.end, "%s: select, guard %d" % (where(core.cur()), n.i))
+                if n.c.mark == Alt.mark + 1 - n.kind:
+                    raise BadUse(
+                        "%s: select: both ends of channel %r in one choice"
+                        % (where(core.cur()), n.c.name)
+                    )
+                n.c.mark = Alt.mark + n.kind
+        if not some:
+            raise BadUse("%s: select: no guard, or none that is on" % where(core.cur()))
+
+    mark = 0
+
+    # what is ready
+
+    def state(self, n):
+        k = n.kind
+        if k < TIME:
+            c = n.c
+            if c.pz:
+                return ENDED
+            if k == IN:
+                if c.buf or c.first(True) is not None:
+                    return READY
+            elif c.hr and not c.nr:
+                if not c.cap and not c.over and c.first(False) is not None:
+                    return READY
+            elif c.cap or c.over:
+                if c.over or not c.full():
+                    return READY
+            elif c.first(False) is not None:
+                return READY
+            if not c.ended(k):
+                return NO
+            return ENDED if n.loud or (c.dr if k else c.dw) else SILENT
+        if k == SKIP:
+            return AWAY
+        if k == SYNC:
+            return READY if n.end.lacks() == 1 else NO
+        if n.end is None:
+            if n.v <= 0:
+                return AWAY
+            return PAST if self.t is not None and time.now_ms() >= self.begun + n.v else NO
+        return PAST if n.v <= time.now_ms() else NO
+
+    def retired(self, n):
+        return n.gone or self.state(n) == SILENT
+
+    def whole(self):
+        """Have all guards that decide retired, and does nothing hold the select open (5.6)?"""
+        out = sync = False
+        for n in self.nodes:
+            if n.on:
+                out = out or n.kind == OUT
+                sync = sync or n.kind == SYNC
+        if sync and not out:
+            return False
+        some = opens = False
+        for n in self.nodes:
+            if n.on and n.kind < TIME:
+                if (n.kind == OUT) == out:
+                    some = True
+                    if not self.retired(n):
+                        return False
+                elif n.kind == IN and not self.retired(n):
+                    opens = True
+        return some and not self.hold_in and not (self.hold_out and opens)
+
+    def decides(self, n):
+        for m in self.nodes:
+            if m.on and m.kind == OUT:
+                return n.kind == OUT
+        return n.kind == IN
+
+    def holds(self):
+        """What the guards that are off hold open, as it is when the select begins."""
+        self.hold_in = self.hold_out = timed = False
+        for n in self.nodes:
+            if n.on:
+                timed = timed or n.kind in (TIME, SKIP)
+            elif n.kind < TIME and not n.end.x and self.state(n) != SILENT:
+                if n.kind == OUT:
+                    self.hold_out = True
+                else:
+                    self.hold_in = True
+        self.hold_in = self.hold_in and timed
+
+    def scan(self, mode):
+        nodes, size = self.nodes, len(self.nodes)
+        away = past = -1
+        ready = [] if mode == "random" else None
+        whole = None
+        start = 0 if mode == "priority" else self.rot
+        for j in range(size):
+            i = start + j
+            if i >= size:
+                i -= size
+            n = nodes[i]
+            if not n.on:
+                continue
+            s = self.state(n)
+            if s == SILENT:
+                if whole is None:
+                    self.holds()
+                    whole = self.whole()
+                if whole and self.decides(n):
+                    s = ENDED
+            if s == READY or s == ENDED:
+                if ready is None:
+                    return i
+                ready.append(i)
+            elif s == AWAY:
+                if mode == "priority":
+                    return i
+                if away < 0:
+                    away = i
+            elif s == PAST and past < 0:
+                past = i
+        if ready:
+            return random.choice(ready)
+        return away if away >= 0 else past
+
+    # committing
+
+    def take(self, i, p):
+        """This select, which runs and is in no line, commits to guard i. True if it must wait for what comes of it."""
+        n = self.nodes[i]
+        self.won, self.p = i, p
+        if n.kind == SYNC:
+            n.end.release()
+        if n.kind >= TIME:
+            return False
+        c = n.c
+        if n.kind == IN:
+            v = NOTHING if c.pz else c.get(p, self.given)
+            if v is LATER:
+                self.pending = True
+                return True
+            if v is not NOTHING:
+                self.v = v
+                return False
+        elif not c.pz and (self.state(n) == READY):
+            if n.make:
+                self.deliver(n, c.claim())
+                return False
+            if c.put(n.v, p) is HELD:
+                self.pending = True
+                return True
+            return False
+        self.e = c.error(n.kind == IN, n.v if n.kind else None, i)
+        return False
+
+    def deliver(self, n, to):
+        """Makes the value of an output guard that has committed (5.8)."""
+        try:
+            v = n.make()
+        except BaseException as e:
+            from .errors import PeerDied
+
+            dead = PeerDied("the value for channel %r could not be made" % n.c.name)
+            dead.channel = n.c
+            to(None, dead)
+            raise e
+        to(v, None)
+
+    def commit(self, n, ext=None):
+        """A partner commits this select, which waits, to guard n; an extended read `ext` holds it."""
+        self.withdraw()
+        self.won = n.i
+        if ext:
+            ext.writer = self.p
+            self.p.at = HELD
+        else:
+            core.push(self.p)
+
+    def given(self, v, e):
+        """The value that this select waits for after its commit."""
+        from ._chan import keep, moved
+
+        if e is None:
+            self.v = keep(self.p, moved(v))
+        else:
+            e.guard = self.won
+            self.e = e
+        core.push(self.p)
+
+    def fire(self):
+        """Its earliest deadline has come."""
+        best = None
+        for n in self.nodes:
+            if n.on and n.kind == TIME and self.due(n) == self.t and best is None:
+                best = n
+        self.commit(best)
+
+    def due(self, n):
+        return n.v if n.end is not None else self.begun + n.v
+
+    def told(self, n):
+        """The channel of n has ended."""
+        if not self.live or not n.on or n.gone:
+            self.note(n)
+            return
+        c = n.c
+        if c.pz or n.loud or (c.dr if n.kind else c.dw):
+            self.finish(n)
+            return
+        n.gone = True
+        if not self.standing:
+            c.unlink(n.out, n)
+        self.note(n)
+        if self.whole():
+            for m in self.nodes:
+                if m.on and m.gone and self.decides(m):
+                    self.finish(m)
+                    return
+
+    def finish(self, n):
+        self.e = n.c.error(n.kind == IN, n.v if n.kind else None, n.i)
+        self.commit(n)
+
+    def note(self, n):
+        pass
+
+    # waiting
+
+    def enrol(self, p):
+        self.p = p
+        self.holds()
+        self.live = True
+        self.t = None
+        self.begun = time.now_ms()
+        for n in self.nodes:
+            if not n.on:
+                continue
+            if n.kind < TIME:
+                if not self.standing:
+                    n.gone = self.state(n) == SILENT
+                    if n.gone:
+                        continue
+                    n.c.link(n.out, n)
+                n.c.note(not n.out)
+            elif n.kind == SYNC:
+                n.end.enter(n)
+            elif n.kind == TIME:
+                t = self.due(n)
+                if self.t is None or t < self.t:
+                    self.t = t
+        if self.t is not None:
+            time.arm(self)
+        p.at = self
+
+    def withdraw(self):
+        self.live = False
+        if self.t is not None:
+            time.disarm(self)
+        for n in self.nodes:
+            if n.kind < TIME:
+                if not self.standing and n.on and not n.gone:
+                    n.c.unlink(n.out, n)
+            elif n.kind == SYNC and n.on:
+                n.end.leave(n)
+
+    async def outcome(self, i, p):
+        """Commits to guard i, or (-1) waits until somebody does; what the select gives."""
+        self.won, self.e, self.v = -1, None, None
+        if i < 0:
+            self.enrol(p)
+            await core.ONCE
+            resume(p)
+        elif self.take(i, p):
+            p.at = self
+            await core.ONCE
+            self.pending = False
+            resume(p)
+        if self.pending:
+            self.pending = False
+        n = self.nodes[self.won]
+        if self.to and n.make and self.e is None:
+            to, self.to = self.to, None
+            self.deliver(n, to)
+        if self.e is not None:
+            e, self.e = self.e, None
+            e.met = True
+            raise e
+        v, self.v = self.v, None
+        return self.won, v
+
+
+async def select(*guards, mode="fair", ended="silent"):
+    """Waits for one of the guards; its index and, for an input, its value (rule 5)."""
+    p = core.cur()
+    if p is None:
+        from ._chan import foreign
+
+        if foreign:
+            return await foreign.select(guards, mode, ended)
+    begin(p, "select")
+    if mode not in MODES:
+        raise BadUse("mode is one of %s, not %r" % (", ".join(MODES), mode))
+    alt = Alt(guards, ended)
+    alt.check()
+    rots, key = p.x.rots, len(guards)
+    if mode == "fair":
+        for n in alt.nodes:
+            key ^= id(n.end) if n.end is not None else n.kind
+        if rots is None or len(rots) > 8:
+            rots = p.x.rots = {}
+        alt.rot = rots.get(key, 0) % len(guards)
+    result = await alt.outcome(alt.scan(mode), p) if mode != "fair" else None
+    if result is None:
+        try:
+            result = await alt.outcome(alt.scan(mode), p)
+        finally:
+            if alt.won >= 0:
+                rots[key] = alt.won + 1
+    return result
+
+
+async def send(wr, v):
+    """A write of an end that must wait: it moves when it commits (2.4). As a choice with one guard."""
+    from .errors import Cancelled
+
+    p = core.cur()
+    alt = Alt((Output(wr, v),), "raise")
+    try:
+        await alt.outcome(-1, p)
+    except Cancelled as e:
+        e.value = v
+        raise
+    except Exception as e:
+        e.guard = None
+        raise
+
+
+class Alternative(Alt):
+    """Guards that stay enrolled between selects, in a `with` block (5.9)."""
+
+    def __init__(self, *guards, ended="silent"):
+        super().__init__(guards, ended)
+        self.ready = []
+
+    def __enter__(self):
+        self.standing = True
+        for n in self.nodes:
+            if n.kind < TIME and not n.end.x:
+                n.c.link(n.out, n)
+                self.note(n)
+        return self
+
+    def __exit__(self, *_):
+        self.standing = False
+        for n in self.nodes:
+            if n.kind < TIME:
+                n.c.unlink(n.out, n)
+
+    def note(self, n):
+        if not n.queued and n.on:
+            n.queued = True
+            self.ready.append(n)
+
+    def enable(self, i, on):
+        n = self.nodes[i]
+        was, n.on = n.on, bool(on)
+        try:
+            self.check()
+        except BadUse as e:
+            if n.on:
+                n.on = was
+                raise e
+        if n.on and n.kind < TIME:
+            self.note(n)
+
+    async def select(self):
+        p = core.cur()
+        begin(p, "select")
+        self.check()
+        i = self.next() if self.standing else self.scan("fair")
+        result = None
+        try:
+            result = await self.outcome(i, p)
+        finally:
+            if self.won >= 0:
+                self.rot = (self.won + 1) % len(self.nodes)
+                n = self.nodes[self.won]
+                if self.standing and n.kind < TIME and self.state(n) in (READY, ENDED):
+                    self.note(n)
+        return result
+
+    def next(self):
+        """The first guard that became ready, and still is; -1 if there is none."""
+        ready = self.ready
+        silent = False
+        while ready:
+            n = ready.pop(0)
+            n.queued = False
+            if n.on:
+                s = self.state(n)
+                if s == READY or s == ENDED:
+                    return n.i
+                n.gone = s == SILENT
+        for n in self.nodes:
+            silent = silent or (n.gone and n.on)
+        if silent:
+            self.holds()
+            if self.whole():
+                for n in self.nodes:
+                    if n.gone and n.on and self.decides(n):
+                        self.note(n)
+                        return n.i
+        return self.scan("fair") if len(self.timed()) else -1
+
+    def timed(self):
+        return [n for n in self.nodes if n.kind >= TIME and n.on]

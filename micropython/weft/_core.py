@@ -1,0 +1,16 @@
+"""The core that is used: native if there is one that fits, else pure Python."""
+
+import sys
+
+try:
+    if "weft_native" in sys.modules or getattr(sys.implementation, "name", "") == "micropython":
+        from weft_native import *  # noqa: F403
+        from weft_native import ABI
+
+        if ABI != 1:
+            print("weft: weft_native is of another version; going on in pure Python")
+            raise ImportError
+    else:
+        raise ImportError
+except ImportError:
+    from ._plain import *  # noqa: F403

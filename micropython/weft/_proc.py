@@ -1,0 +1,664 @@
+"""Processes, groups and runs (rules 7 and 10); barriers and time (8).
+
+Invariants
+- A Process lets go of its ends before its party is told that it finished (7.7).
+- `Party.live` counts its processes that have begun and not finished; who waits for them is pushed when it is 0.
+- `asked` is set from a cancellation until its Cancelled is raised; a process that then waits nowhere has `at` REQ.
+- `_run` is the outermost run, one at a time; `_all` its processes that have not finished.
+"""
+
+from . import _alt, _chan, _time
+from . import _core as core
+from ._chan import ENDS, HELD, LATE, REQ, begin, resume, shut
+from .errors import BadUse, Cancelled, Deadlock, Failures, NoRoom, Poisoned, Retired
+
+_all = []
+_run = None
+
+
+class Process:
+    def __init__(self, fn, args, kw):
+        self.fn, self.args, self.kw = fn, args, kw
+        self.name = name_of(fn)
+        self.k = None
+        self.party = self.result = self.error = self.rots = self.last = None
+        self.begun = self.done = self.asked = False
+        self.index = -1
+        self.ends = []
+        hold(self.ends, args)
+        hold(self.ends, kw)
+
+    def named(self, name):
+        self.name = name
+        return self
+
+    @property
+    def path(self):
+        if self.party is None:
+            return self.name
+        many = self.party.names.get(self.name, 0) > 1
+        return self.party.path() + "/" + self.name + ("[%d]" % self.index if many else "")
+
+    def __repr__(self):
+        return "<process %s>" % self.path
+
+    def start(self, party):
+        if self.begun:
+            raise BadUse("process %s was started before: make another" % self.path)
+        try:
+            g = self.fn(*self.args, **self.kw)
+            if not hasattr(g, "send"):
+                raise BadUse("%s is no coroutine: write async def" % self.name)
+            k = core.Proc(self)
+            k.start(g)
+            core.room(len(_all) + 4)
+            _all.append(self)
+        except MemoryError:
+            raise NoRoom("no memory for process %s; those that run can still be stopped" % self.name)
+        self.k = k
+        self.begun = True
+        self.party = party
+        self.index = party.names.get(self.name, 0)
+        party.names[self.name] = self.index + 1
+        party.kids.append(self)
+        party.live += 1
+        core.push(k)
+
+    def cancel(self):
+        p = self.k
+        if self.done or self.asked:
+            return
+        self.asked = True
+        if p is None:
+            return
+        if core.cur() is p or p.at is None:
+            p.at = REQ
+            return
+        at = p.at
+        e = Cancelled("%s was cancelled" % self.path)
+        if isinstance(at, core.Rd):
+            if not _unlink(at, False, p):
+                p.at = LATE
+                return
+        elif isinstance(at, core.Wr):
+            _unlink(at, True, p)
+            e.value = p.v
+        elif isinstance(at, str) or not at.give_up(p):
+            return
+        self.asked = False
+        p.at = None
+        p.throw(e)
+        core.push(p)
+
+
+def _unlink(end, out, p):
+    """A process that waits at an end: the channel is asked, for the end may be closed since."""
+    return end.channel.unlink(out, p)
+
+
+def name_of(fn):
+    return getattr(fn, "__name__", "process")
+
+
+def hold(ends, things):
+    """The ends in arguments, and in the containers among them (2.3)."""
+    for x in things.values() if isinstance(things, dict) else things:
+        if isinstance(x, ENDS):
+            x.h += 1
+            ends.append(x)
+        elif isinstance(x, (list, tuple, set, dict)):
+            hold(ends, x)
+
+
+def let_go(proc, error):
+    ends, proc.ends = proc.ends, ()
+    kept = proc.result
+    for end in ends:
+        end.h -= 1
+        if end.x:
+            continue
+        if isinstance(error, Poisoned):
+            end.c.x.poison(error.strength)
+        if end.h <= 0 and end is not kept:
+            shut(end, False, "its process %s has ended" % proc.name)
+
+
+def ended(p, value):
+    finish(p.x, value, None)
+
+
+def failed(p, error):
+    if p.x is None:
+        raise error
+    finish(p.x, None, error)
+
+
+def finish(proc, value, error):
+    p = proc.k
+    if p.at is not None and not isinstance(p.at, str):
+        # it ended although it stands in a line: a write that was not awaited
+        if isinstance(p.at, core.Wr):
+            _unlink(p.at, True, p)
+    p.at = None
+    proc.result = value
+    proc.error = error
+    proc.args = proc.kw = ()
+    let_go(proc, error)
+    proc.done = True
+    if proc in _all:
+        _all.remove(proc)
+    quiet = isinstance(error, Cancelled) or (
+        isinstance(error, (Retired, Poisoned)) and getattr(error, "met", False)
+    )
+    proc.party.over(proc, None if quiet else error)
+
+
+_chan.install(ended, failed)
+
+
+def process(fn):
+    """`@process`: calling the function makes a process object."""
+
+    def make(*args, **kw):
+        return Process(fn, args, kw)
+
+    try:
+        make.__name__ = name_of(fn)
+    except AttributeError:
+        pass
+    return make
+
+
+def current_process():
+    p = core.cur()
+    if p is None:
+        raise BadUse("ordinary code is no process")
+    return p.x
+
+
+def flatten(things, out):
+    for x in things:
+        if isinstance(x, Process):
+            out.append(x)
+        elif hasattr(x, "__iter__") and not isinstance(x, (str, bytes) + ENDS):
+            flatten(x, out)
+        else:
+            raise BadUse("what is no process cannot be started: %r (@process?)" % (x,))
+    return out
+
+
+class Party:
+    """Processes that are waited for together; `block`: their owner runs a block of its own beside them (Group)."""
+
+    def __init__(self, owner, name=None):
+        self.owner, self.name = owner, name
+        self.kids = []
+        self.names = {}
+        self.live = 0
+        self.failed = False
+        self.waits = self.block = self.stopped = False
+        self.mine = None  # the cancellation of the block, if this party asked for it
+
+    def path(self):
+        return self.owner.path if self.owner else self.name or "main"
+
+    def over(self, proc, error):
+        self.live -= 1
+        proc.fault = error
+        if error is not None and not self.failed:
+            self.failed = True
+            self.stop()
+            if self.block and not self.waits and not self.owner.asked:
+                self.mine = True
+                self.owner.cancel()
+        if not self.live and self.waits:
+            self.waits = False
+            core.push(self.owner.k)
+
+    def stop(self):
+        for kid in self.kids[:]:
+            if not kid.done:
+                kid.cancel()
+
+    def give_up(self, p):
+        """Who waits for the party is cancelled: the party is, and is waited for still (7.6)."""
+        self.stopped = True
+        self.stop()
+        return False
+
+    async def join(self):
+        """Waits until all have finished."""
+        if self.live:
+            self.waits = True
+            p = self.owner.k
+            p.at = self
+            await core.ONCE
+            resume(p)
+            if self.stopped:
+                p.at = None
+                self.owner.asked = False
+                raise Cancelled("%s was cancelled" % self.owner.path)
+
+    def verdict(self, also=None):
+        """Raises what failed (7.2); else the results in order."""
+        wrong = [k.fault for k in self.kids if k.fault is not None]
+        if also is not None:
+            wrong.append(also)
+        if wrong:
+            raise wrong[0] if len(wrong) == 1 else Failures(wrong)
+        return [k.result for k in self.kids]
+
+
+async def Parallel(*processes):
+    """Starts the processes in order, waits for all, gives their results in order (7.1)."""
+    p = core.cur()
+    if p is None and _chan.foreign:
+        return await _chan.foreign.parallel(processes)
+    begin(p, "Parallel")
+    ps = flatten(processes, [])
+    party = Party(p.x)
+    try:
+        for x in ps:
+            x.start(party)
+    except BaseException as e:
+        party.stop()
+        try:
+            await party.join()
+        except Cancelled:
+            pass
+        raise e
+    try:
+        await party.join()
+    except Cancelled:
+        party.verdict()
+        raise
+    return party.verdict()
+
+
+async def Sequence(*processes):
+    """Runs the processes one after another, gives their results in order (7.3)."""
+    waiting = flatten(processes, [])
+    results = []
+    try:
+        while waiting:
+            results.append((await Parallel(waiting.pop(0)))[0])
+    finally:
+        for x in waiting:
+            let_go(x, None)
+    return results
+
+
+def Spawn(*processes):
+    """Starts processes that may outlive their group: they are the outermost run's (7.4)."""
+    if _run is None:
+        raise BadUse("Spawn outside a run")
+    for x in flatten(processes, []):
+        x.start(_run)
+
+
+class Group:
+    """`async with Group() as g: g.start(p)`: leaving the block waits for all (7.5)."""
+
+    async def __aenter__(self):
+        p = core.cur()
+        begin(p, "Group")
+        self.party = Party(p.x)
+        self.party.block = True
+        p.x.groups += 1
+        return self
+
+    def start(self, *processes):
+        ps = flatten(processes, [])
+        for x in ps:
+            x.start(self.party)
+            if self.party.failed:
+                x.cancel()
+        return ps[0] if len(ps) == 1 else ps
+
+    def cancel(self):
+        self.party.stop()
+
+    async def __aexit__(self, kind, error, tb):
+        party = self.party
+        p = party.owner.k
+        party.owner.groups -= 1
+        if party.mine and p.at is REQ:  # its cancellation was not met: taken back
+            p.at = None
+            party.owner.asked = False
+        if error is not None:
+            party.stop()
+        own = None
+        if error is not None and not isinstance(error, (Cancelled, Retired, Poisoned)):
+            own = error
+        try:
+            if p.at is REQ and party.live:
+                party.stop()
+                party.owner.asked = False
+                p.at = None
+                party.stopped = True
+            await party.join()
+        except Cancelled as e:
+            if error is None:
+                error = e
+        if own is not None and not party.failed:
+            return False
+        if party.failed:
+            party.verdict(own)
+        if isinstance(error, Cancelled) and kind is None:
+            raise error
+        return False
+
+
+Process.groups = 0
+
+
+# the outermost run
+
+
+def run(*processes, clock="steady", host="weft"):
+    """Runs a network; the result of its process, or the list of results (7.1)."""
+    if host == "asyncio":
+        import asyncio
+
+        from ._aio import run_async
+
+        return asyncio.run(run_async(*processes))
+    party = open_run(processes, clock)
+    try:
+        dead = None
+        while True:
+            core.loop(0)
+            if not party.live:
+                break
+            if not _time.idle():
+                if dead is not None:
+                    raise dead
+                dead = deadlock()
+                for x in _all[:]:
+                    x.cancel()
+        if dead is not None:
+            raise dead
+        return close_run(party)
+    finally:
+        abandon()
+
+
+def open_run(processes, clock):
+    global _run
+    if _run is not None:
+        raise BadUse("a run within a run: await Parallel(...)")
+    ps = flatten(processes, [])
+    _time.begin(clock)
+    _all.clear()
+    _run = Party(None)
+    _run.n = len(ps)
+    try:
+        for x in ps:
+            x.start(_run)
+    except BaseException:
+        _run.stop()
+        core.loop(0)
+        _run = None
+        raise
+    return _run
+
+
+def close_run(party):
+    if party.n == 1 and not party.failed:
+        e = party.kids[0].error
+        if e is not None:
+            raise e
+    results = party.verdict()[: party.n]
+    return results[0] if party.n == 1 else results
+
+
+def abandon():
+    """However the run ended, nobody is left over."""
+    global _run
+    _run = None
+    _all.clear()
+    core.setcur(None)
+    while core.waiting():
+        drain()
+
+
+def drain():
+    core.hooks(_chan.read, _chan.write, lambda p, v: None, lambda p, e: None)
+    core.loop(1)
+    core.hooks(_chan.read, _chan.write, ended, failed)
+
+
+# deadlock
+
+
+def place(p):
+    """Where a process waits, in words; the channels and the side that could wake it."""
+    at = p.k.at
+    if isinstance(at, core.Rd):
+        c = at.channel
+        return "read of %r" % c.name, [(c, True)]
+    if isinstance(at, core.Wr):
+        c = at.channel
+        return "write to %r" % c.name, [(c, False)]
+    if isinstance(at, _alt.Alt):
+        words, sides = [], []
+        for n in at.nodes:
+            if n.kind < 2:
+                words.append("%r%s" % (n.c.name, " (ended)" if n.gone else ""))
+                if n.on and not n.gone:
+                    sides.append((n.c, not n.out))
+            else:
+                words.append(_alt.KINDS[n.kind])
+                if n.kind == _alt.SYNC and n.on:
+                    sides.append((None, n.end))
+        return "select of " + ", ".join(words), sides
+    if isinstance(at, _chan.Ext):
+        return "extended read of %r" % at.c.name, [(at.c, True)]
+    if isinstance(at, Party):
+        return "waiting for its processes", [(at, None)]
+    if isinstance(at, Barrier):
+        return "sync", [(None, at)]
+    return str(at), []
+
+
+def others(p):
+    """Who could wake it, by the recorded holders (10.2)."""
+    found = []
+    for c, out in place(p)[1]:
+        if isinstance(c, Party):
+            found.extend(k for k in c.kids if not k.done)
+        elif c is None:
+            found.extend(x for x in _all if x is not p and x in out.users)
+        else:
+            kind = core.Wr if out else core.Rd
+            for x in _all:
+                for end in x.ends:
+                    if isinstance(end, kind) and not end.x and end.c.x is c and x not in found:
+                        found.append(x)
+    return found
+
+
+def deadlock():
+    """The report: who waits where, and the knot, the smallest set that waits only for itself."""
+    best = None
+    for p in _all:
+        closure = [p]
+        for x in closure:
+            for y in others(x):
+                if y not in closure:
+                    closure.append(y)
+        if best is None or len(closure) < len(best):
+            best = closure
+    lines, hint = [], ""
+    for p in _all:
+        at = p.k.at
+        lines.append("  %s: %s" % (p.path, place(p)[0]))
+        if isinstance(at, _alt.Alt):
+            for n in at.nodes:
+                if n.gone:
+                    hint = "\nguard %d %r has ended; if that should end the process: ended=\"raise\"" % (
+                        n.i,
+                        n.c.name,
+                    )
+    paths = [p.path for p in _all]
+    knot = [p.path for p in best or ()]
+    text = "nothing can go on\n%s\nthe knot: %s%s" % ("\n".join(lines), ", ".join(knot), hint)
+    return Deadlock(text, knot, paths)
+
+
+# barriers and time
+
+
+class Barrier:
+    """`parties` wait for each other (8.1)."""
+
+    def __init__(self, parties):
+        if not isinstance(parties, int) or parties < 0:
+            raise BadUse("a barrier has 0 parties or more, not %r" % (parties,))
+        self.parties = parties
+        self.line = []  # Procs that sync, and Nodes of selects that wait
+        self.users = []
+
+    def when(self, on):
+        g = _alt.Guard(_alt.SYNC, self)
+        return g.when(on)
+
+    def lacks(self):
+        return self.parties - len(self.line)
+
+    def enrol(self):
+        self.parties += 1
+
+    def resign(self):
+        if not self.parties:
+            raise BadUse("resign: nobody is enrolled at the barrier")
+        self.parties -= 1
+        if self.line and self.lacks() <= 0:
+            self.release()
+
+    def release(self):
+        line, self.line = self.line, []
+        for x in line:
+            if isinstance(x, _chan.Node):
+                x.alt.commit(x)
+            else:
+                core.push(x)
+
+    def enter(self, n):
+        self.line.append(n)
+
+    def leave(self, n):
+        if n in self.line:
+            self.line.remove(n)
+
+    def give_up(self, p):
+        if p in self.line:
+            self.line.remove(p)
+            return True
+        return False
+
+    async def sync(self):
+        """Waits until all parties have arrived; then all go on (8.1)."""
+        p = core.cur()
+        begin(p, "sync")
+        if not self.parties:
+            raise BadUse("sync: nobody is enrolled at the barrier")
+        if self.lacks() <= 1:
+            self.release()
+            return
+        if p.x not in self.users:
+            self.users.append(p.x)
+        self.line.append(p)
+        p.at = self
+        await core.ONCE
+        resume(p)
+
+
+class _Sleep:
+    def __init__(self, p, t):
+        self.p, self.t = p, t
+        self.slept = False
+
+    def __repr__(self):
+        return "sleep"
+
+    def fire(self):
+        self.slept = True
+        core.push(self.p)
+
+    def give_up(self, p):
+        if self.slept:
+            return False
+        _time.disarm(self)
+        return True
+
+
+async def sleep_ms(n):
+    await sleep_until(_time.now_ms() + n)
+
+
+async def sleep(seconds):
+    """Never less than that long (8.5)."""
+    n = _time.ms(seconds)
+    await sleep_until(n if n >= _time.FAR else _time.now_ms() + n)
+
+
+async def sleep_until(t):
+    p = core.cur()
+    if p is None and _chan.foreign:
+        return await _chan.foreign.sleep(t - _time.now_ms())
+    begin(p, "sleep")
+    if t <= _time.now_ms():
+        await yield_()
+        return
+    p.at = s = _Sleep(p, t)
+    _time.arm(s)
+    await core.ONCE
+    resume(p)
+
+
+async def yield_():
+    """Lets every other runnable process run before it returns (7.7)."""
+    p = core.cur()
+    begin(p, "yield_")
+    core.push(p)
+    p.at = HELD
+    await core.ONCE
+    resume(p)
+
+
+class Timer:
+    """Ticks every `period` seconds, without drift (8.5)."""
+
+    def __init__(self, period):
+        self.period = _time.ms(period)
+        if self.period <= 0:
+            raise BadUse("a timer's period is more than 0")
+        self.next = _time.now_ms() + self.period
+
+    async def tick(self):
+        """Waits for the next tick; how many came since the last."""
+        await sleep_until(self.next)
+        n = 1
+        now = _time.now_ms()
+        if now >= self.next + self.period:
+            n += (now - self.next) // self.period
+        self.next += n * self.period
+        return n
+
+
+def _alt_give_up(self, p):
+    if not self.live:
+        return False
+    self.withdraw()
+    return True
+
+
+_alt.Alt.give_up = _alt_give_up
+
+
+def _ext_give_up(self, p):
+    return self.c.unlink(False, self.node)
+
+
+_chan.Ext.give_up = _ext_give_up

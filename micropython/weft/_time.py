@@ -1,0 +1,165 @@
+"""Time, and what comes from outside: deadlines, interrupts, other threads.
+
+Invariants
+- `_timers` is sorted by `t` (milliseconds of `now_ms`), equal ones in the order in which they were set (8.5).
+- A thing in it has `t` and `fire()`. A deadline at FAR never comes and is in no list.
+- `_sources` are looked at (`look()`, true if something came) once a round of the run queue and when nothing runs; what
+  is in it is outside (10.3). Nothing here costs a network that has neither timers nor sources.
+"""
+
+from . import _core as core
+from .errors import BadUse
+
+try:
+    from time import ticks_diff, ticks_ms
+
+    _last, _base = ticks_ms(), 0
+
+    def steady():
+        global _last, _base
+        t = ticks_ms()
+        _base += ticks_diff(t, _last)
+        _last = t
+        return _base
+
+except ImportError:
+    from time import monotonic_ns
+
+    def steady():
+        return monotonic_ns() // 1000000
+
+
+FAR = 1 << 60
+_timers = []
+_sources = []
+_poller = None
+virtual = False
+_vt = 0
+_ticking = False
+
+
+def now_ms():
+    return _vt if virtual else steady()
+
+
+def now():
+    """Seconds of the run's clock."""
+    return now_ms() / 1000
+
+
+def ms(seconds):
+    if seconds != seconds:
+        raise BadUse("a time that is no number")
+    if seconds >= 1e15:
+        return FAR
+    if isinstance(seconds, int):
+        return seconds * 1000
+    n = int(seconds * 1000)
+    return n + 1 if seconds * 1000 > n + 0.001 else n
+
+
+def begin(clock):
+    global virtual, _vt, _ticking
+    if clock not in ("steady", "virtual"):
+        raise BadUse('clock is "steady" or "virtual", not %r' % (clock,))
+    virtual, _vt, _ticking = clock == "virtual", 0, False
+    _timers.clear()
+
+
+def arm(x):
+    if x.t >= FAR:
+        return
+    i = len(_timers)
+    while i and _timers[i - 1].t > x.t:
+        i -= 1
+    _timers.insert(i, x)
+    if not virtual:
+        awake()
+
+
+def disarm(x):
+    if x in _timers:
+        _timers.remove(x)
+
+
+def awake():
+    """From now on every round looks at the clock and at the sources."""
+    global _ticking
+    if not _ticking:
+        _ticking = True
+        core.push(_tick)
+
+
+def _on_tick(_):
+    global _ticking
+    _ticking = False
+    look()
+    if core.waiting() and ((_timers and not virtual) or _sources):
+        awake()
+
+
+_tick = core.Proc(None)
+_tick.go = _on_tick
+
+
+def look():
+    """What is due goes on."""
+    came = False
+    for s in _sources:
+        came = s.look() or came
+    t = now_ms()
+    while _timers and _timers[0].t <= t:
+        _timers.pop(0).fire()
+        came = True
+    return came
+
+
+def source(s, on):
+    """`s` is outside from now on, or no more. If it has `ioctl` it is waited for by poll."""
+    global _poller
+    if on:
+        _sources.append(s)
+        awake()
+    else:
+        _sources.remove(s)
+    if hasattr(s, "ioctl") or hasattr(s, "fileno"):
+        import select
+
+        if _poller is None:
+            _poller = select.poll()
+        if on:
+            _poller.register(s, select.POLLIN)
+        else:
+            _poller.unregister(s)
+
+
+def idle(outside=0):
+    """Nothing can run: waits for what comes from outside. False if nothing can come."""
+    global _vt
+    if virtual and _timers and not outside:
+        _vt = max(_vt, _timers[0].t)
+        look()
+        return True
+    if not _timers and not _sources and not outside:
+        return False
+    if not look():
+        wait(-1 if virtual or not _timers else _timers[0].t - now_ms())
+        look()
+    return True
+
+
+def wait(dt):
+    if dt == 0:
+        return
+    if _poller is not None:
+        for _ in _poller.poll(dt):
+            pass
+    elif dt > 0:
+        try:
+            from time import sleep_ms
+        except ImportError:
+            from time import sleep
+
+            sleep(dt / 1000)
+        else:
+            sleep_ms(dt)
