@@ -149,9 +149,7 @@ class Alt:
         if k == SYNC:
             return READY if n.end.lacks() == 1 else NO
         if n.end is None:
-            if n.v <= 0:
-                return AWAY
-            return PAST if self.t is not None and time.now_ms() >= self.begun + n.v else NO
+            return AWAY if n.v <= 0 else NO
         return PAST if n.v <= time.now_ms() else NO
 
     def retired(self, n):
@@ -410,21 +408,19 @@ async def select(*guards, mode="fair", ended="silent"):
         raise BadUse("mode is one of %s, not %r" % (", ".join(MODES), mode))
     alt = Alt(guards, ended)
     alt.check()
-    rots, key = p.x.rots, len(guards)
+    rots, key = None, len(guards)
     if mode == "fair":
-        for n in alt.nodes:
-            key ^= id(n.end) if n.end is not None else n.kind
+        rots = p.x.rots
         if rots is None or len(rots) > 8:
             rots = p.x.rots = {}
-        alt.rot = rots.get(key, 0) % len(guards)
-    result = await alt.outcome(alt.scan(mode), p) if mode != "fair" else None
-    if result is None:
-        try:
-            result = await alt.outcome(alt.scan(mode), p)
-        finally:
-            if alt.won >= 0:
-                rots[key] = alt.won + 1
-    return result
+        for n in alt.nodes:
+            key ^= id(n.end) if n.end is not None else n.kind
+        alt.rot = rots.get(key, 0)
+    try:
+        return await alt.outcome(alt.scan(mode), p)
+    finally:
+        if rots is not None and alt.won >= 0:
+            rots[key] = (alt.won + 1) % len(guards)
 
 
 async def send(wr, v):

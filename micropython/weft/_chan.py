@@ -497,7 +497,11 @@ def write(wr, v, p):
         if foreign:
             return foreign.write(wr, v)
         begin(p, "write")
-    begin(p, "write")
+    try:
+        begin(p, "write")
+    except Cancelled as e:
+        e.value = v
+        raise
     if wr.x:
         raise closed(wr, "%s: write" % p.x.path)
     c = wr.c.x

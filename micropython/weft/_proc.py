@@ -180,10 +180,14 @@ def flatten(things, out):
     for x in things:
         if isinstance(x, Process):
             out.append(x)
-        elif hasattr(x, "__iter__") and not isinstance(x, (str, bytes) + ENDS):
-            flatten(x, out)
-        else:
+            continue
+        try:
+            if isinstance(x, (str, bytes) + ENDS):
+                raise TypeError
+            i = iter(x)
+        except TypeError:
             raise BadUse("what is no process cannot be started: %r (@process?)" % (x,))
+        flatten(i, out)
     return out
 
 
