@@ -15,25 +15,30 @@ from pathlib import Path
 
 HERE = Path(__file__).parent / "scenarios"
 
-# What MicroPython lacks, by port ("all" of them; then what a port lacks besides), and why.
-LACKS: dict[str, dict[str, str]] = {
-    "all": {
-        "finalisers": "no __del__ of a Python class is called, so an end or a value that is merely dropped is not noticed",
-        "line numbers": "a suspended coroutine does not tell where it stands, and a channel not where it was made",
-        "kinds of processes": "`on(backend)` is CPython's: here a scheduler runs coroutines, and weft.threads threads",
-        "the native extension": "the scenario asks CPython's extension module where it runs",
-    },
-    "threads": {},
-    "wasm": {},
+# What MicroPython lacks, on every port, and why.
+LACKS: dict[str, str] = {
+    "finalisers": "no __del__ of a Python class is called: an end or a value that is merely dropped is not noticed",
+    "line numbers": "a suspended coroutine does not tell where it stands, nor a channel where it was made",
+    "kinds": "on(backend) is CPython's: a scheduler of MicroPython runs coroutines alone (weft.threads has threads)",
+    "threading": "the scenario asks the module threading where it runs, or waits for a threading.Event",
 }
 
 # Scenarios that are not run, by what they ask for.
+_ENDS, _REST, _WHERE = "rules_01_02_channels_and_ends", "rules_09_12_the_rest", "rules_15_where"
 LEFT_OUT: dict[str, str] = {
-    "rules_01_02_channels_and_ends.a_channel_has_the_name_it_is_given_or_the_place_of_its_birth": "line numbers",
-    "rules_01_02_channels_and_ends.an_end_that_is_dropped_is_retired": "finalisers",
-    "rules_09_12_the_rest.two_that_wait_for_each_other_are_the_knot": "line numbers",
-    "rules_09_12_the_rest.a_dropped_value_is_released_outside_the_lock": "finalisers",
-    "rules_09_12_the_rest.an_end_in_a_dropped_value_is_retired": "finalisers",
+    f"{_ENDS}.a_channel_has_the_name_it_is_given_or_the_place_of_its_birth": "line numbers",
+    f"{_ENDS}.an_end_that_is_dropped_is_retired": "finalisers",
+    f"{_REST}.two_that_wait_for_each_other_are_the_knot": "line numbers",
+    f"{_REST}.a_dropped_value_is_released_outside_the_lock": "finalisers",
+    f"{_REST}.an_end_in_a_dropped_value_is_retired": "finalisers",
+    f"{_WHERE}.an_io_call_gives_its_result_or_its_exception": "threading",
+    f"{_WHERE}.the_clock_stands_still_during_an_io_call": "threading",
+    f"{_WHERE}.a_cancelled_io_call_is_waited_for_no_longer": "threading",
+    f"{_WHERE}.the_network_does_not_change_with_where_its_processes_run": "kinds",
+    f"{_WHERE}.choices_meet_wherever_they_are_made": "kinds",
+    f"{_WHERE}.one_scheduler_runs_its_processes_one_at_a_time": "threading",
+    f"{_WHERE}.on_threads_each_has_its_own": "kinds",
+    f"{_WHERE}.what_cannot_run_there_is_bad_use": "kinds",
 }
 
 
@@ -70,9 +75,9 @@ class Plain(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> ast.stmt | None:
         if "version_info" in ast.unparse(node.test):
-            return ast.parse(
-                f"from weft.{self.names} import Failures as BaseExceptionGroup"
-            ).body[0]
+            return ast.parse(f"from weft.{self.names} import Failures as BaseExceptionGroup").body[
+                0
+            ]
         return self.statement(node)  # type: ignore[return-value]
 
     # annotations

@@ -64,6 +64,7 @@ typedef struct {
     mp_obj_t reader, writer;              // methods()
     mp_obj_t stop;                        // natmod: the StopIteration that carries a value, and its arguments
     mp_obj_tuple_t *stop_args;
+    bool once;                            // ONCE is being awaited, and has not made its first step
 } state_t;
 
 #if NATMOD
@@ -71,6 +72,7 @@ state_t state; // not static, nor what follows: mpy_ld wants it so
 #define S (state)
 mp_obj_full_type_t proc_type, chan_type, rd_type, wr_type, done_type, once_type;
 mp_obj_base_t done_object, once_object;
+mp_getiter_iternext_custom_t once_iter;
 chan_t closed;
 #define TYPE(t) ((mp_obj_type_t *)&t)
 #define TRUE_OBJECT (mp_const_true)
@@ -224,9 +226,16 @@ static mp_obj_t done_iternext(mp_obj_t self) {
     return MP_OBJ_STOP_ITERATION;
 }
 
+// Awaiting takes the iterator and makes its first step at once, with nothing between: so one flag serves all who await.
+static mp_obj_t once_getiter(mp_obj_t self, mp_obj_iter_buf_t *buf) {
+    S.once = true;
+    return self;
+}
+
 static mp_obj_t once_iternext(mp_obj_t self) {
-    proc_t *p = S.cur;
-    return p != NULL && p->at != mp_const_none ? mp_const_none : MP_OBJ_STOP_ITERATION;
+    bool first = S.once;
+    S.once = false;
+    return first ? mp_const_none : MP_OBJ_STOP_ITERATION;
 }
 
 // --- objects
@@ -358,6 +367,15 @@ static void end_attr(mp_obj_t self, mp_obj_t methods, qstr attr, mp_obj_t *dest)
         use_field(&e->h, dest);
     } else if (attr == MP_QSTR_x) {
         use_field(&e->x, dest);
+    } else if (attr == MP_QSTR_closed || attr == MP_QSTR_channel) {
+        if (dest[0] == MP_OBJ_NULL) {
+            bool open = e->x == mp_const_none;
+            if (attr == MP_QSTR_closed) {
+                dest[0] = mp_obj_new_bool(!open);
+            } else {
+                dest[0] = open ? e->c->x : mp_obj_subscr(e->x, MP_OBJ_NEW_SMALL_INT(1), MP_OBJ_SENTINEL);
+            }
+        }
     } else if (dest[0] == MP_OBJ_NULL && methods != MP_OBJ_NULL) {
         mp_load_method_maybe(methods, attr, dest);
         if (dest[0] != MP_OBJ_NULL && dest[1] == MP_OBJ_NULL) {
@@ -611,8 +629,10 @@ mp_obj_t mpy_init(mp_obj_fun_bc_t *self, size_t n_args, size_t n_kw, mp_obj_t *a
     MP_OBJ_TYPE_SET_SLOT(&wr_type, call, wr_call, 2);
     define(&done_type, MP_QSTR_DONE, MP_TYPE_FLAG_ITER_IS_ITERNEXT);
     MP_OBJ_TYPE_SET_SLOT(&done_type, iter, done_iternext, 0);
-    define(&once_type, MP_QSTR_ONCE, MP_TYPE_FLAG_ITER_IS_ITERNEXT);
-    MP_OBJ_TYPE_SET_SLOT(&once_type, iter, once_iternext, 0);
+    once_iter.getiter = once_getiter;
+    once_iter.iternext = once_iternext;
+    define(&once_type, MP_QSTR_ONCE, MP_TYPE_FLAG_ITER_IS_CUSTOM);
+    MP_OBJ_TYPE_SET_SLOT(&once_type, iter, &once_iter, 0);
     done_object.type = TYPE(done_type);
     once_object.type = TYPE(once_type);
     mp_obj_t none = mp_const_none;
@@ -639,7 +659,8 @@ MP_DEFINE_CONST_OBJ_TYPE(rd_type, MP_QSTR_Rd, MP_TYPE_FLAG_ITER_IS_ITERNEXT,
     make_new, rd_make_new, attr, rd_attr, call, rd_call, iter, rd_iternext);
 MP_DEFINE_CONST_OBJ_TYPE(wr_type, MP_QSTR_Wr, MP_TYPE_FLAG_NONE, make_new, wr_make_new, attr, wr_attr, call, wr_call);
 MP_DEFINE_CONST_OBJ_TYPE(done_type, MP_QSTR_DONE, MP_TYPE_FLAG_ITER_IS_ITERNEXT, iter, done_iternext);
-MP_DEFINE_CONST_OBJ_TYPE(once_type, MP_QSTR_ONCE, MP_TYPE_FLAG_ITER_IS_ITERNEXT, iter, once_iternext);
+static const mp_getiter_iternext_custom_t once_iter = { .getiter = once_getiter, .iternext = once_iternext };
+MP_DEFINE_CONST_OBJ_TYPE(once_type, MP_QSTR_ONCE, MP_TYPE_FLAG_ITER_IS_CUSTOM, iter, &once_iter);
 
 #define X(name, value) { MP_ROM_QSTR(MP_QSTR_##name), MP_ROM_PTR(value) },
 static const mp_rom_map_elem_t weft_native_globals_table[] = {

@@ -73,7 +73,15 @@ class Alt:
         every = loud(ended)
         self.nodes = []
         self.live = self.pending = False
-        self.won, self.rot, self.v, self.e, self.to, self.p, self.t = -1, 0, None, None, None, None, None
+        self.won, self.rot, self.v, self.e, self.to, self.p, self.t = (
+            -1,
+            0,
+            None,
+            None,
+            None,
+            None,
+            None,
+        )
         self.hold_in = self.hold_out = False
         for i, g in enumerate(guards):
             end = g
@@ -106,7 +114,9 @@ class Alt:
                 if n.end in marks:
                     raise BadUse("%s: select: one barrier twice" % where(core.cur()))
                 if not n.end.parties:
-                    raise BadUse("%s: select: nobody is enrolled at the barrier" % where(core.cur()))
+                    raise BadUse(
+                        "%s: select: nobody is enrolled at the barrier" % where(core.cur())
+                    )
                 marks.append(n.end)
             elif n.kind < TIME:
                 if n.end.x:

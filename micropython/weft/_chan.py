@@ -448,9 +448,7 @@ def begin(p, what):
         raise BadUse("%s in ordinary code: start the network by run(...)" % what)
     if p.at is not None:
         if p.at is not REQ:
-            raise BadUse(
-                "%s: %s: the write before it was not awaited" % (p.x.path, what)
-            )
+            raise BadUse("%s: %s: the write before it was not awaited" % (p.x.path, what))
         p.at = None
         p.x.asked = False
         raise Cancelled("%s was cancelled" % p.x.path)

@@ -54,7 +54,9 @@ class Process:
             core.room(len(_all) + 4)
             _all.append(self)
         except MemoryError:
-            raise NoRoom("no memory for process %s; those that run can still be stopped" % self.name)
+            raise NoRoom(
+                "no memory for process %s; those that run can still be stopped" % self.name
+            )
         self.k = k
         self.begun = True
         self.party = party
@@ -500,9 +502,12 @@ def deadlock():
         if isinstance(at, _alt.Alt):
             for n in at.nodes:
                 if n.gone:
-                    hint = "\nguard %d %r has ended; if that should end the process: ended=\"raise\"" % (
-                        n.i,
-                        n.c.name,
+                    hint = (
+                        '\nguard %d %r has ended; if that should end the process: ended="raise"'
+                        % (
+                            n.i,
+                            n.c.name,
+                        )
                     )
     paths = [p.path for p in _all]
     knot = [p.path for p in best or ()]

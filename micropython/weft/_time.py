@@ -105,8 +105,10 @@ _tick.go = _on_tick
 def look():
     """What is due goes on."""
     came = False
-    for s in _sources:
-        came = s.look() or came
+    i = len(_sources)
+    while i:
+        i -= 1
+        came = _sources[i].look() or came
     t = now_ms()
     while _timers and _timers[0].t <= t:
         _timers.pop(0).fire()
@@ -133,14 +135,14 @@ def source(s, on):
             _poller.unregister(s)
 
 
-def idle(outside=0):
+def idle():
     """Nothing can run: waits for what comes from outside. False if nothing can come."""
     global _vt
-    if virtual and _timers and not outside:
+    if virtual and _timers and not _sources:
         _vt = max(_vt, _timers[0].t)
         look()
         return True
-    if not _timers and not _sources and not outside:
+    if not _timers and not _sources:
         return False
     if not look():
         wait(-1 if virtual or not _timers else _timers[0].t - now_ms())

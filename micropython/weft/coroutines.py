@@ -17,6 +17,7 @@ from ._proc import (  # noqa: F401
     sleep_ms,
     yield_,
 )
+from ._io import io  # noqa: F401
 from ._time import now  # noqa: F401
 from .errors import (  # noqa: F401
     BadUse,

@@ -1,0 +1,57 @@
+"""The MicroPythons that the tests run on, and how a script is run on one.
+
+A tier is a name, a program and where its modules are. All are built by `./run setup micropython`; one that is missing
+fails its tests.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+HERE = ROOT / "micropython"
+MADE = ROOT / ".build" / "micropython"
+KIT = HERE / "tests" / "kit"
+
+TIERS: dict[str, tuple[list[str], list[Path]]] = {
+    "pure": ([str(MADE / "micropython")], []),  # Debian's binary, pure Python
+    "natmod": ([str(MADE / "micropython")], [MADE / "natmod" / "x64"]),
+    "native": ([str(MADE / "unix")], []),  # with the user C module
+    "gil": ([str(MADE / "unix-gil")], []),  # the same with a global lock
+    "cpython": ([sys.executable, "-S"], []),  # the pure code on CPython
+}
+MICROPYTHONS = ("pure", "natmod", "native", "gil")
+CORE = {"pure": False, "natmod": True, "native": True, "gil": True, "cpython": False}
+
+
+def environment(tier: str, *folders: Path) -> dict[str, str]:
+    paths = [*map(str, [*folders, *TIERS[tier][1], HERE, KIT])]
+    if tier == "cpython":
+        return {**os.environ, "PYTHONPATH": ":".join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**os.environ, "MICROPYPATH": ":".join([*paths, str(KIT / "device"), ".frozen"])}
+
+
+def command(tier: str, heap: str = "") -> list[str]:
+    extra = ["-X", f"heapsize={heap}"] if heap else []
+    return [*TIERS[tier][0], *extra]
+
+
+def run(tier: str, *args: str | Path, heap: str = "", folders: tuple[Path, ...] = ()) -> str:
+    """What a script prints; an error if it fails, or if it is not on the core that the tier is for."""
+    done = subprocess.run(
+        [*command(tier, heap), *map(str, args)],
+        env=environment(tier, *folders),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise AssertionError(f"{tier}: status {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done.stdout
+
+
+def snippet(tier: str, source: str, heap: str = "") -> str:
+    return run(tier, "-c", source, heap=heap)

@@ -1,0 +1,71 @@
+"""Calls that block: on a thread where the port has them, while the process that called waits, it alone (7.9)."""
+
+from . import _chan, _time
+from . import _core as core
+from ._chan import begin, resume
+
+try:
+    from _thread import start_new_thread
+except ImportError:
+    start_new_thread = None
+
+try:
+    from io import IOBase
+except ImportError:
+    IOBase = object
+
+
+class _Call(IOBase):
+    """`over` is the last thing that its thread sets."""
+
+    def __init__(self, fn, args, kw):
+        self.fn, self.args, self.kw = fn, args, kw
+        self.over = False
+        self.p = self.value = self.error = None
+
+    def __repr__(self):
+        return "io call"
+
+    def work(self):
+        try:
+            self.value = self.fn(*self.args, **self.kw)
+        except BaseException as e:
+            self.error = e
+        self.over = True
+
+    def ioctl(self, request, flags):
+        return (flags if self.over else 0) if request == 3 else 0
+
+    def look(self):
+        if not self.over:
+            return False
+        _time.source(self, False)
+        if self.p is not None:
+            core.push(self.p)
+        return True
+
+    def give_up(self, p):
+        self.p = None  # the call goes on, and what it gives is dropped
+        return not self.over
+
+
+def io(fn):
+    """`read = io(file.read)`: in a process `await read()`. Without threads the call simply blocks."""
+
+    async def call(*args, **kw):
+        p = core.cur()
+        if start_new_thread is None or p is None:
+            return fn(*args, **kw)
+        begin(p, "io")
+        c = _Call(fn, args, kw)
+        c.p = p
+        start_new_thread(c.work, ())
+        _time.source(c, True)
+        p.at = c
+        await core.ONCE
+        resume(p)
+        if c.error is not None:
+            raise c.error
+        return c.value
+
+    return call

@@ -1,0 +1,74 @@
+"""From an interrupt to a channel: a ring of slots that are made beforehand.
+
+Invariants
+- One producer (`put`) and one consumer (the scheduler). `_in` is written by the producer alone, `_out` by the consumer
+  alone; both are small integers, written in one store, after the slot was.
+- `put` allocates nothing, takes no lock and calls nothing, so that a hard interrupt may call it.
+- The ring is full with all slots but one in use.
+"""
+
+from . import _chan, _time
+
+try:
+    from io import IOBase
+except ImportError:
+    IOBase = object
+
+
+class Ring(IOBase):
+    """`slots` values between an interrupt and a reader; `overflows` counts those that found it full."""
+
+    def __init__(self, slots=16, name=None):
+        self._size = slots + 1
+        self._slots = [0] * self._size
+        self._in = self._out = self.overflows = 0
+        self._c = None
+        self._name = name or "ring"
+
+    def put(self, v):
+        """From the interrupt: True, or False if the ring was full."""
+        i = self._in
+        n = i + 1
+        if n == self._size:
+            n = 0
+        if n == self._out:
+            self.overflows += 1
+            return False
+        self._slots[i] = v
+        self._in = n
+        return True
+
+    def reader(self):
+        """An ordinary reader end of what was put; within a run."""
+        if self._c is None:
+            self._c = _chan.Channel(self._name, capacity=self._size, overflow="block")
+            self._w = self._c.writer()
+            _time.source(self, True)
+        return self._c.reader()
+
+    def close(self):
+        """The reader gets what is there, and then Retired."""
+        if self._c is not None and not self._w.closed:
+            self.look()
+            _time.source(self, False)
+            self._w.retire()
+
+    # for the scheduler
+
+    def ioctl(self, request, flags):
+        return (flags if self._in != self._out else 0) if request == 3 else 0
+
+    def look(self):
+        came = False
+        c = self._c
+        if c.pz or not c.nr:
+            _time.source(self, False)
+            self._c = None
+            return False
+        while self._out != self._in and not c.full():
+            v = self._slots[self._out]
+            n = self._out + 1
+            self._out = 0 if n == self._size else n
+            c.put(v, None)
+            came = True
+        return came
