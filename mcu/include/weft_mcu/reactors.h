@@ -82,6 +82,9 @@ void *memset(void *, int, size_t);
 #ifndef WEFT_RX_TIME64
 #define WEFT_RX_TIME64 WEFT_RX_HOST
 #endif
+#ifndef WEFT_RX_FAST /* 1: `fast` may be asked for; on a host it always may */
+#define WEFT_RX_FAST WEFT_RX_HOST
+#endif
 #ifndef WEFT_RX_SPINLOCK
 #define WEFT_RX_SPINLOCK (WEFT_RX_HOST ? 0u : 8u) /* the spin locks from here on: one for the pools, and one an enclave */
 #endif

@@ -4,10 +4,6 @@
 #ifndef WEFT_MCU_REACTORS_H
 #error "include weft_mcu/reactors.h (or weft_mcu/lf.h) at the top of the file, and this at its end"
 #endif
-#if !WEFT_RX_HOST && defined(__ARM_ARCH_6M__)
-uint8_t weft_rx_bit_table[32] = {0,  1,  28, 2,  29, 14, 24, 3, 30, 22, 20, 15, 25, 17, 4,  8,
-                                 31, 27, 13, 23, 21, 19, 16, 7, 26, 12, 18, 6,  11, 5,  10, 9};
-#endif
 #if WEFT_RX_HOST
 static weft_rx_event *weft_rx_chunks; /* what events were made of, by `owner` */
 #endif
@@ -26,6 +22,7 @@ static weft_rx_event *weft_rx_chunks; /* what events were made of, by `owner` */
 #endif
 #include "weft_mcu/reactors/wiring.h"
 
+#if !WEFT_RX_STATIC
 static void weft_rx_fire_start(weft_rx_env *env, weft_rx_event *e) {
   (void)e;
   weft_rx_trigger(env, WEFT_RX_PROGRAM(env)->startup);
@@ -33,6 +30,7 @@ static void weft_rx_fire_start(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_begin_modes(env);
 #endif
 }
+#endif
 /* What an event holds goes back; the event too. */
 __attribute__((unused)) static void weft_rx_discard_event(weft_rx_env *env, weft_rx_event *e) {
   bool action = e->fire == weft_rx_fire_action;
@@ -64,6 +62,9 @@ static void weft_rx_begin(weft_rx_env *env, weft_rx_time start, uint32_t high, c
 #endif
   env->now = env->start = start;
   env->high = high;
+#if WEFT_RX_BIT_TABLE
+  for (unsigned i = 0; i < 32; i++) env->bits[0x077cb531u << i >> 27] = (uint8_t)i;
+#endif
   env->step = UINT32_MAX; /* the microstep before the start tag */
   env->start_ns = weft_rx_logical_of(env);
   env->fast = options->fast;
@@ -148,13 +149,7 @@ int weft_rx_run(const weft_rx_options *options) {
 #if WEFT_RX_TRACE
   weft_rx_trace_open();
 #endif
-#if WEFT_RX_HOST
-  uint64_t start = (uint64_t)(weft_rx_clock_ns() / WEFT_TICK_NS);
-#elif WEFT_TICK_NS == 1000
-  uint64_t start = weft_now64();
-#else
-  uint64_t start = weft_now64() / (WEFT_TICK_NS / 1000);
-#endif
+  uint64_t start = weft_rx_clock64();
 #if WEFT_RX_ENCLAVES > 1
   weft_rx_run_enclaves(start, options);
 #else

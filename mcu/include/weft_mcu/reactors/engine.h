@@ -76,7 +76,7 @@ static void weft_rx_run_pending(weft_rx_env *env); /* workers.h: level by level 
 WEFT_INLINE void weft_rx_run_pending(weft_rx_env *env) {
   for (weft_rx_word pending; (pending = env->top);) {
     env->top = pending & (pending - 1);
-    weft_rx_call(env, weft_rx_lowest(pending));
+    weft_rx_call(env, weft_rx_lowest(env, pending));
   }
 }
 #else
@@ -84,18 +84,18 @@ WEFT_INLINE void weft_rx_run_pending(weft_rx_env *env) {
 WEFT_INLINE void weft_rx_run_word(weft_rx_env *env, unsigned w) {
   for (weft_rx_word pending; (pending = env->words[w]);) {
     env->words[w] = pending & (pending - 1);
-    weft_rx_call(env, w * WEFT_RX_WORD_BITS + weft_rx_lowest(pending));
+    weft_rx_call(env, w * WEFT_RX_WORD_BITS + weft_rx_lowest(env, pending));
   }
 }
 /* A bit of a word above is cleared when what it stands for is empty: until then nothing before it can become pending (invariant 1). */
 WEFT_HOT static void weft_rx_run_pending(weft_rx_env *env) {
   for (weft_rx_word top; (top = env->top);) {
-    unsigned t = weft_rx_lowest(top);
+    unsigned t = weft_rx_lowest(env, top);
 #if WEFT_RX_WORDS <= WEFT_RX_WORD_BITS
     weft_rx_run_word(env, t);
 #else
     for (weft_rx_word middle; (middle = env->middle[t]);) {
-      unsigned m = weft_rx_lowest(middle);
+      unsigned m = weft_rx_lowest(env, middle);
       weft_rx_run_word(env, t * WEFT_RX_WORD_BITS + m);
       env->middle[t] &= ~((weft_rx_word)1 << m);
     }
@@ -107,14 +107,16 @@ WEFT_HOT static void weft_rx_run_pending(weft_rx_env *env) {
 
 /* ---- the end of a tag (R4, R15) ----------------------------------------------------------------------------------------------------- */
 WEFT_INLINE void weft_rx_end_tag(weft_rx_env *env) {
-  for (weft_rx_port *p = env->present; p;) {
+  weft_rx_port *p = env->present;
+  if (!p) return;
+  do {
     weft_rx_port *next = p->next;
     p->is_present = false;
 #if WEFT_RX_TOKENS
     if (p->flags & WEFT_RX_IS_TOKEN) weft_rx_end_token(p);
 #endif
     p = next;
-  }
+  } while (p);
   env->present = 0;
 }
 
@@ -125,6 +127,8 @@ static void weft_rx_shut_modes(weft_rx_env *env);
 void weft_rx_fire_stop(weft_rx_env *env, weft_rx_event *e) {
   (void)e;
   env->stopping = true;
+  env->stop.next = 0;
+  env->soon = &env->stop; /* weft_rx_serve looks there */
   weft_rx_trigger(env, WEFT_RX_PROGRAM(env)->shutdown);
 #if WEFT_RX_MODES
   weft_rx_shut_modes(env);
@@ -134,11 +138,15 @@ void weft_rx_fire_stop(weft_rx_env *env, weft_rx_event *e) {
 static void weft_rx_stop_next(weft_rx_env *env) {
   if (env->stopping || env->stop_soon) return;
   env->stop_soon = true;
+#if WEFT_RX_STATIC
+  env->until = env->now;
+#else
   if (env->stop.fire) (void)weft_rx_remove(env, weft_rx_as_node(&env->stop));
   env->stop = (weft_rx_event){.fire = weft_rx_fire_stop, .time = env->now, .step = env->step + 1};
   if (env->soon) env->soon_last->next = weft_rx_as_node(&env->stop);
   else env->soon = &env->stop;
   env->soon_last = &env->stop;
+#endif
 }
 #if WEFT_RX_ENCLAVES == 1
 void weft_rx_request_stop(void) {
@@ -174,7 +182,7 @@ WEFT_INLINE void weft_rx_sleep(weft_rx_env *env, weft_rx_time t) {
 /* Until t, whatever comes. */
 WEFT_INLINE void weft_rx_await(weft_rx_env *env, weft_rx_time t) {
   if (__builtin_expect(!weft_rx_before(weft_rx_clock(), t), 1)) return;
-  if (env->fast) return;
+  if (WEFT_RX_FAST && env->fast) return;
 #if WEFT_RX_HOST || WEFT_TICK_NS != 1000 || WEFT_RX_TIME64
   while (weft_rx_before(weft_rx_clock(), t)) weft_rx_sleep(env, t);
 #else
@@ -225,7 +233,7 @@ static bool weft_rx_granted(weft_rx_env *env, weft_rx_time t, uint32_t step); /*
 /* True: the time of tag (t, step) has come, and nothing earlier can come any more. False: something came; look again. */
 WEFT_INLINE bool weft_rx_reach(weft_rx_env *env, weft_rx_time t, uint32_t step) {
   for (;;) {
-    bool due = env->fast || !weft_rx_before(weft_rx_clock(), t);
+    bool due = (WEFT_RX_FAST && env->fast) || !weft_rx_before(weft_rx_clock(), t);
     if (WEFT_PEEK(env->news)) {
       weft_rx_drain(env);
       return false;
@@ -243,14 +251,23 @@ WEFT_INLINE bool weft_rx_reach(weft_rx_env *env, weft_rx_time t, uint32_t step) 
 #endif
 
 /* ---- collecting ---------------------------------------------------------------------------------------------------------------------- */
+/* The first trigger of a tag, when nothing is pending. */
+WEFT_INLINE void weft_rx_begin_pending(weft_rx_env *env, weft_rx_trig trig) {
+#if WEFT_RX_MASKS
+  env->top = trig;
+#else
+  weft_rx_trigger(env, trig);
+#endif
+}
 WEFT_INLINE void weft_rx_advance(weft_rx_env *env, weft_rx_time t) {
-#if !WEFT_RX_TIME64
+#if !WEFT_RX_TIME64 && WEFT_RX_FAST
   if (t < env->now) env->high++;
 #endif
   env->now = t;
 }
+#if !WEFT_RX_STATIC
 /* The timers and events that the queue has at (now, step). */
-WEFT_INLINE void weft_rx_take_tag(weft_rx_env *env, weft_rx_time t, uint32_t step) {
+static void __attribute__((noinline)) weft_rx_take_tag(weft_rx_env *env, weft_rx_time t, uint32_t step) {
   for (weft_rx_timer *n; (n = weft_rx_first(env)) && n->time == t;) {
     if (n->period) {
       (void)weft_rx_take_first(env);
@@ -265,8 +282,28 @@ WEFT_INLINE void weft_rx_take_tag(weft_rx_env *env, weft_rx_time t, uint32_t ste
     e->fire(env, e);
   }
 }
+/* The same for a tag that begins with timer n, so is of microstep 0. */
+WEFT_INLINE void weft_rx_take_timers(weft_rx_env *env, weft_rx_timer *n, weft_rx_time t) {
+#if !WEFT_RX_HEAP
+  weft_rx_timer *x = n->next;
+  if (__builtin_expect(!x || x->time != t, 1)) { /* alone: it goes back, from its place on */
+    weft_rx_time next = t + n->period;
+    weft_rx_timer **at = &env->head;
+    *at = x;
+    weft_rx_begin_pending(env, n->trig);
+    for (; x && weft_rx_before(x->time, next); x = *at) at = &x->next;
+    n->next = x;
+    n->time = next;
+    *at = n;
+    return;
+  }
+#endif
+  (void)n;
+  weft_rx_take_tag(env, t, 0);
+}
 /* Any tag but that of a timer alone. False: nothing came yet, look again. */
 static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
+  if (env->stopping) return false;
   weft_rx_timer *first = weft_rx_first(env);
   if (!env->soon && (!first || (!env->keepalive && weft_rx_as_event(first) == &env->stop && !weft_rx_several(env)))) {
     if (!env->keepalive) weft_rx_stop_next(env); /* nothing left to wait for */
@@ -318,10 +355,9 @@ static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
 #if WEFT_RX_MODES
 static void weft_rx_change_modes(weft_rx_env *env);
 #endif
-/* The loop: until the stop tag has run. */
-#if !WEFT_RX_STATIC
-WEFT_HOT static void weft_rx_serve(weft_rx_env *env) {
-  do {
+/* The loop: until the stop tag has run. That leaves something in `soon`, so that it need not be asked for at every tag. */
+WEFT_HOT static void __attribute__((noinline)) weft_rx_serve(weft_rx_env *env) {
+  for (;;) {
     weft_rx_timer *n = weft_rx_first(env);
     if (__builtin_expect(!env->soon && n && n->period, 1)) { /* a tag that begins with timers, so of microstep 0 */
       weft_rx_time t = n->time;
@@ -330,56 +366,82 @@ WEFT_HOT static void weft_rx_serve(weft_rx_env *env) {
 #endif
       weft_rx_advance(env, t);
       env->step = 0;
-      weft_rx_take_tag(env, t, 0);
+      weft_rx_take_timers(env, n, t);
 #if !WEFT_RX_ASYNC
       weft_rx_await(env, t);
 #endif
-    } else if (!weft_rx_collect(env)) continue;
+    } else if (!weft_rx_collect(env)) {
+      if (env->stopping) return;
+      continue;
+    }
     weft_rx_run_pending(env);
     weft_rx_end_tag(env);
 #if WEFT_RX_MODES
     if (env->changing) weft_rx_change_modes(env);
 #endif
-  } while (!env->stopping);
+  }
 }
 #else
-/* A static schedule (R23): the tags are those of the table, and no queue is looked at. */
-WEFT_HOT static void weft_rx_serve(weft_rx_env *env) {
+/* A static schedule (R23): the tags are those of the table, and no queue is looked at. What is rare (the stop tag, a request, 2^30 ticks gone by) is
+ * asked for at tags from env->until on. */
+enum { WEFT_RX_OFTEN = 1 << 30 };
+static void weft_rx_set_until(weft_rx_env *env, weft_rx_time t) {
+  env->until = t + WEFT_RX_OFTEN;
+  if (env->stop.fire && weft_rx_before(env->stop.time, env->until)) env->until = env->stop.time;
+}
+/* What to do at t, which is not before env->until. True: the stop tag is set up. */
+static bool __attribute__((noinline)) weft_rx_rare(weft_rx_env *env, weft_rx_time t, weft_rx_trig trig) {
+  if (env->stop_soon) {
+    env->step++;
+    weft_rx_fire_stop(env, &env->stop);
+    return true;
+  }
+  if (env->stop.fire && !weft_rx_before(t, env->stop.time)) {
+    if (t == env->stop.time) weft_rx_trigger(env, trig);
+    env->now = env->stop.time;
+    env->step = 0;
+    weft_rx_fire_stop(env, &env->stop);
+    weft_rx_await(env, env->now);
+    return true;
+  }
+  weft_rx_set_until(env, t);
+  return false;
+}
+WEFT_HOT static void __attribute__((noinline)) weft_rx_serve(weft_rx_env *env) {
   WEFT_RX_TABLE weft_rx_program *program = WEFT_RX_PROGRAM(env);
-  WEFT_RX_TABLE weft_rx_slot *slot = weft_rx_slots, *end = slot + program->slots, *loop = slot + program->loop;
-  weft_rx_time t = env->now, stop = env->stop.time;
-  bool limited = env->stop.fire != 0;
+  WEFT_RX_TABLE weft_rx_slot *slot = weft_rx_slots, *end = slot + program->slots;
+  weft_rx_time t = env->now;
   env->step = 0;
   weft_rx_trigger(env, program->startup);
-  if (slot != end && !slot->gap) { /* the first slot is the start tag's */
+  if (!slot->gap) { /* the first slot is the start tag's */
     weft_rx_trigger(env, slot->trig);
     slot++;
   }
-  if (limited && t == stop) weft_rx_fire_stop(env, &env->stop);
+  if (env->stop.fire && t == env->stop.time) weft_rx_fire_stop(env, &env->stop);
+  weft_rx_set_until(env, t);
+  weft_rx_run_pending(env);
+  weft_rx_end_tag(env);
+  if (env->stopping) return;
   for (;;) {
-    weft_rx_run_pending(env);
-    weft_rx_end_tag(env);
-    if (env->stopping) return;
-    if (slot == end) slot = loop;
-    if (__builtin_expect(env->stop_soon || slot == end, 0)) {
-      env->step++;
-      weft_rx_fire_stop(env, &env->stop);
-      continue;
-    }
-    t += slot->gap;
-    if (__builtin_expect(limited && !weft_rx_before(t, stop), 0)) {
-      weft_rx_fire_stop(env, &env->stop);
-      if (t != stop) {
-        weft_rx_advance(env, stop);
-        weft_rx_await(env, stop);
-        continue;
+    if (slot == end) {
+      slot = weft_rx_slots + program->loop;
+      if (slot == end) {
+        weft_rx_stop_next(env);
+        (void)weft_rx_rare(env, t, 0);
+        break;
       }
     }
-    weft_rx_trigger(env, slot->trig);
+    t += slot->gap;
+    if (__builtin_expect(!weft_rx_before(t, env->until), 0) && weft_rx_rare(env, t, slot->trig)) break;
+    weft_rx_begin_pending(env, slot->trig);
     slot++;
     weft_rx_advance(env, t);
     weft_rx_await(env, t);
+    weft_rx_run_pending(env);
+    weft_rx_end_tag(env);
   }
+  weft_rx_run_pending(env);
+  weft_rx_end_tag(env);
 }
 #endif
 #endif

@@ -2,7 +2,16 @@
 #ifndef WEFT_RX_ENV_H
 #define WEFT_RX_ENV_H
 
+/* No CTZ and no CLZ there: by a multiplication and a table, which is first in the enclave's state, where its address is at hand anyway. */
+#if defined(__ARM_ARCH_6M__) && !WEFT_RX_HOST
+#define WEFT_RX_BIT_TABLE 1
+#else
+#define WEFT_RX_BIT_TABLE 0
+#endif
 typedef struct weft_rx_env {
+#if WEFT_RX_BIT_TABLE
+  uint8_t bits[32];
+#endif
 #if WEFT_RX_HEAP
   weft_rx_timer **heap; /* entries: chains (by next) of one tag */
   uint32_t count, capacity;
@@ -23,11 +32,14 @@ typedef struct weft_rx_env {
 #endif
   bool fast, keepalive, stopping, stopped; /* stopping: the current tag is the stop tag */
   uint8_t number;
-  uint32_t high; /* 32-bit times: how often `now` has wrapped */
+  uint32_t high; /* 32-bit times that can run ahead of the clock (WEFT_RX_FAST): how often `now` has wrapped */
   weft_rx_time start;
   int64_t start_ns;
   weft_rx_event stop; /* the timeout, or the request */
   bool stop_soon;
+#if WEFT_RX_STATIC
+  weft_rx_time until; /* tags from here on are looked at more closely */
+#endif
   weft_rx_event *free;
 #if WEFT_RX_ASYNC
   weft_rx_event *inbox, *inbox_last; /* under the lock, as all below */
@@ -57,12 +69,12 @@ WEFT_INLINE weft_rx_env *weft_rx_here(void) { return weft_rx_mine[weft_core()]; 
 #define WEFT_RX_PROGRAM(env) (WEFT_RX_ENCLAVES == 1 ? &weft_rx_programs[0] : &weft_rx_programs[(env)->number])
 
 /* ---- pending reactions ------------------------------------------------------------------------------------------------------------ */
-WEFT_INLINE unsigned weft_rx_lowest(weft_rx_word word) {
+WEFT_INLINE unsigned weft_rx_lowest(weft_rx_env *env, weft_rx_word word) {
+  (void)env;
 #if WEFT_RX_HOST
   return (unsigned)__builtin_ctzll(word);
-#elif defined(__ARM_ARCH_6M__)
-  extern uint8_t weft_rx_bit_table[32]; /* in SRAM: no CTZ and no CLZ here */
-  return weft_rx_bit_table[((word & -word) * 0x077cb531u) >> 27];
+#elif WEFT_RX_BIT_TABLE
+  return env->bits[((word & -word) * 0x077cb531u) >> 27];
 #else
   return (unsigned)__builtin_ctz(word);
 #endif
@@ -164,15 +176,27 @@ WEFT_INLINE weft_rx_time weft_rx_clock(void) {
   return (weft_rx_time)(weft_now64() / (WEFT_TICK_NS / 1000));
 #endif
 }
-/* A 32-bit time near the current tag, in full. */
-WEFT_INLINE int64_t weft_rx_in_full(weft_rx_env *env, weft_rx_time t) {
-#if WEFT_RX_TIME64
-  return (void)env, t;
+WEFT_INLINE uint64_t weft_rx_clock64(void) {
+#if WEFT_RX_HOST
+  return (uint64_t)(weft_posix_now_ns() / WEFT_TICK_NS);
+#elif WEFT_TICK_NS == 1000
+  return weft_now64();
 #else
-  return (int64_t)((uint64_t)env->high << 32 | env->now) + (int32_t)(t - env->now);
+  return weft_now64() / (WEFT_TICK_NS / 1000);
 #endif
 }
-WEFT_INLINE int64_t weft_rx_logical_of(weft_rx_env *env) { return weft_rx_in_full(env, env->now) * WEFT_TICK_NS; }
+/* The current tag's time in full. One of 32 bits that waits for the clock is near it: within 2^31 ticks. */
+WEFT_INLINE int64_t weft_rx_in_full(weft_rx_env *env) {
+#if WEFT_RX_TIME64
+  return env->now;
+#elif WEFT_RX_FAST
+  return (int64_t)((uint64_t)env->high << 32 | env->now);
+#else
+  uint64_t clock = weft_rx_clock64();
+  return (int64_t)clock + (int32_t)(env->now - (uint32_t)clock);
+#endif
+}
+WEFT_INLINE int64_t weft_rx_logical_of(weft_rx_env *env) { return weft_rx_in_full(env) * WEFT_TICK_NS; }
 int64_t weft_rx_logical(void);   /* the current tag's time, ns */
 int64_t weft_rx_elapsed(void);   /* since the start */
 int64_t weft_rx_physical(void);  /* the clock, ns */

@@ -16,6 +16,7 @@ WEFT_INLINE weft_rx_timer *weft_rx_in_range(WEFT_RX_TABLE weft_rx_range *range, 
 }
 /* 0, or what is wrong. */
 static const char *weft_rx_wrong(const weft_rx_options *options) {
+  if (options->fast && !WEFT_RX_FAST) return "weft: fast is asked for; define WEFT_RX_FAST 1 (devices)";
   if (options->timeout_ns >= 0 && weft_rx_ticks(options->timeout_ns) >= WEFT_RX_HORIZON)
     return "weft: the timeout is beyond the horizon of this tick; define a longer WEFT_TICK_NS, or WEFT_RX_TIME64=1";
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++) {
