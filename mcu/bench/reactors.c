@@ -30,8 +30,11 @@
 #include "weft_mcu/reactors.h"
 #include "board.h"
 
-enum { PERIOD = 15 }; /* us: less than a reaction takes */
-#define NTH(i) WEFT_RX_TRIG((SPARE + (i)) * 2, SPARE ? 0 : 1u << (i))
+#ifndef PERIOD_US /* less than a reaction takes, unless it is said */
+#define PERIOD_US 15
+#endif
+enum { PERIOD = PERIOD_US };
+#define NTH(i) WEFT_RX_TRIG_ONE(SPARE + (i))
 #if PORTS
 typedef WEFT_RX_PORT(uint32_t) port;
 static port out[CHAIN] = {WEFT_RX_OUT(NTH(1 % CHAIN))
@@ -67,16 +70,10 @@ WEFT_RX_TABLE weft_rx_reaction weft_rx_reactions[] = {
   {react, (void *)2}, {react, (void *)3},
 #endif
 };
-#if SPARE
-#define E WEFT_RX_END
-const weft_rx_index weft_rx_triggers[] = {E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E,
-  0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, E, 0, SPARE, E, SPARE + 1, E, SPARE + 2, E, SPARE + 3, E};
-#else
 const weft_rx_index weft_rx_triggers[] = {WEFT_RX_END};
-#endif
 #define ALL (PORTS || SPARE ? NTH(0) : WEFT_RX_TRIG(0, (1u << CHAIN) - 1))
 #if STATIC
-const weft_rx_slot weft_rx_slots[] = {{PERIOD, ALL}, {PERIOD, ALL}};
+const weft_rx_slot weft_rx_slots[] = {{PERIOD, ALL}, {PERIOD, ALL}, WEFT_RX_SLOTS_END};
 const weft_rx_program weft_rx_programs[] = {{.name = "bench", .count = SPARE + CHAIN, .slots = 2, .loop = 0}};
 #else
 static weft_rx_timer timers[] = {WEFT_RX_TIMER(0, PERIOD * 1000, ALL)

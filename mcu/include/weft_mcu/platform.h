@@ -9,6 +9,7 @@
  *   WEFT_CORES                        how many cores may serve a queue: 1 or 2
  *   WEFT_EARLY_US                     a sleeping core is woken this much before a release time and polls the rest (1)
  *   WEFT_HOT                          attribute of functions that belong into the fastest memory
+ *   WEFT_HOT_PART(name)               the same, in a section of its own so that the linker can leave it out (not given: WEFT_HOT)
  *
  *   uint32_t   weft_now32(void)       the clock, low 32 bits. Any context, any core.
  *   uint64_t   weft_now64(void)       the clock; never goes back. Any context, any core.
@@ -66,6 +67,9 @@ WEFT_NORETURN void weft_panic(const char *what);
 #define WEFT_MUTANT 0
 #endif
 #include "weft_port.h"
+#ifndef WEFT_HOT_PART
+#define WEFT_HOT_PART(name) WEFT_HOT
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -148,10 +148,13 @@ typedef uint16_t weft_rx_index;
 #define WEFT_RX_MASKS 1
 typedef weft_rx_word weft_rx_trig;
 #define WEFT_RX_TRIG(at, mask) (0 ? (weft_rx_trig)(at) : (weft_rx_trig)(mask))
+#define WEFT_RX_TRIG_ONE(r) ((weft_rx_trig)((weft_rx_trig)1 << (r)))
 #else
 #define WEFT_RX_MASKS 0
 typedef weft_rx_index weft_rx_trig;
 #define WEFT_RX_TRIG(at, mask) (1 ? (weft_rx_trig)(at) : (weft_rx_trig)(mask))
+#define WEFT_RX_ONE_BIT ((weft_rx_trig)((weft_rx_trig)1 << (8 * sizeof(weft_rx_trig) - 1)))
+#define WEFT_RX_TRIG_ONE(r) ((weft_rx_trig)(WEFT_RX_ONE_BIT | (r)))
 #endif
 typedef void (*weft_rx_fn)(void *self);
 typedef struct { weft_rx_fn fn; void *self; } weft_rx_reaction;
@@ -341,6 +344,8 @@ void weft_rx_delay_send(void *delay);
 /* ---- the program's tables --------------------------------------------------------------------------------------------------------- */
 typedef struct { weft_rx_timer *first; uint32_t count, stride; } weft_rx_range;
 typedef struct { weft_rx_time gap; weft_rx_trig trig; } weft_rx_slot;
+#define WEFT_RX_LAST_GAP (WEFT_RX_TIME64 ? (weft_rx_time)(INT64_MAX / 4) : (weft_rx_time)0x80000000u)
+#define WEFT_RX_SLOTS_END {WEFT_RX_LAST_GAP, 0} /* behind the last slot */
 typedef struct { uint8_t from, to; int64_t delay_ns; } weft_rx_link;
 typedef struct {
   const char *name;

@@ -63,7 +63,7 @@ static void weft_rx_begin(weft_rx_env *env, weft_rx_time start, uint32_t high, c
   env->now = env->start = start;
   env->high = high;
 #if WEFT_RX_BIT_TABLE
-  for (unsigned i = 0; i < 32; i++) env->bits[0x077cb531u << i >> 27] = (uint8_t)i;
+  for (unsigned i = 0; i < 32; i++) env->bits[0x077cb531u << i >> 27] = (uint8_t)(i * WEFT_RX_BIT_STEP);
 #endif
   env->step = UINT32_MAX; /* the microstep before the start tag */
   env->start_ns = weft_rx_logical_of(env);

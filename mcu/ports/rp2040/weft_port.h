@@ -20,8 +20,10 @@
 #endif
 #ifdef WEFT_PICO_SDK
 #define WEFT_HOT __attribute__((section(".time_critical.weft_hot"))) /* the SDK copies it to SRAM */
+#define WEFT_HOT_PART(name) __attribute__((section(".time_critical.weft_hot." #name)))
 #else
 #define WEFT_HOT __attribute__((section(".weft_hot")))
+#define WEFT_HOT_PART(name) __attribute__((section(".weft_hot." #name)))
 #endif
 
 typedef volatile uint32_t weft_lock_t;

@@ -175,7 +175,7 @@ WEFT_INLINE int weft_rx_schedule_here(weft_rx_env *env, weft_rx_action *a, weft_
 WEFT_INLINE bool weft_rx_enter(weft_rx_env *env); /* the lock, if several reactions run */
 WEFT_INLINE void weft_rx_leave(bool entered);
 #endif
-WEFT_HOT int weft_rx_schedule_event(weft_rx_action *a, int64_t extra, weft_rx_payload payload, bool has_value) {
+WEFT_HOT_PART(weft_rx_schedule_event) int weft_rx_schedule_event(weft_rx_action *a, int64_t extra, weft_rx_payload payload, bool has_value) {
   if (extra < 0) extra = 0; /* R6 */
   int code;
   if (extra >= WEFT_RX_HORIZON - (int64_t)a->min_delay)

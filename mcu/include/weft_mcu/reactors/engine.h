@@ -55,28 +55,33 @@ void weft_rx_told_missed(void) {}
 #endif
 
 /* ---- running ----------------------------------------------------------------------------------------------------------------------- */
-WEFT_INLINE void weft_rx_call(weft_rx_env *env, unsigned r) {
-  unsigned number = WEFT_RX_PROGRAM(env)->first + r;
+/* `step`: the unit of r, bytes of the table or reactions. */
+WEFT_INLINE void weft_rx_call_by(weft_rx_env *env, unsigned r, unsigned step) {
+  WEFT_RX_TABLE weft_rx_reaction *own = weft_rx_reactions + WEFT_RX_PROGRAM(env)->first;
+  WEFT_RX_TABLE weft_rx_reaction *reaction = step == 1 ? own + r : (WEFT_RX_TABLE weft_rx_reaction *)(const void *)((const uint8_t *)own + r);
+#if WEFT_RX_MODES || WEFT_RX_TRACE
+  unsigned number = (unsigned)(reaction - weft_rx_reactions);
+#endif
 #if WEFT_RX_MODES
   if (weft_rx_mode_of[number] && !weft_rx_mode_of[number]->active) return; /* R16 */
 #endif
 #if WEFT_RX_TRACE
   weft_rx_missed = false;
 #endif
-  WEFT_RX_TABLE weft_rx_reaction *reaction = &weft_rx_reactions[number];
   reaction->fn(reaction->self);
 #if WEFT_RX_TRACE
   weft_rx_trace(env, number);
 #endif
   (void)env;
 }
+WEFT_INLINE void weft_rx_call(weft_rx_env *env, unsigned r) { weft_rx_call_by(env, r, 1); }
 #if WEFT_RX_WORKERS > 1
 static void weft_rx_run_pending(weft_rx_env *env); /* workers.h: level by level */
 #elif WEFT_RX_WORDS <= 1
 WEFT_INLINE void weft_rx_run_pending(weft_rx_env *env) {
   for (weft_rx_word pending; (pending = env->top);) {
     env->top = pending & (pending - 1);
-    weft_rx_call(env, weft_rx_lowest(env, pending));
+    weft_rx_call_by(env, weft_rx_lowest(env, pending), WEFT_RX_BIT_TABLE ? WEFT_RX_BIT_STEP : 1);
   }
 }
 #else
@@ -88,7 +93,7 @@ WEFT_INLINE void weft_rx_run_word(weft_rx_env *env, unsigned w) {
   }
 }
 /* A bit of a word above is cleared when what it stands for is empty: until then nothing before it can become pending (invariant 1). */
-WEFT_HOT static void weft_rx_run_pending(weft_rx_env *env) {
+WEFT_HOT_PART(weft_rx_run_pending) static void weft_rx_run_pending(weft_rx_env *env) {
   for (weft_rx_word top; (top = env->top);) {
     unsigned t = weft_rx_lowest(env, top);
 #if WEFT_RX_WORDS <= WEFT_RX_WORD_BITS
@@ -267,7 +272,7 @@ WEFT_INLINE void weft_rx_advance(weft_rx_env *env, weft_rx_time t) {
 }
 #if !WEFT_RX_STATIC
 /* The timers and events that the queue has at (now, step). */
-static void __attribute__((noinline)) weft_rx_take_tag(weft_rx_env *env, weft_rx_time t, uint32_t step) {
+WEFT_HOT_PART(weft_rx_take_tag) static void __attribute__((noinline)) weft_rx_take_tag(weft_rx_env *env, weft_rx_time t, uint32_t step) {
   for (weft_rx_timer *n; (n = weft_rx_first(env)) && n->time == t;) {
     if (n->period) {
       (void)weft_rx_take_first(env);
@@ -302,7 +307,7 @@ WEFT_INLINE void weft_rx_take_timers(weft_rx_env *env, weft_rx_timer *n, weft_rx
   weft_rx_take_tag(env, t, 0);
 }
 /* Any tag but that of a timer alone. False: nothing came yet, look again. */
-static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
+WEFT_HOT_PART(weft_rx_collect) static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
   if (env->stopping) return false;
   weft_rx_timer *first = weft_rx_first(env);
   if (!env->soon && (!first || (!env->keepalive && weft_rx_as_event(first) == &env->stop && !weft_rx_several(env)))) {
@@ -356,7 +361,7 @@ static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
 static void weft_rx_change_modes(weft_rx_env *env);
 #endif
 /* The loop: until the stop tag has run. That leaves something in `soon`, so that it need not be asked for at every tag. */
-WEFT_HOT static void __attribute__((noinline)) weft_rx_serve(weft_rx_env *env) {
+WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve(weft_rx_env *env) {
   for (;;) {
     weft_rx_timer *n = weft_rx_first(env);
     if (__builtin_expect(!env->soon && n && n->period, 1)) { /* a tag that begins with timers, so of microstep 0 */
@@ -407,7 +412,7 @@ static bool __attribute__((noinline)) weft_rx_rare(weft_rx_env *env, weft_rx_tim
   weft_rx_set_until(env, t);
   return false;
 }
-WEFT_HOT static void __attribute__((noinline)) weft_rx_serve(weft_rx_env *env) {
+WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve(weft_rx_env *env) {
   WEFT_RX_TABLE weft_rx_program *program = WEFT_RX_PROGRAM(env);
   WEFT_RX_TABLE weft_rx_slot *slot = weft_rx_slots, *end = slot + program->slots;
   weft_rx_time t = env->now;
@@ -423,20 +428,26 @@ WEFT_HOT static void __attribute__((noinline)) weft_rx_serve(weft_rx_env *env) {
   weft_rx_end_tag(env);
   if (env->stopping) return;
   for (;;) {
-    if (slot == end) {
-      slot = weft_rx_slots + program->loop;
+    t = env->now + slot->gap; /* not kept in a register over the reactions, which need them */
+    if (__builtin_expect(!weft_rx_before(t, env->until), 0)) { /* so is the time of the table's end, whose gap is 2^31 */
       if (slot == end) {
-        weft_rx_stop_next(env);
-        (void)weft_rx_rare(env, t, 0);
-        break;
+        slot = weft_rx_slots + program->loop;
+        if (slot == end) {
+          weft_rx_stop_next(env);
+          (void)weft_rx_rare(env, t, 0);
+          break;
+        }
+        t = env->now + slot->gap;
       }
+      if (!weft_rx_before(t, env->until) && weft_rx_rare(env, t, slot->trig)) break;
     }
-    t += slot->gap;
-    if (__builtin_expect(!weft_rx_before(t, env->until), 0) && weft_rx_rare(env, t, slot->trig)) break;
     weft_rx_begin_pending(env, slot->trig);
     slot++;
     weft_rx_advance(env, t);
     weft_rx_await(env, t);
+#if WEFT_RX_MASKS
+    if (!env->top) __builtin_unreachable(); /* weft_rx_wrong has looked */
+#endif
     weft_rx_run_pending(env);
     weft_rx_end_tag(env);
   }

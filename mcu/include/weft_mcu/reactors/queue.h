@@ -58,7 +58,7 @@ WEFT_INLINE bool weft_rx_same_tag(weft_rx_timer *a, weft_rx_timer *b) {
   return a->time == b->time && weft_rx_step_of(a) == weft_rx_step_of(b);
 }
 WEFT_INLINE weft_rx_timer *weft_rx_first(weft_rx_env *env) { return env->count ? env->heap[0] : 0; }
-WEFT_HOT static void weft_rx_insert(weft_rx_env *env, weft_rx_timer *n) {
+WEFT_HOT_PART(weft_rx_insert) static void weft_rx_insert(weft_rx_env *env, weft_rx_timer *n) {
   weft_rx_timer *near = env->near;
   n->next = 0;
   if (near && weft_rx_same_tag(near, n)) { /* behind the first of the chain: what the order in a chain is matters to nobody */
@@ -91,7 +91,7 @@ WEFT_HOT static void weft_rx_insert(weft_rx_env *env, weft_rx_timer *n) {
 WEFT_INLINE void weft_rx_insert_timer(weft_rx_env *env, weft_rx_timer *n) { weft_rx_insert(env, n); }
 WEFT_INLINE void weft_rx_insert_event(weft_rx_env *env, weft_rx_event *e) { weft_rx_insert(env, weft_rx_as_node(e)); }
 /* The hole at i goes down, and what was last is put where it fits. */
-WEFT_HOT static void weft_rx_close(weft_rx_env *env, uint32_t i) {
+WEFT_HOT_PART(weft_rx_close) static void weft_rx_close(weft_rx_env *env, uint32_t i) {
   weft_rx_timer **heap = env->heap, *last = heap[--env->count];
   uint32_t count = env->count;
   if (i == count) return;

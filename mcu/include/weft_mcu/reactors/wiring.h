@@ -2,8 +2,14 @@
 #ifndef WEFT_RX_WIRING_H
 #define WEFT_RX_WIRING_H
 
+WEFT_INLINE weft_rx_timer *weft_rx_in_range(WEFT_RX_TABLE weft_rx_range *range, uint32_t i) {
+  return (weft_rx_timer *)(void *)((uint8_t *)range->first + (size_t)i * range->stride);
+}
+/* On a device a debug build looks; a release build has no room for the texts. */
+#if WEFT_RX_HOST || WEFT_DEBUG
 #if !WEFT_RX_MASKS
 static bool weft_rx_bad_trig(weft_rx_trig trig, weft_rx_index count) {
+  if (trig & WEFT_RX_ONE_BIT) return (trig & ~WEFT_RX_ONE_BIT) >= count;
   for (WEFT_RX_TABLE weft_rx_index *r = &weft_rx_triggers[trig]; *r != WEFT_RX_END; r++)
     if (*r >= count) return true;
   return false;
@@ -11,9 +17,6 @@ static bool weft_rx_bad_trig(weft_rx_trig trig, weft_rx_index count) {
 #else
 static bool weft_rx_bad_trig(weft_rx_trig trig, weft_rx_index count) { return count < WEFT_RX_WORD_BITS && trig >> count; }
 #endif
-WEFT_INLINE weft_rx_timer *weft_rx_in_range(WEFT_RX_TABLE weft_rx_range *range, uint32_t i) {
-  return (weft_rx_timer *)(void *)((uint8_t *)range->first + (size_t)i * range->stride);
-}
 /* 0, or what is wrong. */
 static const char *weft_rx_wrong(const weft_rx_options *options) {
   if (options->fast && !WEFT_RX_FAST) return "weft: fast is asked for; define WEFT_RX_FAST 1 (devices)";
@@ -43,9 +46,11 @@ static const char *weft_rx_wrong(const weft_rx_options *options) {
 #endif
 #if WEFT_RX_STATIC
     if (!p->slots || p->loop > p->slots) return "weft: a static schedule needs slots, and a loop that is one of them or their number";
+    if (weft_rx_slots[p->slots].gap != WEFT_RX_LAST_GAP) return "weft: a static schedule ends with WEFT_RX_SLOTS_END";
     uint64_t round = 0;
     for (unsigned k = 0; k < p->slots; k++) {
       if (weft_rx_bad_trig(weft_rx_slots[k].trig, p->count)) return "weft: a slot triggers a reaction that is not there";
+      if (WEFT_RX_MASKS && !weft_rx_slots[k].trig) return "weft: a slot triggers nothing; add its gap to the next one's";
       if (k && !weft_rx_slots[k].gap) return "weft: two slots of a static schedule have one time; make them one";
       if (k >= p->loop) round += weft_rx_slots[k].gap;
     }
@@ -64,4 +69,7 @@ static const char *weft_rx_wrong(const weft_rx_options *options) {
 #endif
   return 0;
 }
+#else
+WEFT_INLINE const char *weft_rx_wrong(const weft_rx_options *options) { return (void)options, (const char *)0; }
+#endif
 #endif

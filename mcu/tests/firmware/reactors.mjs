@@ -1,0 +1,73 @@
+/**
+ * Reactors on the emulated RP2040: what a tag and a reaction cost, in cycles, exactly; how many fit; and that they run when they should.
+ *
+ * reactors.mjs [--emulator DIR] IMAGES
+ */
+import { check, edges, finish, load, text, US } from './harness.mjs';
+
+/** What lies between a falling and the next rising edge of pin 2, in cycles, once it is steady. */
+function gaps(name, cycles = 400000) {
+  const m = load(name), list = edges(m, 2);
+  m.run(cycles);
+  const steady = list.slice(9);
+  return steady.slice(1).flatMap((e, i) => (e.level && !steady[i].level ? [e.cycle - steady[i].cycle] : []));
+}
+const most = (list) => Math.max(...list);
+/** Of groups of n reactions a tag: the gaps between tags (the longest of each n), and those within. */
+function tags(name, n) {
+  const g = gaps(name), between = [], within = [];
+  const first = g.indexOf(most(g.slice(0, n)));
+  for (let i = first; i + n <= g.length; i += n) {
+    between.push(g[i]);
+    within.push(...g.slice(i + 1, i + n));
+  }
+  return { between, within };
+}
+
+check('reactors: a tag, one timer, cycles', most(gaps('reactors-1')), 90);
+check('reactors: a tag, two timers in turn, cycles', most(gaps('reactors-2')), 110);
+check('reactors: a tag, two timers in turn and a far one, cycles', most(gaps('reactors-3')), 120);
+check('reactors: a tag with anything from outside, cycles', most(gaps('reactors-outside')), 120);
+{
+  const t = tags('reactors-chain', 4);
+  check('reactors: each further reaction of a tag, cycles', most(t.within), 30);
+  check('reactors: a tag of four reactions, before the first, cycles', most(t.between), 90);
+}
+{
+  const t = tags('reactors-ports', 4);
+  check('reactors: each further reaction, through a port, cycles', most(t.within), 30);
+  check('reactors: the tag after one with three ports to clear, cycles', most(t.between), 120);
+}
+{
+  const t = tags('reactors-words', 4);
+  check('reactors: each further reaction, more than 32 of them, cycles', most(t.within), 40);
+  check('reactors: a tag, more than 32 reactions, three ports, cycles', most(t.between), 190);
+}
+{
+  const g = gaps('reactors-static').sort((a, b) => a - b);
+  check('reactors: a tag of a static schedule, cycles', g[0], 60);
+  check('reactors: the same where the table begins again', most(g), 70);
+}
+{ // waiting: the first instruction of the reaction against its microsecond, and no drift
+  const m = load('reactors-light'), rises = edges(m, 2);
+  m.run(5000 * US);
+  const up = rises.filter((e) => e.level).slice(4), after = up.map((e) => Math.round(e.cycle % US));
+  check('reactors: jitter of a reaction at light load, cycles', most(after) - Math.min(...after), 8);
+  check('reactors: period of two timers 50 us apart, worst, cycles off', most(up.slice(1).map((e, i) => Math.abs(e.cycle - up[i].cycle - 50 * US))), 8);
+}
+{
+  const m = load('reactors-many'), out = text(m), list = edges(m, 2);
+  m.run(400e6);
+  const q = JSON.parse(out()), g = list.slice(101).flatMap((e, i, all) => (i && e.level && !all[i - 1].level ? [e.cycle - all[i - 1].cycle] : []));
+  check('reactors: most, in 256 KB', q.reactors, 8000, q.reactors >= 8000 && q.wrong === 0 && q.fired === 2 * q.reactors);
+  check('reactors: bytes of a minimal one', q.bytes_each, 24);
+  check('reactors: bytes in the heap for each timer, above 64', q.bytes_in_heap, 4);
+  check('reactors: a tag that fires one of 8,000, cycles', most(g), 1000);
+}
+for (const name of ['reactors', 'reactors-flash']) {
+  const m = load(name), led = edges(m, 25);
+  m.run(2.2e6 * US);
+  const off = led.slice(2).map((e, i) => Math.abs(e.cycle - led[i + 1].cycle - 62.5e6)); // the first is late by the start
+  check(`${name}: blinks, edges in 2.2 s`, led.length, '4 or 5', led.length >= 4 && led.length <= 5 && most(off) < 3 * US);
+}
+finish();
