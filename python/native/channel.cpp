@@ -157,14 +157,14 @@ PyObject* make_end(PyObject* o, PyObject*) {
   settle();
   ChannelObject* c = channel(o);
   const char* verb = S == Side::in ? "reader()" : "writer()";
-  if (c->generation != generation)
+  if (!of_this_fork(c))
     return bad_use("%s on channel '%U': it was made before a fork, and this is the child: make channels in the process that uses them",
                    verb, c->name);
   if (!(S == Side::in ? c->core.first_reader() : c->core.first_writer())) {
     // What an operation there would raise (rule 2.5); if it would not, this very side is gone.
     Status s = c->core.how_ended<S>();
     if (!is_end(s)) s = c->core.how_ended < S == Side::in ? Side::out : Side::in > ();
-    return raise_end(is_end(s) ? s : Status::retired, c, verb, -1, nullptr);
+    return raise_end(is_end(s) ? s : Status::retired, c, verb, -1, nullptr, false);
   }
   return new_end(S == Side::in ? &ReaderType : &WriterType, c);
 }
@@ -251,6 +251,7 @@ int end_traverse(PyObject* o, visitproc visit, void* arg) {
 void end_dealloc(PyObject* o) {
   EndObject* e = end_of(o);
   untrack(e);
+  if (e->received) forget_received(e);
 #ifdef Py_GIL_DISABLED
   constexpr bool only_one = false;  // what is counted by several threads is not known at one moment
 #else
@@ -365,6 +366,7 @@ PyObject* new_end(PyTypeObject* type, ChannelObject* c) noexcept {
   e->channel = reinterpret_cast<ChannelObject*>(Py_NewRef(reinterpret_cast<PyObject*>(c)));
   e->holders = 0;
   e->state = EndState::open;
+  e->received = false;
   track(e);
   return reinterpret_cast<PyObject*>(e);
 }
@@ -373,7 +375,7 @@ void close_end(EndObject* e, EndState how) noexcept {
   if (e->state != EndState::open) return;
   e->state = how;
   ++ends_closed;
-  if (e->channel->generation != generation) return;
+  if (!of_this_fork(e->channel)) return;
   if (is_reader(reinterpret_cast<PyObject*>(e)))
     e->channel->core.drop_reader(how == EndState::died);
   else
@@ -383,6 +385,7 @@ void close_end(EndObject* e, EndState how) noexcept {
 int check_end(EndObject* e, const char* verb) {
   if (e->state == EndState::open && e->channel->generation == generation) [[likely]]
     return 0;
+  if (e->state == EndState::open && of_this_fork(e->channel)) return 1;
   raise_closed(e, verb);
   return -1;
 }

@@ -106,10 +106,14 @@ int Choice::add(std::uint32_t i, PyObject* o, const char* verb) {
       if (!in) {
         if (s.guard->make) {
           g.node.set(core::NodeFlags::compute);
+          carry_ends(end_of(s.target)->channel);
         } else {
           if (sent_.empty()) sent_.resize(n_, nullptr);
           sent_[i] = Py_NewRef(s.guard->value);
-          if (is_end(sent_[i]) && !transits_) transits_ = std::make_unique<Transit[]>(n_);
+          if (is_end(sent_[i])) {
+            carry_ends(end_of(s.target)->channel);
+            if (!transits_) transits_ = std::make_unique<Transit[]>(n_);
+          }
         }
       }
       break;
@@ -423,6 +427,7 @@ int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
   if (g.kind == core::Kind::input) {
     c->core.last_reader = p.id;
     *r = slots_[i].take();
+    taken_from(c, *r);
     return 1;
   }
   c->core.last_writer = p.id;

@@ -91,7 +91,7 @@ PyObject* raise_cancelled(ProcessBase& p, PyObject* value) {
   return nullptr;
 }
 
-PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyObject* value) {
+PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyObject* value, bool met) {
   const ProcessBase* p = this_process();
   const std::string what = (p ? runtime::path_of(*p) + ": " : std::string()) + verb + " on channel " + channel_name(c) +
                            (s == Status::poisoned ? ": it was poisoned"
@@ -100,8 +100,8 @@ PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyO
   PyObject* type = s == Status::poisoned ? errors.Poisoned : s == Status::died ? errors.PeerDied : errors.Retired;
   PyObject* text = to_str(what);
   PyObject* index = guard < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(guard);
-  PyObject* e = text && index ? PyObject_CallFunction(type, "OOOOi", text, reinterpret_cast<PyObject*>(c), index, value ? value : Py_None,
-                                                      static_cast<int>(c->core.poison_strength()))
+  PyObject* e = text && index ? PyObject_CallFunction(type, "OOOOiO", text, reinterpret_cast<PyObject*>(c), index, value ? value : Py_None,
+                                                      static_cast<int>(c->core.poison_strength()), met ? Py_True : Py_False)
                               : nullptr;
   Py_XDECREF(text);
   Py_XDECREF(index);
@@ -109,6 +109,30 @@ PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyO
   PyErr_SetObject(type, e);
   Py_DECREF(e);
   return nullptr;
+}
+
+bool is_met(PyObject* end) {
+  PyObject* met = PyObject_GetAttrString(end, "met");
+  if (!met) PyErr_Clear();
+  Py_XDECREF(met);
+  return met == Py_True;
+}
+
+// Its text is asyncio's own; the type stays, for those who catch it.
+void explain_no_loop(PyObject* failure) noexcept {
+  if (!Py_IS_TYPE(failure, reinterpret_cast<PyTypeObject*>(PyExc_RuntimeError))) return;
+  PyObject* args = PyObject_GetAttrString(failure, "args");
+  PyObject* text = args && PyTuple_Check(args) && PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : nullptr;
+  if (text && PyUnicode_Check(text) && PyUnicode_CompareWithASCIIString(text, "no running event loop") == 0) {
+    PyObject* more = Py_BuildValue(
+        "(s)",
+        "no running event loop: what is asyncio's works in an `async def` process whose network runs inside an asyncio loop: "
+        "run(..., host=\"asyncio\"), or `await Parallel(...)` in a task");
+    if (more) PyObject_SetAttrString(failure, "args", more);
+    Py_XDECREF(more);
+  }
+  Py_XDECREF(args);
+  PyErr_Clear();
 }
 
 PyObject* take_exception() {

@@ -87,6 +87,15 @@ int collect(PyObject* o, Ends& to, std::vector<PyObject*>& seen) {
   return r;
 }
 
+}  // namespace
+
+int collect_ends(PyObject* o, Ends& to) {
+  std::vector<PyObject*> seen;
+  return collect(o, to, seen);
+}
+
+namespace {
+
 // --- calling -------------------------------------------------------------------------------------------------------------------------
 
 PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, PyObject* kwnames) {

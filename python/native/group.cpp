@@ -50,8 +50,8 @@ PyObject* results_of(PyObject* list) {
 // The exception that left a block beside a failure is a failure too, unless it is quiet in a process (rules 3.5, 4.3, 6.5): then it came of
 // the failure, which cancelled the block and let go of ends, in either order.
 static bool quiet(PyObject* e) noexcept {
-  return PyErr_GivenExceptionMatches(e, errors.Cancelled) || PyErr_GivenExceptionMatches(e, errors.Retired) ||
-         PyErr_GivenExceptionMatches(e, errors.Poisoned);
+  if (PyErr_GivenExceptionMatches(e, errors.Cancelled)) return true;
+  return (PyErr_GivenExceptionMatches(e, errors.Retired) || PyErr_GivenExceptionMatches(e, errors.Poisoned)) && is_met(e);
 }
 
 // Raises what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of the block, or null.
@@ -73,6 +73,15 @@ PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* als
   PyObject* e = PyList_GET_SIZE(list) == 1 ? Py_NewRef(PyList_GET_ITEM(list, 0)) : PyObject_CallOneArg(errors.several, list);
   Py_DECREF(list);
   if (e) restore_exception(e);
+  return nullptr;
+}
+
+PyObject* raise_left(const std::exception_ptr& left) {
+  try {
+    std::rethrow_exception(left);
+  } catch (const Failure& e) {
+    restore_exception(Py_NewRef(e.exception));
+  }
   return nullptr;
 }
 
@@ -156,8 +165,10 @@ bool raise_outcome(PyRun* outermost, std::vector<std::exception_ptr>& failures, 
 namespace {
 
 // Run what is in `list` on this thread, which is `self`; the outermost run waits for what was spawned too. Null: something is to be raised.
-PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost* outermost, PyObject* list) {
+// `alone`: it is one process, and what leaves that is raised (rule 7.1).
+PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost* outermost, PyObject* list, bool alone) {
   std::vector<std::exception_ptr> failures;
+  std::exception_ptr left;
   {
     std::optional<runtime::Scheduler> own;
     runtime::Scheduler* const home = home_here(self);  // within a block in ordinary code
@@ -169,18 +180,21 @@ PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost*
       group.also = &spawned;
       outermost->run.spawned = &spawned;
     }
+    if (alone) group.keep_end();
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) start_process(group, proc(PyList_GET_ITEM(list, i)));
     if (outermost) outermost->cancel_if_interrupted();
     wait_here(scheduler, self, group, &spawned);
     if (outermost) outermost->run.spawned = nullptr;
     failures = group.take_failures();
     for (auto& f : spawned.take_failures()) failures.push_back(std::move(f));
+    left = group.take_end();
   }
   if (raise_outcome(outermost ? &outermost->run : nullptr, failures)) return nullptr;
-  return self.cancel().load() ? raise_cancelled(self, nullptr) : results_of(list);
+  if (self.cancel().load()) return raise_cancelled(self, nullptr);
+  return left ? raise_left(left) : results_of(list);
 }
 
-PyObject* execute(PyObject* list, runtime::Clock clock) {
+PyObject* execute(PyObject* list, runtime::Clock clock, bool alone = false) {
   runtime::ThreadProcess* const t = runtime::ThreadProcess::current_or_null();
   if (t && t->run) {
     if (t->cancel().load()) {
@@ -189,7 +203,7 @@ PyObject* execute(PyObject* list, runtime::Clock clock) {
     }
     if (t->op) return bad_use("a network is run while this thread is in another operation (a finaliser ran there): do it elsewhere");
     if (claim_processes(list) < 0) return nullptr;
-    return execute_in(*t->run, *t, nullptr, list);
+    return execute_in(*t->run, *t, nullptr, list, alone);
   }
   const auto outermost = std::make_unique<Outermost>(clock);
   PyObject* r = nullptr;
@@ -197,7 +211,7 @@ PyObject* execute(PyObject* list, runtime::Clock clock) {
     never_run(list);
     raise_cancelled(outermost->run.self, nullptr);
   } else if (claim_processes(list) == 0) {
-    r = execute_in(outermost->run.run, outermost->run.self, outermost.get(), list);
+    r = execute_in(outermost->run.run, outermost->run.self, outermost.get(), list, alone);
   }
   outermost->end(r);
   return r;
@@ -259,7 +273,7 @@ PyObject* new_group_op(GroupObject* owned, bool parallel) {
 namespace {
 
 // The processes of a Parallel, started. -1: not.
-int open_parallel(GroupObject* g, ProcessBase& p) {
+int open_parallel(GroupObject* g, ProcessBase& p, bool alone = false) {
   if (p.cancel().load()) {
     never_run(g->list);
     raise_cancelled(p, nullptr);
@@ -267,6 +281,7 @@ int open_parallel(GroupObject* g, ProcessBase& p) {
   }
   if (claim_processes(g->list) < 0) return -1;
   g->group = new runtime::Group(p.group->run, p.executor(), &p);
+  if (alone) g->group->keep_end();
   g->state = GroupState::open;
   ++g->starting;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(g->list); ++i) start_process(*g->group, proc(PyList_GET_ITEM(g->list, i)));
@@ -284,11 +299,13 @@ Status begin_to_wait(GroupObject* g, ProcessBase& p) {
 // All have ended: the outcome of the parallel, or of the block.
 PyObject* conclude(GroupObject* g, ProcessBase& p, bool parallel) {
   std::vector<std::exception_ptr> failures = g->group->take_failures();
+  const std::exception_ptr left = g->group->take_end();
   delete std::exchange(g->group, nullptr);
   g->state = GroupState::ended;
   end_block(g);
   if (!failures.empty()) return raise_failures(std::move(failures), g->block);
   if ((parallel || !g->block) && p.cancel().load()) return raise_cancelled(p, nullptr);
+  if (left) return raise_left(left);
   return parallel ? results_of(g->list) : Py_NewRef(Py_False);  // the block's exception goes on
 }
 
@@ -311,11 +328,11 @@ PyObject* wait_for(Caller& self, GroupObject* g, bool parallel) {
 
 namespace {
 
-PyObject* parallel_here(PyObject* list) {
+PyObject* parallel_here(PyObject* list, bool alone = false) {
   Caller self("Parallel");
   if (!self) return nullptr;
   GroupObject* g = new_group(Py_NewRef(list));
-  PyObject* r = g && open_parallel(g, self.process()) == 0 ? wait_for(self, g, true) : nullptr;
+  PyObject* r = g && open_parallel(g, self.process(), alone) == 0 ? wait_for(self, g, true) : nullptr;
   Py_XDECREF(reinterpret_cast<PyObject*>(g));
   return r;
 }
@@ -452,11 +469,11 @@ PyObject* f_parallel(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return r;
 }
 
-// run(processes, virtual): from ordinary code or a thread process.
+// run(processes, virtual, alone): from ordinary code or a thread process. `alone`: of exactly one process (rule 7.1).
 PyObject* f_run(PyObject*, PyObject* args) {
   PyObject* processes;
-  int virtual_time;
-  if (!PyArg_ParseTuple(args, "O!p", &PyTuple_Type, &processes, &virtual_time)) return nullptr;
+  int virtual_time, alone = 0;
+  if (!PyArg_ParseTuple(args, "O!p|p", &PyTuple_Type, &processes, &virtual_time, &alone)) return nullptr;
   settle();
   close_left_blocks();
   if (current_coroutine()) return bad_use("run inside a coroutine process would stop its scheduler: use `await Parallel(...)`");
@@ -466,8 +483,8 @@ PyObject* f_run(PyObject*, PyObject* args) {
     return bad_use("run(clock='virtual') inside a run on the steady clock: the clock belongs to the outermost run");
   PyObject* list = process_list(&PyTuple_GET_ITEM(processes, 0), PyTuple_GET_SIZE(processes));
   if (!list) return nullptr;
-  PyObject* r =
-      current_greenlet() ? parallel_here(list) : execute(list, virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady);
+  const runtime::Clock clock = virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady;
+  PyObject* r = current_greenlet() ? parallel_here(list, alone != 0) : execute(list, clock, alone != 0);
   Py_DECREF(list);
   return r;
 }

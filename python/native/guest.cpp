@@ -249,7 +249,8 @@ PyMethodDef turn_def{"weft_turn", gated<guest_turn>, METH_NOARGS, nullptr};
 
 // --- making and ending ------------------------------------------------------------------------------------------------------------------
 
-GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open) {
+// `alone`: of exactly one process, and what leaves that is raised (rule 7.1).
+GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open, bool alone = false) {
   LinkObject* link = link_here();
   if (!link) {
     if (!PyErr_Occurred()) bad_use("no asyncio loop runs here: from ordinary code use weft.coroutines.run(...)");
@@ -300,6 +301,7 @@ GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open) {
   g->spawned->also = g->group;  // the two fail as one (rule 7.4)
   g->group->also = g->spawned;
   g->run->spawned = g->spawned;
+  if (alone) g->group->keep_end();
   if (open) {
     g->task = PyObject_CallNoArgs(names.current_task);
     if (!g->task) PyErr_Clear();
@@ -367,15 +369,15 @@ void abandon(GuestObject* g) noexcept {
 }
 
 PyObject* guest_new(PyTypeObject*, PyObject* args, PyObject* kw) {
-  static const char* names[] = {"", "", nullptr};
+  static const char* names[] = {"", "", "", nullptr};
   PyObject* processes;
-  int virtual_time;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "O!p:Guest", const_cast<char**>(names), &PyTuple_Type, &processes, &virtual_time))
+  int virtual_time, alone = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O!p|p:Guest", const_cast<char**>(names), &PyTuple_Type, &processes, &virtual_time, &alone))
     return nullptr;
   settle();
   PyObject* list = process_list(&PyTuple_GET_ITEM(processes, 0), PyTuple_GET_SIZE(processes));
   if (!list) return nullptr;
-  GuestObject* g = make_guest(list, virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady, false);
+  GuestObject* g = make_guest(list, virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady, false, alone != 0);
   Py_DECREF(list);
   if (PyObject* raised = g ? raised_meanwhile() : nullptr) {  // by a signal: whoever was to wait for it will not
     abandon(g);
@@ -420,20 +422,25 @@ int guest_clear(PyObject* o) {
   Py_CLEAR(gst(o)->task);
   return 0;
 }
-// finish(block): the results, or raises what failed; `block` is the exception that left the block of a Group, or None.
-PyObject* guest_finish(PyObject* o, PyObject* block) {
+// finish(block, asked): the results, or raises what failed; `block` is the exception that left the block of a Group, or None. `asked`: the
+// task that awaits it was cancelled: that comes before a quiet end of the one process.
+PyObject* guest_finish(PyObject* o, PyObject* args) {
   GuestObject* g = gst(o);
+  PyObject* block;
+  int asked;
+  if (!PyArg_ParseTuple(args, "Op:finish", &block, &asked)) return nullptr;
   if (!g->ended || !g->run) return bad_use("finish of a guest that has not ended");
   PyObject* also = block == Py_None ? nullptr : block;
   std::vector<std::exception_ptr> failures = g->group->take_failures();
   for (auto& f : g->spawned->take_failures()) failures.push_back(std::move(f));
+  const std::exception_ptr left = asked ? nullptr : g->group->take_end();
   PyObject* r = nullptr;
   if (g->run->run.deadlocked())
     raise_deadlock(*g->run);
   else if (!failures.empty())
     raise_failures(std::move(failures), also);
   else
-    r = results_of(g->list);
+    r = left ? raise_left(left) : results_of(g->list);
   failures.clear();
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
@@ -470,7 +477,7 @@ void guest_dealloc(PyObject* o) {
 PyMethodDef guest_methods[] = {{"wait", gated<guest_wait>, METH_O, nullptr},
                                {"cancel", gated<guest_cancel>, METH_NOARGS, nullptr},
                                {"abandon", gated<guest_abandon>, METH_NOARGS, nullptr},
-                               {"finish", gated<guest_finish>, METH_O, nullptr},
+                               {"finish", gated<guest_finish>, METH_VARARGS, nullptr},
                                {}};
 PyGetSetDef guest_getset[] = {
     {"ended", gated<guest_ended>, nullptr, nullptr, nullptr}, {"told", gated<guest_told>, nullptr, nullptr, nullptr}, {}};

@@ -12,7 +12,8 @@
 
 namespace weft::py {
 
-enum class OpType_ : std::uint8_t { read, next, write, extended, sync, yield, ready };
+// receive and receive_next: read and next at a channel through which ends come (received.cpp).
+enum class OpType_ : std::uint8_t { read, next, receive, receive_next, write, extended, sync, yield, ready };
 enum class OpState : std::uint8_t { fresh, waiting, done };
 
 struct OpObject {
@@ -216,6 +217,12 @@ PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
         core_of(o->target).last_reader = p.id;
         *r = o->value.take();
         return PYGEN_RETURN;
+      case OpType_::receive:
+      case OpType_::receive_next:
+        core_of(o->target).last_reader = p.id;
+        *r = o->value.take();
+        note_received(*r);
+        return PYGEN_RETURN;
       case OpType_::extended: {
         ExtendedObject* x = ext(o->target);
         p.clear(core::NodeFlags::extended);
@@ -224,6 +231,7 @@ PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
         x->inside = true;
         x->end->channel->core.last_reader = p.id;
         *r = o->value.take();
+        taken_from(x->end->channel, *r);
         return PYGEN_RETURN;
       }
       case OpType_::write:
@@ -254,7 +262,7 @@ PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
   }
   if (s == Status::cancelled)
     raise_cancelled(p, value);
-  else if (s == Status::retired && o->type == OpType_::next)
+  else if (s == Status::retired && (o->type == OpType_::next || o->type == OpType_::receive_next))
     PyErr_SetNone(PyExc_StopAsyncIteration);
   else
     raise_end(s, o->type == OpType_::extended ? reinterpret_cast<ExtendedObject*>(o->target)->end->channel : end_of(o->target)->channel,
@@ -271,6 +279,13 @@ int check_free(ExtendedObject* x) {
   return -1;
 }
 
+void look_at_value(OpObject* o) noexcept {
+  if (o->type == OpType_::read)
+    o->type = OpType_::receive;
+  else if (o->type == OpType_::next)
+    o->type = OpType_::receive_next;
+}
+
 // Begins the operation, which is the caller's to conclude; null `kind`: an exception is set. `P`: the process, or a Party.
 template <class P>
 Status begin_op(OpObject* o, P& p, const runtime::OpKind*& kind) {
@@ -285,7 +300,12 @@ Status begin_op(OpObject* o, P& p, const runtime::OpKind*& kind) {
   switch (o->type) {
     case OpType_::read:
     case OpType_::next:
-      if (check_end(end_of(o->target), "read") < 0) return Status::pending;
+    case OpType_::receive:
+    case OpType_::receive_next:
+      if (const int how = check_end(end_of(o->target), "read"); how != 0) [[unlikely]] {
+        if (how < 0) return Status::pending;
+        look_at_value(o);
+      }
       p.slot = &o->value;
       kind = &read_op;
       return read(core_of(o->target));
@@ -527,6 +547,7 @@ PyObject* blocking_read(PyObject* end, bool next) {
   if (s == Status::ok) {
     c.last_reader = p.id;
     r = self.slot().take();
+    taken_from(end_of(end)->channel, r);
   } else {
     r = failed_here(self, s, end_of(end), "read", next, nullptr);
   }
@@ -541,6 +562,8 @@ PyObject* blocking_write(PyObject* end, PyObject* v) {
   Transit t;
   PyObject* send;
   if (Transit::prepare(v, t, send) < 0) return nullptr;
+  if (t.original) [[unlikely]]
+    carry_ends(end_of(end)->channel);
   ProcessBase& p = self.process();
   Value& slot = self.slot();
   slot.o = send;
@@ -603,7 +626,9 @@ PyObject* enter_extended(PyObject* o) {
     c.last_reader = p.id;
     ext(o)->partner = p.partner();
     ext(o)->inside = true;
-    r = self.give(self.slot().take());
+    r = self.slot().take();
+    taken_from(ext(o)->end->channel, r);
+    r = self.give(r);
     if (!r) leave_block(ext(o));
   }
   Py_DECREF(o);
@@ -631,6 +656,10 @@ PyTypeObject ExtendedType{PyVarObject_HEAD_INIT(nullptr, 0)};
 PySendResult return_none(PyObject** r) noexcept {
   *r = Py_NewRef(Py_None);
   return PYGEN_RETURN;
+}
+
+void look_at_value(ProcessObject* p) noexcept {
+  if (p->base.op == &read_op && p->waits) look_at_value(op_of(p->waits));
 }
 
 void forsake_operation(PyObject* o) noexcept {
@@ -677,6 +706,7 @@ static PyObject* new_write(PyObject* end, PyObject* v, bool zero) {
     Py_DECREF(o);
     return nullptr;
   }
+  carry_ends(end_of(end)->channel);
   o->value.o = send;
   o->transit = true;
   transits.emplace_back(o, t.original);

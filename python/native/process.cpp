@@ -4,7 +4,8 @@
 //   made (holds its ends) ──start_process()──► running ──► ended: lets go of its ends, then its group is told (rule 7.7)
 //     └──collected: its ends are let go, RuntimeWarning
 //
-// How it ended (rules 3.5, 4.3, 4.6, 6.5): returned │ Retired, Cancelled: quiet │ Poisoned: poisons what it holds, quiet │ else: failed.
+// How it ended (rules 3.5, 4.3, 4.6, 6.5): returned │ Cancelled, a Retired that was met: quiet │ a Poisoned that was met: poisons what it
+// holds, quiet │ else: failed.
 #include "asyncio.hpp"
 #include "awaiting.hpp"
 #include "door.hpp"
@@ -27,6 +28,8 @@ void let_go(ProcessObject* p) noexcept {
     if (--e->holders == 0) close_end(e, EndState::let_go);
     Py_DECREF(reinterpret_cast<PyObject*>(e));
   }
+  if (p->receives) [[unlikely]]
+    let_go_of_received(p, p->how == Ending::returned ? p->outcome : nullptr);
 }
 
 // --- making -------------------------------------------------------------------------------------------------------------------------
@@ -48,7 +51,7 @@ ProcessObject* new_process(Kind kind, Ends& ends) {
   p->guest = nullptr;
   p->how = Ending::returned;
   p->kind = kind;
-  p->given_up = p->done = p->failed = p->yielded = p->within = p->owed = p->over = 0;
+  p->given_up = p->done = p->failed = p->yielded = p->within = p->owed = p->over = p->receives = p->lenient = 0;
   p->started = 1;  // whoever finds it among the collector's objects shall not start it before it is whole: see made()
 #ifdef Py_GIL_DISABLED
   p->stepping = 0;
@@ -81,25 +84,34 @@ void leave_within(ProcessObject* p) noexcept {
 
 // --- ending -------------------------------------------------------------------------------------------------------------------------
 
-// The current exception, of a process that it leaves: its failure, or null if the process ends quietly.
-PyObject* judge(ProcessObject* p) {
-  if (PyErr_ExceptionMatches(errors.Retired) || PyErr_ExceptionMatches(errors.Cancelled) || ended_by_asyncio(p)) {
-    p->how = PyErr_ExceptionMatches(errors.Retired) ? Ending::retired : Ending::cancelled;
-    PyErr_Clear();
-    return nullptr;
-  }
-  PyObject* e = take_exception();
-  p->how = PyErr_GivenExceptionMatches(e, errors.Poisoned) ? Ending::poisoned : Ending::failed;
-  if (p->how == Ending::failed) return e;
-  PyObject* s = PyObject_GetAttrString(e, "strength");
-  const long strength = s ? PyLong_AsLong(s) : 1;
+void poison_held(ProcessObject* p, PyObject* poisoned) {
+  PyObject* s = PyObject_GetAttrString(poisoned, "strength");
+  const long given = s ? PyLong_AsLong(s) : 1;
   PyErr_Clear();
   Py_XDECREF(s);
+  const auto strength = static_cast<std::uint8_t>(given < 1 ? 1 : given > 255 ? 255 : given);
   for (Py_ssize_t i = 0; i < Py_SIZE(p); ++i)
-    if (p->held[i]->state == EndState::open && p->held[i]->channel->generation == generation)
-      p->held[i]->channel->core.poison(static_cast<std::uint8_t>(strength < 1 ? 1 : strength > 255 ? 255 : strength));
-  Py_DECREF(e);
-  return nullptr;
+    if (p->held[i]->state == EndState::open && of_this_fork(p->held[i]->channel)) p->held[i]->channel->core.poison(strength);
+  if (p->receives) poison_received(p, strength);
+}
+
+// The current exception, which leaves the process (owned); `how` says whether that is a failure.
+PyObject* judge(ProcessObject* p) {
+  const bool by_asyncio = ended_by_asyncio(p);
+  PyObject* e = take_exception();
+  const auto is_quiet = [&](PyObject* type) { return PyErr_GivenExceptionMatches(e, type) && (p->lenient || is_met(e)); };
+  if (by_asyncio || PyErr_GivenExceptionMatches(e, errors.Cancelled)) {
+    p->how = Ending::cancelled;
+  } else if (is_quiet(errors.Retired)) {
+    p->how = Ending::retired;
+  } else if (is_quiet(errors.Poisoned)) {
+    p->how = Ending::poisoned;
+    poison_held(p, e);
+  } else {
+    p->how = Ending::failed;
+    if (!p->guest) explain_no_loop(e);
+  }
+  return e;
 }
 
 }  // namespace
@@ -108,8 +120,10 @@ PyObject* judge(ProcessObject* p) {
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   if (observing) [[unlikely]]
     observe_end(p, result);
-  PyObject* failure = result ? nullptr : judge(p);
+  PyObject* left = result ? nullptr : judge(p);
   runtime::Group* g = b.group;
+  if (left && p->how != Ending::failed && !g->keeps_end()) Py_CLEAR(left);
+  PyObject* const failure = p->how == Ending::failed ? left : nullptr;
   const std::uint32_t id = b.id;
   if (blocks_open > 0) [[unlikely]]
     leave_blocks(b);
@@ -129,9 +143,13 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   b.group = nullptr;
   p->thread = nullptr;
   std::exception_ptr ptr;
-  if (failure && !watched_by_others(p)) ptr = std::make_exception_ptr(Failure(failure));
+  if (left && !(failure && watched_by_others(p)))
+    ptr = std::make_exception_ptr(Failure(left));
+  else
+    Py_XDECREF(left);
+  const auto how = static_cast<weft::Ending>(p->how);
   if (p->watch) tell_watchers(p);
-  g->finished(id, std::move(ptr));
+  g->finished(id, std::move(ptr), how);
 }
 
 // Whoever was to start them was cancelled first, failed, or never came to it (rules 6.1, 7.3): they end without having run, and let go of
@@ -544,6 +562,10 @@ PyObject* process_give_up(PyObject* o, PyObject*) {
   proc(o)->given_up = 1;
   Py_RETURN_NONE;
 }
+PyObject* process_lenient(PyObject* o, PyObject*) {
+  proc(o)->lenient = 1;
+  return Py_NewRef(o);
+}
 PyObject* process_never_run(PyObject* o, PyObject*) {
   PyObject* one = PyList_New(1);
   if (!one) return nullptr;
@@ -561,6 +583,7 @@ PyMethodDef process_methods[] = {
      "A guard that is ready once it has ended, and stays so; awaited, or by wait(), it gives Ended(how, result, error) (rule 7.11).\n\n"
      "Raises:\n    BadUse: it is the calling process itself."},
     {"_give_up", gated<process_give_up>, METH_NOARGS, "It will not be started, and that is no mistake."},
+    {"_lenient", gated<process_lenient>, METH_NOARGS, "Any end of a channel that leaves it is quiet; returns the process."},
     {"_never_run", gated<process_never_run>, METH_NOARGS, "It will not be started: it has ended, and lets go of its ends."},
     {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr},
     {}};

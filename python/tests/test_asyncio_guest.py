@@ -557,7 +557,8 @@ def test_a_process_is_cancelled_while_it_awaits_asyncio(play: Runner) -> None:
         while not seen:
             await asyncio.sleep(0)
         p.cancel()
-        await network
+        with pytest.raises(Cancelled):  # rule 7.1
+            await network
         return seen[0].cancelled(), seen[1], p.result
 
     assert play(main()) == (True, "Cancelled", None)

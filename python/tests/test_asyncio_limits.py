@@ -118,7 +118,8 @@ def test_a_process_that_asyncio_cancels_within_it(play):  # rule 7.12
             raise
 
     async def main():
-        return await run_async(p())
+        with pytest.raises(asyncio.CancelledError):  # rule 7.1
+            await run_async(p())
 
     play(main())
     assert seen == [asyncio.CancelledError]

@@ -67,10 +67,12 @@ def test_at_the_start_of_an_operation_that_could_commit(b):  # rule 6.1
     assert b.run(b.process(waits)(+c, -c)) == "here"
 
 
-def test_before_the_start(b):  # rule 6.1
+def test_before_the_start(b):  # rules 6.1, 7.1
     p = b.process(send)(b.weft.Channel().writer(), 1)
     p.cancel()
-    assert b.run(p) is None
+    with pytest.raises(Cancelled):
+        b.run(p)
+    assert p.result is None
 
 
 def test_an_uncaught_cancelled_is_no_failure(b):  # rule 6.5

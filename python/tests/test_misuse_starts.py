@@ -97,13 +97,14 @@ def test_cancelled_at_its_start_in_a_process(kind, compose, where):  # rules 2.3
         coroutines.current_process().cancel()
         await getattr(coroutines, compose)(late, later)
 
-    coroutines.run(
-        {
-            "thread": threads.process(blocks),
-            "greenlet": greenlets.process(blocks),
-            "coroutine": awaits,
-        }[where]()
-    )
+    with pytest.raises(Cancelled):  # rule 7.1
+        coroutines.run(
+            {
+                "thread": threads.process(blocks),
+                "greenlet": greenlets.process(blocks),
+                "coroutine": awaits,
+            }[where]()
+        )
     assert later.done
     has_ended(late, w)
 

@@ -234,7 +234,7 @@ async def _wait_for(guest: Any, block: BaseException | None, loop: Any) -> Any:
                 raise
             cancelled = error
     try:
-        results = guest.finish(block)
+        results = guest.finish(block, cancelled is not None)
         if cancelled is not None and block is None:
             raise cancelled
         return results
@@ -264,13 +264,14 @@ async def _leave(guest: Any, block: BaseException | None) -> bool:
 
 
 async def parallel(*processes: Any) -> list[Any]:
-    results: list[Any] = await _drive(_native.Guest(processes, False))
+    results: list[Any] = await _drive(_native.Guest(processes, False, False))
     return results
 
 
 async def run(first: Any, others: tuple[Any, ...], virtual: bool) -> Any:
-    results = await _drive(_native.Guest((first, *others), virtual))
-    return results[0] if not others and isinstance(first, _native.Process) else results
+    alone = not others and isinstance(first, _native.Process)
+    results = await _drive(_native.Guest((first, *others), virtual, alone))
+    return results[0] if alone else results
 
 
 # ------------------------------------------------------------------------------------------------ the task of a process

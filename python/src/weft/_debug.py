@@ -31,7 +31,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from weft import _observers
+from weft import _leaving, _observers
 from weft._extension import native as _native
 from weft.errors import WeftWarning
 
@@ -142,19 +142,11 @@ class _Sent:
         self.digest = digest
         self.path = path
         self.channel = channel
-        self.file, self.line = _caller()
+        self.file, self.line = _leaving.caller()
         self.thread = threading.get_ident()  # the sender's
         self.under_way = True
         self.stale = False  # another thread's process ended, which may have changed it rightly
         self.told = False
-
-
-def _caller() -> tuple[str, int]:
-    """Where the program is: the innermost frame that is not of this package."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and _observers.is_ours(frame):
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
 
 
 class Debug:
@@ -313,7 +305,8 @@ _present: Debug | None = None
 
 
 def debug(on: bool, report: Callable[[Changed], object] | None = None) -> Debug | None:
-    """Turns the debug mode on or off: it detects objects that were changed after they were sent (rule 9.2).
+    """Turns the debug mode on or off: it detects objects that were changed after they were sent (rule 9.2), and names
+    each process that the end of a channel left, with its line, in a warning to the logger `weft` (rule 3.5).
 
     It pickles every mutable object that is sent, twice, and again when it is taken and around every operation of its
     sender. `WEFT_DEBUG=1` in the environment turns it on at the start.
@@ -327,12 +320,23 @@ def debug(on: bool, report: Callable[[Changed], object] | None = None) -> Debug 
     before = _present
     if before is not None:
         _observers.remove(before._event)
+        _observers.remove(_naming.event)
         _present = None
     if not on:
         return before
     _present = Debug(report)
     _observers.add(_present._event)
+    _observers.add(_naming.event)
     return _present
+
+
+def _log(text: str) -> None:
+    import logging
+
+    logging.getLogger("weft").warning(text)
+
+
+_naming = _leaving.Naming(_log, guards=False)
 
 
 def _from_environment() -> None:

@@ -121,8 +121,8 @@ def run(
         watchdog: seconds after which a process that has not returned to its scheduler is named (:func:`watchdog`).
         partial: "warn" or "raise" when processes are stuck for ever while others go on (:func:`watching_deadlocks`).
     Raises:
-        what failed in it (several: an ExceptionGroup); Deadlock; BadUse; KeyboardInterrupt once the network
-        was cancelled.
+        what failed in it (several: an ExceptionGroup); of exactly one process also the Retired, Poisoned or Cancelled
+        that left it (rule 7.1); Deadlock; BadUse; KeyboardInterrupt once the network was cancelled.
     """
     if host not in ("weft", "asyncio"):
         raise BadUse(f"run: host must be 'weft' or 'asyncio', not {host!r}")
@@ -144,8 +144,9 @@ def run(
             import asyncio
 
             return asyncio.run(run_async(first, *others, clock=clock))
-        results = _native.run((first, *others), virtual)
-    return results[0] if not others and isinstance(first, _native.Process) else results
+        alone = not others and isinstance(first, _native.Process)
+        results = _native.run((first, *others), virtual, alone)
+    return results[0] if alone else results
 
 
 async def run_async(first: Any, *others: Any, clock: str = "steady") -> Any:
@@ -155,8 +156,9 @@ async def run_async(first: Any, *others: Any, clock: str = "steady") -> Any:
         first, others: processes, or iterables of them.
         clock: "steady"; or "virtual", which jumps when nothing can run in the network and nothing else is on the loop.
     Raises:
-        what failed in it (several: an ExceptionGroup); asyncio.CancelledError once all have ended, if the task was
-        cancelled; Deadlock, if nothing else on the loop could wake anybody; BadUse.
+        what failed in it (several: an ExceptionGroup); of exactly one process also what left it quietly (rule 7.1);
+        asyncio.CancelledError once all have ended, if the task was cancelled; Deadlock, if nothing else on the loop
+        could wake anybody; BadUse.
     """
     virtual = check_clock(clock)
     if _native.where() != 4:

@@ -17,14 +17,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from weft import _observers
+from weft import _leaving, _observers
 from weft._extension import native as _native
 from weft.errors import BadUse
 
 SCHEMA = 1
 _BLOCK = 512  # lines
-
-_QUIET = ("Retired", "Poisoned", "Cancelled")
 
 
 class Trace:
@@ -98,8 +96,12 @@ class Trace:
         elif what == "left":
             fields["e"] = "end"
             kind = type(detail).__name__
-            fields["how"] = kind if kind in _QUIET else "failed"
-            if kind not in _QUIET:
+            left = _leaving.left_by(process, detail)
+            quiet = kind == "Cancelled" or left is not None
+            fields["how"] = kind if quiet else "failed"
+            if left is not None:
+                fields |= {"c": left.channel, "at": f"{left.file}:{left.line}"}
+            if not quiet:
                 fields["error"] = f"{kind}: {detail}"
         elif what == "begin":
             fields.update(_places(target))
@@ -109,8 +111,8 @@ class Trace:
             fields["waited"] = 0 if since is None else now - since
             if what == "raise":
                 # An iteration's end is the channel's: the thread's has no exception at all.
-                quiet = detail is None or isinstance(detail, StopAsyncIteration)
-                why = "Retired" if quiet else type(detail).__name__
+                loop_is_over = detail is None or isinstance(detail, StopAsyncIteration)
+                why = "Retired" if loop_is_over else type(detail).__name__
                 fields["e"] = "withdraw" if why == "Cancelled" else "ended"
                 fields["why"] = why
         if fields["e"] == "end":

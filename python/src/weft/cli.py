@@ -106,11 +106,15 @@ def _compile_program(name: str, backend: str) -> CodeType:
 
 
 def run_program(
-    name: str, arguments: Sequence[str], backend: str | None, trace: str | None = None
+    name: str,
+    arguments: Sequence[str],
+    backend: str | None,
+    trace: str | None = None,
+    verbose: bool = False,
 ) -> int:
     """Runs the file `name` as `__main__` on `backend` and returns the exit status.
 
-    What happens is written to the file `trace`, if it is given.
+    What happens is written to the file `trace`, if it is given. `verbose`: stderr names what ended quietly.
 
     Raises:
         BadUse: there is no such file or backend, the file is not Python, or the trace cannot be written.
@@ -125,6 +129,11 @@ def run_program(
         tracing.__enter__()
     except weft.BadUse as error:
         raise BadUse(str(error)) from None
+    from weft import _leaving, _observers
+
+    naming = _leaving.Naming(lambda text: click.echo(f"weft: {text}", err=True)).event
+    if verbose:
+        _observers.add(naming)
     main = ModuleType("__main__")
     main.__dict__.update(__file__=name, __builtins__=__builtins__, __cached__=None, __spec__=None)
     saved = sys.argv, sys.path[:], sys.modules["__main__"]
@@ -133,18 +142,23 @@ def run_program(
     sys.modules["__main__"] = main
     try:
         with _InterruptWatch() as interrupts:
-            return _execute(code, main, weft.Deadlock, interrupts)
+            return _execute(code, main, weft.Deadlock, weft.Cancelled, interrupts)
     except KeyboardInterrupt:
         # The run has said where each process was, cancelled all of them and waited for them.
         click.echo("weft: stopped by Ctrl-C", err=True)
         return EXIT["interrupted"]
     finally:
         tracing.__exit__(None, None, None)
+        _observers.remove(naming)
         sys.argv, sys.path[:], sys.modules["__main__"] = saved
 
 
 def _execute(
-    code: CodeType, main: ModuleType, deadlock: type[BaseException], interrupts: _InterruptWatch
+    code: CodeType,
+    main: ModuleType,
+    deadlock: type[BaseException],
+    cancelled: type[BaseException],
+    interrupts: _InterruptWatch,
 ) -> int:
     try:
         exec(code, main.__dict__)
@@ -156,7 +170,7 @@ def _execute(
     except deadlock as error:
         click.echo(f"weft: {getattr(error, 'report', None) or error}", err=True)
         return EXIT["deadlock"]
-    except Exception as error:
+    except (Exception, cancelled) as error:
         # The program's traceback begins where the program does.
         trace = error.__traceback__.tb_next if error.__traceback__ else None
         traceback.print_exception(type(error), error, trace)
@@ -260,9 +274,16 @@ def weft_command(ctx: click.Context, version: bool) -> None:
 @click.option(
     "--trace", metavar="OUT", help="Write what happens to the file OUT (see: weft trace)."
 )
+@click.option(
+    "--verbose",
+    is_flag=True,
+    help="Name on stderr each process that the end of a channel left, and each guard that fell silent.",
+)
 @click.argument("file")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
-def run_command(backend: str | None, trace: str | None, file: str, args: tuple[str, ...]) -> int:
+def run_command(
+    backend: str | None, trace: str | None, verbose: bool, file: str, args: tuple[str, ...]
+) -> int:
     """Run the Python program FILE on a backend.
 
     \b
@@ -271,9 +292,10 @@ def run_command(backend: str | None, trace: str | None, file: str, args: tuple[s
       weft run hello.py --on threads
       weft run --on threads wordcount.py --top 5 text.txt
       weft run hello.py --trace out.jsonl
+      weft run hello.py --verbose
 
     FILE runs as `python FILE ARGS…` would, with the backend chosen before its first line. --on and --trace may stand
-    before FILE or among ARGS; everything else after FILE is FILE's own (also --help). After a lone -- all is FILE's own.
+    before FILE or among ARGS, --verbose before FILE; everything else after FILE is FILE's own (also --help). After a lone -- all is FILE's own.
 
     A program written with `await` that imports `weft` and no event loop (asyncio, trio, …) runs on the others too: its
     `async` and `await` are left out when it is read. Write `from weft.coroutines import …` to keep them.
@@ -282,7 +304,7 @@ def run_command(backend: str | None, trace: str | None, file: str, args: tuple[s
     """
     given = {"--on": backend, "--trace": trace}
     args = _take_options(given, args)
-    return run_program(file, args, given["--on"], given["--trace"])
+    return run_program(file, args, given["--on"], given["--trace"], verbose)
 
 
 _NEEDS = {"--on": f"a backend after it: {', '.join(BACKENDS)}", "--trace": "a file after it"}

@@ -41,6 +41,8 @@ class ChannelEnd(WeftError):
         channel: the channel.
         guard: the index of the guard of the select that met the end (rule 5.6); ``None`` for a plain operation.
         value: what a write meant to write and did not (rules 3.3, 4.2); ``None`` for a read.
+        met: whether an operation raised it (rule 3.5): only then is a process that it leaves a quiet one. False: it was
+            raised by asking for a new end of the channel (rule 2.5), or made by the program. Raised again, it keeps it.
     """
 
     def __init__(
@@ -50,15 +52,17 @@ class ChannelEnd(WeftError):
         guard: int | None = None,
         value: Any = None,
         strength: int = 0,
+        _met: bool = False,
     ) -> None:
         super().__init__(message)
         self.channel = channel
         self.guard = guard
         self.value = value
+        self.met = _met
 
 
 class Retired(ChannelEnd):
-    """The other side has retired: the quiet end (rule 3). A process that it leaves has ended quietly."""
+    """The other side has retired: the quiet end (rule 3). A process that it leaves has ended quietly, if an operation met it."""
 
 
 class Poisoned(ChannelEnd):
@@ -75,8 +79,9 @@ class Poisoned(ChannelEnd):
         guard: int | None = None,
         value: Any = None,
         strength: int = 1,
+        _met: bool = False,
     ) -> None:
-        super().__init__(message, channel, guard, value)
+        super().__init__(message, channel, guard, value, strength, _met)
         self.strength = strength
 
 

@@ -233,7 +233,7 @@ class _Process(Coroutine[Any, Any, Any]):
         self._running = (
             _telling(self._shielded()).named(self.__name__)
             if self._verbose
-            else self._native(*self._args, **self._kwargs)
+            else self._native(*self._args, **self._kwargs)._lenient()
         )
         return self._running
 

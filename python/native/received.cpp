@@ -1,0 +1,111 @@
+// Ends that processes received as values, and hold until they end (rules 2.3, 2.4).
+//
+//   channel ──carry_ends(): an end is about to be written to it──► its reads look at what they take
+//   end under way ──taken by a process: note_received()──► received ──the process ends──► closed, unless it was sent on, given to a
+//                                                             │        process or returned
+//                                                             └──collected──► retired, as any (rule 2.2)
+//
+// Only reads of a channel that carries ends look at their values: one that begins later finds its end in the long way round
+// (check_end); a coroutine that waits there when the first end comes is told (look_at_value); what blocks, a select and an extended
+// read ask the channel.
+//
+// Invariants
+//  1 An end has a receipt if and only if `received` is set; a process is in `first` if and only if `receives` is.
+//  2 A receipt refers to its end and its process, and keeps neither: whichever of them goes first takes it away.
+//  3 What an end inside another object is to its receiver is not known here: it goes when that object goes.
+#include <algorithm>
+#include <unordered_map>
+
+#include "asyncio.hpp"
+
+namespace weft::py {
+
+namespace {
+
+struct Receipt {
+  EndObject* end;
+  ProcessObject* by;
+  Receipt* next;  // of the same process, in the order of their coming
+  Receipt* before;
+};
+struct Line {
+  Receipt* front = nullptr;
+  Receipt* back = nullptr;
+};
+std::unordered_map<EndObject*, Receipt> receipts;
+std::unordered_map<ProcessObject*, Line> first;
+
+void drop(EndObject* e) noexcept {
+  const auto at = receipts.find(e);
+  const Receipt& r = at->second;
+  const auto line = first.find(r.by);
+  (r.before ? r.before->next : line->second.front) = r.next;
+  (r.next ? r.next->before : line->second.back) = r.before;
+  if (!line->second.front) {
+    r.by->receives = 0;
+    first.erase(line);
+  }
+  e->received = false;
+  receipts.erase(at);
+}
+
+// It is the process's own yet.
+bool is_held(const EndObject* e) noexcept {
+  return e->state == EndState::open && e->holders == 0 && of_this_fork(e->channel);
+}
+
+}  // namespace
+
+void carry_ends(ChannelObject* c) noexcept {
+  if (c->generation & kCarries) return;
+  c->generation |= kCarries;
+  c->core.with_lock([](core::Queue& readers, core::Queue&) {
+    using Flags = core::NodeFlags;
+    for (core::Link* l = readers.front(); l; l = l->next) {
+      auto* n = static_cast<core::Node*>(l);
+      if (n->is(Flags::of_choice | Flags::foreign | Flags::extended | Flags::standing)) continue;
+      if (ProcessObject* p = coroutine_of(static_cast<ProcessBase*>(n))) look_at_value(p);
+    }
+  });
+}
+
+void note_received(PyObject* value) noexcept {
+  if (!value || !is_end(value)) return;
+  ProcessObject* const p = process_object(this_process());
+  auto* e = reinterpret_cast<EndObject*>(value);
+  if (!p || p->done || e->received || !is_held(e)) return;
+  Line& line = first[p];
+  Receipt& r = receipts[e];
+  r = {e, p, nullptr, line.back};
+  (line.back ? line.back->next : line.front) = &r;
+  line.back = &r;
+  e->received = true;
+  p->receives = 1;
+}
+
+void forget_received(EndObject* e) noexcept { drop(e); }
+
+void poison_received(ProcessObject* p, std::uint8_t strength) noexcept {
+  for (const Receipt* r = first.find(p)->second.front; r; r = r->next)
+    if (is_held(r->end)) r->end->channel->core.poison(strength);
+}
+
+void let_go_of_received(ProcessObject* p, PyObject* result) noexcept {
+  Ends returned;
+  if (result) {
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    collect_ends(result, returned);  // what an iterator of the program's raises there is not this process's
+    PyErr_Restore(t, v, tb);
+  }
+  while (p->receives) {
+    EndObject* e = first.find(p)->second.front->end;
+    Py_INCREF(reinterpret_cast<PyObject*>(e));
+    drop(e);
+    if (is_held(e) && std::find(returned.begin(), returned.end(), e) == returned.end()) close_end(e, EndState::let_go);
+    Py_DECREF(reinterpret_cast<PyObject*>(e));
+  }
+  drop_ends(returned);
+}
+
+}  // namespace weft::py

@@ -1,0 +1,105 @@
+"""Who left by the end of a channel, and which guards fell silent: what ends quietly is named (rules 3.5, 4.3, 5.6).
+
+A process that an end of a channel leaves has ended quietly, and that may be a mistake: `read` where a loop was meant, a
+network that closes from the wrong side. A loop that ends with its channel is no such end, and is not named.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from weft import _observers
+from weft.errors import ChannelEnd
+
+
+class Left(NamedTuple):
+    """A process that ended quietly by the end of a channel."""
+
+    path: str
+    how: str  #: "Retired" or "Poisoned"
+    channel: str
+    file: str
+    line: int  #: of the operation
+
+    def __str__(self) -> str:
+        return (
+            f"process {self.path} was left by {self.how}: channel {self.channel}, "
+            f"at {self.file}:{self.line}"
+        )
+
+
+def is_quiet(error: BaseException) -> bool:
+    """Does it end a process quietly, as the end of a channel?"""
+    return isinstance(error, ChannelEnd) and error.met and type(error).__name__ != "PeerDied"
+
+
+def place_of(error: BaseException) -> tuple[str, int]:
+    """Where the operation that raised it was called: the innermost line that is not of this package."""
+    at: TracebackType | None = error.__traceback__
+    file, line = "?", 0
+    while at is not None:
+        if not _observers.is_ours(at.tb_frame):
+            file, line = at.tb_frame.f_code.co_filename, at.tb_lineno
+        at = at.tb_next
+    return file, line
+
+
+def caller() -> tuple[str, int]:
+    """Where the program is: the innermost frame that is not of this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _observers.is_ours(frame):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def left_by(process: Any, error: BaseException) -> Left | None:
+    """None: that is no quiet end of a channel."""
+    if not is_quiet(error):
+        return None
+    channel = getattr(error, "channel", None)
+    name = getattr(channel, "name", None) or "?"
+    return Left(process.path, type(error).__name__, name, *place_of(error))
+
+
+class Naming:
+    """Says who left, and with `guards` which guards fell silent, each once for a process.
+
+    Args:
+        say: called with a line of text.
+    """
+
+    def __init__(self, say: Callable[[str], object], guards: bool = True) -> None:
+        self._say = say
+        self._guards = guards
+        self._named: dict[int, set[tuple[str, int]]] = {}  # by process: kind of guard and channel
+
+    def event(
+        self, what: str, process: Any, operation: str | None, target: Any, detail: Any
+    ) -> None:
+        """An observer (weft._observers)."""
+        if what in ("left", "end"):
+            self._named.pop(_observers.key_of(process), None)
+            left = left_by(process, detail) if what == "left" else None
+            if left is not None:
+                self._say(str(left))
+        elif self._guards and operation == "select" and what in ("commit", "raise"):
+            self._silent(process, target or ())
+
+    def _silent(self, process: Any, guards: Any) -> None:
+        for index, (kind, end, _, _, silent) in enumerate(guards):
+            channel = _observers.channel_of(end)
+            if not silent or channel is None:
+                continue
+            named = self._named.setdefault(_observers.key_of(process), set())
+            if (kind, id(channel)) in named:
+                continue
+            named.add((kind, id(channel)))
+            file, line = caller()
+            who = f"process {process.path}" if process is not None else "the program"
+            self._say(
+                f"{who}: guard {index} ({kind} {channel.name}) of its select fell silent: the channel has "
+                f"retired, at {file}:{line}"
+            )
