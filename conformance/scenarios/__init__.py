@@ -13,9 +13,7 @@ Invariants
 
 from __future__ import annotations
 
-import functools
 import importlib
-import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +26,6 @@ BACKENDS = ("coroutines", "threads", "greenlets", "tasks")
 HERE = Path(__file__).parent
 PARTS = "conformance.scenarios.parts"
 TASKS = "conformance.task_names"
-WHOLE = "to its end"
 FILES = tuple(sorted(path.stem for path in HERE.glob("rules_*.py")))
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -98,7 +95,6 @@ def collect(backend: str, block: bool = False) -> dict[str, Callable[[], None]]:
 
 def _runner(function: Callable[..., Any], backend: str, block: bool = False) -> Callable[[], None]:
     names = importlib.import_module(TASKS if backend == "tasks" else f"weft.{backend}")
-    whole = _to_its_end(function)
 
     def run() -> None:
         if function.outermost:  # type: ignore[attr-defined]
@@ -109,30 +105,10 @@ def _runner(function: Callable[..., Any], backend: str, block: bool = False) -> 
             with names.Group(clock="virtual"):
                 function()
         else:
-            ended = names.run(names.process(whole)(), clock="virtual")
-            assert ended == WHOLE, (
-                "an end of a channel left the scenario, which is quiet (3.5, 4.3)"
-            )
+            names.run(
+                names.process(function)(), clock="virtual"
+            )  # an end that leaves it is raised (7.1)
 
     run.rules = function.rules  # type: ignore[attr-defined]
     run.needs = function.needs  # type: ignore[attr-defined]
     return run
-
-
-def _to_its_end(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The scenario, which returns WHOLE if it came to its end."""
-    if inspect.iscoroutinefunction(function):
-
-        @functools.wraps(function)
-        async def awaited() -> str:
-            await function()
-            return WHOLE
-
-        return awaited
-
-    @functools.wraps(function)
-    def called() -> str:
-        function()
-        return WHOLE
-
-    return called

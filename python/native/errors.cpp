@@ -124,10 +124,10 @@ void explain_no_loop(PyObject* failure) noexcept {
   PyObject* args = PyObject_GetAttrString(failure, "args");
   PyObject* text = args && PyTuple_Check(args) && PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : nullptr;
   if (text && PyUnicode_Check(text) && PyUnicode_CompareWithASCIIString(text, "no running event loop") == 0) {
-    PyObject* more = Py_BuildValue(
-        "(s)",
-        "no running event loop: what is asyncio's works in an `async def` process whose network runs inside an asyncio loop: "
-        "run(..., host=\"asyncio\"), or `await Parallel(...)` in a task");
+    PyObject* more =
+        Py_BuildValue("(s)",
+                      "no running event loop: what is asyncio's works in an `async def` process whose network runs inside an asyncio loop: "
+                      "run(..., host=\"asyncio\"), or `await Parallel(...)` in a task");
     if (more) PyObject_SetAttrString(failure, "args", more);
     Py_XDECREF(more);
   }

@@ -61,7 +61,7 @@ using BarrierCore = core::BarrierCore<Shared>;
 
 struct ChannelObject {
   PyObject_HEAD PyObject* name;  // str: the name, or the file of its birth; the core's name points into it
-  std::uint32_t generation;      // of the operating system's process that made it (rule 11.2, fork); with kCarries: see received.cpp
+  std::uint32_t generation;      // of the operating system's process that made it (rule 11.2, fork); with kCarries: see held.cpp
   std::uint8_t immunity;
   bool traced;  // by the garbage collector (leaf.hpp)
   Core core;
@@ -77,7 +77,7 @@ struct EndObject {
   std::uint32_t holders;  // processes that were given it and have not finished (rule 2.3)
   EndState state;
   bool traced;    // as its channel is
-  bool received;  // by a process that has not ended (received.cpp)
+  bool received;  // by a process that has not ended (held.cpp)
 };
 
 struct SelectMemory;
@@ -127,12 +127,12 @@ struct ProcessObject {
   std::uint8_t given_up;  // not started, and nobody need be told: by the Sequence that failed before it, or as `process * 0`
   std::uint8_t done;
   std::uint8_t failed;
-  Ending how;            // once it is done
-  std::uint8_t yielded;  // it is in the run queue by its own will
-  std::uint8_t within;   // the collector sees the coroutine as a part of the process: it is not tracked itself
-  std::uint8_t owed;     // a wake-up is on its way that no operation waits for (awaiting.hpp)
-  std::uint8_t over;     // its coroutine has ended, but it is owed a wake-up: its outcome is there already
-  std::uint8_t receives;  // some end that it received is there yet (received.cpp)
+  Ending how;             // once it is done
+  std::uint8_t yielded;   // it is in the run queue by its own will
+  std::uint8_t within;    // the collector sees the coroutine as a part of the process: it is not tracked itself
+  std::uint8_t owed;      // a wake-up is on its way that no operation waits for (awaiting.hpp)
+  std::uint8_t over;      // its coroutine has ended, but it is owed a wake-up: its outcome is there already
+  std::uint8_t receives;  // some end that it received is there yet (held.cpp)
   std::uint8_t lenient;   // an end that leaves it is quiet, met or not: of a compatibility layer
 #ifdef Py_GIL_DISABLED
   std::uint8_t stepping;  // its coroutine runs: its frames are not to be looked at
@@ -268,7 +268,7 @@ PyObject* limit_object(runtime::Limit* l) noexcept;          // borrowed; null: 
 PyObject* raise_cancelled(ProcessBase& p, PyObject* value);  // meets what the process was asked
 // The channel has ended for the caller. `value`: what it meant to write, or null.
 PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyObject* value, bool met = true);
-bool is_met(PyObject* end);                         // a Retired or Poisoned: did an operation make it (rule 3.5)?
+bool is_met(PyObject* end);                        // a Retired or Poisoned: did an operation make it (rule 3.5)?
 void explain_no_loop(PyObject* failure) noexcept;  // asyncio was called where no loop runs: says what to do
 std::string channel_name(ChannelObject* c);
 PyObject* to_str(const std::string& s);
@@ -283,7 +283,7 @@ inline bool of_this_fork(const ChannelObject* c) noexcept { return (c->generatio
 
 PyObject* new_end(PyTypeObject* type, ChannelObject* c) noexcept;  // takes over one count of the core
 void close_end(EndObject* e, EndState how) noexcept;
-int check_end(EndObject* e, const char* verb);  // -1: closed, or of another operating-system process; 1: ends come through its channel
+int check_end(EndObject* e, const char* verb);   // -1: closed, or of another operating-system process; 1: ends come through its channel
 PyObject* make_transit(PyObject* end) noexcept;  // the receiver's end of a moved one (rule 2.4)
 
 struct Transit {                 // the value of a write: an end is replaced by the one that will be the receiver's
@@ -293,17 +293,17 @@ struct Transit {                 // the value of a write: an end is replaced by 
   void abandon(PyObject* sent) noexcept;  // the write did not commit; steals `sent`
 };
 
-// Ends that processes receive as values (rules 2.3, 2.4), received.cpp.
+// Ends that processes hold (rules 2.3, 2.4), held.cpp.
 void carry_ends(ChannelObject* c) noexcept;  // before an end, or a function that makes the value, is written to it
 void note_received(PyObject* value) noexcept;
 inline void taken_from(const ChannelObject* c, PyObject* value) noexcept {  // by the process that runs
   if (c->generation & kCarries) [[unlikely]]
     note_received(value);
 }
-void poison_received(ProcessObject* p, std::uint8_t strength) noexcept;
-void let_go_of_received(ProcessObject* p, PyObject* result) noexcept;  // result: what it returned, or null
-void forget_received(EndObject* e) noexcept;                           // it is collected
-void look_at_value(ProcessObject* p) noexcept;                         // of the read in which the coroutine waits
+void let_go(ProcessObject* p) noexcept;                           // it has ended, and has its outcome
+void poison_held(ProcessObject* p, PyObject* poisoned) noexcept;  // left by that
+void forget_received(EndObject* e) noexcept;                      // it is collected
+void look_at_value(ProcessObject* p) noexcept;                    // of the read in which the coroutine waits
 
 // --- operations -----------------------------------------------------------------------------------------------------------------------
 
@@ -361,7 +361,7 @@ extern const runtime::OpKind wait_op;
 // --- processes ------------------------------------------------------------------------------------------------------------------------
 
 inline bool is_async(Kind k) noexcept { return k == Kind::coroutine || k == Kind::apart; }
-using Ends = std::vector<EndObject*>;  // owned
+using Ends = std::vector<EndObject*>;     // owned
 int collect_ends(PyObject* o, Ends& to);  // the open ends in an argument and in the containers in it (rule 2.3)
 void drop_ends(Ends& ends) noexcept;
 ProcessObject* new_process(Kind kind, Ends& ends);  // takes the ends over; to be filled
@@ -404,7 +404,7 @@ runtime::Executor* executor_of_group(ProcessBase& p) noexcept;
 void post_to_group(core::Waker* w) noexcept;
 
 // What an outermost run comes to.
-PyObject* results_of(PyObject* list);  // of processes that have all ended without failure, in order
+PyObject* results_of(PyObject* list);                  // of processes that have all ended without failure, in order
 PyObject* raise_left(const std::exception_ptr& left);  // what left the one process of a run, quietly (rule 7.1). Null
 // Raise what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of the block, or null. Null.
 PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* also = nullptr);

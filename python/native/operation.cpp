@@ -12,7 +12,7 @@
 
 namespace weft::py {
 
-// receive and receive_next: read and next at a channel through which ends come (received.cpp).
+// receive and receive_next: read and next at a channel through which ends come (held.cpp).
 enum class OpType_ : std::uint8_t { read, next, receive, receive_next, write, extended, sync, yield, ready };
 enum class OpState : std::uint8_t { fresh, waiting, done };
 

@@ -18,20 +18,6 @@ void forget_selects(SelectMemory* m) noexcept;
 
 namespace {
 
-// --- ends held ----------------------------------------------------------------------------------------------------------------------
-
-void let_go(ProcessObject* p) noexcept {
-  const Py_ssize_t n = Py_SIZE(p);
-  Py_SET_SIZE(p, 0);
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    EndObject* e = p->held[i];
-    if (--e->holders == 0) close_end(e, EndState::let_go);
-    Py_DECREF(reinterpret_cast<PyObject*>(e));
-  }
-  if (p->receives) [[unlikely]]
-    let_go_of_received(p, p->how == Ending::returned ? p->outcome : nullptr);
-}
-
 // --- making -------------------------------------------------------------------------------------------------------------------------
 
 }  // namespace
@@ -83,17 +69,6 @@ void leave_within(ProcessObject* p) noexcept {
 }
 
 // --- ending -------------------------------------------------------------------------------------------------------------------------
-
-void poison_held(ProcessObject* p, PyObject* poisoned) {
-  PyObject* s = PyObject_GetAttrString(poisoned, "strength");
-  const long given = s ? PyLong_AsLong(s) : 1;
-  PyErr_Clear();
-  Py_XDECREF(s);
-  const auto strength = static_cast<std::uint8_t>(given < 1 ? 1 : given > 255 ? 255 : given);
-  for (Py_ssize_t i = 0; i < Py_SIZE(p); ++i)
-    if (p->held[i]->state == EndState::open && of_this_fork(p->held[i]->channel)) p->held[i]->channel->core.poison(strength);
-  if (p->receives) poison_received(p, strength);
-}
 
 // The current exception, which leaves the process (owned); `how` says whether that is a failure.
 PyObject* judge(ProcessObject* p) {

@@ -366,8 +366,11 @@ def test_asyncio_without_a_loop_says_what_to_do(b):  # rule 13.1
     async def calls(b):
         asyncio.get_running_loop()
 
-    for processes in ([b.process(calls)()], [b.process(calls)(), b.process(send)(+b.weft.Channel())]):
-        with pytest.raises(RuntimeError, match='no running event loop: .*host="asyncio"'):
+    for processes in (
+        [b.process(calls)()],
+        [b.process(calls)(), b.process(send)(+b.weft.Channel())],
+    ):
+        with pytest.raises(RuntimeError, match=r'no running event loop: .*host="asyncio"'):
             b.run(*processes)
 
 

@@ -197,7 +197,9 @@ def test_what_is_dropped_goes_at_once(b):  # rules 2.2, 2.3
 
     x = b.weft.Channel("x")
     served, *asked = b.run(
-        b.process(serves)(x.reader()), *(b.process(asks)(x.writer()) for _ in range(3)), clock="virtual"
+        b.process(serves)(x.reader()),
+        *(b.process(asks)(x.writer()) for _ in range(3)),
+        clock="virtual",
     )
     assert served == "served"
     assert sorted(asked) == [(0, "Retired", 0), (1, "Retired", 0), (2, "Retired", 0)]

@@ -1,4 +1,5 @@
-// Ends that processes received as values, and hold until they end (rules 2.3, 2.4).
+// The ends that processes hold until they end (rule 2.3): those that they were given, which the object lists, and those that they
+// received as values (rule 2.4), of which this file knows.
 //
 //   channel ──carry_ends(): an end is about to be written to it──► its reads look at what they take
 //   end under way ──taken by a process: note_received()──► received ──the process ends──► closed, unless it was sent on, given to a
@@ -50,8 +51,30 @@ void drop(EndObject* e) noexcept {
 }
 
 // It is the process's own yet.
-bool is_held(const EndObject* e) noexcept {
-  return e->state == EndState::open && e->holders == 0 && of_this_fork(e->channel);
+bool is_held(const EndObject* e) noexcept { return e->state == EndState::open && e->holders == 0 && of_this_fork(e->channel); }
+
+void poison_received(ProcessObject* p, std::uint8_t strength) noexcept {
+  for (const Receipt* r = first.find(p)->second.front; r; r = r->next)
+    if (is_held(r->end)) r->end->channel->core.poison(strength);
+}
+
+// `result`: what it returned, or null.
+void let_go_of_received(ProcessObject* p, PyObject* result) noexcept {
+  Ends returned;
+  if (result) {
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    collect_ends(result, returned);  // what an iterator of the program's raises there is not this process's
+    PyErr_Restore(t, v, tb);
+  }
+  while (p->receives) {
+    EndObject* e = first.find(p)->second.front->end;
+    Py_INCREF(reinterpret_cast<PyObject*>(e));
+    drop(e);
+    if (is_held(e) && std::find(returned.begin(), returned.end(), e) == returned.end()) close_end(e, EndState::let_go);
+    Py_DECREF(reinterpret_cast<PyObject*>(e));
+  }
+  drop_ends(returned);
 }
 
 }  // namespace
@@ -85,27 +108,27 @@ void note_received(PyObject* value) noexcept {
 
 void forget_received(EndObject* e) noexcept { drop(e); }
 
-void poison_received(ProcessObject* p, std::uint8_t strength) noexcept {
-  for (const Receipt* r = first.find(p)->second.front; r; r = r->next)
-    if (is_held(r->end)) r->end->channel->core.poison(strength);
-}
-
-void let_go_of_received(ProcessObject* p, PyObject* result) noexcept {
-  Ends returned;
-  if (result) {
-    PyObject *t, *v, *tb;
-    PyErr_Fetch(&t, &v, &tb);
-    collect_ends(result, returned);  // what an iterator of the program's raises there is not this process's
-    PyErr_Restore(t, v, tb);
-  }
-  while (p->receives) {
-    EndObject* e = first.find(p)->second.front->end;
-    Py_INCREF(reinterpret_cast<PyObject*>(e));
-    drop(e);
-    if (is_held(e) && std::find(returned.begin(), returned.end(), e) == returned.end()) close_end(e, EndState::let_go);
+void let_go(ProcessObject* p) noexcept {
+  const Py_ssize_t n = Py_SIZE(p);
+  Py_SET_SIZE(p, 0);
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    EndObject* e = p->held[i];
+    if (--e->holders == 0) close_end(e, EndState::let_go);
     Py_DECREF(reinterpret_cast<PyObject*>(e));
   }
-  drop_ends(returned);
+  if (p->receives) [[unlikely]]
+    let_go_of_received(p, p->how == Ending::returned ? p->outcome : nullptr);
+}
+
+void poison_held(ProcessObject* p, PyObject* poisoned) noexcept {
+  PyObject* s = PyObject_GetAttrString(poisoned, "strength");
+  const long given = s ? PyLong_AsLong(s) : 1;
+  PyErr_Clear();
+  Py_XDECREF(s);
+  const auto strength = static_cast<std::uint8_t>(given < 1 ? 1 : given > 255 ? 255 : given);
+  for (Py_ssize_t i = 0; i < Py_SIZE(p); ++i)
+    if (p->held[i]->state == EndState::open && of_this_fork(p->held[i]->channel)) p->held[i]->channel->core.poison(strength);
+  if (p->receives) poison_received(p, strength);
 }
 
 }  // namespace weft::py
