@@ -11,9 +11,9 @@
 // read ask the channel.
 //
 // Invariants
-//  1 An end has a receipt if and only if `received` is set; a process is in `first` if and only if `receives` is.
-//  2 A receipt refers to its end and its process, and keeps neither: whichever of them goes first takes it away.
-//  3 What an end inside another object is to its receiver is not known here: it goes when that object goes.
+//  1 An end has a receipt if and only if `received` is set; a process is in `first` if and only if `receives` is: from its first receipt
+//  on. 2 A receipt refers to its end and its process, and keeps neither: whichever of them goes first takes it away. 3 What an end inside
+//  another object is to its receiver is not known here: it goes when that object goes.
 #include <algorithm>
 #include <unordered_map>
 
@@ -42,10 +42,6 @@ void drop(EndObject* e) noexcept {
   const auto line = first.find(r.by);
   (r.before ? r.before->next : line->second.front) = r.next;
   (r.next ? r.next->before : line->second.back) = r.before;
-  if (!line->second.front) {
-    r.by->receives = 0;
-    first.erase(line);
-  }
   e->received = false;
   receipts.erase(at);
 }
@@ -67,13 +63,16 @@ void let_go_of_received(ProcessObject* p, PyObject* result) noexcept {
     collect_ends(result, returned);  // what an iterator of the program's raises there is not this process's
     PyErr_Restore(t, v, tb);
   }
-  while (p->receives) {
-    EndObject* e = first.find(p)->second.front->end;
+  const Line& line = first.find(p)->second;
+  while (line.front) {
+    EndObject* e = line.front->end;
     Py_INCREF(reinterpret_cast<PyObject*>(e));
     drop(e);
     if (is_held(e) && std::find(returned.begin(), returned.end(), e) == returned.end()) close_end(e, EndState::let_go);
     Py_DECREF(reinterpret_cast<PyObject*>(e));
   }
+  p->receives = 0;
+  first.erase(p);
   drop_ends(returned);
 }
 
