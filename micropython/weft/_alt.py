@@ -18,6 +18,7 @@ from .errors import BadUse, Retired
 IN, OUT, TIME, SKIP, SYNC = 0, 1, 2, 3, 4
 KINDS = ("input", "output", "timeout", "skip", "barrier")
 NO, READY, ENDED, SILENT, AWAY, PAST = 0, 1, 2, 3, 4, 5
+unlocked = None  # under threads: calls a function of the user's without the lock
 MODES = ("fair", "priority", "random")
 
 
@@ -272,7 +273,7 @@ class Alt:
     def deliver(self, n, to):
         """Makes the value of an output guard that has committed (5.8)."""
         try:
-            v = n.make()
+            v = unlocked(n.make) if unlocked else n.make()
         except BaseException as e:
             from .errors import PeerDied
 
@@ -409,10 +410,10 @@ async def select(*guards, mode="fair", ended="silent"):
     """Waits for one of the guards; its index and, for an input, its value (rule 5)."""
     p = core.cur()
     if p is None:
-        from ._chan import foreign
+        from ._chan import outsider
 
-        if foreign:
-            return await foreign.select(guards, mode, ended)
+        if outsider():
+            return await outsider().select(guards, mode, ended)
     begin(p, "select")
     if mode not in MODES:
         raise BadUse("mode is one of %s, not %r" % (", ".join(MODES), mode))

@@ -10,6 +10,7 @@ Invariants
 - An end in a channel or on its way is nobody's: `h` is 0, its sender's is closed.
 """
 
+import sys
 from collections import deque
 
 from . import _core as core
@@ -22,7 +23,16 @@ NOTHING = object()
 LATER = object()
 ENDS = (core.Rd, core.Wr)
 OVERFLOWS = ("block", "drop_oldest", "drop_newest", "unbounded")
-foreign = None  # _aio.py, if it is there: operations of tasks of asyncio
+
+
+def outsider():
+    """What does the operations of tasks of asyncio, if one of them calls."""
+    aio = sys.modules.get("asyncio.core")
+    if aio is not None and getattr(aio, "cur_task", None) is not None:
+        from . import _aio
+
+        return _aio
+    return None
 
 
 class Node:
@@ -465,8 +475,8 @@ def read(rd, p):
         p.at = REQ
         return (p.v,)
     if p is None:
-        if foreign:
-            return foreign.read(rd)
+        if outsider():
+            return outsider().read(rd)
         begin(p, "read")
     begin(p, "read")
     if rd.x:
@@ -492,8 +502,8 @@ def read(rd, p):
 def write(wr, v, p):
     """The core's hook: DONE or ONCE."""
     if p is None:
-        if foreign:
-            return foreign.write(wr, v)
+        if outsider():
+            return outsider().write(wr, v)
         begin(p, "write")
     try:
         begin(p, "write")

@@ -90,7 +90,7 @@ class Rd:
         elif at is self:
             p.at = None
             raise StopIteration(p.v)
-        v = _read(self, p)
+        v = _read(self, None if p is _nobody else p)
         if v is not None:
             raise StopIteration(v[0])
 
@@ -121,7 +121,7 @@ class Wr:
                     c.wt.nx = p
                 c.wt = p
                 return ONCE
-        return _write(self, v, p)
+        return _write(self, v, None if p is _nobody else p)
 
     @property
     def closed(self):

@@ -14,6 +14,10 @@ from .errors import BadUse, Cancelled, Deadlock, Failures, NoRoom, Poisoned, Ret
 
 _all = []
 _run = None
+dead = None  # under threads: the deadlock that was found
+WRAPS = ()  # weft.threads: its ends, around the core's
+shell = None  # in a guest of asyncio: what a coroutine is wrapped in
+_guests = []
 
 
 class Process:
@@ -50,7 +54,7 @@ class Process:
             if not hasattr(g, "send"):
                 raise BadUse("%s is no coroutine: write async def" % self.name)
             k = core.Proc(self)
-            k.start(g)
+            k.start(shell(g) if shell else g)
             core.room(len(_all) + 4)
             _all.append(self)
         except MemoryError:
@@ -105,6 +109,8 @@ def name_of(fn):
 def hold(ends, things):
     """The ends in arguments, and in the containers among them (2.3)."""
     for x in things.values() if isinstance(things, dict) else things:
+        if isinstance(x, WRAPS):
+            x = x._end
         if isinstance(x, ENDS):
             x.h += 1
             ends.append(x)
@@ -132,7 +138,10 @@ def ended(p, value):
 def failed(p, error):
     if p.x is None:
         raise error
-    finish(p.x, None, error)
+    if isinstance(error, StopIteration):  # of what is no generator (_aio._Shell)
+        finish(p.x, error.value, None)
+    else:
+        finish(p.x, None, error)
 
 
 def finish(proc, value, error):
@@ -258,8 +267,8 @@ class Party:
 async def Parallel(*processes):
     """Starts the processes in order, waits for all, gives their results in order (7.1)."""
     p = core.cur()
-    if p is None and _chan.foreign:
-        return await _chan.foreign.parallel(processes)
+    if p is None and _chan.outsider():
+        return await _chan.outsider().parallel(processes)
     begin(p, "Parallel")
     ps = flatten(processes, [])
     party = Party(p.x)
@@ -407,6 +416,32 @@ def open_run(processes, clock):
         _run = None
         raise
     return _run
+
+
+def live():
+    return len(_all)
+
+
+def guest(party, wrap):
+    """A task of asyncio runs these; there may be several at a time."""
+    global _run, shell
+    if _run is None:
+        _time.begin("steady")
+        _all.clear()
+        _run, shell = party, wrap
+    elif shell is None:
+        raise BadUse("a run within a run: await Parallel(...) in a process")
+    _guests.append(party)
+
+
+def guest_over(party):
+    global _run, shell
+    _guests.remove(party)
+    if _run is party:
+        _run = _guests[0] if _guests else None
+    if _run is None:
+        shell = None
+        _time.watcher = None
 
 
 def close_run(party):
@@ -614,8 +649,8 @@ async def sleep(seconds):
 
 async def sleep_until(t):
     p = core.cur()
-    if p is None and _chan.foreign:
-        return await _chan.foreign.sleep(t - _time.now_ms())
+    if p is None and _chan.outsider():
+        return await _chan.outsider().sleep(t - _time.now_ms())
     begin(p, "sleep")
     if t <= _time.now_ms():
         await yield_()

@@ -33,6 +33,7 @@ FAR = 1 << 60
 _timers = []
 _sources = []
 _poller = None
+watcher = None  # in a guest of asyncio: has its loop wait for a source
 virtual = False
 _vt = 0
 _ticking = False
@@ -64,6 +65,7 @@ def begin(clock):
         raise BadUse('clock is "steady" or "virtual", not %r' % (clock,))
     virtual, _vt, _ticking = clock == "virtual", 0, False
     _timers.clear()
+    _sources.clear()
 
 
 def arm(x):
@@ -121,9 +123,14 @@ def source(s, on):
     global _poller
     if on:
         _sources.append(s)
+        if watcher:
+            watcher(s)
+            return
         awake()
-    else:
+    elif s in _sources:
         _sources.remove(s)
+    if watcher:
+        return
     if hasattr(s, "ioctl") or hasattr(s, "fileno"):
         import select
 
@@ -133,6 +140,11 @@ def source(s, on):
             _poller.register(s, select.POLLIN)
         else:
             _poller.unregister(s)
+
+
+def due():
+    """Milliseconds to the next deadline; -1 if there is none."""
+    return max(0, _timers[0].t - now_ms()) if _timers else -1
 
 
 def idle():

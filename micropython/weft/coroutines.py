@@ -31,3 +31,10 @@ from .errors import (  # noqa: F401
     Retired,
     WeftError,
 )
+
+
+async def run_async(*processes):
+    """The network in a task of MicroPython's asyncio, inside its loop."""
+    from . import _aio
+
+    return await _aio.run_async(*processes)

@@ -51,12 +51,31 @@ class approx:
 
 
 WHOLE = "to its end"
+threads_run = False
 
 
-def run_all(module, left_out, run, process):
+def awaited(fn):
+    async def whole():
+        await fn()
+        return WHOLE
+
+    return whole
+
+
+def called(fn):
+    def whole():
+        fn()
+        return WHOLE
+
+    return whole
+
+
+def run_all(module, left_out, run, process, threads=False):
     """Runs the scenarios of a module; prints `ok NAME` or `FAIL NAME` and why for each."""
     import sys
 
+    global threads_run
+    threads_run = threads
     del REGISTRY[:]
     __import__(module)
     for name, fn, _, _, outer in REGISTRY:
@@ -68,12 +87,7 @@ def run_all(module, left_out, run, process):
             if outer:
                 fn()
             else:
-
-                async def whole():
-                    await fn()
-                    return WHOLE
-
-                p = process(whole)().named(name)
+                p = process(called(fn) if threads else awaited(fn))().named(name)
                 assert run(p, clock="virtual") == WHOLE, "an end of a channel left it"
         except BaseException as e:
             print("FAIL", full)

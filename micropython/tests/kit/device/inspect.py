@@ -1,5 +1,7 @@
 """The one function of inspect that scenarios use: does what it is given run on one scheduler?"""
 
+import kit
+
 
 def iscoroutinefunction(function):
-    return True
+    return not kit.threads_run
