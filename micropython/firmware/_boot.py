@@ -1,6 +1,7 @@
 """Mounts the memory disk at / before anything else runs. It outlives a soft reset, not the emulator."""
 
 import sys
+
 import vfs
 import weft_board
 

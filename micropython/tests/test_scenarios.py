@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import atexit
 import functools
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from conformance import micropython as converter
 from . import tiers
 
 SCENARIOS = tiers.MADE / "scenarios"
+THREADS = ("pure", "native", "gil")  # threads are Python over either core
 
 
 def names() -> list[str]:
@@ -32,22 +36,25 @@ RUN = [name for name in ALL if name not in converter.LEFT_OUT]
 
 
 @functools.cache
-def written() -> Path:
-    folder = SCENARIOS
-    converter.write(folder)
+def written(names: str) -> Path:
+    """Lanes may write them at once: each has a folder of its own."""
+    folder = SCENARIOS / f"{names}.{os.getpid()}"
+    converter.write(folder, names)
+    atexit.register(shutil.rmtree, folder, True)
     return folder
 
 
 @functools.cache
-def outcome(tier: str, module: str) -> dict[str, str]:
+def outcome(tier: str, module: str, names: str = "coroutines") -> dict[str, str]:
     """What became of each scenario of a file: "ok", or why not."""
-    left_out = [n for n in ALL if n in converter.LEFT_OUT]
+    not_here = converter.LEFT_OUT_THREADS if names == "threads" else {}
+    left_out = [n for n in ALL if n in converter.LEFT_OUT | not_here]
     text = tiers.run(
         tier,
         "-c",
-        "import kit\nfrom weft.coroutines import process, run\n"
-        f"kit.run_all({module!r}, {left_out!r}, run, process)\n",
-        folders=(written(),),
+        f"import kit\nfrom weft.{names} import process, run\n"
+        f"kit.run_all({module!r}, {left_out!r}, run, process, {names == 'threads'})\n",
+        folders=(written(names),),
     )
     became: dict[str, str] = {}
     name = ""
@@ -69,9 +76,18 @@ def test_scenario(tier: str, name: str) -> None:
     assert outcome(tier, name.partition(".")[0]).get(name, "was not run") == "ok"
 
 
+@pytest.mark.parametrize("tier", THREADS)
+@pytest.mark.parametrize("name", [n for n in RUN if n not in converter.LEFT_OUT_THREADS])
+def test_scenario_on_threads(tier: str, name: str) -> None:
+    module = name.partition(".")[0]
+    assert outcome(tier, module, "threads").get(name, "was not run") == "ok"
+
+
 def test_what_is_left_out_is_named_with_a_reason_and_is_little() -> None:
     assert set(converter.LEFT_OUT) <= set(ALL), "a scenario that is not there any more"
     assert set(converter.LEFT_OUT.values()) == set(converter.LACKS)
+    assert set(converter.LEFT_OUT_THREADS) <= set(ALL)
+    assert set(converter.LEFT_OUT_THREADS.values()) == set(converter.LACKS_THREADS)
     assert len(RUN) >= 150
 
 

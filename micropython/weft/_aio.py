@@ -337,7 +337,9 @@ async def write(wr, v):
             if end:
                 alt.withdraw()
             raise
-        again(task())  # it had committed: the write completes, the cancellation comes at the next point (6.3)
+        again(
+            task()
+        )  # it had committed: the write completes, the cancellation comes at the next point (6.3)
         while not me.w.woken:
             await me.w.wait()
     if me.e is not None:

@@ -12,8 +12,8 @@ import random
 
 from . import _core as core
 from . import _time as time
-from ._chan import ENDS, HELD, LATER, NOTHING, Node, begin, closed, fail, resume, where
-from .errors import BadUse, Retired
+from ._chan import HELD, LATER, NOTHING, Node, begin, closed, resume, where
+from .errors import BadUse
 
 IN, OUT, TIME, SKIP, SYNC = 0, 1, 2, 3, 4
 KINDS = ("input", "output", "timeout", "skip", "barrier")

@@ -1,7 +1,7 @@
 """Calls that block: on a thread where the port has them, while the process that called waits, it alone (7.9)."""
 
-from . import _chan, _time
 from . import _core as core
+from . import _time
 from ._chan import begin, resume
 
 try:

@@ -71,6 +71,10 @@ class Process:
         core.push(k)
 
     def cancel(self):
+        """Asks it to end: its operation, or its next one, raises Cancelled (6.1)."""
+        self.ask()
+
+    def ask(self):
         p = self.k
         if self.done or self.asked:
             return
@@ -225,7 +229,7 @@ class Party:
             self.stop()
             if self.block and not self.waits and not self.owner.asked:
                 self.mine = True
-                self.owner.cancel()
+                self.owner.ask()
         if not self.live and self.waits:
             self.waits = False
             core.push(self.owner.k)
@@ -233,7 +237,7 @@ class Party:
     def stop(self):
         for kid in self.kids[:]:
             if not kid.done:
-                kid.cancel()
+                kid.ask()
 
     def give_up(self, p):
         """Who waits for the party is cancelled: the party is, and is waited for still (7.6)."""
@@ -390,7 +394,7 @@ def run(*processes, clock="steady", host="weft"):
                     raise dead
                 dead = deadlock()
                 for x in _all[:]:
-                    x.cancel()
+                    x.ask()
         if dead is not None:
             raise dead
         return close_run(party)

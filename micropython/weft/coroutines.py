@@ -2,6 +2,7 @@
 
 from ._alt import Alternative, Input, Output, after, at, select, skip  # noqa: F401
 from ._chan import Channel, poison, retire  # noqa: F401
+from ._io import io  # noqa: F401
 from ._proc import (  # noqa: F401
     Barrier,
     Group,
@@ -17,7 +18,6 @@ from ._proc import (  # noqa: F401
     sleep_ms,
     yield_,
 )
-from ._io import io  # noqa: F401
 from ._time import now  # noqa: F401
 from .errors import (  # noqa: F401
     BadUse,

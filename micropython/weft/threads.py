@@ -141,11 +141,20 @@ class Thread(_proc.Process):
         global _running
         _running += 1
         self.woken = True
-        self.sem.release()
+        self.poke()
 
     def throw(self, e):
         self.e = e
         self.send(None)
+
+    def poke(self):
+        if self.sem.locked():  # else it was poked before, and has not looked yet
+            self.sem.release()
+
+    def cancel(self):
+        with _lock:
+            self.ask()
+            _flush()
 
 
 def _flush():
@@ -162,7 +171,7 @@ def _flush():
         elif _proc.dead is None:
             _proc.dead = _proc.deadlock()
             for x in _proc._all[:]:
-                x.cancel()
+                x.ask()
         else:
             return
 
@@ -197,7 +206,7 @@ def _wait(p):
             _leader = None
             for x in _proc._all:  # another leads
                 if x is not p and not x.woken and x.k.at is not None:
-                    x.sem.release()
+                    x.poke()
                     break
         else:
             _lock.release()
@@ -507,6 +516,10 @@ class Barrier(_proc.Barrier):
     def sync(self):
         _do(lambda: _proc.Barrier.sync(self))
 
+    def enrol(self):
+        with _lock:
+            super().enrol()
+
     def resign(self):
         with _lock:
             super().resign()
@@ -522,7 +535,8 @@ def process(fn):
     """`@process`: calling the function makes a process object, which runs on a thread."""
 
     def make(*args, **kw):
-        return Thread(fn, args, kw)
+        with _lock:
+            return Thread(fn, args, kw)
 
     try:
         make.__name__ = _proc.name_of(fn)
@@ -655,7 +669,7 @@ class Group(_proc.Group):
             with _lock:
                 x.start(self.party)
                 if self.party.failed:
-                    x.cancel()
+                    x.ask()
             try:
                 x.launch()
             except NoRoom as e:
@@ -665,6 +679,11 @@ class Group(_proc.Group):
                     _proc.finish(x, None, e)
                     _flush()
         return ps[0] if len(ps) == 1 else ps
+
+    def cancel(self):
+        with _lock:
+            self.party.stop()
+            _flush()
 
     def __exit__(self, kind, error, tb):
         return _do(lambda: self.__aexit__(kind, error, tb))
@@ -711,4 +730,3 @@ def retire(*ends):
 def poison(*ends, strength=1):
     for end in ends:
         end.poison(strength)
-

@@ -4,9 +4,7 @@ import asyncio
 from weft.coroutines import (
     Cancelled,
     Channel,
-    Group,
     Parallel,
-    Poisoned,
     Retired,
     process,
     run,
