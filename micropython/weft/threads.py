@@ -577,17 +577,17 @@ def _begin(ps, party):
     with _lock:
         for x in ps:
             x.start(party)
-    at = 0
+    begun = 0
     try:
         for x in ps[:-1]:
             x.launch()
-            at += 1
+            begun += 1
     except NoRoom as e:
         with _lock:  # those that have no thread never run; the others are stopped
             global _running
-            for x in ps[at:]:
+            for x in ps[begun:]:
                 _running -= 1
-                _proc.finish(x, None, e if x is ps[at] else Cancelled("never ran"))
+                _proc.finish(x, None, e if x is ps[begun] else Cancelled("never ran"))
             _flush()
         return False
     if ps:
