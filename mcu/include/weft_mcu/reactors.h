@@ -206,12 +206,12 @@ typedef struct weft_rx_mode {
   struct weft_rx_once *onces;
   bool entered; /* it was active at some tag */
   bool active;  /* so is the mode around it */
+  bool started, wiped; /* reactors/modes.h */
 } weft_rx_mode;
 typedef struct weft_rx_modal {
   weft_rx_mode *modes, *initial, *outer;
   uint16_t count;
   uint8_t change; /* 0, or how to enter `next` */
-  uint8_t how;    /* how it was entered at the end of the last tag; 0: it was not */
   weft_rx_mode *current, *next;
 } weft_rx_modal;
 
@@ -365,8 +365,8 @@ extern WEFT_RX_TABLE weft_rx_index weft_rx_triggers[];
 extern WEFT_RX_TABLE weft_rx_range weft_rx_timers[];
 extern WEFT_RX_TABLE weft_rx_index weft_rx_levels[];
 extern WEFT_RX_TABLE weft_rx_slot weft_rx_slots[];
-extern weft_rx_modal *const weft_rx_modals[];
-extern weft_rx_mode *const weft_rx_mode_of[];
+extern weft_rx_modal *WEFT_RX_TABLE weft_rx_modals[];
+extern weft_rx_mode *WEFT_RX_TABLE weft_rx_mode_of[];
 extern const char *const weft_rx_names[];
 extern const weft_rx_link weft_rx_links[];
 extern WEFT_RX_TABLE weft_rx_program weft_rx_programs[WEFT_RX_ENCLAVES];

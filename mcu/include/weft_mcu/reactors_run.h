@@ -11,6 +11,8 @@ static weft_rx_event *weft_rx_chunks; /* what events were made of, by `owner` */
 #include "weft_mcu/reactors/tokens.h"
 #include "weft_mcu/reactors/actions.h"
 #include "weft_mcu/reactors/engine.h"
+#include "weft_mcu/reactors/wiring.h"
+static void weft_rx_discard_event(weft_rx_env *env, weft_rx_event *e);
 #if WEFT_RX_MODES
 #include "weft_mcu/reactors/modes.h"
 #endif
@@ -20,7 +22,6 @@ static weft_rx_event *weft_rx_chunks; /* what events were made of, by `owner` */
 #if WEFT_RX_ENCLAVES > 1
 #include "weft_mcu/reactors/enclaves.h"
 #endif
-#include "weft_mcu/reactors/wiring.h"
 
 #if !WEFT_RX_STATIC
 static void weft_rx_fire_start(weft_rx_env *env, weft_rx_event *e) {

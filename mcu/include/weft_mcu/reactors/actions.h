@@ -79,8 +79,21 @@ static void weft_rx_discard_payload(uint8_t flags, uint32_t size, weft_rx_payloa
 }
 
 /* ---- actions (R6 to R9) ------------------------------------------------------------------------------------------------------------ */
+WEFT_INLINE void weft_rx_discard_action_event(weft_rx_env *env, weft_rx_event *e) {
+  weft_rx_action *a = (weft_rx_action *)e->owner;
+  if (e->has_value) weft_rx_discard_payload(a->flags, a->size, &e->payload);
+  a->queued--;
+  if (a->last == e) a->last = 0;
+  weft_rx_free_event(env, e);
+}
 void weft_rx_fire_action(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_action *a = (weft_rx_action *)e->owner;
+#if WEFT_RX_MODES
+  if (a->mode && !a->mode->active) { /* from outside, or scheduled as its mode was left */
+    weft_rx_discard_action_event(env, e);
+    return;
+  }
+#endif
   a->queued--;
   if (a->last == e) a->last = 0;
   a->has_value = e->has_value;
@@ -93,13 +106,6 @@ void weft_rx_fire_action(weft_rx_env *env, weft_rx_event *e) {
   }
   weft_rx_free_event(env, e);
   weft_rx_appear(env, (weft_rx_port *)(void *)a);
-}
-WEFT_INLINE void weft_rx_discard_action_event(weft_rx_env *env, weft_rx_event *e) {
-  weft_rx_action *a = (weft_rx_action *)e->owner;
-  if (e->has_value) weft_rx_discard_payload(a->flags, a->size, &e->payload);
-  a->queued--;
-  if (a->last == e) a->last = 0;
-  weft_rx_free_event(env, e);
 }
 static int __attribute__((noinline)) weft_rx_space(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_time *t, uint32_t *step) {
   weft_rx_event *last = a->last;

@@ -54,6 +54,9 @@ static void weft_rx_trace(weft_rx_env *env, unsigned number) {
 void weft_rx_told_missed(void) {}
 #endif
 
+#if WEFT_RX_MODES
+static bool weft_rx_runs_at_shutdown(weft_rx_env *env, weft_rx_mode *mode, unsigned r);
+#endif
 /* ---- running ----------------------------------------------------------------------------------------------------------------------- */
 /* `step`: the unit of r, bytes of the table or reactions. */
 WEFT_INLINE void weft_rx_call_by(weft_rx_env *env, unsigned r, unsigned step) {
@@ -63,7 +66,8 @@ WEFT_INLINE void weft_rx_call_by(weft_rx_env *env, unsigned r, unsigned step) {
   unsigned number = (unsigned)(reaction - weft_rx_reactions);
 #endif
 #if WEFT_RX_MODES
-  if (weft_rx_mode_of[number] && !weft_rx_mode_of[number]->active) return; /* R16 */
+  weft_rx_mode *mode = weft_rx_mode_of[number];
+  if (mode && !mode->active && !weft_rx_runs_at_shutdown(env, mode, number - WEFT_RX_PROGRAM(env)->first)) return; /* R16, R18 */
 #endif
 #if WEFT_RX_TRACE
   weft_rx_missed = false;

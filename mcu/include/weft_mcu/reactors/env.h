@@ -51,7 +51,7 @@ typedef struct weft_rx_env {
 #endif
 #if WEFT_RX_MODES
   bool changing; /* some reaction has set a mode */
-  weft_rx_timer *suspended;
+  weft_rx_timer *suspended, *suspended_last; /* in the order of their tags */
 #endif
 #if WEFT_RX_WORKERS > 1
   bool parallel; /* several reactions run: set, pend and schedule lock */
