@@ -95,6 +95,9 @@ void *memset(void *, int, size_t);
 #error "weft: a static schedule has no timers, events, delays, modes or enclaves"
 #endif
 /* Events come from outside of the enclave's own reactions: through the inbox. */
+#if WEFT_RX_ENCLAVES > 2 && !WEFT_RX_HOST
+#error "weft: a device has an enclave for each of its two cores, no more"
+#endif
 #define WEFT_RX_ASYNC (WEFT_RX_PHYSICAL || WEFT_RX_ENCLAVES > 1)
 #define WEFT_RX_QUEUED (WEFT_RX_TIMERS + WEFT_RX_EVENTS)
 #ifndef WEFT_RX_HEAP

@@ -19,9 +19,6 @@ static void weft_rx_discard_event(weft_rx_env *env, weft_rx_event *e);
 #if WEFT_RX_WORKERS > 1
 #include "weft_mcu/reactors/workers.h"
 #endif
-#if WEFT_RX_ENCLAVES > 1
-#include "weft_mcu/reactors/enclaves.h"
-#endif
 
 #if !WEFT_RX_STATIC
 static void weft_rx_fire_start(weft_rx_env *env, weft_rx_event *e) {
@@ -137,6 +134,10 @@ static void weft_rx_end(weft_rx_env *env) {
   *env = (weft_rx_env){.number = env->number};
 #endif
 }
+
+#if WEFT_RX_ENCLAVES > 1
+#include "weft_mcu/reactors/enclaves.h"
+#endif
 
 int weft_rx_run(const weft_rx_options *options) {
   weft_rx_options defaults = WEFT_RX_OPTIONS;

@@ -64,6 +64,25 @@ check('reactors: a tag with anything from outside, cycles', most(gaps('reactors-
   check('reactors: bytes in the heap for each timer, above 64', q.bytes_in_heap, 4);
   check('reactors: a tag that fires one of 8,000, cycles', most(g), 1000);
 }
+/** Two enclaves, one a core: the periods and gaps of both pins, and how many messages were lost. */
+function cores(name, options) {
+  const m = load(name, options), pins = [edges(m, 2), edges(m, 3)], lost = [edges(m, 4), edges(m, 5)];
+  m.run(20000 * US);
+  return {
+    lost: lost[0].length + lost[1].length,
+    got: name.endsWith('linked') ? pins.map((p) => p.length / 2) : [],
+    periods: pins.flatMap((list) => list.filter((e) => e.level).slice(10).map((e, i, all) => (i ? e.cycle - all[i - 1].cycle : 12500))),
+    gaps: pins.flatMap((list) => list.slice(20).flatMap((e, i, all) => (i && e.level ? [e.cycle - all[i - 1].cycle] : []))),
+  };
+}
+for (const conflicts of [false, true])
+  check(`reactors: two staggered 10 kHz timers with 270 loops on both cores${conflicts ? ', bus conflicts modelled' : ''}: worst period`, most(cores('reactors-cores-270', { conflicts }).periods), 12508);
+check('reactors: a tag with both cores, cycles', most(cores('reactors-cores-300').gaps), 180);
+{
+  const c = cores('reactors-cores-linked');
+  check('reactors: messages lost or out of order between two enclaves', c.lost, 0, c.lost === 0 && c.got.every((n) => n > 150));
+  check('reactors: 200 loops and a message each way held at 10 kHz, worst period', most(c.periods), 12600);
+}
 for (const name of ['reactors', 'reactors-flash']) {
   const m = load(name), led = edges(m, 25);
   m.run(2.2e6 * US);

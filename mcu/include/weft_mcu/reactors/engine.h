@@ -177,10 +177,26 @@ static const uint16_t weft_rx_no_news = 0;
 #else
 #define WEFT_RX_NEWS(env) (&(env)->news)
 #endif
+#if WEFT_RX_ENCLAVES > 1
+#if WEFT_RX_HOST
+static void weft_rx_enclave_sleep(weft_rx_env *env, weft_rx_time t); /* enclaves.h */
+#endif
+static bool weft_rx_publish(weft_rx_env *env, weft_rx_time t);
+static bool weft_rx_granted(weft_rx_env *env, weft_rx_time t);
+static void weft_rx_idle(weft_rx_env *env);
+static void weft_rx_join_stop(weft_rx_env *env);
+static void weft_rx_wake_all(void);
+static bool weft_rx_stop_all, weft_rx_timed_out;
+static int64_t weft_rx_link_ticks[WEFT_RX_LINKS + 1] __attribute__((unused));
+#else
+#define weft_rx_wake_all() weft_wake()
+#endif
 /* Sleep until t, or news. It may return early. */
 WEFT_INLINE void weft_rx_sleep(weft_rx_env *env, weft_rx_time t) {
   (void)env;
-#if !WEFT_RX_HOST && WEFT_TICK_NS == 1000 && !WEFT_RX_TIME64
+#if WEFT_RX_ENCLAVES > 1 && WEFT_RX_HOST
+  weft_rx_enclave_sleep(env, t);
+#elif !WEFT_RX_HOST && WEFT_TICK_NS == 1000 && !WEFT_RX_TIME64
   weft_wait_until(t, WEFT_RX_NEWS(env));
 #else
   int64_t us = ((int64_t)(weft_rx_distance)(t - weft_rx_clock()) * WEFT_TICK_NS + 999) / 1000;
@@ -214,10 +230,13 @@ static int weft_rx_post(weft_rx_env *env, weft_rx_event *e, weft_rx_time after, 
     else env->inbox = e;
     env->inbox_last = e;
     WEFT_POKE(env->news, 1);
+#if WEFT_RX_ENCLAVES > 1
+    if (env->idle || weft_rx_before(e->time, env->next)) env->next = weft_rx_before(env->now, e->time) ? e->time : env->now;
+#endif
   }
   weft_unlock(env->lock, irq);
   if (!stopped) {
-    weft_wake();
+    weft_rx_wake_all();
     return 1;
   }
   weft_rx_discard_event(env, e);
@@ -235,25 +254,23 @@ static void __attribute__((noinline)) weft_rx_drain(weft_rx_env *env) {
     e->fire(env, e);
     e = next;
   }
-}
 #if WEFT_RX_ENCLAVES > 1
-static bool weft_rx_granted(weft_rx_env *env, weft_rx_time t, uint32_t step); /* enclaves.h */
+  if (WEFT_PEEK(weft_rx_stop_all) && !env->acked) weft_rx_join_stop(env);
 #endif
-/* True: the time of tag (t, step) has come, and nothing earlier can come any more. False: something came; look again. */
-WEFT_INLINE bool weft_rx_reach(weft_rx_env *env, weft_rx_time t, uint32_t step) {
+}
+/* True: t has come, and nothing earlier can come any more. False: something came; look again. */
+WEFT_INLINE bool weft_rx_reach(weft_rx_env *env, weft_rx_time t) {
   for (;;) {
     bool due = (WEFT_RX_FAST && env->fast) || !weft_rx_before(weft_rx_clock(), t);
     if (WEFT_PEEK(env->news)) {
       weft_rx_drain(env);
       return false;
     }
-    if (due) {
 #if WEFT_RX_ENCLAVES > 1
-      if (!weft_rx_granted(env, t, step)) return false;
+    if (!weft_rx_publish(env, t)) continue;
+    if (due) return weft_rx_granted(env, t);
 #endif
-      (void)step;
-      return true;
-    }
+    if (due) return true;
     weft_rx_sleep(env, t);
   }
 }
@@ -314,13 +331,20 @@ WEFT_INLINE void weft_rx_take_timers(weft_rx_env *env, weft_rx_timer *n, weft_rx
 WEFT_HOT_PART(weft_rx_collect) static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
   if (env->stopping) return false;
   weft_rx_timer *first = weft_rx_first(env);
-  if (!env->soon && (!first || (!env->keepalive && weft_rx_as_event(first) == &env->stop && !weft_rx_several(env)))) {
+#if WEFT_RX_ENCLAVES > 1
+  bool waits = env->keepalive || WEFT_PEEK(weft_rx_timed_out);
+#else
+  bool waits = env->keepalive;
+#endif
+  if (!env->soon && (!first || (!waits && weft_rx_as_event(first) == &env->stop && !weft_rx_several(env)))) {
+#if WEFT_RX_ENCLAVES > 1
+    weft_rx_idle(env); /* until something comes, or no enclave has anything left */
+    weft_rx_drain(env);
+    return false;
+#endif
     if (!env->keepalive) weft_rx_stop_next(env); /* nothing left to wait for */
 #if WEFT_RX_ASYNC
     else {
-#if WEFT_RX_ENCLAVES > 1
-      weft_rx_idle(env);
-#endif
       weft_wait_news(&env->news);
       weft_rx_drain(env);
       return false;
@@ -332,9 +356,6 @@ WEFT_HOT_PART(weft_rx_collect) static bool __attribute__((noinline)) weft_rx_col
   if (env->soon) {
 #if WEFT_RX_ASYNC
     if (WEFT_PEEK(env->news)) weft_rx_drain(env); /* what has come by now may have a place at this very tag */
-#if WEFT_RX_ENCLAVES > 1
-    if (!weft_rx_granted(env, env->now, env->step + 1)) return false;
-#endif
 #endif
     weft_rx_event *e = env->soon;
     env->soon = 0;
@@ -350,7 +371,7 @@ WEFT_HOT_PART(weft_rx_collect) static bool __attribute__((noinline)) weft_rx_col
   weft_rx_time t = first->time;
   uint32_t step = weft_rx_step_of(first);
 #if WEFT_RX_ASYNC
-  if (!weft_rx_reach(env, t, step)) return false;
+  if (!weft_rx_reach(env, t)) return false;
 #endif
   weft_rx_advance(env, t);
   env->step = step;
@@ -371,7 +392,7 @@ WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve
     if (__builtin_expect(!env->soon && n && n->period, 1)) { /* a tag that begins with timers, so of microstep 0 */
       weft_rx_time t = n->time;
 #if WEFT_RX_ASYNC
-      if (!weft_rx_reach(env, t, 0)) continue;
+      if (!weft_rx_reach(env, t)) continue;
 #endif
       weft_rx_advance(env, t);
       env->step = 0;

@@ -46,8 +46,11 @@ typedef struct weft_rx_env {
 #if WEFT_RX_ASYNC
   weft_rx_event *inbox, *inbox_last; /* under the lock, as all below */
   uint16_t news;
-  bool stop_asked;
   weft_lock_t *lock;
+#if WEFT_RX_ENCLAVES > 1 /* enclaves.h */
+  weft_rx_time next;
+  bool idle, blocked, acked, done;
+#endif
 #endif
 #if WEFT_RX_MODES
   bool changing; /* some reaction has set a mode */

@@ -91,9 +91,10 @@ WEFT_INLINE weft_rx_event *weft_rx_new_event(weft_rx_env *env) {
     e = weft_rx_fresh_event();
     if (!e) return 0;
 #if WEFT_RX_HOST
-    weft_rx_event *first = e; /* all are remembered, to be freed at the end */
-    first->owner = weft_rx_chunks;
-    weft_rx_chunks = first;
+    weft_irq_t irq = weft_rx_lock_pools();
+    e->owner = weft_rx_chunks; /* all are remembered, to be freed at the end */
+    weft_rx_chunks = e;
+    weft_rx_unlock_pools(irq);
     e = weft_rx_as_event(e->next);
 #endif
   }
