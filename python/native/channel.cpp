@@ -382,12 +382,15 @@ void close_end(EndObject* e, EndState how) noexcept {
     e->channel->core.drop_writer(how == EndState::died);
 }
 
-int check_end(EndObject* e, const char* verb) {
-  if (e->state == EndState::open && e->channel->generation == generation) [[likely]]
-    return 0;
+[[gnu::noinline, gnu::cold]] static int check_closely(EndObject* e, const char* verb) {
   if (e->state == EndState::open && of_this_fork(e->channel)) return 1;
   raise_closed(e, verb);
   return -1;
+}
+int check_end(EndObject* e, const char* verb) {
+  if (e->state == EndState::open && e->channel->generation == generation) [[likely]]
+    return 0;
+  return check_closely(e, verb);
 }
 
 PyObject* make_transit(PyObject* end) noexcept {

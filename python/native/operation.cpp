@@ -12,8 +12,9 @@
 
 namespace weft::py {
 
-// receive and receive_next: read and next at a channel through which ends come (held.cpp).
-enum class OpType_ : std::uint8_t { read, next, receive, receive_next, write, extended, sync, yield, ready };
+// receive and receive_next: read and next at a channel through which ends come (held.cpp); what has begun becomes that. Last, so that the
+// others are told apart as if they were not there.
+enum class OpType_ : std::uint8_t { read, next, write, extended, sync, yield, ready, receive, receive_next };
 enum class OpState : std::uint8_t { fresh, waiting, done };
 
 struct OpObject {
@@ -207,6 +208,13 @@ void op_dealloc(PyObject* self) {
 
 // --- in a coroutine process -------------------------------------------------------------------------------------------------------------
 
+[[gnu::noinline]] PySendResult conclude_receive(OpObject* o, ProcessBase& p, PyObject** r) {
+  core_of(o->target).last_reader = p.id;
+  *r = o->value.take();
+  note_received(*r);
+  return PYGEN_RETURN;
+}
+
 // The operation has its outcome.
 PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
   o->state = OpState::done;
@@ -216,12 +224,6 @@ PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
       case OpType_::next:
         core_of(o->target).last_reader = p.id;
         *r = o->value.take();
-        return PYGEN_RETURN;
-      case OpType_::receive:
-      case OpType_::receive_next:
-        core_of(o->target).last_reader = p.id;
-        *r = o->value.take();
-        note_received(*r);
         return PYGEN_RETURN;
       case OpType_::extended: {
         ExtendedObject* x = ext(o->target);
@@ -242,7 +244,7 @@ PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
         if (!o->zero) return return_none(r);
         *r = PyLong_FromLong(0);
         return PYGEN_RETURN;
-      default: return return_none(r);
+      default: return o->type < OpType_::receive ? return_none(r) : conclude_receive(o, p, r);
     }
   }
   *r = nullptr;
@@ -300,8 +302,6 @@ Status begin_op(OpObject* o, P& p, const runtime::OpKind*& kind) {
   switch (o->type) {
     case OpType_::read:
     case OpType_::next:
-    case OpType_::receive:
-    case OpType_::receive_next:
       if (const int how = check_end(end_of(o->target), "read"); how != 0) [[unlikely]] {
         if (how < 0) return Status::pending;
         look_at_value(o);
