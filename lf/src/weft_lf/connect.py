@@ -1,0 +1,180 @@
+"""Connections: which channel feeds which, one by one, in row-major order.
+
+Invariants
+- Left and right of a connection are lists of channels: banks by member then channel, `interleaved` by channel then member.
+- `(…)+` repeats the left until the right is served; otherwise what is left over stays unconnected, with a warning.
+- A channel gets one source. Where connections in different modes feed one channel, or a connection in a mode and a reaction
+  do, those connections become reactions of their modes (`Forward`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from weft_lf import tree
+from weft_lf.errors import Problem, Span, fail
+from weft_lf.model import Channel, Delay, Forward, Instance, ModeOf, ReactionOf, driver
+from weft_lf.values import c_type
+
+if TYPE_CHECKING:
+    from weft_lf.elaborate import _Elaborator
+
+
+@dataclass
+class _Made:
+    made: Forward
+    span: Span
+
+
+class Wiring:
+    def __init__(self, elaborator: _Elaborator) -> None:
+        self.elaborator = elaborator
+        self.problems = elaborator.problems
+        self.warnings = elaborator.program.warnings
+        self.delays: list[Delay] = []
+        self.forwards: dict[Instance, list[tuple[_Made, ModeOf]]] = {}
+        self.told: set[tuple[str, int, int]] = set()  # each place is complained about once, not once a bank member
+
+    def say(self, span: Span, message: str, hint: str = "", severity: str = "error") -> None:
+        key = (span.file, span.line, span.column)
+        if key in self.told:
+            return
+        self.told.add(key)
+        into = self.problems if severity == "error" else self.warnings
+        into.append(Problem(span, message, hint, severity))
+
+    def connect(self, made: Instance) -> None:
+        for placed in made.cls.of(tree.Connection):
+            decl = placed.decl
+            assert isinstance(decl, tree.Connection)
+            left = [c for ref in decl.left for c in self.side(ref, made, True)]
+            right = [c for ref in decl.right for c in self.side(ref, made, False)]
+            count = len(left)
+            if decl.iterated and left:
+                while len(left) < len(right):
+                    left += left[:count]
+            elif len(left) != len(right):
+                text = f"{len(left)} channels on the left, {len(right)} on the right"
+                hint = "the rest is not connected; (…)+ repeats the left, a width may need a change"
+                self.say(decl.span, text, hint, "warning")
+            delay = None
+            if decl.delay is not None:
+                delay = self.elaborator.time(decl.delay, made, "delay of the connection")
+            mode = made.modes.get(placed.mode)
+            for source, sink in zip(left, right):
+                self.link(source, sink, decl, delay, made, mode)
+
+    def side(self, ref: tree.Ref, made: Instance, left: bool) -> list[Channel]:
+        if ref.container:
+            members = self.elaborator.members(ref, made)
+            if not members:
+                return []
+            port = self.elaborator.port_named(ref, members[0])
+            if port.is_input == left:
+                role = "an input" if port.is_input else "an output"
+                hint = "a connection goes from outputs of contained reactors (or own inputs) to inputs of contained ones (or own outputs)"
+                raise fail(ref.span, f"'{ref}' is {role} and cannot stand on the {'left' if left else 'right'}", hint)
+            rows = [m.ports[ref.variable].channels for m in members]
+        else:
+            if ref.variable not in made.ports:
+                from weft_lf.classes import nearest
+
+                raise fail(ref.span, f"'{made.cls.name}' has no port '{ref.variable}'", nearest(ref.variable, list(made.ports)))
+            port_of = made.ports[ref.variable]
+            if port_of.decl.is_input != left:
+                role = "output" if left else "input"
+                hint = "from the left come own inputs, to the right go own outputs"
+                raise fail(ref.span, f"'{ref}' is this reactor's own {role}", hint)
+            rows = [port_of.channels]
+        if ref.interleaved:
+            widest = max((len(r) for r in rows), default=0)
+            return [row[i] for i in range(widest) for row in rows if i < len(row)]
+        return [c for row in rows for c in row]
+
+    def link(
+        self,
+        source: Channel,
+        sink: Channel,
+        decl: tree.Connection,
+        delay: int | None,
+        made: Instance,
+        mode: ModeOf | None,
+    ) -> None:
+        self.same_type(source, sink, decl)
+        name = mode.decl.name if mode else ""
+        if sink.source is not None or sink.delay is not None:
+            if mode is None or not sink.linked_in or sink.linked_in == name or sink.source is None or delay is not None or decl.physical:
+                self.say(decl.span, f"'{sink}' has two sources", "an input takes one; connect one of them elsewhere")
+                return
+            # Fed in several modes: all of these connections become reactions of their modes.
+            earlier = made.modes[sink.linked_in]
+            assert sink.via is not None
+            self.forward(made, sink.source, sink, earlier, sink.via)
+            sink.source = None
+            self.forward(made, source, sink, mode, decl)
+            return
+        if mode is not None and any(f.made.sink is sink for f, _ in self.forwards.get(made, [])):
+            self.forward(made, source, sink, mode, decl)
+            return
+        sink.linked_in = name
+        sink.via = decl
+        if decl.physical or delay is not None:
+            element = next(
+                (d for d in reversed(self.delays[-64:]) if d.via is decl and d.instance is made and d.source is source), None
+            )
+            if element is None:
+                element = Delay(source, delay, decl.physical, decl, made, mode)
+                self.delays.append(element)
+            element.sinks.append(sink)
+            sink.delay = element
+        else:
+            sink.source = source
+
+    def forward(self, made: Instance, source: Channel, sink: Channel, mode: ModeOf, decl: tree.Connection) -> None:
+        self.forwards.setdefault(made, []).append((_Made(Forward(source, sink), decl.span), mode))
+
+    def same_type(self, source: Channel, sink: Channel, decl: tree.Connection) -> None:
+        left = c_type(source.port.decl.type, source.port.instance.cls.types)
+        right = c_type(sink.port.decl.type, sink.port.instance.cls.types)
+        if left.replace(" ", "") != right.replace(" ", ""):
+            text = f"'{source}' is of type {left}, '{sink}' of type {right}"
+            self.say(decl.span, text, "make the two types the same")
+
+    def check_writers(self, instances: list[Instance]) -> None:
+        """A channel that reactions write has no other source; modes may take turns."""
+        for made in instances:
+            for one in [r for r in made.reactions if r.forward is None]:
+                for channel in one.writes:
+                    if channel.source is None and channel.delay is None:
+                        continue
+                    mode = channel.linked_in
+                    if channel.source is not None and mode:
+                        owner = next((i for i in (made, channel.port.instance, channel.port.instance.parent) if i and mode in i.modes), made)
+                        assert channel.via is not None
+                        source, channel.source = channel.source, None
+                        place = owner.modes[mode]
+                        forward = _Made(Forward(source, channel), channel.via.span)
+                        text = tree.Reaction("", [], [], [], None, None, None, [], forward.span)
+                        new = ReactionOf(owner, text, len(owner.reactions), place)
+                        new.triggers, new.reads, new.writes = [source], [source], [channel]
+                        new.forward = forward.made
+                        owner.reactions.append(new)
+                        continue
+                    text = f"'{channel}' is written here, and a connection feeds it too"
+                    self.say(one.decl.span, text, "an input takes one source: use a second port")
+
+    def warn_unconnected(self, instances: list[Instance]) -> None:
+        written = {c for made in instances for r in made.reactions for c in r.writes}
+        for made in instances:
+            if made.parent is None:
+                continue
+            for port in made.ports.values():
+                if not port.decl.is_input or not port.channels:
+                    continue
+                ends = [driver(c) for c in port.channels]
+                if all(e.delay is None and e not in written and e.port is port for e in ends) and made.decl is not None:
+                    used = any(c in r.triggers for r in made.reactions for c in port.channels[:1])
+                    if used:
+                        text = f"nothing is connected to the input '{port.decl.name}' of '{made.name}'"
+                        self.say(made.decl.span, text, "its reactions will not be triggered by it", "warning")

@@ -1,0 +1,90 @@
+"""What is wrong with a program, and where: one Problem a mistake, shown with its line and a caret, or as JSON.
+
+Invariants
+- A Problem that a user can cause has a place: file, line and column (from 1), and the length of what is meant.
+- `message` says what is wrong, `hint` what to do.
+- An `LfError` carries at least one Problem of severity "error".
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Span:
+    """A place in a file: `line` and `column` count from 1; `length` characters of that line are meant."""
+
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    length: int = 1
+
+
+NOWHERE = Span()
+
+
+@dataclass(frozen=True)
+class Problem:
+    span: Span
+    message: str
+    hint: str = ""
+    severity: str = "error"  # or "warning"
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "file": self.span.file,
+            "line": self.span.line,
+            "column": self.span.column,
+            "length": self.span.length,
+            "severity": self.severity,
+            "message": self.message,
+            "hint": self.hint,
+        }
+
+
+class LfError(Exception):
+    """The program cannot be used; `problems` says why."""
+
+    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
+        self.problems = [problems] if isinstance(problems, Problem) else list(problems)
+        super().__init__("\n".join(p.message for p in self.problems))
+
+
+def fail(span: Span, message: str, hint: str = "") -> LfError:
+    return LfError(Problem(span, message, hint))
+
+
+@functools.lru_cache(maxsize=64)
+def _lines(file: str) -> list[str]:
+    try:
+        return Path(file).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+
+
+def rendered(problem: Problem) -> str:
+    """As compilers show it: place, message, the line, a caret under what is meant, and the hint."""
+    span = problem.span
+    if not span.line:
+        head = f"{span.file}: " if span.file else ""
+        text = f"{head}{problem.severity}: {problem.message}"
+        return f"{text}\n  {problem.hint}" if problem.hint else text
+    parts = [f"{span.file}:{span.line}:{span.column}: {problem.severity}: {problem.message}"]
+    lines = _lines(span.file)
+    if 0 < span.line <= len(lines):
+        line = lines[span.line - 1]
+        before = "".join("\t" if c == "\t" else " " for c in line[: span.column - 1])
+        room = max(1, min(span.length, len(line) - span.column + 1))
+        parts += [f"  {line}", f"  {before}^{'~' * (room - 1)}"]
+    if problem.hint:
+        parts.append(f"  {problem.hint}")
+    return "\n".join(parts)
+
+
+def as_json(problems: Iterable[Problem]) -> str:
+    return json.dumps([p.as_json() for p in problems], indent=1, ensure_ascii=False)

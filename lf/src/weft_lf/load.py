@@ -1,0 +1,169 @@
+"""A program: the main file, what it imports, and which name means which reactor where.
+
+Invariants
+- A file is parsed once, however often it is imported; a cycle of imports is an error that shows the cycle.
+- `Program.files` is in the order in which preambles must be emitted: what is imported comes before what imports it.
+- Every error of every file is reported, not the first alone.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from weft_lf import parser, tree
+from weft_lf.errors import LfError, Problem, Span, fail
+from weft_lf.target import Config, configured
+
+
+@dataclass
+class Loaded:
+    """One file with the reactors that its names mean: its own and those it imports."""
+
+    tree: tree.File
+    scope: dict[str, tuple[Loaded, tree.Reactor]] = field(default_factory=dict)
+
+
+@dataclass
+class Program:
+    name: str
+    path: Path
+    main: tree.Reactor
+    main_file: Loaded
+    files: list[Loaded]
+    config: Config
+    warnings: list[Problem]
+
+
+class _Loader:
+    def __init__(self) -> None:
+        self.files: dict[Path, Loaded] = {}
+        self.order: list[Loaded] = []
+        self.open: list[Path] = []
+        self.problems: list[Problem] = []
+
+    def load(self, path: Path, asked: Span | None, text: str | None = None) -> Loaded | None:
+        path = path.resolve()
+        if path in self.files:
+            return self.files[path]
+        if path in self.open:
+            names = [p.name for p in [*self.open[self.open.index(path) :], path]]
+            assert asked is not None
+            raise fail(asked, "these files import each other: " + " → ".join(names), "break the cycle")
+        if text is None:
+            text = self.read(path, asked)
+        try:
+            parsed = parser.parse(text, str(path))
+        except LfError as error:
+            self.problems += error.problems
+            return None
+        self.open.append(path)
+        loaded = Loaded(parsed)
+        try:
+            for reactor in parsed.reactors:
+                name = reactor.name or (path.stem if reactor.main else "")
+                if not name:
+                    self.problems.append(Problem(reactor.span, "this reactor needs a name"))
+                    continue
+                reactor.name = name
+                if name in loaded.scope:
+                    text = f"a second reactor called '{name}'"
+                    self.problems.append(Problem(reactor.span, text, "give it another name"))
+                loaded.scope[name] = (loaded, reactor)
+            for wanted in parsed.imports:
+                try:
+                    self.take(loaded, wanted, path)
+                except LfError as error:
+                    self.problems += error.problems
+        finally:
+            self.open.pop()
+        self.files[path] = loaded
+        self.order.append(loaded)
+        return loaded
+
+    def read(self, path: Path, asked: Span | None) -> str:
+        where = asked or Span(str(path))
+        try:
+            return path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise fail(where, f"{path} is not text in UTF-8") from None
+        except OSError as error:
+            what = "there is no such file" if not path.exists() else str(error.strerror)
+            near = difflib.get_close_matches(
+                path.name, [p.name for p in path.parent.glob("*.lf")] if path.parent.is_dir() else [], n=1
+            )
+            hint = f"did you mean '{near[0]}'?" if near else "the path is relative to the file that imports"
+            raise fail(where, f"{path}: {what}", hint if asked else "") from None
+
+    def take(self, loaded: Loaded, wanted: tree.Import, path: Path) -> None:
+        if wanted.package:
+            found = _in_package(path, wanted)
+        else:
+            found = path.parent / wanted.uri
+        other = self.load(found, wanted.span)
+        if other is None:
+            return
+        for there, here, span in wanted.names:
+            if there not in other.scope:
+                near = difflib.get_close_matches(there, list(other.scope), n=1)
+                hint = f"did you mean '{near[0]}'?" if near else f"it has: {', '.join(other.scope) or 'none'}"
+                self.problems.append(Problem(span, f"{found.name} has no reactor '{there}'", hint))
+            elif here in loaded.scope:
+                self.problems.append(Problem(span, f"a second reactor called '{here}'", "import it 'as' another name"))
+            else:
+                loaded.scope[here] = other.scope[there]
+
+
+def _in_package(path: Path, wanted: tree.Import) -> Path:
+    """`<package/File.lf>` is looked up in `build/lfc_include/package/src/lib` and `target/lfc_include` above the file."""
+    package, _, file = wanted.uri.partition("/")
+    for folder in path.parents:
+        for build in ("build", "target"):
+            for place in ("src/lib", "src"):
+                found = folder / build / "lfc_include" / package / place / file
+                if found.exists():
+                    return found
+    raise fail(wanted.span, f"the package '{package}' is not there", "put it under build/lfc_include/ of the project")
+
+
+def load(path: Path, text: str | None = None) -> Program:
+    """The program whose main file is `path` (its contents are `text`, if given).
+
+    Raises:
+        LfError: what is wrong with it, all files considered.
+    """
+    loader = _Loader()
+    main_file = loader.load(path, None, text)
+    if main_file is None:
+        raise LfError(loader.problems)
+    warnings: list[Problem] = []
+    config = Config()
+    try:
+        config, warnings = configured(main_file.tree.target, str(path.resolve()))
+    except LfError as error:
+        loader.problems += error.problems
+    mains = [r for r in main_file.tree.reactors if r.main]
+    for reactor in mains:
+        if reactor.federated:
+            loader.problems.append(Problem(reactor.span, "federated programs are not supported", "write 'main reactor'"))
+    if not mains:
+        names = Span(str(path.resolve()), 1, 1)
+        loader.problems.append(Problem(names, "this file has no main reactor", "write: main reactor { … }"))
+    if len(mains) > 1:
+        loader.problems.append(Problem(mains[1].span, "a second main reactor", "keep one"))
+    for loaded in loader.order:
+        if loaded is main_file or loaded.tree.target is None:
+            continue
+        try:
+            theirs, _ = configured(loaded.tree.target, loaded.tree.path)
+        except LfError as error:
+            loader.problems += error.problems
+            continue
+        config.files += [item for item in theirs.files if item not in config.files]
+        config.cmake_include += [i for i in theirs.cmake_include if i not in config.cmake_include]
+    errors = [p for p in loader.problems if p.severity == "error"]
+    if errors:
+        raise LfError(loader.problems)
+    name = mains[0].name if mains[0].name else path.stem
+    return Program(path.stem or name, path.resolve(), mains[0], main_file, loader.order, config, warnings)

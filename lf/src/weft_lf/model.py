@@ -1,0 +1,205 @@
+"""An elaborated program: every reactor instance, its ports channel by channel, and who is connected to whom.
+
+Invariants
+- A `Channel` has at most one source: a channel that it copies (`source`), a `Delay` (`delay`), or reactions that write it.
+- `driver(c)` is the channel at the start of c's chain of undelayed connections: what reactions write, or a Delay sets.
+- Parameters are resolved: a `Value` holds no top-level `tree.Name`.
+- Everything is in the order of instantiation, depth first, banks by index; so are all lists here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from weft_lf import tree
+from weft_lf.load import Loaded, Program
+
+
+@dataclass
+class Placed:
+    """A member of a class: the file whose names it uses, and the mode that it stands in ("" for none)."""
+
+    decl: tree.Member
+    file: Loaded
+    mode: str = ""
+
+
+@dataclass
+class Class:
+    """A reactor definition for particular type arguments, with what it inherits."""
+
+    name: str  # as in the source
+    key: str  # its name in C, unique in the program, in lower case
+    decl: tree.Reactor
+    file: Loaded
+    types: dict[str, tree.Type]  # of its type parameters
+    params: dict[str, tree.Param] = field(default_factory=dict)
+    members: list[Placed] = field(default_factory=list)
+    ports: dict[str, tree.Port] = field(default_factory=dict)
+    modes: list[tree.Mode] = field(default_factory=list)
+
+    def of(self, kind: type) -> Iterator[Placed]:
+        return (m for m in self.members if isinstance(m.decl, kind))
+
+
+@dataclass
+class Value:
+    """An expression whose names belong to `scope` (the instance, or None: there are none)."""
+
+    expr: tree.Expr
+    scope: Instance | None = None
+
+
+@dataclass(eq=False)
+class Channel:
+    port: PortOf
+    index: int
+    source: Channel | None = None
+    delay: Delay | None = None
+    linked_in: str = ""  # the mode of the connection that gave it its source
+    via: tree.Connection | None = None
+
+    def __str__(self) -> str:
+        name = f"{self.port.instance.path}.{self.port.decl.name}"
+        return f"{name}[{self.index}]" if self.port.multi else name
+
+
+@dataclass(eq=False)
+class PortOf:
+    """A port of an instance: one channel, or a multiport's."""
+
+    instance: Instance
+    decl: tree.Port
+    multi: bool
+    channels: list[Channel] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Delay:
+    """One channel of a connection with `after`, or of a physical one: what arrives leaves it `ns` later."""
+
+    source: Channel
+    ns: int | None  # None: physical without a delay
+    physical: bool
+    via: tree.Connection
+    instance: Instance  # the reactor that contains the connection
+    mode: ModeOf | None
+    sinks: list[Channel] = field(default_factory=list)
+
+    @property
+    def interval(self) -> int:
+        return self.ns or 0
+
+
+@dataclass(eq=False)
+class TimerOf:
+    instance: Instance
+    decl: tree.Timer
+    offset: int
+    period: int
+    mode: ModeOf | None
+
+
+@dataclass(eq=False)
+class ActionOf:
+    instance: Instance
+    decl: tree.Action
+    delay: int
+    spacing: int | None
+    policy: str
+    mode: ModeOf | None
+
+
+@dataclass(eq=False)
+class ModeOf:
+    instance: Instance
+    decl: tree.Mode
+    index: int
+
+
+Trigger = Channel | TimerOf | ActionOf | str  # str: startup, shutdown, reset
+
+
+@dataclass(eq=False)
+class Forward:
+    """What a connection inside a mode does where another mode feeds the same port: one channel copied by a reaction."""
+
+    source: Channel
+    sink: Channel
+
+
+@dataclass(eq=False)
+class ReactionOf:
+    instance: Instance
+    decl: tree.Reaction
+    number: int  # within its reactor, in the order of declaration
+    mode: ModeOf | None
+    triggers: list[Trigger] = field(default_factory=list)
+    reads: list[Channel] = field(default_factory=list)  # triggers that are channels, and sources
+    sources: list[Trigger] = field(default_factory=list)  # untriggering: also timers and actions
+    writes: list[Channel] = field(default_factory=list)
+    schedules: list[ActionOf] = field(default_factory=list)
+    moves: list[tuple[ModeOf, str]] = field(default_factory=list)  # mode, "reset" or "history"
+    deadline: int | None = None
+    forward: Forward | None = None
+    level: int = 0
+    order: int = 0  # its place in the order of the whole program
+
+    def __str__(self) -> str:
+        name = self.decl.name or f"reaction {self.number + 1}"
+        return f"{self.instance.path}: {name}"
+
+
+@dataclass(eq=False)
+class Instance:
+    cls: Class
+    name: str
+    parent: Instance | None
+    index: int | None  # in its bank
+    width: int | None
+    decl: tree.Instance | None
+    mode: ModeOf | None = None  # the parent's mode that it lives in
+    values: dict[str, Value] = field(default_factory=dict)
+    ports: dict[str, PortOf] = field(default_factory=dict)
+    children: dict[str, list[Instance]] = field(default_factory=dict)
+    timers: dict[str, TimerOf] = field(default_factory=dict)
+    actions: dict[str, ActionOf] = field(default_factory=dict)
+    modes: dict[str, ModeOf] = field(default_factory=dict)
+    reactions: list[ReactionOf] = field(default_factory=list)
+    number: int = 0  # in the order of instantiation
+
+    @property
+    def local_name(self) -> str:
+        return self.name if self.index is None else f"{self.name}[{self.index}]"
+
+    @property
+    def path(self) -> str:
+        return f"{self.parent.path}.{self.local_name}" if self.parent else self.local_name
+
+    def within(self) -> ModeOf | None:
+        """The innermost mode that it is in: its own place's, or an ancestor's."""
+        at: Instance | None = self
+        while at is not None:
+            if at.mode is not None:
+                return at.mode
+            at = at.parent
+        return None
+
+
+@dataclass
+class Model:
+    program: Program
+    top: Instance
+    classes: list[Class]  # a class comes after those it contains and inherits from
+    instances: list[Instance]
+    reactions: list[ReactionOf]  # in the order in which they run within a tag
+    delays: list[Delay]
+    levels: int
+
+
+def driver(channel: Channel) -> Channel:
+    """The channel whose value this one shows."""
+    while channel.source is not None:
+        channel = channel.source
+    return channel

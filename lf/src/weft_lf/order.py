@@ -1,0 +1,112 @@
+"""The order of reactions: levels, and the causality loops that make one impossible.
+
+Invariants
+- r before s if r writes a channel that s reads, or both are of one reactor and r is declared before s.
+- `level` is the length of the longest chain before a reaction; reactions of one level do not depend on each other.
+- The order of the whole program is by level, then by instance, then by declaration; it depends on nothing else.
+- Delayed and physical connections are no dependency.
+"""
+
+from __future__ import annotations
+
+from weft_lf.errors import LfError, Problem
+from weft_lf.load import Program
+from weft_lf.model import Channel, Delay, Instance, ReactionOf, driver
+
+
+def put_in_order(
+    instances: list[Instance], delays: list[Delay], program: Program
+) -> tuple[list[ReactionOf], int]:
+    """The reactions in the order in which they run within a tag, and how many levels there are.
+
+    Raises:
+        LfError: a causality loop; the message shows its path.
+    """
+    reactions = [r for made in instances for r in made.reactions]
+    writers: dict[Channel, list[ReactionOf]] = {}
+    for one in reactions:
+        for channel in dict.fromkeys(one.writes):
+            writers.setdefault(channel, []).append(one)
+    after: dict[ReactionOf, dict[ReactionOf, Channel | None]] = {r: {} for r in reactions}
+    before = dict.fromkeys(reactions, 0)
+
+    def edge(first: ReactionOf, second: ReactionOf, channel: Channel | None) -> None:
+        if second not in after[first]:
+            after[first][second] = channel
+            before[second] += 1
+
+    for made in instances:
+        for first, second in zip(made.reactions, made.reactions[1:]):
+            edge(first, second, None)
+    for one in reactions:
+        for channel in dict.fromkeys(one.reads):
+            for writer in writers.get(driver(channel), []):
+                if writer is not one:
+                    edge(writer, one, channel)
+                elif one.forward is None and channel.delay is None:
+                    raise LfError(_loop([one], [channel]))
+    ready = [r for r in reactions if before[r] == 0]
+    done = 0
+    while ready:
+        following = []
+        for one in ready:
+            done += 1
+            for next_one in after[one]:
+                next_one.level = max(next_one.level, one.level + 1)
+                before[next_one] -= 1
+                if before[next_one] == 0:
+                    following.append(next_one)
+        ready = following
+    if done != len(reactions):
+        raise LfError(_find_loop([r for r in reactions if before[r] > 0], after))
+    place = {r: i for i, r in enumerate(reactions)}
+    ordered = sorted(reactions, key=lambda r: (r.level, place[r]))
+    for number, one in enumerate(ordered):
+        one.order = number
+    return ordered, 1 + max((r.level for r in reactions), default=-1)
+
+
+def _find_loop(left: list[ReactionOf], after: dict[ReactionOf, dict[ReactionOf, Channel | None]]) -> Problem:
+    """A shortest loop among reactions that could not be ordered, for the message."""
+    remaining = set(left)
+    best: list[ReactionOf] = []
+    for start in left[:200]:
+        came: dict[ReactionOf, ReactionOf] = {}
+        queue = [start]
+        found = False
+        for at in queue:
+            for following in after[at]:
+                if following is start:
+                    found = True
+                elif following in remaining and following not in came:
+                    came[following] = at
+                    queue.append(following)
+                    continue
+                if found:
+                    path = [at]
+                    while path[-1] is not start:
+                        path.append(came[path[-1]])
+                    path.reverse()
+                    if not best or len(path) < len(best):
+                        best = path
+                    break
+            if found:
+                break
+        if best and len(best) <= 2:
+            break
+    if not best:  # only what waits for a loop further away was looked at
+        best = left[:1]
+    ways = [after[a].get(b) for a, b in zip(best, [*best[1:], best[0]])]
+    return _loop(best, ways)
+
+
+def _loop(path: list[ReactionOf], ways: list[Channel | None]) -> Problem:
+    steps = []
+    for one, way, following in zip(path, ways, [*path[1:], path[0]]):
+        how = f"writes what '{way}' shows" if way is not None else f"stands before {following.decl.name or f'reaction {following.number + 1}'}"
+        steps.append(f"  {one} (line {one.decl.span.line}) {how}")
+    text = "a causality loop: these reactions wait for each other\n" + "\n".join(
+        f"  {s}" for s in [*steps, f"  {path[0]} again"]
+    )
+    hint = "break it with 'after 0' on a connection, or declare the reactions of a reactor in another order"
+    return Problem(path[0].decl.span, text, hint)

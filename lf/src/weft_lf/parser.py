@@ -1,0 +1,550 @@
+"""Text to tree.py, by lark's LALR parser over grammar.lark.
+
+Invariants
+- Whatever the text, the outcome is a `tree.File` or an `LfError` that names a line and a column.
+- The tables of the parser are kept in the user's cache directory, under the grammar's own hash; a cache that cannot be
+  written or read costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, Token, Transformer, Tree
+from lark.exceptions import (
+    UnexpectedCharacters,
+    UnexpectedEOF,
+    UnexpectedInput,
+    UnexpectedToken,
+    VisitError,
+)
+
+from weft_lf import tree
+from weft_lf.errors import LfError, Span, fail
+
+GRAMMAR = Path(__file__).with_name("grammar.lark")
+FOREVER = 2**63 - 1
+NEVER = -(2**63)
+UNITS = {
+    **dict.fromkeys(("ns", "nsec", "nsecs"), 1),
+    **dict.fromkeys(("us", "usec", "usecs"), 10**3),
+    **dict.fromkeys(("ms", "msec", "msecs"), 10**6),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 10**9),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60 * 10**9),
+    **dict.fromkeys(("h", "hour", "hours"), 3600 * 10**9),
+    **dict.fromkeys(("d", "day", "days"), 86400 * 10**9),
+    **dict.fromkeys(("week", "weeks"), 7 * 86400 * 10**9),
+}
+NAMES = {  # how an error calls a terminal
+    "ID": "a name",
+    "KEBAB": "a property's name",
+    "PATH": "a path",
+    "INT": "a number",
+    "NEGINT": "a number",
+    "FLOAT": "a number",
+    "TIME": "a time",
+    "STRING": '"text"',
+    "CHAR": "a character",
+    "CODE": "{= code =}",
+    "PACKAGE": "<package>",
+    "ARROW": "'->'",
+    "SQUIGGLY": "'~>'",
+    "PLUS": "'+'",
+    "STAR": "'*'",
+    "COLONS": "'::'",
+    "TIMETYPE": "a type",
+    "LPAR": "'('",
+    "RPAR": "')'",
+    "LBRACE": "'{'",
+    "RBRACE": "'}'",
+    "LSQB": "'['",
+    "RSQB": "']'",
+    "COMMA": "','",
+    "COLON": "':'",
+    "SEMICOLON": "';'",
+    "DOT": "'.'",
+    "EQUAL": "'='",
+    "LESSTHAN": "'<'",
+    "MORETHAN": "'>'",
+    "AT": "'@'",
+    "$END": "the end of the file",
+}
+
+
+@functools.cache
+def _lark() -> Lark:
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weft"
+    try:
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        cache: str | bool = str(root / "lf-grammar")
+    except (OSError, RuntimeError):
+        cache = False
+    return Lark(
+        GRAMMAR.read_text(encoding="utf-8"),
+        parser="lalr",
+        lexer="contextual",
+        propagate_positions=True,
+        maybe_placeholders=False,
+        cache=cache,
+    )
+
+
+def _tokens(children: list[Any], *kinds: str) -> list[Token]:
+    return [c for c in children if isinstance(c, Token) and c.type in kinds]
+
+
+def _token(children: list[Any], *kinds: str) -> str:
+    """The text of the first token of that kind, or nothing."""
+    found = _tokens(children, *kinds)
+    return str(found[0]) if found else ""
+
+
+def _all(children: list[Any], kind: Any) -> list[Any]:
+    return [c for c in children if isinstance(c, kind)]
+
+
+def _first(children: list[Any], kind: Any) -> Any:
+    found = _all(children, kind)
+    return found[0] if found else None
+
+
+class _Tagged(tuple):  # type: ignore[type-arg]
+    """(tag, value): a part of a rule that is told by its tag."""
+
+
+def _tagged(children: list[Any], tag: str, default: Any = None) -> Any:
+    found = [c[1] for c in children if isinstance(c, _Tagged) and c[0] == tag]
+    return found[0] if found else default
+
+
+EXPRESSIONS = (tree.Code, tree.Literal, tree.Time, tree.Name, tree.Listing)
+
+
+class _Builder(Transformer):  # type: ignore[type-arg]
+    """Builds the objects of tree.py bottom up."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(visit_tokens=False)
+        self.file = file
+
+    def _call_userfunc(self, node: Tree, new_children: Any = None) -> Any:  # type: ignore[type-arg]
+        children = node.children if new_children is None else new_children
+        make = getattr(self, "do_" + node.data, None)
+        meta = node.meta
+        if meta.empty:
+            span = Span(self.file, 1, 1)
+        else:
+            same = meta.line == meta.end_line
+            length = meta.end_column - meta.column if same else 1
+            span = Span(self.file, meta.line, meta.column, max(1, length))
+        if make is None:
+            return _Tagged((str(node.data), children))
+        return make(children, span)
+
+    def at(self, token: Token) -> Span:
+        text = str(token)
+        return Span(self.file, token.line or 1, token.column or 1, max(1, len(text.split("\n")[0])))
+
+    def code_of(self, token: Token) -> tree.Code:
+        at = self.at(token)
+        return tree.Code(str(token)[2:-2], Span(at.file, at.line, at.column + 2, 1))
+
+    def named(self, children: list[Any], span: Span) -> Span:
+        """Where the name is, if there is one."""
+        names = _tokens(children, "ID")
+        return self.at(names[0]) if names else span
+
+    # --- the file ---------------------------------------------------------------------------------
+
+    def do_start(self, children: list[Any], span: Span) -> tree.File:
+        targets = _all(children, tree.Target)
+        if len(targets) > 1:
+            raise fail(targets[1].span, "a second target declaration", "keep one of them")
+        return tree.File(
+            self.file,
+            targets[0] if targets else None,
+            _all(children, tree.Import),
+            _all(children, tree.Preamble),
+            _all(children, tree.Reactor),
+        )
+
+    def do_target(self, children: list[Any], span: Span) -> tree.Target:
+        config = _first(children, tree.Pairs) or tree.Pairs([], span)
+        return tree.Target(_token(children, "ID"), config, self.named(children, span))
+
+    def do_config(self, children: list[Any], span: Span) -> tree.Pairs:
+        return tree.Pairs(_all(children, tree.Pair), span)
+
+    def do_pair(self, children: list[Any], span: Span) -> tree.Pair:
+        return tree.Pair(_unquoted(str(children[0])), children[1], self.at(children[0]))
+
+    def do_array(self, children: list[Any], span: Span) -> tree.Values:
+        return tree.Values(children, span)
+
+    def do_path(self, children: list[Any], span: Span) -> tree.Literal:
+        text = str(children[0])
+        return tree.Literal("bool" if text in ("true", "false") else "string", text, span)
+
+    def do_import_(self, children: list[Any], span: Span) -> tree.Import:
+        package = _token(children, "PACKAGE")
+        uri = package[1:-1] if package else _unquoted(_token(children, "STRING"))
+        found = _tokens(children, "PACKAGE", "STRING")[0]
+        names = [c[1] for c in children if isinstance(c, _Tagged) and c[0] == "as"]
+        return tree.Import(names, uri, bool(package), self.at(found))
+
+    def do_imported(self, children: list[Any], span: Span) -> _Tagged:
+        there, here = str(children[0]), str(children[-1])
+        return _Tagged(("as", (there, here, self.at(children[0]))))
+
+    def do_preamble(self, children: list[Any], span: Span) -> tree.Preamble:
+        return tree.Preamble(self.code_of(_tokens(children, "CODE")[0]), span)
+
+    # --- reactors -----------------------------------------------------------------------------------
+
+    def do_reactor_head(self, children: list[Any], span: Span) -> _Tagged:
+        words = [str(t) for t in _tagged(children, "reactor_words", [])]
+        names = _tokens(children, "ID")
+        where = self.at(names[0]) if names else span
+        name = str(names[0]) if names else ""
+        return _Tagged(("head", (words, name, _all(children, tree.Attribute), where)))
+
+    def do_reactor(self, children: list[Any], span: Span) -> tree.Reactor:
+        words, name, attributes, where = _tagged(children, "head")
+        if _tagged(children, "at") is not None:
+            raise fail(where, "'at' belongs to federated programs, which are not supported")
+        return tree.Reactor(
+            name,
+            "main" in words or "federated" in words,
+            "federated" in words,
+            _tagged(children, "typarams", []),
+            _tagged(children, "params", []),
+            [(str(t), self.at(t)) for t in _tagged(children, "supers", [])],
+            [c for c in children if isinstance(c, tree.Member.__args__)],  # type: ignore[attr-defined]
+            attributes,
+            where,
+        )
+
+    def do_typaram(self, children: list[Any], span: Span) -> tree.TypeParam:
+        code = _token(children, "CODE")
+        words = code[2:-2].split() if code else [_token(children, "ID")]
+        if not words:
+            raise fail(span, "an empty type parameter", "give it a name: reactor Hello<T>")
+        return tree.TypeParam(words[-1], span)
+
+    def do_param(self, children: list[Any], span: Span) -> tree.Param:
+        return tree.Param(
+            _token(children, "ID"),
+            _tagged(children, "typed"),
+            _tagged(children, "init"),
+            self.named(children, span),
+        )
+
+    def do_mode(self, children: list[Any], span: Span) -> tree.Mode:
+        members = [c for c in children if isinstance(c, tree.Member.__args__)]  # type: ignore[attr-defined]
+        initial = bool(_tokens(children, "INITIAL"))
+        return tree.Mode(_token(children, "ID"), initial, members, self.named(children, span))
+
+    def do_state(self, children: list[Any], span: Span) -> tree.State:
+        return tree.State(
+            _token(children, "ID"),
+            _tagged(children, "typed"),
+            _tagged(children, "init"),
+            bool(_tokens(children, "RESET")),
+            self.named(children, span),
+        )
+
+    def do_method(self, children: list[Any], span: Span) -> tree.Method:
+        return tree.Method(
+            _token(children, "ID"),
+            bool(_tokens(children, "CONST")),
+            [c[1] for c in children if isinstance(c, _Tagged) and c[0] == "argument"],
+            _tagged(children, "typed"),
+            self.code_of(_tokens(children, "CODE")[0]),
+            self.named(children, span),
+        )
+
+    def do_argument(self, children: list[Any], span: Span) -> _Tagged:
+        return _Tagged(("argument", (_token(children, "ID"), _tagged(children, "typed"))))
+
+    def do_port(self, children: list[Any], span: Span) -> tree.Port:
+        words = [str(t) for t in _tagged(children, "port_words", [])]
+        if words == ["mutable", "output"]:
+            raise fail(span, "an output cannot be mutable", "leave 'mutable' away")
+        return tree.Port(
+            _token(children, "ID"),
+            "input" in words,
+            "mutable" in words,
+            _tagged(children, "width"),
+            _tagged(children, "typed"),
+            self.named(children, span),
+        )
+
+    def do_timer(self, children: list[Any], span: Span) -> tree.Timer:
+        values = [*_all(children, EXPRESSIONS), None, None]
+        return tree.Timer(_token(children, "ID"), values[0], values[1], self.named(children, span))
+
+    def do_action(self, children: list[Any], span: Span) -> tree.Action:
+        words = [str(t) for t in _tagged(children, "action_words", [])]
+        arguments = _tagged(children, "action_args", [])
+        values = [*_all(arguments, EXPRESSIONS), None, None]
+        return tree.Action(
+            _token(children, "ID"),
+            "physical" in words,
+            values[0],
+            values[1],
+            _unquoted(_token(arguments, "STRING")),
+            _tagged(children, "typed"),
+            self.named(children, span),
+        )
+
+    def do_watchdog(self, children: list[Any], span: Span) -> tree.Watchdog:
+        return tree.Watchdog(
+            _token(children, "ID"),
+            _first(children, EXPRESSIONS),
+            _tagged(children, "effects", []),
+            self.code_of(_tokens(children, "CODE")[0]),
+            self.named(children, span),
+        )
+
+    def do_instance(self, children: list[Any], span: Span) -> tree.Instance:
+        names = _tokens(children, "ID")
+        if _tagged(children, "at") is not None:
+            raise fail(span, "'at' belongs to federated programs, which are not supported")
+        return tree.Instance(
+            str(names[0]),
+            _tagged(children, "width"),
+            str(names[1]),
+            _tagged(children, "typeargs", []),
+            [c[1] for c in children if isinstance(c, _Tagged) and c[0] == "assignment"],
+            _all(children, tree.Attribute),
+            self.at(names[0]),
+        )
+
+    def do_assignment(self, children: list[Any], span: Span) -> _Tagged:
+        name = _tokens(children, "ID")[0]
+        return _Tagged(("assignment", (str(name), _tagged(children, "init"), self.at(name))))
+
+    def do_connection(self, children: list[Any], span: Span) -> tree.Connection:
+        left = _tagged(children, "left", [])
+        iterated = _tagged(left, "iterated")
+        refs = _all(left if iterated is None else iterated, tree.Ref)
+        return tree.Connection(
+            refs,
+            _all(_tagged(children, "right", []), tree.Ref),
+            bool(_tokens(children, "SQUIGGLY")),
+            iterated is not None and bool(_tokens(iterated, "PLUS")),
+            _tagged(children, "after"),
+            _all(children, tree.Attribute),
+            refs[0].span,
+        )
+
+    def do_after(self, children: list[Any], span: Span) -> _Tagged:
+        return _Tagged(("after", children[0]))
+
+    # --- reactions ----------------------------------------------------------------------------------
+
+    def do_reaction_head(self, children: list[Any], span: Span) -> _Tagged:
+        if _tokens(children, "MUTATION"):
+            raise fail(span, "mutations are not supported", "write a reaction")
+        return _Tagged(("head", (_token(children, "ID"), _all(children, tree.Attribute), span)))
+
+    def do_reaction(self, children: list[Any], span: Span) -> tree.Reaction:
+        name, attributes, where = _tagged(children, "head")
+        order = ("triggers", "sources", "effects", "code", "deadline", "tardy")
+        last = -1
+        for part in children[1:]:
+            kind = "code" if isinstance(part, Token) else part[0]
+            if kind not in order:
+                continue
+            if order.index(kind) <= last:
+                raise fail(
+                    self.at(part) if isinstance(part, Token) else where,
+                    f"the {kind} of this reaction stands in the wrong place",
+                    "the order is: reaction(triggers) sources -> effects {= code =} deadline",
+                )
+            last = order.index(kind)
+        deadline = _tagged(children, "deadline", [])
+        codes = _tokens(children, "CODE")
+        return tree.Reaction(
+            name,
+            _tagged(children, "triggers", []),
+            _tagged(children, "sources", []),
+            _tagged(children, "effects", []),
+            self.code_of(codes[0]) if codes else None,
+            _first(deadline, EXPRESSIONS),
+            self.code_of(_tokens(deadline, "CODE")[0]) if deadline else None,
+            attributes,
+            where,
+        )
+
+    def do_transition(self, children: list[Any], span: Span) -> tree.Ref:
+        return tree.Ref(str(children[1]), kind=str(children[0]), span=span)
+
+    def do_builtin(self, children: list[Any], span: Span) -> tree.Ref:
+        return tree.Ref(str(children[0]), kind="builtin", span=span)
+
+    def do_plain(self, children: list[Any], span: Span) -> tree.Ref:
+        container = str(children[0]) if len(children) > 1 else ""
+        return tree.Ref(str(children[-1]), container, span=span)
+
+    def do_ref(self, children: list[Any], span: Span) -> tree.Ref:
+        ref: tree.Ref = children[0]
+        ref.alias = _token(children, "ID")
+        return ref
+
+    def do_interleaved(self, children: list[Any], span: Span) -> tree.Ref:
+        ref: tree.Ref = children[0]
+        ref.interleaved = True
+        return ref
+
+    # --- pieces -------------------------------------------------------------------------------------
+
+    def do_width_term(self, children: list[Any], span: Span) -> tree.WidthTerm:
+        child = children[0]
+        if isinstance(child, tree.Ref):
+            return tree.WidthTerm(child, span)
+        if child.type == "INT":
+            return tree.WidthTerm(int(child), span)
+        if child.type == "ID":
+            return tree.WidthTerm(tree.Name(str(child), span), span)
+        return tree.WidthTerm(self.code_of(child), span)
+
+    def do_init(self, children: list[Any], span: Span) -> _Tagged:
+        return _Tagged(("init", children[0]))
+
+    def do_typed(self, children: list[Any], span: Span) -> _Tagged:
+        return _Tagged(("typed", children[0]))
+
+    def do_param_ref(self, children: list[Any], span: Span) -> tree.Literal | tree.Name:
+        name = str(children[0])
+        if name in ("True", "False"):
+            return tree.Literal("bool", name.lower(), span)
+        return tree.Name(name, span)
+
+    def do_code(self, children: list[Any], span: Span) -> tree.Code:
+        return self.code_of(children[0])
+
+    def do_braces(self, children: list[Any], span: Span) -> tree.Listing:
+        return tree.Listing("{", children, span)
+
+    def do_brackets(self, children: list[Any], span: Span) -> tree.Listing:
+        return tree.Listing("[", children, span)
+
+    def do_parens(self, children: list[Any], span: Span) -> tree.Listing:
+        return tree.Listing("(", children, span)
+
+    def do_time(self, children: list[Any], span: Span) -> tree.Time:
+        text = str(children[0])
+        if text == "forever":
+            return tree.Time(FOREVER, text, span)
+        if text == "never":
+            return tree.Time(NEVER, text, span)
+        digits, unit = re.fullmatch(r"(\d+)\s*(\w+)", text).groups()  # type: ignore[union-attr]
+        if unit not in UNITS:
+            raise fail(
+                span,
+                f"'{unit}' is not a unit of time",
+                "units: nsec, usec, msec, sec, min, hour, day, week (or ns, us, ms, s, m, h, d)",
+            )
+        ns = int(digits) * UNITS[unit]
+        if ns > FOREVER:
+            raise fail(span, f"{text} is longer than 292 years, the longest time", "use 'forever'")
+        return tree.Time(ns, text, span)
+
+    def do_literal(self, children: list[Any], span: Span) -> tree.Literal:
+        token = children[0]
+        kinds = {"STRING": "string", "CHAR": "char", "FLOAT": "float", "TRUE": "bool", "FALSE": "bool"}
+        return tree.Literal(kinds.get(token.type, "int"), str(token), span)
+
+    def do_type(self, children: list[Any], span: Span) -> tree.Type:
+        code = _token(children, "CODE")
+        if code:
+            return tree.Type(code[2:-2].strip(), is_code=True, span=span)
+        if _tokens(children, "TIMETYPE"):
+            return tree.Type("time", span=span)
+        name = "".join(str(t) for t in _tagged(children, "dotted", []))
+        array = _tagged(children, "arrayspec")
+        return tree.Type(
+            name,
+            _tagged(children, "typeargs", []),
+            len(_tokens(children, "STAR")),
+            None if array is None else _token(array, "INT"),
+            span=span,
+        )
+
+    def do_attribute(self, children: list[Any], span: Span) -> tree.Attribute:
+        arguments: list[tuple[str, str]] = []
+        for part in _tagged(children, "attribute_args", []):
+            inner = part[1]
+            value = inner[-1]
+            text = value.text if isinstance(value, (tree.Literal, tree.Time)) else str(value)
+            arguments.append((_token(inner, "ID") if len(inner) > 1 else "", text))
+        return tree.Attribute(_token(children, "ID"), arguments, span)
+
+
+def _unquoted(text: str) -> str:
+    if text.startswith('"""'):
+        return text[3:-3]
+    return text[1:-1] if text.startswith('"') else text
+
+
+def parse(text: str, file: str) -> tree.File:
+    """What `text`, the contents of `file`, says.
+
+    Raises:
+        LfError: it is not Lingua Franca.
+    """
+    try:
+        built = _Builder(file).transform(_lark().parse(text))
+    except UnexpectedInput as error:
+        raise LfError(_syntax_error(error, text, file)) from None
+    except VisitError as error:
+        if isinstance(error.orig_exc, LfError):
+            raise error.orig_exc from None
+        raise
+    except RecursionError:
+        raise fail(Span(file, 1, 1), "lists nested too deeply", "nest them less") from None
+    assert isinstance(built, tree.File)
+    return built
+
+
+def _syntax_error(error: UnexpectedInput, text: str, file: str) -> list[Any]:
+    from weft_lf.errors import Problem
+
+    lines = text.splitlines() or [""]
+    if isinstance(error, UnexpectedCharacters):
+        span = Span(file, error.line, error.column)
+        found = text[error.pos_in_stream or 0 : (error.pos_in_stream or 0) + 20]
+        if found.startswith("{="):
+            return [Problem(span, "this code block does not end", "close it with =}")]
+        if found.startswith('"') or found.startswith("'"):
+            return [Problem(span, "this text does not end", "close it on the same line")]
+        if found.startswith("/*"):
+            return [Problem(span, "this comment does not end", "close it with */")]
+        expected = error.allowed or set()
+        return [Problem(span, f"{found[:1]!r} cannot stand here", _expected(expected))]
+    if isinstance(error, UnexpectedToken) and error.token.type != "$END":
+        token = error.token
+        word = str(token).split("\n")[0]
+        span = Span(file, token.line or 1, token.column or 1, max(1, len(word)))
+        shown = word if len(word) <= 30 else word[:27] + "..."
+        return [Problem(span, f"'{shown}' cannot stand here", _expected(error.accepts or error.expected))]
+    last = len(lines)
+    while last > 1 and not lines[last - 1].strip():
+        last -= 1
+    span = Span(file, last, max(1, len(lines[last - 1])))
+    expected = error.expected if isinstance(error, (UnexpectedToken, UnexpectedEOF)) else set()
+    return [Problem(span, "the file ends in the middle of something", _expected(expected))]
+
+
+def _expected(terminals: Any) -> str:
+    words = sorted({NAMES.get(t, f"'{t.lower()}'") for t in terminals if not t.startswith("__")})
+    if not words:
+        return "see the grammar in lf/README.md"
+    if len(words) > 12:
+        words = [*words[:12], "…"]
+    return ("expected " if len(words) == 1 else "expected one of ") + ", ".join(words)

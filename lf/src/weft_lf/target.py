@@ -1,0 +1,194 @@
+"""The target block: which properties there are, what they may say, and what this compiler does with them.
+
+Invariants
+- A property that cannot be honoured is refused by name; one that upstream has and that changes nothing here is a warning.
+- A value of the wrong kind is an error at the value.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+
+from weft_lf import tree
+from weft_lf.errors import LfError, Problem, Span, fail
+
+LOGGING = ("error", "warn", "info", "log", "debug")
+BUILD_TYPES = {
+    "debug": ["-O0", "-g"],
+    "release": ["-O2"],
+    "relwithdebinfo": ["-O2", "-g"],
+    "minsizerel": ["-Os"],
+    "test": ["-O1", "-g"],
+}
+REFUSED = {
+    "docker": "run the built program in a container of your own",
+    "auth": "it belongs to federated programs",
+    "coordination": "it belongs to federated programs",
+    "coordination-options": "it belongs to federated programs",
+    "clock-sync": "it belongs to federated programs",
+    "clock-sync-options": "it belongs to federated programs",
+    "tracing-federated": "it belongs to federated programs",
+}
+UNUSED = (
+    "build cmake-init cmake-init-include compiler export-dependency-graph export-to-yaml external-runtime-path "
+    "no-compile no-runtime-validation no-source-mapping print-statistics protobufs runtime-version rust-include "
+    "scheduler tracing tracing-plugin verify compile-verbose single-file-project cargo-dependencies "
+    "cargo-features hierarchical-bin ros2 ros2-dependencies python-version trust-on-first-use cmake-args msgspec "
+    "no-inline comm-type verbose rti"
+).split()
+PLATFORMS = {"native": "host", "linux": "host", "posix": "host", "rp2040": "rp2040", "an521": "an521"}
+
+
+@dataclass
+class Config:
+    """What the target block asks for."""
+
+    name: str = "C"
+    timeout: int | None = None  # ns
+    fast: bool = False
+    keepalive: bool | None = None
+    workers: int | None = None
+    single_threaded: bool = False
+    logging: str = "info"
+    build_type: str = ""
+    platform: str = ""
+    files: list[tuple[str, Span]] = field(default_factory=list)
+    cmake_include: list[tuple[str, Span]] = field(default_factory=list)
+    definitions: dict[str, str] = field(default_factory=dict)
+    c_flags: list[str] = field(default_factory=list)
+
+
+def _bool(value: tree.Value) -> bool:
+    if isinstance(value, tree.Literal) and value.text.lower() in ("true", "false"):
+        return value.text.lower() == "true"
+    raise fail(value.span, "true or false is wanted here")
+
+
+def _int(value: tree.Value) -> int:
+    if isinstance(value, tree.Literal) and value.kind == "int":
+        return int(value.text)
+    raise fail(value.span, "a whole number is wanted here")
+
+
+def _text(value: tree.Value) -> str:
+    if isinstance(value, tree.Literal) and value.kind in ("string", "int", "float", "bool"):
+        text = value.text
+        return text[1:-1] if text.startswith('"') else text
+    raise fail(value.span, "a word or a text is wanted here")
+
+
+def _texts(value: tree.Value) -> list[tuple[str, Span]]:
+    items = value.items if isinstance(value, tree.Values) else [value]
+    return [(_text(item), item.span) for item in items]
+
+
+def _time(value: tree.Value) -> int:
+    if isinstance(value, tree.Time):
+        return value.ns
+    if isinstance(value, tree.Literal) and value.text == "0":
+        return 0
+    raise fail(value.span, "a time is wanted here", "write a number and a unit: 10 msec")
+
+
+def _one_of(value: tree.Value, known: tuple[str, ...], what: str) -> str:
+    text = _text(value).lower()
+    if text not in known:
+        near = difflib.get_close_matches(text, known, n=1)
+        hint = f"did you mean '{near[0]}'? " if near else ""
+        raise fail(value.span, f"there is no {what} '{text}'", f"{hint}one of: {', '.join(known)}")
+    return text
+
+
+def configured(target: tree.Target | None, file: str) -> tuple[Config, list[Problem]]:
+    """What the target block says, and warnings.
+
+    Raises:
+        LfError: another language than C, a property that is not known, not supported, or of a wrong value.
+    """
+    config = Config()
+    if target is None:
+        raise fail(Span(file, 1, 1), "this file has no target", "begin it with: target C")
+    if target.name not in ("C", "CCpp"):
+        raise fail(target.span, f"target {target.name} is not supported", "only target C is")
+    if target.name == "CCpp":
+        raise fail(target.span, "target CCpp is not supported", "write target C; bodies are C then")
+    problems: list[Problem] = []
+    seen: set[str] = set()
+    for pair in target.config.pairs:
+        if pair.name in seen:
+            problems.append(Problem(pair.span, f"'{pair.name}' stands here twice", "keep one"))
+        seen.add(pair.name)
+        try:
+            problems += _take(config, pair)
+        except LfError as error:
+            problems += error.problems
+    if any(p.severity == "error" for p in problems):
+        raise LfError(problems)
+    return config, problems
+
+
+def _take(config: Config, pair: tree.Pair) -> list[Problem]:
+    name, value = pair.name, pair.value
+    if name == "timeout":
+        config.timeout = _time(value)
+    elif name == "fast":
+        config.fast = _bool(value)
+    elif name == "keepalive":
+        config.keepalive = _bool(value)
+    elif name == "workers":
+        config.workers = _int(value)
+        if config.workers < 0:
+            raise fail(value.span, "workers cannot be negative", "0 lets the program choose")
+    elif name == "single-threaded":
+        config.single_threaded = _bool(value)
+    elif name == "threading":
+        config.single_threaded = not _bool(value)
+    elif name == "logging":
+        config.logging = _one_of(value, LOGGING, "level of logging")
+    elif name == "build-type":
+        config.build_type = _one_of(value, tuple(BUILD_TYPES), "build type")
+    elif name == "files":
+        config.files += _texts(value)
+    elif name in ("cmake-include", "cmake"):
+        config.cmake_include += _texts(value)
+    elif name in ("cflags", "flags"):
+        config.c_flags += [t for text, _ in _texts(value) for t in text.split()]
+    elif name == "compile-definitions":
+        if not isinstance(value, tree.Pairs):
+            raise fail(value.span, "definitions are wanted here", "write { NAME: value }")
+        config.definitions.update({p.name: _text(p.value) for p in value.pairs})
+    elif name == "platform":
+        return _platform(config, value)
+    elif name in REFUSED:
+        raise fail(pair.span, f"'{name}' is not supported", REFUSED[name])
+    elif name in UNUSED:
+        return [Problem(pair.span, f"'{name}' has no effect here", severity="warning")]
+    else:
+        known = [*UNUSED, *REFUSED, "timeout", "fast", "keepalive", "workers", "single-threaded", "logging"]
+        known += ["build-type", "files", "cmake-include", "compile-definitions", "platform", "cflags"]
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else "lf/README.md lists the properties"
+        raise fail(pair.span, f"there is no target property '{name}'", hint)
+    return []
+
+
+def _platform(config: Config, value: tree.Value) -> list[Problem]:
+    problems: list[Problem] = []
+    if isinstance(value, tree.Pairs):
+        named = [p for p in value.pairs if p.name == "name"]
+        for pair in value.pairs:
+            if pair.name != "name":
+                text = f"'{pair.name}' of a platform has no effect here"
+                problems.append(Problem(pair.span, text, severity="warning"))
+        if not named:
+            raise fail(value.span, "which platform?", "write platform: { name: rp2040 }")
+        value = named[0].value
+    text = _text(value)
+    if text.lower() not in PLATFORMS:
+        raise fail(value.span, f"platform '{text}' is not supported", "one of: host (Native, Linux), rp2040, an521")
+    config.platform = PLATFORMS[text.lower()]
+    return problems
+
+
+__all__ = ["BUILD_TYPES", "Config", "configured"]
