@@ -94,9 +94,7 @@ class _Elaborator:
             if name in given:
                 expr, span = given[name]
                 self.names_in(expr, made.parent)
-                value = resolved(expr, made.parent)
-                if made.index is not None and isinstance(value.expr, tree.Code):
-                    value = Value(value.expr, made)  # code sees the bank index of what it is given to
+                value = resolved(expr, made.parent, made.index)
             elif param.init is not None:
                 span = param.span
                 self.names_in(param.init, made)

@@ -25,7 +25,7 @@ class Placed:
     mode: str = ""
 
 
-@dataclass
+@dataclass(eq=False)
 class Class:
     """A reactor definition for particular type arguments, with what it inherits."""
 
@@ -45,10 +45,12 @@ class Class:
 
 @dataclass
 class Value:
-    """An expression whose names belong to `scope` (the instance, or None: there are none)."""
+    """An expression whose names belong to `scope` (the instance, or None: there are none). Code that was given to a member of
+    a bank has that member's `index` as bank_index."""
 
     expr: tree.Expr
     scope: Instance | None = None
+    index: int | None = None
 
 
 @dataclass(eq=False)

@@ -26,10 +26,11 @@ from weft_lf.model import (
     ModeOf,
     ReactionOf,
     TimerOf,
+    Value,
     driver,
 )
 from weft_lf.parser import FOREVER
-from weft_lf.values import MACROS, Value, number
+from weft_lf.values import MACROS, number, resolved
 
 Tag = tuple[int, int]
 
@@ -117,6 +118,8 @@ class Oracle:
         for placed in made.cls.of(tree.State):
             decl = placed.decl
             assert isinstance(decl, tree.State)
+            if decl.type is not None and decl.type.array is not None and decl.init is None:
+                raise Unsupported("an array without first values")
             if only is None or decl.name in only:
                 state[decl.name] = 0 if decl.init is None else self.literal(Value(decl.init, made))
         return state
@@ -125,14 +128,17 @@ class Oracle:
         found = number(value)
         if found is not None:
             return found
-        from weft_lf.values import resolved
-
-        expr = resolved(value.expr, value.scope).expr
+        value = resolved(value.expr, value.scope, value.index)
+        expr = value.expr
+        if isinstance(expr, tree.Code):
+            raise Unsupported(f"the code {expr.text.strip()!r}")
         if isinstance(expr, tree.Listing):
-            return [self.literal(Value(item, value.scope)) for item in expr.items]
+            return [self.literal(Value(item, value.scope, value.index)) for item in expr.items]
         if isinstance(expr, tree.Literal):
             if expr.kind == "bool":
                 return int(expr.text == "true")
+            if expr.kind == "float":
+                raise Unsupported(f"the number {expr.text}")
             return expr.text.strip("\"'")
         return 0
 
@@ -447,6 +453,11 @@ class _Names:
 
     def do_lf_time_logical_elapsed(self) -> int:
         return self.oracle.now[0]
+
+    do_lf_time_logical = do_lf_time_logical_elapsed  # the start is 0
+
+    def do_lf_time_start(self) -> int:
+        return 0
 
     def do_lf_tag(self) -> dict[str, int]:
         return {"time": self.oracle.now[0], "microstep": self.oracle.now[1]}

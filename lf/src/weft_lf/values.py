@@ -40,55 +40,57 @@ OPERATORS = {
 LIMIT = 2**63
 
 
-def resolved(expr: tree.Expr, scope: Instance | None) -> Value:
+def resolved(expr: tree.Expr, scope: Instance | None, index: int | None = None) -> Value:
     """`expr` as seen from `scope`, with names of parameters followed to what they stand for."""
     while isinstance(expr, tree.Name) and scope is not None and expr.name in scope.values:
         value = scope.values[expr.name]
-        expr, scope = value.expr, value.scope
-    return Value(expr, scope)
+        expr, scope, index = value.expr, value.scope, value.index
+    return Value(expr, scope, index)
 
 
 def number(value: Value) -> int | None:
     """The whole number or the nanoseconds it is, or None where that is not known here."""
-    value = resolved(value.expr, value.scope)
+    value = resolved(value.expr, value.scope, value.index)
     expr = value.expr
     if isinstance(expr, tree.Time):
         return expr.ns
     if isinstance(expr, tree.Literal):
         return int(expr.text) if expr.kind == "int" else None
     if isinstance(expr, tree.Code):
-        return _arithmetic(expr.text, value.scope)
+        return _arithmetic(expr.text, value)
     if isinstance(expr, tree.Listing) and expr.opening == "(" and len(expr.items) == 1:
-        return number(Value(expr.items[0], value.scope))
+        return number(Value(expr.items[0], value.scope, value.index))
     return None
 
 
-def _arithmetic(text: str, scope: Instance | None) -> int | None:
+def _arithmetic(text: str, value: Value) -> int | None:
     text = re.sub(r"\bself\s*->\s*", "", text.strip().rstrip(";"))
     text = re.sub(r"(?<=\d)(?:[uU]?[lL]{1,2}|[uU])\b", "", text)
     if len(text) > 200:
         return None
     try:
-        return _fold(ast.parse(text, mode="eval").body, scope, 0)
+        return _fold(ast.parse(text, mode="eval").body, value, 0)
     except (SyntaxError, ValueError, RecursionError, MemoryError, ZeroDivisionError, OverflowError):
         return None
 
 
-def _fold(node: ast.expr, scope: Instance | None, depth: int) -> int:
+def _fold(node: ast.expr, value: Value, depth: int) -> int:
     if depth > 50:
         raise ValueError
     if isinstance(node, ast.Constant) and type(node.value) is int:
         result = node.value
-    elif isinstance(node, ast.Name) and scope is not None and node.id in scope.values:
-        found = number(scope.values[node.id])
+    elif isinstance(node, ast.Name) and node.id == "bank_index" and value.index is not None:
+        result = value.index
+    elif isinstance(node, ast.Name) and value.scope is not None and node.id in value.scope.values:
+        found = number(value.scope.values[node.id])
         if found is None:
             raise ValueError
         result = found
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
-        inner = _fold(node.operand, scope, depth + 1)
+        inner = _fold(node.operand, value, depth + 1)
         result = -inner if isinstance(node.op, ast.USub) else inner
     elif isinstance(node, ast.BinOp):
-        left, right = _fold(node.left, scope, depth + 1), _fold(node.right, scope, depth + 1)
+        left, right = _fold(node.left, value, depth + 1), _fold(node.right, value, depth + 1)
         if isinstance(node.op, (ast.Div, ast.Mod)):  # as C does: towards zero
             quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
             result = quotient if isinstance(node.op, ast.Div) else left - right * quotient
@@ -97,7 +99,7 @@ def _fold(node: ast.expr, scope: Instance | None, depth: int) -> int:
         else:
             raise ValueError
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in MACROS and len(node.args) == 1:
-        result = MACROS[node.func.id] * _fold(node.args[0], scope, depth + 1)
+        result = MACROS[node.func.id] * _fold(node.args[0], value, depth + 1)
     else:
         raise ValueError
     if not -LIMIT <= result < LIMIT:
@@ -114,14 +116,14 @@ def c_time(ns: int) -> str:
 
 
 def c_type(kind: tree.Type | None, types: dict[str, tree.Type], expr: tree.Expr | None = None) -> str:
-    """A type in C: `int`, `double*`, `interval_t`; an array's is its pointer. Without one, from the value."""
+    """A type in C: `int`, `double*`, `interval_t`, `int*` for `int[]`, `int[3]`. Without one, from the value."""
     if kind is None:
         if isinstance(expr, tree.Time):
             return "interval_t"
-        kinds = {"string": "const char*", "char": "char", "float": "double", "bool": "bool"}
+        kinds = {"string": "string", "char": "char", "float": "double", "bool": "bool"}
         return kinds.get(expr.kind, "int") if isinstance(expr, tree.Literal) else "int"
     base = c_base(kind, types)
-    return base + "*" if kind.array is not None else base
+    return base if kind.array is None else f"{base}[{kind.array}]" if kind.array else f"{base}*"
 
 
 def c_base(kind: tree.Type, types: dict[str, tree.Type]) -> str:
@@ -131,8 +133,6 @@ def c_base(kind: tree.Type, types: dict[str, tree.Type]) -> str:
         return c_type(given, {}) + "*" * kind.stars
     if kind.name == "time":
         return "interval_t" + "*" * kind.stars
-    if kind.name == "string":
-        return "const char*" + "*" * kind.stars
     text = kind.name
     if kind.is_code:
         for name, given in types.items():
@@ -143,7 +143,7 @@ def c_base(kind: tree.Type, types: dict[str, tree.Type]) -> str:
 
 def c_expr(value: Value) -> str:
     """The C text of a value; names of parameters are followed, code is as written."""
-    value = resolved(value.expr, value.scope)
+    value = resolved(value.expr, value.scope, value.index)
     expr = value.expr
     if isinstance(expr, tree.Time):
         return c_time(expr.ns)
@@ -156,5 +156,5 @@ def c_expr(value: Value) -> str:
         return expr.text.strip()
     if isinstance(expr, tree.Name):
         return expr.name
-    inner = ", ".join(c_expr(Value(item, value.scope)) for item in expr.items)
+    inner = ", ".join(c_expr(Value(item, value.scope, value.index)) for item in expr.items)
     return f"{{{inner}}}"

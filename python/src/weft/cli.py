@@ -1,4 +1,4 @@
-"""The command line: `weft run`, `weft trace`, `weft bench`, `weft --version`.
+"""The command line: `weft run`, `weft trace`, `weft bench`, `weft lf`, `weft --version`.
 
 Invariants
 - What the user did wrong is told in one line on stderr that says what to do, with exit status 2, before anything
@@ -432,6 +432,32 @@ def bench_command(name: str | None, as_json: bool) -> int:
         raise BadUse(f"there is no bench '{name}' outside a checkout of Weft{hint}")
     _bench.main(as_json)
     return EXIT["ok"]
+
+
+@weft_command.command(
+    "lf",
+    context_settings={"ignore_unknown_options": True, "help_option_names": []},
+    add_help_option=False,
+)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def lf_command(args: tuple[str, ...]) -> int:
+    """Build, run, check and draw Lingua Franca programs (target C).
+
+    \b
+    Examples:
+      weft lf run Blink.lf                       compile for this machine and run
+      weft lf build Blink.lf --target rp2040     an image for the RP2040
+      weft lf check Blink.lf                     what is wrong, with line and column
+    """
+    try:
+        import lark  # noqa: F401
+        from weft_lf.cli import main as lf_main
+    except ImportError as error:
+        raise BadUse(f"weft lf needs '{error.name}': pip install 'weft[lf]'") from None
+    try:
+        return lf_main(args)
+    except SystemExit as bad:  # argparse has said what is wrong
+        return int(bad.code or 0)
 
 
 def find_checkout(start: Path) -> Path | None:

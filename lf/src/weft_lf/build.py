@@ -1,0 +1,195 @@
+"""A program to an executable: src-gen/NAME/ with the C, bin/NAME with what it builds to.
+
+Invariants
+- Nothing outside of src-gen/ and bin/ of the project is written. The project is the folder above the nearest `src`, or the file's own.
+- A host program is one compiler call, unless the program brings CMake code (`cmake-include`).
+- Messages of the C compiler name the `.lf` file and its lines.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from weft_lf.emit import Options, emit
+from weft_lf.errors import NOWHERE, LfError, Problem, Span, fail
+from weft_lf.model import Model
+from weft_lf.target import BUILD_TYPES
+
+TARGETS = ("host", "rp2040", "an521")
+
+
+@dataclass
+class Wanted:
+    target: str = ""  # one of TARGETS; the program's platform or host if empty
+    trace: bool = False
+    flash: bool = False
+    compile: bool = True
+    quiet: bool = True
+
+
+@dataclass
+class Built:
+    source: Path
+    program: Path | None
+
+
+def runtime() -> Path:
+    """The folder of weft_mcu: beside this package, in the checkout, or where WEFT_MCU says."""
+    given = os.environ.get("WEFT_MCU")
+    here = Path(__file__).resolve()
+    for place in [Path(given)] if given else [here.parent / "mcu", *(p / "mcu" for p in here.parents)]:
+        if (place / "include" / "weft_mcu" / "lf.h").exists():
+            return place
+    raise LfError(Problem(NOWHERE, "weft_mcu is not found", "set WEFT_MCU to the folder mcu/ of Weft"))
+
+
+def project(path: Path) -> tuple[Path, Path]:
+    """The root of the project, and the file's folder within its sources."""
+    for folder in path.parents:
+        if folder.name == "src":
+            return folder.parent, path.parent.relative_to(folder)
+    return path.parent, Path()
+
+
+def find(name: str, span: Span, root: Path) -> Path:
+    """A file that the target block names: relative to the file that names it, else to the project."""
+    for base in (Path(span.file).parent, root, root / "src"):
+        if (base / name).exists():
+            return (base / name).resolve()
+    raise fail(span, f"there is no file '{name}'", "the path is relative to the .lf file, or to the project")
+
+
+def build(model: Model, wanted: Wanted) -> Built:
+    """Writes the C and compiles it.
+
+    Raises:
+        LfError: a file is missing, or the C does not compile.
+    """
+    program = model.program
+    config = program.config
+    target = wanted.target or config.platform or "host"
+    root, folder = project(program.path)
+    place = root / "src-gen" / folder / program.name
+    place.mkdir(parents=True, exist_ok=True)
+    for name, span in config.files:
+        source = find(name, span, root)
+        if source.is_dir():
+            shutil.copytree(source, place / source.name, dirs_exist_ok=True)
+        else:
+            shutil.copy(source, place / source.name)
+    header = f"include/{program.name}/{program.name}.h"
+    options = Options(device=target != "host", trace=wanted.trace)
+    text, shared = emit(model, options, header)
+    source = place / f"{program.name}.c"
+    _write(source, text)
+    if shared:
+        (place / header).parent.mkdir(parents=True, exist_ok=True)
+        _write(place / header, shared)
+    if not wanted.compile:
+        return Built(source, None)
+    bin_folder = root / "bin"
+    bin_folder.mkdir(exist_ok=True)
+    if target == "host" and config.cmake_include:
+        return Built(source, _by_cmake(model, place, bin_folder, root))
+    if target == "host":
+        return Built(source, _by_cc(model, source, bin_folder))
+    if target == "rp2040":
+        return Built(source, _by_make(model, place, bin_folder, wanted))
+    raise LfError(Problem(NOWHERE, f"building for {target} is not supported yet", "targets: host, rp2040"))
+
+
+def _write(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def flags(model: Model) -> list[str]:
+    """Compiler options that the program asks for."""
+    config = model.program.config
+    found = list(BUILD_TYPES[config.build_type or "relwithdebinfo"])
+    found += [f"-D{name}={value}" if value else f"-D{name}" for name, value in config.definitions.items()]
+    root, _ = project(model.program.path)
+    found.append(f'-DLF_SOURCE_DIRECTORY="{model.program.path.parent}"')
+    found.append(f'-DLF_PACKAGE_DIRECTORY="{root}"')
+    found.append('-DLF_FILE_SEPARATOR="/"')
+    return [*found, *config.c_flags]
+
+
+def includes(place: Path) -> list[str]:
+    mcu = runtime()
+    folders = [place, mcu / "include", mcu / "ports" / "posix", mcu / "include" / "weft_mcu" / "lf_compat"]
+    return [f"-I{f}" for f in folders if f.exists()]
+
+
+def _run(command: list[str], cwd: Path, quiet: bool = True) -> None:
+    try:
+        ran = subprocess.run(command, cwd=cwd, capture_output=True, text=True, errors="replace")
+    except FileNotFoundError:
+        raise LfError(Problem(NOWHERE, f"{command[0]} is not installed", "./run setup lf installs it")) from None
+    if ran.returncode:
+        text = (ran.stderr + ran.stdout).strip()
+        raise LfError(Problem(NOWHERE, f"the C of this program does not compile:\n{text}", "the lines are those of the .lf file"))
+
+
+def _by_cc(model: Model, source: Path, bin_folder: Path) -> Path:
+    mcu = runtime()
+    program = bin_folder / model.program.name
+    command = [os.environ.get("CC", "cc"), "-std=gnu11", "-w", *flags(model), *includes(source.parent), str(source)]
+    command += [str(mcu / "ports" / "posix" / "port.c"), "-o", str(program), "-pthread", "-lm"]
+    _run(command, source.parent)
+    return program
+
+
+def _by_cmake(model: Model, place: Path, bin_folder: Path, root: Path) -> Path:
+    """A program with CMake code of its own: LF_MAIN_TARGET is its target, as upstream has it."""
+    name, config = model.program.name, model.program.config
+    lines = [
+        "cmake_minimum_required(VERSION 3.13)",
+        f"project({name} C)",
+        "set(CMAKE_C_STANDARD 11)",
+        "set(CMAKE_C_EXTENSIONS ON)",
+        f"set(LF_MAIN_TARGET {name})",
+        "find_package(Threads REQUIRED)",
+        f"add_executable(${{LF_MAIN_TARGET}} {name}.c {runtime() / 'ports' / 'posix' / 'port.c'})",
+        f"target_compile_options(${{LF_MAIN_TARGET}} PRIVATE -w {' '.join(_quoted(f) for f in [*flags(model), *includes(place)])})",
+        "target_link_libraries(${LF_MAIN_TARGET} PRIVATE Threads::Threads m)",
+        f"set_target_properties(${{LF_MAIN_TARGET}} PROPERTIES RUNTIME_OUTPUT_DIRECTORY {bin_folder})",
+    ]
+    for text, span in config.cmake_include:
+        found = find(text, span, root)
+        shutil.copy(found, place / found.name)
+        lines.append(f"include(${{CMAKE_CURRENT_SOURCE_DIR}}/{found.name})")
+    _write(place / "CMakeLists.txt", "\n".join(lines) + "\n")
+    _run(["cmake", "-S", str(place), "-B", str(place / "build")], place)
+    _run(["cmake", "--build", str(place / "build"), "-j2"], place)
+    return bin_folder / name
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _by_make(model: Model, place: Path, bin_folder: Path, wanted: Wanted) -> Path:
+    """Bare metal: weft_mcu's own make rules."""
+    name = model.program.name
+    own = [f for f in flags(model) if f.startswith("-D")]
+    lines = [
+        f"PROGRAM = {name}",
+        f"SOURCES = {name}.c",
+        f"CFLAGS = -w -std=gnu11 -I. {' '.join(_shell(f) for f in own)}",
+        f"include {runtime()}/program.mk",
+    ]
+    _write(place / "Makefile", "\n".join(lines) + "\n")
+    _run(["make", "-s", f"FLASH={'1' if wanted.flash else ''}"], place)
+    made = place / "build" / ("rp2040-flash" if wanted.flash else "rp2040")
+    for kind in ("elf", "uf2", "bin"):
+        shutil.copy(made / f"{name}.{kind}", bin_folder / f"{name}.{kind}")
+    return bin_folder / f"{name}.elf"
+
+
+def _shell(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"

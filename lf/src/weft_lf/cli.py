@@ -1,0 +1,110 @@
+"""`weft lf`: build, run, check and draw Lingua Franca programs.
+
+Invariants: what is wrong with a program goes to stderr with its line and a caret (or to stdout as JSON, if asked), exit status 1;
+bad use of the command has exit status 2; `run` passes the program's own status on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from weft_lf.errors import LfError, Problem, as_json, rendered
+from weft_lf.model import Model
+
+
+def model_of(path: Path) -> Model:
+    from weft_lf.elaborate import elaborate
+    from weft_lf.load import load
+
+    return elaborate(load(path))
+
+
+def _tell(problems: Sequence[Problem]) -> None:
+    for problem in problems:
+        print(rendered(problem), file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="weft lf", description="Lingua Franca programs (target C) on weft_mcu's reactors.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    build = commands.add_parser("build", help="compile: C in src-gen/, the program in bin/")
+    run = commands.add_parser("run", help="compile for the host and run; what follows FILE goes to the program")
+    check = commands.add_parser("check", help="say what is wrong, compile nothing")
+    graph = commands.add_parser("graph", help="draw the reactors as an SVG (graphviz)")
+    oracle = commands.add_parser("oracle", help="run it in the interpreter of the tests; prints the trace")
+    test = commands.add_parser("test", help="build and run every .lf of a folder; a table by tier")
+    for command in (build, run, check, graph, oracle):
+        command.add_argument("file", type=Path, metavar="FILE.lf")
+    for command in (build, run):
+        command.add_argument("--trace", action="store_true", help="the program can write its trace: WEFT_RX_TRACE=FILE")
+    build.add_argument("--target", choices=("host", "rp2040", "an521"), default="", help="the program's platform, else host")
+    build.add_argument("--flash", action="store_true", help="rp2040: an image for flash, not for SRAM")
+    build.add_argument("--no-compile", action="store_true", help="write the C alone")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, help="-o 5 sec, -f true, -k true, -w 2, …")
+    check.add_argument("--json", action="store_true", help="problems as JSON on stdout, for editors")
+    graph.add_argument("-o", "--output", type=Path, help="the file to write: .svg, or .dot (FILE.svg)")
+    test.add_argument("folder", type=Path)
+    test.add_argument("words", nargs="*", help="only files whose path contains one of these")
+    test.add_argument("--list", type=Path, help="a file that names those to run")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = _parser().parse_args(arguments)
+    try:
+        return _do(given)
+    except LfError as error:
+        if getattr(given, "json", False):
+            print(as_json(error.problems))
+        else:
+            _tell(error.problems)
+        return 1
+    except OSError as error:
+        print(f"weft lf: {error.filename or ''}: {error.strerror}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _do(given: argparse.Namespace) -> int:
+    if given.command == "test":
+        from weft_lf.conform import conform
+
+        return conform(given.folder, given.words, given.list)
+    model = model_of(given.file)
+    if given.command == "check":
+        if given.json:
+            print(as_json(model.program.warnings))
+        else:
+            _tell(model.program.warnings)
+        return 0
+    _tell(model.program.warnings)
+    if given.command == "graph":
+        from weft_lf.graph import draw
+
+        print(draw(model, given.output or given.file.with_suffix(".svg")))
+        return 0
+    if given.command == "oracle":
+        from weft_lf.oracle import Oracle
+
+        oracle = Oracle(model)
+        for fired in oracle.run():
+            print(fired.time, fired.microstep, fired.name + "!" * fired.missed)
+        return 0
+    from weft_lf.build import Wanted, build
+
+    if given.command == "build":
+        built = build(model, Wanted(given.target, given.trace, given.flash, not given.no_compile))
+        print(built.program or built.source)
+        return 0
+    built = build(model, Wanted("host", given.trace))
+    assert built.program is not None
+    return subprocess.run([str(built.program), *given.arguments]).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

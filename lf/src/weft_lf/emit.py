@@ -1,0 +1,557 @@
+"""A model to one C file over weft_mcu/lf.h, as mcu/REACTORS.md describes it.
+
+Invariants
+- The same model gives the same text.
+- Small programs are static: const tables, nothing to do at the start. Above STATIC entries, `weft_rx_wire` fills them in loops.
+- What must be computed (`{= … =}`) is computed in `lf_start`, parents before children, in the order of declaration.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from weft_lf import tree
+from weft_lf.bodies import HERE, Bodies, code_lines
+from weft_lf.fills import Fills
+from weft_lf.layout import Layout, base_of
+from weft_lf.model import ActionOf, Channel, Delay, Instance, Model, ModeOf, Value, driver
+from weft_lf.oracle import name_of
+from weft_lf.values import c_expr, c_type, resolved
+
+STATIC = 1500
+POLICIES = {"defer": "WEFT_RX_DEFER", "drop": "WEFT_RX_DROP", "replace": "WEFT_RX_REPLACE", "update": "WEFT_RX_UPDATE"}
+
+
+@dataclass
+class Options:
+    """How to build, apart from what the program says."""
+
+    device: bool = False
+    trace: bool = False
+
+
+class Emitter:
+    def __init__(self, model: Model, options: Options) -> None:
+        self.model, self.options = model, options
+        self.layout = Layout(model)
+        self.fills = Fills()
+        self.start: list[str] = []
+        self.helpers: list[str] = []
+        self.lists: dict[tuple[int, ...], int] = {}
+        self.list_size = 1
+        self.arrays = 0
+        self.ends: dict[str, tuple[str, tuple[int, ...]]] = {}
+        self.timer_count = 0
+        self.bodies = {cls: Bodies(self.layout, cls) for cls in model.classes}
+
+    # --- triggers -----------------------------------------------------------------------------------
+
+    def trigger(self, key: object) -> tuple[str, tuple[int, ...]]:
+        """WEFT_RX_TRIG(at, mask) for what `key` triggers."""
+        numbers = tuple(self.layout.readers.get(key, ()))
+        if not numbers:
+            return "WEFT_RX_TRIG(0, 0)", ()
+        at = self.lists.get(numbers)
+        if at is None:
+            at = self.lists[numbers] = self.list_size
+            for place, number in enumerate(numbers):
+                self.fills.put("weft_rx_triggers", at + place, "", "{}", number)
+            self.fills.put("weft_rx_triggers", at + len(numbers), "", "WEFT_RX_END")
+            self.list_size += len(numbers) + 1
+        if self.layout.count <= (32 if self.options.device else 64):
+            return "WEFT_RX_TRIG({}, " + hex(sum(1 << n for n in numbers)) + ("u" if self.options.device else "ull") + ")", (at,)
+        return "WEFT_RX_TRIG({}, 0)", (at,)
+
+    def mode_pointer(self, mode: ModeOf | None) -> str:
+        return "0" if mode is None else f"&lf_modes[{self.layout.mode_slot[mode]}]"
+
+    # --- the contents of the tables -------------------------------------------------------------------
+
+    def declare(self) -> None:
+        layout, fills = self.layout, self.fills
+        for cls, rows in layout.of.items():
+            fills.array(f"lf_s_{cls.key}", f"{cls.key}_self_t", len(rows))
+        for kind in layout.types.values():
+            for name, c, size in (
+                ("pool", kind.port, kind.pool),
+                ("pointers", f"{kind.port} *", 0),
+                ("delay", f"lf_delay_{kind.name}_t", kind.delays),
+            ):
+                if size or name == "pointers":
+                    fills.array(f"lf_{name}_{kind.name}", c, size)
+        for cls, uses in layout.uses.items():
+            for child in uses.banks & set(uses.children):
+                fills.array(f"lf_{cls.key}_{child}_refs", f"struct {cls.key}_{child}_ref", 0)
+        if layout.modes:
+            fills.array("lf_modes", "weft_rx_mode", len(layout.modes))
+            fills.array("lf_modal", "weft_rx_modal", len(layout.modal))
+        fills.array("weft_rx_reactions", "weft_rx_reaction", layout.count, table=True, public=True)
+        fills.array("weft_rx_triggers", "weft_rx_index", 1, table=True, public=True)
+        fills.put("weft_rx_triggers", 0, "", "WEFT_RX_END")
+
+    def fill(self) -> None:
+        self.declare()
+        layout, fills = self.layout, self.fills
+        for made in self.model.instances:
+            self.instance(made)
+        for made in self.model.instances:
+            self.references(made)
+        for channel, at in layout.pooled.items():
+            kind = layout.port_type(channel)
+            self.out_port(f"lf_pool_{kind.name}", at, "", channel)
+        for number, delay in enumerate(self.model.delays):
+            self.delay(delay, layout.count - len(self.model.delays) + number)
+        for one in self.model.reactions:
+            made = one.instance
+            own = [r for r in made.reactions if r.forward is None]
+            if one.forward is None:
+                at = own.index(one)
+                text = f"{{{{{made.cls.key}_r{at}, &lf_s_{made.cls.key}[{{}}]}}}}"
+                fills.put("weft_rx_reactions", one.order, "", text, layout.slot[made], cast="weft_rx_reaction")
+            else:
+                fills.put("weft_rx_reactions", one.order, "", f"{{{{lf_forward_{one.order}, 0}}}}", cast="weft_rx_reaction")
+                self.forward(one.order, one.forward.source, one.forward.sink)
+        self.timers()
+        if layout.modes:
+            self.modes()
+        self.ends = {what: self.trigger((what, None)) for what in ("startup", "shutdown")}
+        fills.arrays["weft_rx_triggers"].size = self.list_size
+        if self.options.trace:
+            fills.array("weft_rx_names", "const char *const", layout.count, fixed=True, public=True)
+            for one in self.model.reactions:
+                fills.put("weft_rx_names", one.order, "", "0" if one.forward else f'"{name_of(one)}"')
+
+    def forward(self, order: int, source: Channel, sink: Channel) -> None:
+        """The reaction that a connection in a mode became."""
+        (left, n), (right, m) = self.layout.address(sink), self.layout.address(source)
+        kind = self.layout.port_type(sink)
+        call = "weft_rx_set_token" if kind.token else "weft_rx_set"
+        what = "token" if kind.token else "value"
+        self.helpers += [
+            f"static void lf_forward_{order}(void *instance) {{",
+            "  (void)instance;",
+            f"  {call}({left.format(*n)}, ({right.format(*m)})->{what});",
+            "}",
+        ]
+
+    def out_port(self, array: str, index: int, path: str, channel: Channel) -> None:
+        kind = self.layout.port_type(channel)
+        text, numbers = self.trigger(channel)
+        init = f"WEFT_RX_TOKEN_OUT({text}, sizeof({kind.element}))" if kind.token else f"WEFT_RX_OUT({text})"
+        self.fills.put(array, index, path, init, *numbers, cast=kind.port)
+
+    def instance(self, made: Instance) -> None:
+        cls, fills, layout = made.cls, self.fills, self.layout
+        array, slot = f"lf_s_{cls.key}", layout.slot[made]
+        bodies = self.bodies[cls]
+        if bodies.named():
+            fills.put(array, slot, "._lf_name", f'"{made.local_name}"')
+            fills.put(array, slot, "._lf_full_name", f'"{made.path}"')
+        for name, param in bodies.params():
+            if name == "bank_index" and name not in cls.params or name == "bank_index" and made.index is not None:
+                fills.put(array, slot, ".bank_index", "{}", made.index or 0)
+                continue
+            self.value(array, slot, name, param.type, made.values[name], made)
+        for placed in cls.of(tree.State):
+            decl = placed.decl
+            assert isinstance(decl, tree.State)
+            if decl.init is not None:
+                self.value(array, slot, decl.name, decl.type, resolved(decl.init, made), made)
+        for one in made.actions.values():
+            self.action(made, one)
+        for at, _ in bodies.varying_deadlines():
+            fills.put(array, slot, f"._lf_deadline_{at}", "{}LL", made.reactions[at].deadline or 0)
+        if cls.modes:
+            first = layout.mode_slot[next(iter(made.modes.values()))]
+            fills.put(array, slot, "._lf_modes", "&lf_modes[{}]", first)
+
+    def value(self, array: str, slot: int, name: str, kind: tree.Type | None, value: Value, made: Instance) -> None:
+        """`array[slot].name` begins as `value`."""
+        value = resolved(value.expr, value.scope, value.index)
+        expr = value.expr
+        cls = made.cls
+        if self.has_code(value):
+            self.computed(array, slot, name, kind, value, made)
+            return
+        if isinstance(expr, tree.Listing) and len(expr.items) == 1 and expr.opening == "(" and (kind is None or kind.array is None):
+            value = resolved(expr.items[0], value.scope, value.index)
+            expr = value.expr
+        if not isinstance(expr, tree.Listing):
+            text = c_expr(value)
+            if re.fullmatch(r"-?\d{1,9}", text):
+                self.fills.put(array, slot, f".{name}", "{}", int(text))
+            else:
+                self.fills.put(array, slot, f".{name}", _braced(text))
+            return
+        text = c_expr(value)
+        if kind is not None and kind.array is not None:
+            base = base_of(kind, cls)
+            own = cls.params.get(name) is None
+            if own and (kind.array or kind.array == ""):  # a state variable: the elements are its own
+                for at, item in enumerate(expr.items):
+                    self.fills.put(array, slot, f".{name}[{at}]", _braced(c_expr(Value(item, value.scope, value.index))))
+                return
+            self.fills.put(array, slot, f".{name}", self.constant(base, text, len(expr.items)))
+        elif kind is not None and kind.stars:
+            base = base_of(kind, cls)[:-1]
+            self.fills.put(array, slot, f".{name}", self.constant(base, text, len(expr.items)))
+        else:
+            self.fills.put(array, slot, f".{name}", _braced(text), cast=c_type(kind, cls.types))
+
+    def constant(self, base: str, text: str, count: int) -> str:
+        """The name of an array with these contents, made once."""
+        line = f"{base} @[{max(count, 1)}] = {text};"
+        for at, known in enumerate(self.helpers):
+            if known.startswith("static ") and re.sub(r"\blf_list_\d+", "@", known) == f"static {line}":
+                return re.search(r"\blf_list_\d+", self.helpers[at]).group()  # type: ignore[union-attr]
+        self.arrays += 1
+        name = f"lf_list_{self.arrays}"
+        self.helpers.append("static " + line.replace("@", name, 1))
+        return name
+
+    def has_code(self, value: Value) -> bool:
+        value = resolved(value.expr, value.scope, value.index)
+        if isinstance(value.expr, tree.Code):
+            return True
+        if isinstance(value.expr, tree.Listing):
+            return any(self.has_code(Value(item, value.scope, value.index)) for item in value.expr.items)
+        return False
+
+    def computed(self, array: str, slot: int, name: str, kind: tree.Type | None, value: Value, made: Instance) -> None:
+        """Code runs at the start, with `self` and the parameters of where it was written."""
+        scope = value.scope or made
+        text = c_expr(value)
+        key = scope.cls.key
+        lines = [f"  {{ {key}_self_t *self = &lf_s_{key}[{self.layout.slot[scope]}]; (void)self;"]
+        if re.search(r"\bbank_index\b", re.sub(r"self\s*->\s*\w+", "", text)):
+            lines.append(f"    const int bank_index = {value.index if value.index is not None else scope.index or 0};")
+        for param, _ in self.bodies[scope.cls].params():
+            if param != "bank_index" and re.search(rf"(?<!->)\b{re.escape(param)}\b", text):
+                lines.append(f"    __auto_type {param} = self->{param};")
+        target = f"{array}[{slot}].{name}"
+        is_list = isinstance(resolved(value.expr, value.scope).expr, tree.Listing)
+        if is_list:
+            base = base_of(kind, made.cls) if kind is not None else "int"
+            count = len(value.expr.items)  # type: ignore[union-attr]
+            if cls_param(made, name) or (kind is not None and kind.stars):
+                lines.append(f"    static {base} list[{count}]; const {base} values[] = {text}; memcpy(list, values, sizeof values); {target} = list; }}")
+            else:
+                lines.append(f"    const {base} values[] = {text}; memcpy({target}, values, sizeof values); }}")
+        else:
+            span = value.expr.span
+            file = span.file.replace("\\", "\\\\").replace('"', '\\"')
+            lines += [f'#line {span.line} "{file}"' if span.line else "", f"    {target} = ({text}); }}", HERE]
+        self.start += lines
+
+    def action(self, made: Instance, one: ActionOf) -> None:
+        decl, layout = one.decl, self.layout
+        text, numbers = self.trigger(one)
+        spacing, policy = one.spacing or 0, POLICIES[one.policy]
+        origin = "WEFT_RX_PHYSICAL_IN(0)" if decl.physical else "WEFT_RX_LOGICAL"
+        rest = f"{text}, {one.delay}LL, {spacing}LL, {policy}, {origin}"
+        name = self.bodies[made.cls].action_name(decl, one.mode.decl.name if one.mode else "")
+        if decl.type is None:
+            init = f"WEFT_RX_ACTION_INIT({rest})"
+        else:
+            kind = layout.type_of(decl.type, made.cls)
+            init = f"WEFT_RX_TOKEN_ACTION_INIT({kind.element}, {rest})" if kind.token else f"WEFT_RX_VALUE_INIT({kind.text}, {rest})"
+        slot = layout.slot[made]
+        path = f"._lf_{one.mode.decl.name if one.mode else ''}_{decl.name}"
+        self.fills.put(f"lf_s_{made.cls.key}", slot, path, init, *numbers, cast=f"{name}_t")
+        around = layout.around(one)
+        if around is not None:
+            self.start.append(f"  lf_s_{made.cls.key}[{slot}]{path}.action.mode = {self.mode_pointer(around)};")
+
+    def references(self, made: Instance) -> None:
+        """What the bodies of an instance see: its own ports and those of contained reactors."""
+        cls, layout, fills = made.cls, self.layout, self.fills
+        uses, array, slot = layout.uses[cls], f"lf_s_{cls.key}", layout.slot[made]
+        for name, port in uses.ports.items():
+            channels = made.ports[name].channels
+            if port.width is not None:
+                self.pointers(array, slot, f"._lf_{name}", f"._lf_{name}_width", channels, layout.type_of(port.type, cls))
+            elif port.is_input:
+                text, numbers = layout.address(channels[0])
+                fills.put(array, slot, f"._lf_{name}", text, *numbers)
+                if port.mutable and layout.mutable_count.get(driver(channels[0]), 0) <= 1:
+                    fills.put(array, slot, f"._lf_{name}_last", "true")
+            elif name in uses.written:
+                self.out_port(array, slot, f"._lf_{name}", channels[0])
+        for child, ports in uses.children.items():
+            members = made.children[child]
+            if child in uses.banks:
+                table = f"lf_{cls.key}_{child}_refs"
+                first = fills.arrays[table].size
+                fills.arrays[table].size += len(members)
+                fills.put(array, slot, f"._lf_{child}", f"&{table}[{{}}]" if members else "0", *([first] if members else []))
+                fills.put(array, slot, f"._lf_{child}_width", "{}", len(members))
+                for at, member in enumerate(members):
+                    for name, port in ports.items():
+                        self.seen(table, first + at, f".{name}", member, name, port)
+            else:
+                for name, port in ports.items():
+                    self.seen(array, slot, f"._lf_{child}.{name}", members[0], name, port)
+
+    def seen(self, array: str, index: int, path: str, member: Instance, name: str, port: tree.Port) -> None:
+        channels = member.ports[name].channels
+        kind = self.layout.type_of(port.type, member.cls)
+        if port.width is not None:
+            self.pointers(array, index, path, path + "_width", channels, kind)
+        else:
+            text, numbers = self.layout.address(channels[0])
+            self.fills.put(array, index, path, text, *numbers)
+
+    def pointers(self, array: str, index: int, path: str, width: str, channels: list[Channel], kind: object) -> None:
+        name = kind.name  # type: ignore[attr-defined]
+        table = self.fills.arrays[f"lf_pointers_{name}"]
+        self.fills.put(array, index, path, f"&lf_pointers_{name}[{{}}]", table.size)
+        self.fills.put(array, index, width, "{}", len(channels))
+        for channel in channels:
+            text, numbers = self.layout.address(channel)
+            self.fills.put(f"lf_pointers_{name}", table.size, "", text, *numbers)
+            table.size += 1
+
+    def delay(self, delay: Delay, number: int) -> None:
+        layout = self.layout
+        kind = layout.port_type(delay.sinks[0])
+        at = layout.delay_slot[delay]
+        text, numbers = self.trigger(delay)
+        source, places = layout.address(delay.source)
+        how = "WEFT_RX_PHYSICAL_CONNECTION" if delay.physical else "WEFT_RX_AFTER"
+        array = f"lf_delay_{kind.name}"
+        init = f"WEFT_RX_DELAY_INIT({text}, {source}, {delay.interval}LL, {how}, 0)"
+        self.fills.put(array, at, "", init, *numbers, *places, cast=f"lf_delay_{kind.name}_t")
+        call = f"{{{{weft_rx_delay_send, &{array}[{{}}].delay}}}}"
+        self.fills.put("weft_rx_reactions", number, "", call, at, cast="weft_rx_reaction")
+        around = layout.around(delay)
+        if around is not None:
+            self.start.append(f"  {array}[{at}].delay.mode = {self.mode_pointer(around)};")
+
+    def timers(self) -> None:
+        layout, fills = self.layout, self.fills
+        periodic = [k for k in layout.timers if k[1] > 0]
+        onces = [k for k in layout.timers if k[1] == 0]
+        self.timer_count = len(periodic)
+        if periodic:
+            fills.array("lf_timers", "weft_rx_timer", len(periodic))
+            for at, key in enumerate(periodic):
+                text, numbers = self.trigger(key)
+                offset, period, mode = key
+                init = f"WEFT_RX_TIMER({offset}LL, {period}LL, {text})"
+                if mode is not None:
+                    init = f"WEFT_RX_TIMER_IN({self.mode_pointer(mode)}, {offset}LL, {period}LL, {text})"
+                fills.put("lf_timers", at, "", init, *numbers, cast="weft_rx_timer")
+            fills.array("weft_rx_timers", "weft_rx_range", 1, table=True, public=True)
+            fills.put("weft_rx_timers", 0, "", f"{{{{lf_timers, {len(periodic)}, sizeof(weft_rx_timer)}}}}", cast="weft_rx_range")
+        if onces:
+            fills.array("lf_onces", "weft_rx_once", len(onces))
+            last: dict[ModeOf, int] = {}
+            for at, key in enumerate(onces):
+                text, numbers = self.trigger(key)
+                offset, _, mode = key
+                init = f"WEFT_RX_ONCE({offset}LL, {text})"
+                if mode is None:
+                    self.start.append(f"  weft_rx_start_once(&lf_onces[{at}]);")
+                else:
+                    init = f"WEFT_RX_ONCE_IN({self.mode_pointer(mode)}, {offset}LL, {text})"
+                    if mode in last:
+                        self.start.append(f"  lf_onces[{last[mode]}].more = &lf_onces[{at}];")
+                    else:
+                        self.start.append(f"  {self.mode_pointer(mode)[1:]}.onces = &lf_onces[{at}];")
+                    last[mode] = at
+                fills.put("lf_onces", at, "", init, *numbers, cast="weft_rx_once")
+
+    def modes(self) -> None:
+        layout, fills = self.layout, self.fills
+        for number, made in enumerate(layout.modal):
+            first = layout.mode_slot[next(iter(made.modes.values()))]
+            initial = next(layout.mode_slot[m] for m in made.modes.values() if m.decl.initial)
+            outer = made.within()
+            text = f"{{{{.modes = &lf_modes[{{}}], .count = {len(made.modes)}, .initial = &lf_modes[{{}}], .outer = {self.mode_pointer(outer)}}}}}"
+            fills.put("lf_modal", number, "", text, first, initial, cast="weft_rx_modal")
+            for mode in made.modes.values():
+                self.mode(mode, number)
+        fills.array("weft_rx_modals", "weft_rx_modal *const", len(layout.modal) + 1, fixed=True, public=True)
+        for number in range(len(layout.modal)):
+            fills.put("weft_rx_modals", number, "", "&lf_modal[{}]", number)
+        fills.array("weft_rx_mode_of", "weft_rx_mode *const", layout.count, fixed=True, public=True)
+        for one in self.model.reactions:
+            fills.put("weft_rx_mode_of", one.order, "", self.mode_pointer(layout.around(one)))
+        for number, delay in enumerate(self.model.delays):
+            fills.put("weft_rx_mode_of", len(self.model.reactions) + number, "", self.mode_pointer(layout.around(delay)))
+
+    def mode(self, mode: ModeOf, modal: int) -> None:
+        layout = self.layout
+        slot = layout.mode_slot[mode]
+        made = mode.instance
+        parts = [f'.name = "{mode.decl.name}"', ".modal = &lf_modal[{}]", f".self = &lf_s_{made.cls.key}[{layout.slot[made]}]"]
+        numbers: list[int] = [modal]
+        lines = self.resets(mode)
+        if lines:
+            self.helpers += [f"static void lf_reset_{slot}(void *instance) {{", "  (void)instance;", *lines, "}"]
+            parts.append(f".reset_state = lf_reset_{slot}")
+        for what in ("startup", "reset", "shutdown"):
+            text, more = self.trigger((what, mode))
+            parts.append(f".{what} = {text}")
+            numbers += more
+        self.fills.put("lf_modes", slot, "", "{{" + ", ".join(parts) + "}}", *numbers, cast="weft_rx_mode")
+
+    def resets(self, mode: ModeOf) -> list[str]:
+        inside = Fills()
+        saved, self.fills = self.fills, inside
+        started, self.start = self.start, []
+        for made in self.model.instances:
+            for placed in made.cls.of(tree.State):
+                decl = placed.decl
+                assert isinstance(decl, tree.State)
+                own = made is mode.instance and placed.mode == mode.decl.name
+                if decl.reset and decl.init is not None and (own or made.within() is mode):
+                    array = f"lf_s_{made.cls.key}"
+                    self.value(array, self.layout.slot[made], decl.name, decl.type, resolved(decl.init, made), made)
+        lines = inside.statements() + self.start
+        self.fills, self.start = saved, started
+        return lines
+
+    # --- the text -----------------------------------------------------------------------------------
+
+    def text(self, header: str = "") -> tuple[str, str]:
+        """The C file, and a header for the C files of the program (or nothing)."""
+        self.fill()
+        static = self.fills.count <= STATIC
+        types, bodies, externs = self.types()
+        defines = self.defines(static)
+        lines = ["/* Made by `weft lf` from " + self.model.program.path.name + ". */", *defines]
+        declarations = ['#include "weft_mcu/lf.h"', "#include <string.h>", *types, *externs]
+        if header and externs:
+            lines.append(f'#include "{header}"')
+        else:
+            lines += declarations
+        lines += [*self.nones(), *bodies]
+        if static:
+            lines += [*self.fills.declarations(), *self.helpers, *self.fills.static()]
+        else:
+            lines += [*self.fills.plain(), *self.helpers, *self.fills.static(fixed_alone=True)]
+            lines += ["void weft_rx_wire(void) {", *self.fills.statements(), "}"]
+        lines += self.program()
+        guard = "WEFT_LF_" + re.sub(r"\W", "_", self.model.program.name).upper() + "_H"
+        shared = [f"#ifndef {guard}", f"#define {guard}", *[f"#ifndef {d.split()[1]}\n{d}\n#endif" for d in defines]]
+        shared += [*declarations, "#endif"]
+        return _numbered(lines, f"{self.model.program.name}.c"), _numbered(shared, header) if externs else ""
+
+    def defines(self, static: bool) -> list[str]:
+        layout, config = self.layout, self.model.program.config
+        actions = [a for made in self.model.instances for a in made.actions.values()]
+        tokens = any(t.token for t in layout.types.values())
+        physical = any(a.decl.physical for a in actions)
+        events = 0
+        if actions or self.model.delays:
+            events = 4 * (len(actions) + len(self.model.delays)) + 8
+        found = {
+            "WEFT_RX_REACTIONS": max(layout.count, 1),
+            "WEFT_RX_TIMERS": self.timer_count,
+            "WEFT_RX_EVENTS": events,
+            "WEFT_RX_PHYSICAL": int(physical),
+            "WEFT_RX_DELAYS": int(bool(self.model.delays)),
+            "WEFT_RX_TOKENS": events * 2 + 8 if tokens else 0,
+            "WEFT_RX_MODES": int(bool(layout.modes)),
+            "WEFT_RX_TRACE": int(self.options.trace),
+            "NUMBER_OF_WORKERS": config.workers or 1,
+            "LOG_LEVEL": ("error", "warn", "info", "log", "debug").index(config.logging),
+        }
+        lines = [f"#define {name} {value}" for name, value in found.items() if value or name == "LOG_LEVEL"]
+        return lines if static else [*lines, "#define WEFT_RX_TABLE"]
+
+    def types(self) -> tuple[list[str], list[str], list[str]]:
+        """Types and preambles, functions, prototypes of C functions that the program brings."""
+        types: list[str] = []
+        functions: list[str] = []
+        externs: list[str] = []
+        known: set[str] = set()
+        done: set[int] = set()
+
+        def preamble(code: tree.Code) -> None:
+            if id(code) not in done:
+                done.add(id(code))
+                types.extend(code_lines(code))
+
+        for loaded in self.model.program.files:
+            for one in loaded.tree.preambles:
+                preamble(one.code)
+        for cls in self.model.classes:
+            bodies = self.bodies[cls]
+            for placed in cls.of(tree.Preamble):
+                assert isinstance(placed.decl, tree.Preamble)
+                preamble(placed.decl.code)
+            types.append(f"typedef struct {bodies.self_t} {bodies.self_t};")
+            for text in [self.layout.type_of(p.type, cls).text for p in cls.ports.values()]:
+                if text in known:
+                    continue
+                known.add(text)
+                kind = self.layout.types[text]
+                value = text
+                array = re.fullmatch(r"(.*)\[(\d+)\]", text)
+                if array:
+                    types.append(f"typedef {array.group(1)} lf_array_{kind.name}[{array.group(2)}];")
+                    value = f"lf_array_{kind.name}"
+                made = "WEFT_RX_TOKEN_PORT" if kind.token else "WEFT_RX_PORT"
+                types.append(f"typedef {made}({value}) {kind.port};")
+                if kind.delays:
+                    types.append(f"typedef WEFT_RX_DELAY({kind.port}) lf_delay_{kind.name}_t;")
+            types += bodies.aliases() + bodies.refs() + bodies.struct()
+            functions += bodies.functions()
+            externs += bodies.externs
+        return types, functions, externs
+
+    def nones(self) -> list[str]:
+        return [f"static {kind.port} lf_no_{kind.name};" for kind in self.layout.types.values() if kind.used_none]
+
+    def program(self) -> list[str]:
+        config, layout = self.model.program.config, self.layout
+        lines = []
+        if self.start:
+            lines += ["static void lf_start(void) {", *self.start, "}"]
+        parts = [f'.name = "{self.model.program.name}"', f".count = {layout.count}", f".ranges = {int(self.timer_count > 0)}"]
+        for what, (text, numbers) in self.ends.items():
+            if numbers:
+                parts.append(f".{what} = {text.format(*numbers)}")
+        if self.start:
+            parts.append(".start = lf_start")
+        lines.append(f"WEFT_RX_TABLE weft_rx_program weft_rx_programs[] = {{{{{', '.join(parts)}}}}};")
+        lines.append('#include "weft_mcu/reactors_run.h"')
+        options = [f".timeout_ns = {-1 if config.timeout is None else config.timeout}"]
+        if config.fast:
+            options.append(".fast = true")
+        if config.keepalive is not None:
+            options.append(".keepalive = true" if config.keepalive else ".no_keepalive = true")
+        given = f"(weft_rx_options){{{', '.join(options)}}}"
+        if self.options.device:
+            lines += ["int main(void) {", f"  const weft_rx_options options = {given[17:]};", "  return weft_rx_run(&options);", "}"]
+        else:
+            lines += ["int main(int argc, char **argv) {", f"  return weft_rx_main(argc, argv, {given});", "}"]
+        return lines
+
+
+def cls_param(made: Instance, name: str) -> bool:
+    return name in made.cls.params
+
+
+def _braced(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _numbered(lines: list[str], name: str) -> str:
+    """The text, with the marks replaced by the lines that they stand on."""
+    text = "\n".join(lines) + "\n"
+    out = []
+    for number, line in enumerate(text.split("\n"), 1):
+        out.append(f'#line {number + 1} "{name}"' if line == HERE else line)
+    return "\n".join(out)
+
+
+def emit(model: Model, options: Options | None = None, header: str = "") -> tuple[str, str]:
+    """The C file of a program, and its header if C files of its own need one."""
+    return Emitter(model, options or Options()).text(header)
+
+
+__all__ = ["Options", "emit"]

@@ -1,0 +1,133 @@
+"""What the tables of a generated program hold, kept as data until it is known how best to write them down.
+
+A fill says `array[index]path = value`, the value being a template whose {} are numbers. Small programs get static
+initialisers (all constant, nothing to do at the start); large ones get statements in `weft_rx_wire`, and there every run of
+fills whose numbers grow evenly becomes a loop: a bank of 5,000 needs as many lines as one of two.
+
+Invariants
+- Fills of one place are made once; both ways of writing leave the same contents.
+- A loop writes what its fills say: a run is kept together only while all its numbers keep their steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+FEWEST = 4  # a shorter run is written out
+
+
+@dataclass
+class Array:
+    name: str
+    type: str
+    size: int
+    table: bool = False  # const if it is filled statically
+    fixed: bool = False  # always filled statically: its type is const
+    public: bool = False
+
+    @property
+    def linkage(self) -> str:
+        return "" if self.public else "static "
+
+
+@dataclass
+class Fills:
+    arrays: dict[str, Array] = field(default_factory=dict)
+    groups: dict[tuple[str, str, str, str], list[tuple[int, ...]]] = field(default_factory=dict)
+    count: int = 0
+
+    def array(
+        self, name: str, kind: str, size: int, *, table: bool = False, fixed: bool = False, public: bool = False
+    ) -> None:
+        self.arrays[name] = Array(name, kind, size, table, fixed, public)
+
+    def put(self, array: str, index: int, path: str, value: str, *numbers: int, cast: str = "") -> None:
+        """`array[index]path = value`; `cast` makes `{…}` an expression where it is assigned."""
+        self.groups.setdefault((array, path, value, cast), []).append((index, *numbers))
+        self.count += 1
+
+    # --- static -------------------------------------------------------------------------------------
+
+    def declarations(self) -> list[str]:
+        """What may be named before it is filled."""
+        return [
+            f"static {'const ' * a.table}{a.type} {a.name}[{max(a.size, 1)}];"
+            for a in self.arrays.values()
+            if not a.public and a.size
+        ]
+
+    def static(self, fixed_alone: bool = False) -> list[str]:
+        """Every array (or those that are always static) with its contents as initialisers."""
+        members: dict[str, dict[int, list[str]]] = {name: {} for name in self.arrays}
+        for (array, path, value, _), rows in self.groups.items():
+            for index, *numbers in rows:
+                text = value.format(*numbers)
+                members[array].setdefault(index, []).append(f"{path} = {text}" if path else text)
+        lines = []
+        for array in self.arrays.values():
+            if (fixed_alone and not array.fixed) or not (array.size or array.public):
+                continue
+            inside = []
+            for index in sorted(members[array.name]):
+                parts = members[array.name][index]
+                bare = "{" + ", ".join(parts) + "}" if parts[0].startswith(".") else parts[0]
+                inside.append(f"  [{index}] = {bare}")
+            body = " = {\n" + ",\n".join(inside) + "\n}" if inside else ""
+            if not inside and array.table:
+                body = " = {0}"
+            const = "const " * (array.table and not fixed_alone)
+            lines.append(f"{array.linkage}{const}{array.type} {array.name}[{max(array.size, 1)}]{body};")
+        return lines
+
+    # --- by statements ------------------------------------------------------------------------------
+
+    def plain(self) -> list[str]:
+        """The arrays that statements fill."""
+        return [
+            f"{a.linkage}{a.type} {a.name}[{max(a.size, 1)}];"
+            for a in self.arrays.values()
+            if not a.fixed and (a.size or a.public)
+        ]
+
+    def statements(self) -> list[str]:
+        lines = []
+        for (array, path, value, cast), rows in self.groups.items():
+            if array in self.arrays and self.arrays[array].fixed:
+                continue
+            for first, steps, count in _runs(rows):
+                left = value if not cast else f"({cast}){value}"
+                if count == 1:
+                    lines.append(f"  {array}[{first[0]}]{path} = {left.format(*first[1:])};")
+                    continue
+                terms = [_term(a, s) for a, s in zip(first, steps)]
+                lines.append(
+                    f"  for (size_t i = 0; i < {count}; i++) {array}[{terms[0]}]{path} = {left.format(*terms[1:])};"
+                )
+        return lines
+
+
+def _term(start: int, step: int) -> str:
+    if step == 0:
+        return str(start)
+    scaled = "i" if step == 1 else f"{step} * i" if step > 0 else f"({step}) * (long)i"
+    return f"{start} + {scaled}" if start else scaled
+
+
+def _runs(rows: list[tuple[int, ...]]) -> list[tuple[tuple[int, ...], tuple[int, ...], int]]:
+    """(first, steps, count): the rows in their order, cut where the steps change."""
+    found = []
+    at = 0
+    while at < len(rows):
+        end = at + 1
+        steps: tuple[int, ...] = ()
+        if end < len(rows):
+            steps = tuple(b - a for a, b in zip(rows[at], rows[end]))
+            while end < len(rows) and all(b - a == s for a, b, s in zip(rows[end - 1], rows[end], steps)):
+                end += 1
+        if end - at >= FEWEST:
+            found.append((rows[at], steps, end - at))
+            at = end
+        else:
+            found.append((rows[at], (), 1))
+            at += 1
+    return found

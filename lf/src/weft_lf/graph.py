@@ -1,0 +1,121 @@
+"""The reactors of a program as an SVG: Debian's graphviz lays it out, nothing here does.
+
+A reactor is a box with its ports, a reaction a chevron with its number, timers and actions are circles; a delayed connection is
+dashed and says its delay, a physical one dotted; a bank stands once, with its width.
+"""
+
+from __future__ import annotations
+
+import html
+import subprocess
+from pathlib import Path
+
+from weft_lf import tree
+from weft_lf.errors import NOWHERE, LfError, Problem
+from weft_lf.model import Instance, Model
+
+
+def _text(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _time(ns: int) -> str:
+    for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
+        if ns % size == 0 and ns:
+            return f"{ns // size} {unit}"
+    return f"{ns} ns" if ns else "0"
+
+
+class _Drawing:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.edges: list[str] = []
+
+    def reactor(self, made: Instance, path: str, depth: int) -> None:
+        pad = "  " * depth
+        width = f" [{made.width}]" if made.width is not None else ""
+        kind = f" : {made.cls.name}" if made.parent else ""
+        self.lines.append(f"{pad}subgraph {_text('cluster_' + path)} {{")
+        self.lines.append(f"{pad}  label={_text(made.name + width + kind)}; style=rounded; color=gray50; fontname=Helvetica;")
+        for port in made.ports.values():
+            shape = "rarrow" if port.decl.is_input else "rarrow"
+            label = port.decl.name + (f" [{len(port.channels)}]" if port.multi else "")
+            fill = "white" if port.decl.is_input else "gray90"
+            self.node(pad, f"{path}.{port.decl.name}", label, shape, fill)
+        for timer in made.timers.values():
+            label = f"{timer.decl.name}\n({_time(timer.offset)}, {_time(timer.period)})"
+            self.node(pad, f"{path}.{timer.decl.name}", label, "circle", "lightyellow")
+        for action in made.actions.values():
+            letter = "P" if action.decl.physical else "L"
+            self.node(pad, f"{path}.{action.decl.name}", f"{action.decl.name} ({letter})", "triangle", "mistyrose")
+        for one in made.reactions:
+            if one.forward is not None:
+                continue
+            here = f"{path}#{one.number}"
+            mode = f"\n{one.mode.decl.name}" if one.mode else ""
+            late = f"\ndeadline {_time(one.deadline)}" if one.deadline is not None else ""
+            self.node(pad, here, (one.decl.name or str(one.number + 1)) + mode + late, "cds", "lightblue")
+            for ref in one.decl.triggers:
+                if ref.kind == "builtin":
+                    self.node(pad, f"{path}!{ref.variable}", ref.variable, "circle", "white")
+                    self.edges.append(f"{_text(f'{path}!{ref.variable}')} -> {_text(here)} [style=dashed];")
+                else:
+                    self.edges.append(f"{_text(self.at(path, ref))} -> {_text(here)};")
+            for ref in one.decl.sources:
+                self.edges.append(f"{_text(self.at(path, ref))} -> {_text(here)} [style=dashed];")
+            for ref in one.decl.effects:
+                if ref.kind == "plain" and ref.variable not in made.modes:
+                    self.edges.append(f"{_text(here)} -> {_text(self.at(path, ref))};")
+        for name, members in made.children.items():
+            if members:
+                self.reactor(members[0], f"{path}.{name}", depth + 1)
+        for placed in made.cls.of(tree.Connection):
+            decl = placed.decl
+            assert isinstance(decl, tree.Connection)
+            style = "dotted" if decl.physical else "dashed" if decl.delay is not None else "solid"
+            label = ""
+            if isinstance(decl.delay, tree.Time):
+                label = decl.delay.text
+            elif isinstance(decl.delay, tree.Name):
+                label = decl.delay.name
+            elif decl.delay is not None:
+                label = "0"
+            for left, right in zip(decl.left, decl.right) if len(decl.left) == len(decl.right) else (
+                (a, b) for a in decl.left for b in decl.right
+            ):
+                ends = f"{_text(self.at(path, left))} -> {_text(self.at(path, right))}"
+                self.edges.append(f"{ends} [style={style}, penwidth=1.5, label={_text(label)}];")
+        self.lines.append(f"{pad}}}")
+
+    def at(self, path: str, ref: tree.Ref) -> str:
+        return f"{path}.{ref.container}.{ref.variable}" if ref.container else f"{path}.{ref.variable}"
+
+    def node(self, pad: str, name: str, label: str, shape: str, fill: str) -> None:
+        line = f"{pad}  {_text(name)} [label={_text(label).replace(chr(10), chr(92) + 'n')}, shape={shape}, fillcolor={fill}];"
+        if line not in self.lines:
+            self.lines.append(line)
+
+
+def dot(model: Model) -> str:
+    """The drawing in graphviz's language."""
+    drawing = _Drawing()
+    drawing.reactor(model.top, model.top.name, 1)
+    head = ['digraph "reactors" {', "  rankdir=LR; compound=true; fontname=Helvetica;"]
+    head.append("  node [style=filled, fontname=Helvetica, fontsize=10, margin=0.05]; edge [fontname=Helvetica, fontsize=9];")
+    return "\n".join([*head, *drawing.lines, *("  " + e for e in drawing.edges), "}"]) + "\n"
+
+
+def draw(model: Model, output: Path) -> Path:
+    """Writes the drawing: `.dot` as it is, everything else by graphviz in the format of its suffix."""
+    text = dot(model)
+    if output.suffix == ".dot":
+        output.write_text(text, encoding="utf-8")
+        return output
+    try:
+        ran = subprocess.run(["dot", f"-T{output.suffix[1:] or 'svg'}"], input=text.encode(), capture_output=True)
+    except FileNotFoundError:
+        raise LfError(Problem(NOWHERE, "graphviz is not installed", "./run setup lf installs it; -o FILE.dot needs none")) from None
+    if ran.returncode:
+        raise LfError(Problem(NOWHERE, f"graphviz failed: {html.unescape(ran.stderr.decode())}"))
+    output.write_bytes(ran.stdout)
+    return output

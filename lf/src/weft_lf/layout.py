@@ -1,0 +1,240 @@
+"""Where everything of a program lives in the generated C: self structs, port pools, trigger lists, timers.
+
+Invariants
+- Instances of one class are an array, in the order of instantiation; so are the pools of each type of port.
+- `address(c)` is the C expression of the port that channel c finally shows; a channel that nothing sets shows `lf_no_T`.
+- Reactions keep their numbers (`ReactionOf.order`); delays are numbered behind them all.
+- Timers of equal offset and period outside modes are one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from weft_lf import tree
+from weft_lf.model import ActionOf, Channel, Class, Delay, Instance, Model, ModeOf, ReactionOf, TimerOf, driver
+from weft_lf.values import c_base, c_type
+
+
+@dataclass
+class PortType:
+    """One C type of value, and the port and delay types made of it."""
+
+    text: str
+    name: str
+    token: bool
+    element: str  # of a token type
+    pool: int = 0  # ports in its pool
+    pointers: int = 0
+    delays: int = 0
+    used_none: bool = False
+
+    @property
+    def port(self) -> str:
+        return f"lf_port_{self.name}"
+
+
+@dataclass
+class Uses:
+    """What the reactions of a class touch: so what its self struct needs."""
+
+    ports: dict[str, tree.Port] = field(default_factory=dict)  # own ports named in reactions
+    written: set[str] = field(default_factory=set)
+    children: dict[str, dict[str, tree.Port]] = field(default_factory=dict)  # contained reactor → its ports
+    banks: set[str] = field(default_factory=set)
+    child_class: dict[str, Class] = field(default_factory=dict)
+    text: str = ""  # all code, to see what is mentioned
+
+
+class Layout:
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.types: dict[str, PortType] = {}
+        self.slot: dict[Instance, int] = {}
+        self.of: dict[Class, list[Instance]] = {}
+        self.uses: dict[Class, Uses] = {}
+        self.inline: set[Channel] = set()
+        self.pooled: dict[Channel, int] = {}
+        self.delayed: dict[Channel, tuple[Delay, int]] = {}  # sink → its delay and the delay's place among its type
+        self.delay_slot: dict[Delay, int] = {}
+        self.timers: dict[tuple[int, int, ModeOf | None], list[TimerOf]] = {}
+        self.readers: dict[object, list[int]] = {}
+        self.mutable_count: dict[Channel, int] = {}
+        self.modes: list[ModeOf] = []
+        self.mode_slot: dict[ModeOf, int] = {}
+        self.modal: list[Instance] = []
+        for made in model.instances:
+            rows = self.of.setdefault(made.cls, [])
+            self.slot[made] = len(rows)
+            rows.append(made)
+            if made.modes:
+                self.modal.append(made)
+                for mode in made.modes.values():
+                    self.mode_slot[mode] = len(self.modes)
+                    self.modes.append(mode)
+        for cls in self.of:
+            self.uses[cls] = self.uses_of(cls)
+            for port in cls.ports.values():
+                self.type_of(port.type, cls)
+        self.place_ports()
+        self.place_triggers()
+
+    # --- types --------------------------------------------------------------------------------------
+
+    def type_of(self, kind: tree.Type | None, cls: Class) -> PortType:
+        text = c_type(kind, cls.types)
+        if text not in self.types:
+            base = re.sub(r"\W+", "_", text.replace("*", "p")).strip("_") or "t"
+            name, count = base, 1
+            while any(t.name == name for t in self.types.values()):
+                count += 1
+                name = f"{base}_{count}"
+            token = text.rstrip().endswith("*")
+            element = text.rstrip()[:-1].strip() if token else ""
+            if element == "void":
+                element = "char"
+            self.types[text] = PortType(text, name, token, element)
+        return self.types[text]
+
+    def port_type(self, channel: Channel) -> PortType:
+        return self.type_of(channel.port.decl.type, channel.port.instance.cls)
+
+    # --- classes ------------------------------------------------------------------------------------
+
+    def uses_of(self, cls: Class) -> Uses:
+        uses = Uses()
+        example = self.of[cls][0]
+        texts = []
+        children = {p.decl.name: p.decl for p in cls.of(tree.Instance) if isinstance(p.decl, tree.Instance)}
+        for placed in cls.members:
+            decl = placed.decl
+            if isinstance(decl, tree.Reaction):
+                for ref in [*decl.triggers, *decl.sources, *decl.effects]:
+                    if ref.kind != "plain":
+                        continue
+                    if ref.container in example.children:
+                        if children[ref.container].width is not None:
+                            uses.banks.add(ref.container)
+                        for made in self.of[cls]:
+                            if made.children[ref.container]:
+                                child = made.children[ref.container][0]
+                                uses.child_class[ref.container] = child.cls
+                                port = child.ports[ref.variable].decl
+                                uses.children.setdefault(ref.container, {})[ref.variable] = port
+                                break
+                    elif ref.variable in cls.ports and not ref.container:
+                        uses.ports[ref.variable] = cls.ports[ref.variable]
+                if not decl.triggers and not decl.sources:
+                    uses.ports.update({n: p for n, p in cls.ports.items() if p.is_input})
+                for ref in decl.effects:
+                    if not ref.container and ref.variable in cls.ports:
+                        uses.written.add(ref.variable)
+                texts += [c.text for c in (decl.code, decl.deadline_code) if c is not None]
+                if decl.code is None:
+                    texts += list(cls.params) + ["bank_index"]
+                if isinstance(decl.deadline, tree.Name):
+                    texts.append(decl.deadline.name)
+            elif isinstance(decl, (tree.Method, tree.Preamble)):
+                texts.append(decl.code.text)
+            elif isinstance(decl, tree.Instance):
+                texts += [code.text for _, expr, _ in decl.assignments for code in codes_in(expr)]
+            elif isinstance(decl, tree.State) and decl.init is not None:
+                texts += [code.text for code in codes_in(decl.init)]
+        for param in cls.params.values():
+            texts += [code.text for code in codes_in(param.init)]
+        files = {id(p.file): p.file for p in cls.members}
+        texts += [p.code.text for f in [cls.file, *files.values()] for p in f.tree.preambles]
+        uses.text = "\n".join(texts)
+        return uses
+
+    def mentions(self, cls: Class, name: str) -> bool:
+        return re.search(rf"\b{re.escape(name)}\b", self.uses[cls].text) is not None
+
+    # --- ports --------------------------------------------------------------------------------------
+
+    def place_ports(self) -> None:
+        model = self.model
+        for delay in model.delays:
+            kind = self.port_type(delay.sinks[0])
+            self.delay_slot[delay] = kind.delays
+            for sink in delay.sinks:
+                self.delayed[sink] = (delay, kind.delays)
+            kind.delays += 1
+        for made in model.instances:
+            uses = self.uses[made.cls]
+            for one in made.reactions:
+                for channel in one.writes:
+                    if channel in self.inline or channel in self.pooled:
+                        continue
+                    port = channel.port
+                    own = port.instance is made and not port.decl.is_input
+                    if own and not port.multi and port.decl.name in uses.written:
+                        self.inline.add(channel)
+                    else:
+                        kind = self.port_type(channel)
+                        self.pooled[channel] = kind.pool
+                        kind.pool += 1
+
+    def address(self, channel: Channel) -> tuple[str, tuple[int, ...]]:
+        """A template and its numbers."""
+        at = driver(channel)
+        kind = self.port_type(at)
+        if at in self.inline:
+            made = at.port.instance
+            return f"&lf_s_{made.cls.key}[{{}}]._lf_{at.port.decl.name}", (self.slot[made],)
+        if at in self.pooled:
+            return f"&lf_pool_{kind.name}[{{}}]", (self.pooled[at],)
+        if at in self.delayed:
+            return f"&lf_delay_{kind.name}[{{}}].port", (self.delayed[at][1],)
+        kind.used_none = True
+        return f"&lf_no_{kind.name}", ()
+
+    # --- triggers -----------------------------------------------------------------------------------
+
+    def around(self, what: ReactionOf | TimerOf | ActionOf | Delay) -> ModeOf | None:
+        return what.mode if what.mode is not None else what.instance.within()
+
+    def place_triggers(self) -> None:
+        for one in self.model.reactions:
+            for trigger in dict.fromkeys(one.triggers):
+                key: object
+                if isinstance(trigger, Channel):
+                    at = driver(trigger)
+                    key = self.delayed[at][0] if at in self.delayed else at
+                elif isinstance(trigger, TimerOf):
+                    mode = self.around(trigger)
+                    key = (trigger.offset, trigger.period, mode)
+                    group = self.timers.setdefault(key, [])  # type: ignore[arg-type]
+                    if trigger not in group:
+                        group.append(trigger)
+                elif isinstance(trigger, str):
+                    key = (trigger, self.around(one))
+                else:
+                    key = trigger
+                numbers = self.readers.setdefault(key, [])
+                if not numbers or numbers[-1] != one.order:
+                    numbers.append(one.order)
+            for channel in dict.fromkeys(driver(c) for c in one.reads):
+                self.mutable_count[channel] = self.mutable_count.get(channel, 0) + 1
+        for number, delay in enumerate(self.model.delays):
+            at = driver(delay.source)
+            source = self.delayed[at][0] if at in self.delayed else at
+            self.readers.setdefault(source, []).append(len(self.model.reactions) + number)
+            self.mutable_count[at] = self.mutable_count.get(at, 0) + 1
+
+    @property
+    def count(self) -> int:
+        return len(self.model.reactions) + len(self.model.delays)
+
+
+def codes_in(expr: tree.Expr | None) -> list[tree.Code]:
+    if isinstance(expr, tree.Code):
+        return [expr]
+    if isinstance(expr, tree.Listing):
+        return [code for item in expr.items for code in codes_in(item)]
+    return []
+
+
+def base_of(kind: tree.Type, cls: Class) -> str:
+    return c_base(kind, cls.types)

@@ -1,0 +1,71 @@
+"""The traces that the programs in programs/ must have: the lines `//= TIME MICROSTEP NAME` at the end of each.
+
+    .venv/bin/python lf/tests/expected.py [--write] [WORDS…]
+
+shows what the oracle says of each; with --write, puts it into those that have no trace yet. A trace is read by a person before
+it is committed: it says what the program must do, not what it does.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "src"))
+
+from weft_lf import minic
+from weft_lf.cli import model_of
+from weft_lf.errors import LfError, rendered
+from weft_lf.oracle import Oracle
+
+PROGRAMS = HERE / "programs"
+MARK = "//= "
+
+
+def programs() -> list[Path]:
+    """Every program with a trace of its own; what lib/ has is imported by others."""
+    return sorted(p for p in PROGRAMS.rglob("*.lf") if "lib" not in p.parts)
+
+
+def expected(path: Path) -> list[str]:
+    return [line[len(MARK) :] for line in path.read_text().splitlines() if line.startswith(MARK)]
+
+
+def by_oracle(path: Path) -> list[str]:
+    """The trace that the interpreter gives.
+
+    Raises:
+        minic.Unsupported: a body is more than the interpreter's little C.
+    """
+    trace = Oracle(model_of(path)).run()
+    return [f"{f.time} {f.microstep} {f.name}{'!' * f.missed}" for f in trace]
+
+
+def main() -> None:
+    words = [a for a in sys.argv[1:] if not a.startswith("-")]
+    for path in programs():
+        if words and not any(w in str(path) for w in words):
+            continue
+        try:
+            trace = by_oracle(path)
+        except minic.Unsupported as error:
+            print(f"{path.name}: not for the oracle: {error}")
+            continue
+        except LfError as error:
+            print("\n".join(rendered(p) for p in error.problems))
+            continue
+        except Exception as error:
+            print(f"{path.name}: {error!r}")
+            continue
+        known = expected(path)
+        state = "new" if not known else "same" if known == trace else "DIFFERENT"
+        print(f"{path.relative_to(PROGRAMS)}: {state}")
+        if state != "same":
+            print("".join(f"    {line}\n" for line in trace), end="")
+        if state == "new" and "--write" in sys.argv:
+            path.write_text(path.read_text().rstrip() + "\n\n" + "".join(f"{MARK}{line}\n" for line in trace))
+
+
+if __name__ == "__main__":
+    main()
