@@ -1,14 +1,16 @@
 """The traces that the programs in programs/ must have: the lines `//= TIME MICROSTEP NAME` at the end of each.
 
-    .venv/bin/python lf/tests/expected.py [--write] [WORDS…]
+    .venv/bin/python lf/tests/expected.py [--write] [--compiled] [WORDS…]
 
-shows what the oracle says of each; with --write, puts it into those that have no trace yet. A trace is read by a person before
+shows what the oracle (or the compiled program) says of each; with --write, puts it into those that have no trace yet. A trace is read by a person before
 it is committed: it says what the program must do, not what it does.
 """
 
 from __future__ import annotations
 
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -42,13 +44,22 @@ def by_oracle(path: Path) -> list[str]:
     return [f"{f.time} {f.microstep} {f.name}{'!' * f.missed}" for f in trace]
 
 
+def by_program(path: Path) -> list[str]:
+    """The trace of the compiled program."""
+    from conftest import run
+
+    with tempfile.TemporaryDirectory() as place:
+        shutil.copytree(path.parent, Path(place) / "p")
+        return run(Path(place) / "p" / path.name)[1]
+
+
 def main() -> None:
     words = [a for a in sys.argv[1:] if not a.startswith("-")]
     for path in programs():
         if words and not any(w in str(path) for w in words):
             continue
         try:
-            trace = by_oracle(path)
+            trace = by_program(path) if "--compiled" in sys.argv else by_oracle(path)
         except minic.Unsupported as error:
             print(f"{path.name}: not for the oracle: {error}")
             continue

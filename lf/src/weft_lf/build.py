@@ -28,7 +28,7 @@ class Wanted:
     trace: bool = False
     flash: bool = False
     compile: bool = True
-    quiet: bool = True
+    quick: bool = False  # without optimising: for tests that build many programs
 
 
 @dataclass
@@ -96,7 +96,7 @@ def build(model: Model, wanted: Wanted) -> Built:
     if target == "host" and config.cmake_include:
         return Built(source, _by_cmake(model, place, bin_folder, root))
     if target == "host":
-        return Built(source, _by_cc(model, source, bin_folder))
+        return Built(source, _by_cc(model, source, bin_folder, wanted))
     if target == "rp2040":
         return Built(source, _by_make(model, place, bin_folder, wanted))
     raise LfError(Problem(NOWHERE, f"building for {target} is not supported yet", "targets: host, rp2040"))
@@ -121,11 +121,11 @@ def flags(model: Model) -> list[str]:
 
 def includes(place: Path) -> list[str]:
     mcu = runtime()
-    folders = [place, mcu / "include", mcu / "ports" / "posix", mcu / "include" / "weft_mcu" / "lf_compat"]
-    return [f"-I{f}" for f in folders if f.exists()]
+    folders = [place, mcu / "include", mcu / "ports" / "posix"]
+    return [*(f"-I{f}" for f in folders), f"-idirafter{Path(__file__).with_name('include')}"]
 
 
-def _run(command: list[str], cwd: Path, quiet: bool = True) -> None:
+def _run(command: list[str], cwd: Path) -> None:
     try:
         ran = subprocess.run(command, cwd=cwd, capture_output=True, text=True, errors="replace")
     except FileNotFoundError:
@@ -135,11 +135,13 @@ def _run(command: list[str], cwd: Path, quiet: bool = True) -> None:
         raise LfError(Problem(NOWHERE, f"the C of this program does not compile:\n{text}", "the lines are those of the .lf file"))
 
 
-def _by_cc(model: Model, source: Path, bin_folder: Path) -> Path:
+def _by_cc(model: Model, source: Path, bin_folder: Path, wanted: Wanted) -> Path:
     mcu = runtime()
     program = bin_folder / model.program.name
     command = [os.environ.get("CC", "cc"), "-std=gnu11", "-w", *flags(model), *includes(source.parent), str(source)]
     command += [str(mcu / "ports" / "posix" / "port.c"), "-o", str(program), "-pthread", "-lm"]
+    if wanted.quick:
+        command += ["-O0", "-g0"]
     _run(command, source.parent)
     return program
 

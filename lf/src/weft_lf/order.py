@@ -3,15 +3,19 @@
 Invariants
 - r before s if r writes a channel that s reads, or both are of one reactor and r is declared before s.
 - `level` is the length of the longest chain before a reaction; reactions of one level do not depend on each other.
-- The order of the whole program is by level, then by instance, then by declaration; it depends on nothing else.
+- The order of the whole program is by level, then by instance, then by declaration. If there are deadlines, what has or
+  feeds the tightest comes first, as far as dependencies let it.
 - Delayed and physical connections are no dependency.
 """
 
 from __future__ import annotations
 
+import heapq
+
 from weft_lf.errors import LfError, Problem
 from weft_lf.load import Program
 from weft_lf.model import Channel, Delay, Instance, ReactionOf, driver
+from weft_lf.parser import FOREVER
 
 
 def put_in_order(
@@ -61,9 +65,37 @@ def put_in_order(
         raise LfError(_find_loop([r for r in reactions if before[r] > 0], after))
     place = {r: i for i, r in enumerate(reactions)}
     ordered = sorted(reactions, key=lambda r: (r.level, place[r]))
+    if any(r.deadline is not None for r in reactions):
+        ordered = _by_deadline(ordered, after)
     for number, one in enumerate(ordered):
         one.order = number
     return ordered, 1 + max((r.level for r in reactions), default=-1)
+
+
+def _by_deadline(
+    ordered: list[ReactionOf], after: dict[ReactionOf, dict[ReactionOf, Channel | None]]
+) -> list[ReactionOf]:
+    """A topological order in which tighter deadlines come first; a writer inherits its readers' deadline."""
+    urgent: dict[ReactionOf, int] = {}
+    for one in reversed(ordered):
+        own = FOREVER if one.deadline is None else one.deadline
+        urgent[one] = min([own, *(urgent[r] for r in after[one])])
+    place = {r: i for i, r in enumerate(ordered)}
+    before = dict.fromkeys(ordered, 0)
+    for one in ordered:
+        for following in after[one]:
+            before[following] += 1
+    ready = [(urgent[r], place[r], r) for r in ordered if before[r] == 0]
+    heapq.heapify(ready)
+    found = []
+    while ready:
+        one = heapq.heappop(ready)[2]
+        found.append(one)
+        for following in after[one]:
+            before[following] -= 1
+            if before[following] == 0:
+                heapq.heappush(ready, (urgent[following], place[following], following))
+    return found
 
 
 def _find_loop(left: list[ReactionOf], after: dict[ReactionOf, dict[ReactionOf, Channel | None]]) -> Problem:

@@ -1,0 +1,64 @@
+"""What the tests of this room share: the package from the checkout, and programs built into folders of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "src"))
+sys.path.insert(0, str(HERE))
+
+from weft_lf.build import Wanted, build
+from weft_lf.elaborate import elaborate
+from weft_lf.errors import LfError
+from weft_lf.load import load
+from weft_lf.model import Model
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Writes a `.lf` file (and others, by name) and gives the first one's path."""
+
+    def do(text: str, name: str = "Main.lf", **others: str) -> Path:
+        for other, content in others.items():
+            (tmp_path / f"{other}.lf").write_text(content)
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return do
+
+
+def model(path: Path) -> Model:
+    return elaborate(load(path))
+
+
+def problems(path: Path) -> LfError:
+    """The error that the program must have."""
+    with pytest.raises(LfError) as caught:
+        model(path)
+    return caught.value
+
+
+def run(path: Path, *arguments: str, status: int = 0) -> tuple[str, list[str]]:
+    """What a program prints, and its trace."""
+    built = build(model(path), Wanted(trace=True, quick=True))
+    assert built.program is not None
+    trace = path.with_suffix(".fired")
+    trace.unlink(missing_ok=True)
+    ran = subprocess.run(
+        [str(built.program), *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "WEFT_RX_TRACE": str(trace)},
+    )
+    assert ran.returncode == status, ran.stdout + ran.stderr
+    return ran.stdout + ran.stderr, trace.read_text().splitlines() if trace.exists() else []
