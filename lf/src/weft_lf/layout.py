@@ -58,7 +58,7 @@ class Layout:
         self.pooled: dict[Channel, int] = {}
         self.delayed: dict[Channel, tuple[Delay, int]] = {}  # sink → its delay and the delay's place among its type
         self.delay_slot: dict[Delay, int] = {}
-        self.timers: dict[tuple[int, int, ModeOf | None], list[TimerOf]] = {}
+        self.timers: dict[tuple[int, int, ModeOf | None], None] = {}  # (offset, period, mode), in order
         self.readers: dict[object, list[int]] = {}
         self.mutable_count: dict[Channel, int] = {}
         self.modes: list[ModeOf] = []
@@ -205,9 +205,7 @@ class Layout:
                 elif isinstance(trigger, TimerOf):
                     mode = self.around(trigger)
                     key = (trigger.offset, trigger.period, mode)
-                    group = self.timers.setdefault(key, [])  # type: ignore[arg-type]
-                    if trigger not in group:
-                        group.append(trigger)
+                    self.timers[key] = None  # type: ignore[index]
                 elif isinstance(trigger, str):
                     key = (trigger, self.around(one))
                 else:

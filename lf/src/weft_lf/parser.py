@@ -531,6 +531,8 @@ def _syntax_error(error: UnexpectedInput, text: str, file: str) -> list[Any]:
         token = error.token
         word = str(token).split("\n")[0]
         span = Span(file, token.line or 1, token.column or 1, max(1, len(word)))
+        if text.startswith("{=", token.start_pos or 0):
+            return [Problem(span, "this code block does not end", "close it with =}")]
         shown = word if len(word) <= 30 else word[:27] + "..."
         return [Problem(span, f"'{shown}' cannot stand here", _expected(error.accepts or error.expected))]
     last = len(lines)
