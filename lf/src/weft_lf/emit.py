@@ -372,10 +372,10 @@ class Emitter:
             fills.put("lf_modal", number, "", text, first, initial, cast="weft_rx_modal")
             for mode in made.modes.values():
                 self.mode(mode, number)
-        fills.array("weft_rx_modals", "weft_rx_modal *const", len(layout.modal) + 1, fixed=True, public=True)
+        fills.array("weft_rx_modals", "weft_rx_modal *WEFT_RX_TABLE", len(layout.modal) + 1, public=True)
         for number in range(len(layout.modal)):
             fills.put("weft_rx_modals", number, "", "&lf_modal[{}]", number)
-        fills.array("weft_rx_mode_of", "weft_rx_mode *const", layout.count, fixed=True, public=True)
+        fills.array("weft_rx_mode_of", "weft_rx_mode *WEFT_RX_TABLE", layout.count, public=True)
         for one in self.model.reactions:
             fills.put("weft_rx_mode_of", one.order, "", self.mode_pointer(layout.around(one)))
         for number, delay in enumerate(self.model.delays):

@@ -168,22 +168,24 @@ typedef weft_rx_token_port lf_port_base_t;
 #define lf_set_array(port, v, n) weft_rx_set_array((port), (v), (n))
 #define lf_set_destructor(port, fn) ((void)((port)->destructor = (void (*)(void *))(fn)))
 #define lf_set_copy_constructor(port, fn) ((void)((port)->copy_constructor = (void *(*)(void *))(fn)))
-#define lf_schedule(action, extra) weft_rx_schedule((action), (extra))
-#define lf_schedule_int(a, extra, v) weft_rx_schedule_int(&(a)->action, WEFT_RX_TICKS_OF(extra), (v))
-#define lf_schedule_copy(action, extra, value, n) weft_rx_schedule_copy((action), (extra), (value), (size_t)(n))
-#define lf_schedule_value(action, extra, value, n) weft_rx_schedule_value((action), (extra), (value), (size_t)(n))
-#define lf_schedule_token(action, extra, t) weft_rx_schedule_token((action), (extra), (t))
+/* An action may come as a `void *`: so threads are given theirs. The weft_rx_action is its first member. */
+#define WEFT_LF_ACTION(a) ((weft_rx_action *)(void *)(a))
+#define lf_schedule(a, extra) weft_rx_schedule_event(WEFT_LF_ACTION(a), WEFT_RX_TICKS_OF(extra), (weft_rx_payload){0}, false)
+#define lf_schedule_int(a, extra, v) weft_rx_schedule_int(WEFT_LF_ACTION(a), WEFT_RX_TICKS_OF(extra), (v))
+#define lf_schedule_copy(a, extra, value, n) weft_rx_schedule_bytes(WEFT_LF_ACTION(a), WEFT_RX_TICKS_OF(extra), (value), (size_t)(n))
+#define lf_schedule_value(a, extra, value, n) weft_rx_schedule_owned(WEFT_LF_ACTION(a), WEFT_RX_TICKS_OF(extra), (value), (size_t)(n))
+#define lf_schedule_token(a, extra, t) weft_rx_schedule_held(WEFT_LF_ACTION(a), WEFT_RX_TICKS_OF(extra), (t))
 #define lf_new_token(port_or_action, value, n) weft_rx_token_for((port_or_action), (value), (size_t)(n))
 #define lf_writable_copy(port) weft_rx_writable(port)
 #define lf_set_mode(mode) weft_rx_change_mode((mode), _lf_##mode##_change_type)
 #define lf_check_deadline(self, invoke) weft_rx_check((self), &weft_rx_limit_here, (invoke))
 #define lf_reactor_name(self) ((self)->_lf_name)
-#define lf_reactor_full_name(self) ((self)->_lf_name)
+#define lf_reactor_full_name(self) ((self)->_lf_full_name)
 /* An int as the value, whatever arithmetic type of 8 bytes or fewer the action has: its low bytes, as upstream's copy. */
 int weft_rx_schedule_int(weft_rx_action *a, int64_t extra, int value);
 
 /* Over the present channels of a multiport `p`, with p_width of them. */
-typedef struct { weft_rx_port **channels; int width, at; } lf_multiport_iterator_t;
+typedef struct lf_multiport_iterator_t { weft_rx_port **channels; int width, at; } lf_multiport_iterator_t;
 static inline int lf_multiport_next(lf_multiport_iterator_t *i) {
   while (++i->at < i->width)
     if (i->channels[i->at]->is_present) return i->at;
