@@ -14,11 +14,11 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "src"))
 sys.path.insert(0, str(HERE))
 
-from weft_lf.build import Wanted, build
-from weft_lf.elaborate import elaborate
-from weft_lf.errors import LfError
-from weft_lf.load import load
-from weft_lf.model import Model
+from weft_lf.build import Wanted, build  # noqa: E402
+from weft_lf.elaborate import elaborate  # noqa: E402
+from weft_lf.errors import LfError  # noqa: E402
+from weft_lf.load import load  # noqa: E402
+from weft_lf.model import Model  # noqa: E402
 
 Write = Callable[..., Path]
 

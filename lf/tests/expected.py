@@ -2,8 +2,8 @@
 
     .venv/bin/python lf/tests/expected.py [--write] [--compiled] [WORDS…]
 
-shows what the oracle (or the compiled program) says of each; with --write, puts it into those that have no trace yet. A trace is read by a person before
-it is committed: it says what the program must do, not what it does.
+shows what the oracle (or the compiled program) says of each; with --write, puts it into those that have no trace
+yet. A trace is read by a person before it is committed: it says what the program must do, not what it does.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "src"))
 
-from weft_lf import minic
-from weft_lf.cli import model_of
-from weft_lf.errors import LfError, rendered
-from weft_lf.oracle import Oracle
+from weft_lf import minic  # noqa: E402
+from weft_lf.cli import model_of  # noqa: E402
+from weft_lf.errors import LfError, rendered  # noqa: E402
+from weft_lf.oracle import Oracle  # noqa: E402
 
 PROGRAMS = HERE / "programs"
 MARK = "//= "
@@ -75,7 +75,9 @@ def main() -> None:
         if state != "same":
             print("".join(f"    {line}\n" for line in trace), end="")
         if state == "new" and "--write" in sys.argv:
-            path.write_text(path.read_text().rstrip() + "\n\n" + "".join(f"{MARK}{line}\n" for line in trace))
+            path.write_text(
+                path.read_text().rstrip() + "\n\n" + "".join(f"{MARK}{line}\n" for line in trace)
+            )
 
 
 if __name__ == "__main__":

@@ -58,7 +58,9 @@ def _seen(leaf: _Leaf, name: str) -> str:
     return "1"
 
 
-def _body(pick: Pick, leaf: _Leaf, readable: list[str], writes: list[str], number: int, moves: list[str]) -> str:
+def _body(
+    pick: Pick, leaf: _Leaf, readable: list[str], writes: list[str], number: int, moves: list[str]
+) -> str:
     terms = [_seen(leaf, n) for n in readable if n in leaf.inputs or n in leaf.actions]
     total = " + ".join(["self->s * 3", *terms, str(number)])
     lines = [f"self->s = ({total}) % 1000;"]
@@ -66,12 +68,18 @@ def _body(pick: Pick, leaf: _Leaf, readable: list[str], writes: list[str], numbe
         guard = ("1", "self->s % 2 == 0", "self->s % 3 != 1")[pick(3)]
         if name in leaf.actions:
             extra = ("0", "0", "MSEC(1)", "USEC(500)", "MSEC(3)", "-5")[pick(6)]
-            call = f"lf_schedule_int({name}, {extra}, self->s + {number})" if pick(4) else f"lf_schedule({name}, {extra})"
+            call = (
+                f"lf_schedule_int({name}, {extra}, self->s + {number})"
+                if pick(4)
+                else f"lf_schedule({name}, {extra})"
+            )
             lines.append(f"if ({guard} && self->k < 12) {{ self->k++; {call}; }}")
             if not pick(4):
                 lines.append(f"if (self->k < 12) {{ self->k++; {call}; }}")
         elif leaf.outputs[name]:
-            lines.append(f"for (int i = 0; i < {name}_width; i++) if ((self->s + i) % {pick(3) + 1} == 0) lf_set({name}[i], self->s + i);")
+            lines.append(
+                f"for (int i = 0; i < {name}_width; i++) if ((self->s + i) % {pick(3) + 1} == 0) lf_set({name}[i], self->s + i);"
+            )
         else:
             lines.append(f"if ({guard}) lf_set({name}, self->s);")
     for mode in moves:
@@ -81,7 +89,9 @@ def _body(pick: Pick, leaf: _Leaf, readable: list[str], writes: list[str], numbe
     return " ".join(lines)
 
 
-def _reaction(pick: Pick, leaf: _Leaf, number: int, indent: str, more: list[str], moves: list[str]) -> str:
+def _reaction(
+    pick: Pick, leaf: _Leaf, number: int, indent: str, more: list[str], moves: list[str]
+) -> str:
     triggers = [*leaf.inputs, *leaf.timers, *leaf.actions, *more]
     chosen = _some(pick, triggers, 1) or ["startup"]
     if not pick(5) and "startup" not in chosen:
@@ -99,7 +109,9 @@ def _reaction(pick: Pick, leaf: _Leaf, number: int, indent: str, more: list[str]
     body = _body(pick, leaf, [*chosen, *sources], writes, number, moves)
     text += f" {{= {body} =}}"
     if not pick(8):
-        text += f" deadline({('0', '1 hour')[pick(2)]}) {{= self->s = (self->s + 11) % 1000; printf(\"%d.%d late %d\\n\", self->id, self->bank_index, self->s); =}}"
+        limit = ("0", "1 hour")[pick(2)]
+        late = 'printf("%d.%d late %d\\n", self->id, self->bank_index, self->s);'
+        text += f" deadline({limit}) {{= self->s = (self->s + 11) % 1000; {late} =}}"
     return text
 
 
@@ -111,16 +123,24 @@ def _leaf(pick: Pick, name: str, modes: bool) -> _Leaf:
         leaf.outputs[f"o{n}"] = pick(4) if not pick(3) else 0
     leaf.timers = [f"t{n}" for n in range(pick(3))]
     leaf.actions = [f"a{n}" for n in range(pick(3))]
-    lines = [f"reactor {name}(id: int = 0, bank_index: int = 0) {{", "  state s: int = 1", "  state k: int = 0"]
+    lines = [
+        f"reactor {name}(id: int = 0, bank_index: int = 0) {{",
+        "  state s: int = 1",
+        "  state k: int = 0",
+    ]
     for port, width in leaf.inputs.items():
         lines.append(f"  input{f'[{width}]' if width else ''} {port}: int")
     for port, width in leaf.outputs.items():
         lines.append(f"  output{f'[{width}]' if width else ''} {port}: int")
     for timer in leaf.timers:
         period = TIMES[1 + pick(5)]
-        lines.append(f"  timer {timer}({TIMES[pick(6)]}, {period})" if pick(4) else f"  timer {timer}({TIMES[pick(6)]})")
+        lines.append(
+            f"  timer {timer}({TIMES[pick(6)]}, {period})"
+            if pick(4)
+            else f"  timer {timer}({TIMES[pick(6)]})"
+        )
     for action in leaf.actions:
-        spacing = f", {TIMES[1 + pick(3)]}, \"{POLICIES[pick(4)]}\"" if not pick(3) else ""
+        spacing = f', {TIMES[1 + pick(3)]}, "{POLICIES[pick(4)]}"' if not pick(3) else ""
         lines.append(f"  logical action {action}({('0', '1 msec')[pick(2)]}{spacing}): int")
     count = 1 + pick(3)
     for number in range(count):
@@ -134,7 +154,9 @@ def _leaf(pick: Pick, name: str, modes: bool) -> _Leaf:
             to = names[(at + 1 + pick(len(names) - 1)) % len(names)]
             lines.append(_reaction(pick, leaf, 10 + at, "    ", [f"m{mode}"], [to]))
             if pick(2):
-                lines.append(f"    reaction(reset) {{= printf(\"%d.%d reset {mode}\\n\", self->id, self->bank_index); =}}")
+                lines.append(
+                    f'    reaction(reset) {{= printf("%d.%d reset {mode}\\n", self->id, self->bank_index); =}}'
+                )
             lines.append("  }")
     leaf.lines = [*lines, "}"]
     return leaf
@@ -154,7 +176,9 @@ def component(pick: Pick, name: str, first: int, modes: bool = False) -> tuple[l
         placed.append((f"x{n}", leaf))
     for at, (here, leaf) in enumerate(placed):
         for port in leaf.inputs:
-            sources = [(j, there, out) for j, (there, other) in enumerate(placed) for out in other.outputs]
+            sources = [
+                (j, there, out) for j, (there, other) in enumerate(placed) for out in other.outputs
+            ]
             if not sources or not pick(5):
                 continue
             j, there, out = sources[pick(len(sources))]

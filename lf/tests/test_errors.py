@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Write, model, problems
+
 from weft_lf import cli
 from weft_lf.errors import rendered
 
@@ -21,44 +22,201 @@ CASES = {
     "text does not end": ('main reactor { state s: string = "abc\n}', 2, 34, "does not end"),
     "unknown reactor": ("main reactor { a = new Foo() }", 2, 16, "no reactor 'Foo'"),
     "unknown parameter": (A + "main reactor { a = new A(x = 1) }", 4, 26, "no parameter 'x'"),
-    "parameter given twice": ("reactor A(x: int = 0) {}\nmain reactor { a = new A(x = 1, x = 2) }", 3, 33, "given twice"),
-    "parameter without value": ("reactor A(x: int) {}\nmain reactor { a = new A() }", 3, 16, "has no value"),
-    "unknown name of a value": (A + "main reactor { a = new A(out = y) }", 4, 26, "no parameter 'out'"),
-    "parameter's kind: text": ("reactor A(x: int = 0) {}\nmain reactor { a = new A(x = \"1\") }", 3, 26, "is a text"),
-    "parameter's kind: time": ("reactor A(x: int = 0) {}\nmain reactor { a = new A(x = 1 sec) }", 3, 26, "is a time"),
-    "time without unit": ("reactor A(x: time = 0) {}\nmain reactor { a = new A(x = 5) }", 3, 26, "is a time, and 5 is none"),
+    "parameter given twice": (
+        "reactor A(x: int = 0) {}\nmain reactor { a = new A(x = 1, x = 2) }",
+        3,
+        33,
+        "given twice",
+    ),
+    "parameter without value": (
+        "reactor A(x: int) {}\nmain reactor { a = new A() }",
+        3,
+        16,
+        "has no value",
+    ),
+    "unknown name of a value": (
+        A + "main reactor { a = new A(out = y) }",
+        4,
+        26,
+        "no parameter 'out'",
+    ),
+    "parameter's kind: text": (
+        'reactor A(x: int = 0) {}\nmain reactor { a = new A(x = "1") }',
+        3,
+        26,
+        "is a text",
+    ),
+    "parameter's kind: time": (
+        "reactor A(x: int = 0) {}\nmain reactor { a = new A(x = 1 sec) }",
+        3,
+        26,
+        "is a time",
+    ),
+    "time without unit": (
+        "reactor A(x: time = 0) {}\nmain reactor { a = new A(x = 5) }",
+        3,
+        26,
+        "is a time, and 5 is none",
+    ),
     "timer without unit": ("main reactor { timer t(0, 5) }", 2, 27, "needs a unit"),
     "unknown unit": ("main reactor { timer t(0, 5 parsecs) }", 2, 27, "not a unit of time"),
     "timer from a list": ("main reactor(l: int[] = {1}) { timer t(l) }", 2, 40, "not a time known"),
-    "unknown trigger": ("main reactor { reaction(x) {= =} }", 2, 25, "no input, timer or action 'x'"),
-    "unknown effect": ("main reactor { reaction(startup) -> x {= =} }", 2, 37, "no output, action or mode 'x'"),
-    "own output as trigger": ("reactor A { output o: int\n reaction(o) {= =} }\nmain reactor { a = new A() }", 3, 11, "own output"),
-    "own input as effect": ("reactor A { input i: int\n reaction(startup) -> i {= =} }\nmain reactor { a = new A() }", 3, 23, "own input"),
-    "reading an input of a contained reactor": (A + "main reactor { b = new B()\n reaction(b.in) {= =} }", 5, 11, "is written here, not read"),
-    "writing an output of a contained reactor": (A + "main reactor { a = new A()\n reaction(startup) -> a.out {= =} }", 5, 23, "is read here, not written"),
-    "no such contained reactor": (A + "main reactor { a = new A()\n reaction(c.out) {= =} }", 5, 11, "contains no reactor 'c'"),
-    "no such port": (A + "main reactor { a = new A()\n reaction(a.ou) {= =} }", 5, 11, "has no port 'ou'"),
-    "connection the wrong way": (A + "main reactor { a = new A()  b = new B()\n b.in -> a.out }", 5, 2, "cannot stand on the left"),
-    "two sources": (A + "main reactor { a = new A()  c = new A()  b = new B()\n a.out -> b.in\n c.out -> b.in }", 6, 2, "has two sources"),
-    "connected and written": (A + "main reactor { a = new A()  b = new B()\n a.out -> b.in\n reaction(startup) -> b.in {= =} }", 6, 2, "a connection feeds it too"),
-    "types": ("reactor A { output out: int }\nreactor B { input in: double }\nmain reactor { a = new A()  b = new B()\n a.out -> b.in }", 5, 2, "of type int"),
-    "negative width": ("reactor A {}\nmain reactor(n: int = -1) { a = new[n] A() }", 3, 37, "negative"),
-    "width not known": ("reactor A {}\nmain reactor { a = new[{= foo() =}] A() }", 3, 24, "not known at compile time"),
+    "unknown trigger": (
+        "main reactor { reaction(x) {= =} }",
+        2,
+        25,
+        "no input, timer or action 'x'",
+    ),
+    "unknown effect": (
+        "main reactor { reaction(startup) -> x {= =} }",
+        2,
+        37,
+        "no output, action or mode 'x'",
+    ),
+    "own output as trigger": (
+        "reactor A { output o: int\n reaction(o) {= =} }\nmain reactor { a = new A() }",
+        3,
+        11,
+        "own output",
+    ),
+    "own input as effect": (
+        "reactor A { input i: int\n reaction(startup) -> i {= =} }\nmain reactor { a = new A() }",
+        3,
+        23,
+        "own input",
+    ),
+    "reading an input of a contained reactor": (
+        A + "main reactor { b = new B()\n reaction(b.in) {= =} }",
+        5,
+        11,
+        "is written here, not read",
+    ),
+    "writing an output of a contained reactor": (
+        A + "main reactor { a = new A()\n reaction(startup) -> a.out {= =} }",
+        5,
+        23,
+        "is read here, not written",
+    ),
+    "no such contained reactor": (
+        A + "main reactor { a = new A()\n reaction(c.out) {= =} }",
+        5,
+        11,
+        "contains no reactor 'c'",
+    ),
+    "no such port": (
+        A + "main reactor { a = new A()\n reaction(a.ou) {= =} }",
+        5,
+        11,
+        "has no port 'ou'",
+    ),
+    "connection the wrong way": (
+        A + "main reactor { a = new A()  b = new B()\n b.in -> a.out }",
+        5,
+        2,
+        "cannot stand on the left",
+    ),
+    "two sources": (
+        A
+        + "main reactor { a = new A()  c = new A()  b = new B()\n a.out -> b.in\n c.out -> b.in }",
+        6,
+        2,
+        "has two sources",
+    ),
+    "connected and written": (
+        A
+        + "main reactor { a = new A()  b = new B()\n a.out -> b.in\n reaction(startup) -> b.in {= =} }",
+        6,
+        2,
+        "a connection feeds it too",
+    ),
+    "types": (
+        "reactor A { output out: int }\nreactor B { input in: double }\nmain reactor { a = new A()  b = new B()\n a.out -> b.in }",
+        5,
+        2,
+        "of type int",
+    ),
+    "negative width": (
+        "reactor A {}\nmain reactor(n: int = -1) { a = new[n] A() }",
+        3,
+        37,
+        "negative",
+    ),
+    "width not known": (
+        "reactor A {}\nmain reactor { a = new[{= foo() =}] A() }",
+        3,
+        24,
+        "not known at compile time",
+    ),
     "width too large": ("reactor A {}\nmain reactor { a = new[3000000] A() }", 3, 24, "too large"),
-    "contains itself": ("reactor A { a = new A() }\nmain reactor { a = new A() }", 2, 13, "contains itself"),
-    "extends itself": ("reactor A extends B {}\nreactor B extends A {}\nmain reactor { a = new A() }", 2, 9, "extend each other"),
+    "contains itself": (
+        "reactor A { a = new A() }\nmain reactor { a = new A() }",
+        2,
+        13,
+        "contains itself",
+    ),
+    "extends itself": (
+        "reactor A extends B {}\nreactor B extends A {}\nmain reactor { a = new A() }",
+        2,
+        9,
+        "extend each other",
+    ),
     "type arguments": ("reactor A<T> {}\nmain reactor { a = new A() }", 3, 16, "1 type parameter"),
-    "port without type": ("reactor A { input x }\nmain reactor { a = new A() }", 2, 19, "needs a type"),
+    "port without type": (
+        "reactor A { input x }\nmain reactor { a = new A() }",
+        2,
+        19,
+        "needs a type",
+    ),
     "state without anything": ("main reactor { state x }", 2, 22, "neither type nor value"),
-    "name twice": ("main reactor { timer t  state t: int = 0 }", 2, 31, "something else called 't'"),
-    "reactor twice": ("reactor A {}\nreactor A {}\nmain reactor {}", 3, 9, "a second reactor called 'A'"),
-    "spacing policy": ('main reactor { logical action a(0, 1 msec, "never") }', 2, 31, "no spacing policy 'never'"),
+    "name twice": (
+        "main reactor { timer t  state t: int = 0 }",
+        2,
+        31,
+        "something else called 't'",
+    ),
+    "reactor twice": (
+        "reactor A {}\nreactor A {}\nmain reactor {}",
+        3,
+        9,
+        "a second reactor called 'A'",
+    ),
+    "spacing policy": (
+        'main reactor { logical action a(0, 1 msec, "never") }',
+        2,
+        31,
+        "no spacing policy 'never'",
+    ),
     "no initial mode": ("main reactor { mode A {} }", 2, 21, "is initial"),
-    "two initial modes": ("main reactor { initial mode A {}  initial mode B {} }", 2, 48, "a second initial mode"),
-    "unknown mode": ("main reactor { initial mode A { reaction(startup) -> reset(B) {= =} } }", 2, 54, "no mode 'B'"),
-    "port in a mode": ("main reactor { initial mode A { input x: int } }", 2, 39, "cannot stand in a mode"),
-    "mutable output": ("reactor A { mutable output o: int }\nmain reactor { a = new A() }", 2, 13, "cannot be mutable"),
-    "order of a reaction": ("main reactor { timer t\n reaction(t) {= =} -> t }", 3, 2, "wrong place"),
+    "two initial modes": (
+        "main reactor { initial mode A {}  initial mode B {} }",
+        2,
+        48,
+        "a second initial mode",
+    ),
+    "unknown mode": (
+        "main reactor { initial mode A { reaction(startup) -> reset(B) {= =} } }",
+        2,
+        54,
+        "no mode 'B'",
+    ),
+    "port in a mode": (
+        "main reactor { initial mode A { input x: int } }",
+        2,
+        39,
+        "cannot stand in a mode",
+    ),
+    "mutable output": (
+        "reactor A { mutable output o: int }\nmain reactor { a = new A() }",
+        2,
+        13,
+        "cannot be mutable",
+    ),
+    "order of a reaction": (
+        "main reactor { timer t\n reaction(t) {= =} -> t }",
+        3,
+        2,
+        "wrong place",
+    ),
     "mutation": ("main reactor { mutation(startup) {= =} }", 2, 16, "not supported"),
     "watchdog": ("main reactor { watchdog w(1 sec) {= =} }", 2, 25, "not supported"),
     "a word of C": ("main reactor { state int: int = 0 }", 2, 22, "word of C"),
@@ -77,7 +235,10 @@ def test_each_mistake_has_its_message(write: Write, case: str) -> None:
 def test_caret_and_hint(write: Write) -> None:
     path = write("target C\nmain reactor {\n\ta = new Foo()\n}\nreactor Fooo {}\n")
     text = rendered(problems(path).problems[0])
-    assert text == f"{path}:3:2: error: there is no reactor 'Foo'\n  \ta = new Foo()\n  \t^\n  did you mean 'Fooo'?"
+    assert (
+        text
+        == f"{path}:3:2: error: there is no reactor 'Foo'\n  \ta = new Foo()\n  \t^\n  did you mean 'Fooo'?"
+    )
 
 
 def test_a_causality_loop_shows_its_path(write: Write) -> None:
@@ -106,33 +267,45 @@ main reactor { a = new A()  a.out -> a.in }
 
 
 def test_a_delay_breaks_a_loop(write: Write) -> None:
-    model(write("""target C
+    model(
+        write("""target C
 reactor A { input in: int  output out: int
   reaction(in) -> out {= =} }
 main reactor { a = new A()  a.out -> a.in after 0 }
-"""))
+""")
+    )
 
 
 def test_no_loop_where_ports_are_apart(write: Write) -> None:
     """Upstream's complaint: reactors that feed each other without a loop of reactions."""
-    model(write("""target C
+    model(
+        write("""target C
 reactor A { input i: int  output o: int  input j: int  output p: int
   reaction(i) -> o {= =}
   reaction(j) -> p {= =} }
 main reactor { a = new A()  b = new A()
   a.o -> b.j
   b.o -> a.j }
-"""))
+""")
+    )
 
 
 def test_imports(write: Write, tmp_path: Path) -> None:
     first = problems(write('target C\nimport A from "Missing.lf"\nmain reactor {}\n')).problems[0]
     assert "there is no such file" in first.message and first.span.line == 2
-    path = write('target C\nimport A from "Other.lf"\nmain reactor {}\n', Other="target C\nreactor Aa {}\n")
+    path = write(
+        'target C\nimport A from "Other.lf"\nmain reactor {}\n', Other="target C\nreactor Aa {}\n"
+    )
     assert "has no reactor 'A'" in problems(path).problems[0].message
-    path = write('target C\nimport A from "Other.lf"\nmain reactor {}\n', Other='target C\nimport B from "Main.lf"\n')
+    path = write(
+        'target C\nimport A from "Other.lf"\nmain reactor {}\n',
+        Other='target C\nimport B from "Main.lf"\n',
+    )
     assert "import each other" in problems(path).problems[0].message
-    path = write('target C\nimport A from "Other.lf"\nmain reactor {}\n', Other="target C\nreactor A { timer }\n")
+    path = write(
+        'target C\nimport A from "Other.lf"\nmain reactor {}\n',
+        Other="target C\nreactor A { timer }\n",
+    )
     assert problems(path).problems[0].span.file.endswith("Other.lf")
     path = write("target C\nmain reactor {}\n")
     path.write_bytes(b"target C \xff\xfe")
@@ -169,7 +342,10 @@ def test_federated_is_refused(write: Write) -> None:
 
 
 def test_suggestions(write: Write) -> None:
-    assert problems(write("target C { timeuot: 1 sec }\nmain reactor {}\n")).problems[0].hint == "did you mean 'timeout'?"
+    assert (
+        problems(write("target C { timeuot: 1 sec }\nmain reactor {}\n")).problems[0].hint
+        == "did you mean 'timeout'?"
+    )
 
 
 def test_warnings(write: Write) -> None:
@@ -187,7 +363,10 @@ main reactor { a = new A()  b = new B()  c = new B()
 
 
 def test_every_mistake_of_a_kind_is_told_once(write: Write) -> None:
-    path = write(A + "target C\nmain reactor { a = new[9] A()  b = new[9] B()  a.out -> b.in; a.out -> b.in }\n")
+    path = write(
+        A
+        + "target C\nmain reactor { a = new[9] A()  b = new[9] B()  a.out -> b.in; a.out -> b.in }\n"
+    )
     assert len(problems(path).problems) == 1
 
 

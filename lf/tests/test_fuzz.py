@@ -10,6 +10,7 @@ import pytest
 from expected import programs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from weft_lf.elaborate import elaborate
 from weft_lf.emit import Options, emit
 from weft_lf.errors import LfError, rendered
@@ -18,7 +19,13 @@ from weft_lf.load import load
 TEXTS = [p.read_text() for p in programs()]
 WORDS = re.findall(r"\{=|=\}|\w+|->|~>|[^\w\s]", "\n".join(TEXTS[::3]))
 PLACE = programs()[0].parent / "Fuzz.lf"
-CALM = settings(max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+CALM = settings(
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 
 
 def survives(text: str) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import run
 from expected import PROGRAMS, by_oracle, expected, programs
+
 from weft_lf import minic
 from weft_lf.conform import by_reactor
 

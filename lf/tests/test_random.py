@@ -12,6 +12,7 @@ from conftest import model, run
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from randoms import Pick, by_seed, program
+
 from weft_lf.conform import by_reactor
 from weft_lf.oracle import Oracle
 
@@ -63,7 +64,9 @@ def test_random_programs_with_modes(write: object, seed: int) -> None:
     phases=(Phase.generate, Phase.shrink),
 )
 @given(data=st.data())
-def test_one_component_with_shrinking(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_one_component_with_shrinking(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     place = tmp_path_factory.mktemp("one")
 
     def pick(n: int) -> int:

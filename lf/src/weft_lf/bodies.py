@@ -42,7 +42,9 @@ class Bodies:
         for placed in cls.of(tree.Action):
             decl = placed.decl
             assert isinstance(decl, tree.Action)
-            lines.append(f"typedef {self.action_type(decl)} {self.action_name(decl, placed.mode)}_t;")
+            lines.append(
+                f"typedef {self.action_type(decl)} {self.action_name(decl, placed.mode)}_t;"
+            )
         return lines
 
     def action_name(self, decl: tree.Action, mode: str) -> str:
@@ -52,10 +54,14 @@ class Bodies:
         if decl.type is None:
             return "weft_rx_void_action"
         kind = self.layout.type_of(decl.type, self.cls)
-        return f"WEFT_RX_TOKEN_ACTION({kind.text})" if kind.token else f"WEFT_RX_ACTION({kind.text})"
+        return (
+            f"WEFT_RX_TOKEN_ACTION({kind.text})" if kind.token else f"WEFT_RX_ACTION({kind.text})"
+        )
 
     def named(self) -> bool:
-        return any(self.layout.mentions(self.cls, n) for n in ("lf_reactor_name", "lf_reactor_full_name"))
+        return any(
+            self.layout.mentions(self.cls, n) for n in ("lf_reactor_name", "lf_reactor_full_name")
+        )
 
     def struct(self) -> list[str]:
         cls, layout = self.cls, self.layout
@@ -73,19 +79,28 @@ class Bodies:
             if port.width is not None:
                 lines.append(f"  {kind.port} **_lf_{name}; int _lf_{name}_width;")
             elif port.is_input:
-                lines.append(f"  {kind.port} *_lf_{name};" + (f" bool _lf_{name}_last;" if port.mutable else ""))
+                lines.append(
+                    f"  {kind.port} *_lf_{name};"
+                    + (f" bool _lf_{name}_last;" if port.mutable else "")
+                )
             elif name in self.uses.written:
                 lines.append(f"  {kind.port} _lf_{name};")
         for child in self.uses.children:
             ref = f"struct {cls.key}_{child}_ref"
-            lines.append(f"  {ref} *_lf_{child}; int _lf_{child}_width;" if child in self.uses.banks else f"  {ref} _lf_{child};")
+            lines.append(
+                f"  {ref} *_lf_{child}; int _lf_{child}_width;"
+                if child in self.uses.banks
+                else f"  {ref} _lf_{child};"
+            )
         for placed in cls.of(tree.Action):
             action = placed.decl
             assert isinstance(action, tree.Action)
-            lines.append(f"  {self.action_name(action, placed.mode)}_t _lf_{placed.mode}_{action.name};")
+            lines.append(
+                f"  {self.action_name(action, placed.mode)}_t _lf_{placed.mode}_{action.name};"
+            )
         if cls.modes:
             lines.append("  weft_rx_mode *_lf_modes;")
-        for number_, placed in self.varying_deadlines():
+        for number_, _ in self.varying_deadlines():
             lines.append(f"  int64_t _lf_deadline_{number_};")
         if len(lines) == 1:
             lines.append("  char _lf_empty;")
@@ -95,7 +110,9 @@ class Bodies:
         """The parameters that some code mentions."""
         found = [(n, p) for n, p in self.cls.params.items() if self.layout.mentions(self.cls, n)]
         if "bank_index" not in self.cls.params and self.layout.mentions(self.cls, "bank_index"):
-            found.append(("bank_index", tree.Param("bank_index", tree.Type("int"), tree.Literal("int", "0"))))
+            found.append(
+                ("bank_index", tree.Param("bank_index", tree.Type("int"), tree.Literal("int", "0")))
+            )
         return found
 
     def state_declared(self, decl: tree.State) -> str:
@@ -112,7 +129,11 @@ class Bodies:
             lines.append(f"struct {self.cls.key}_{child}_ref {{")
             for name, port in ports.items():
                 kind = self.layout.type_of(port.type, inside)
-                lines.append(f"  {kind.port} **{name}; int {name}_width;" if port.width is not None else f"  {kind.port} *{name};")
+                lines.append(
+                    f"  {kind.port} **{name}; int {name}_width;"
+                    if port.width is not None
+                    else f"  {kind.port} *{name};"
+                )
             lines.append("};")
         return lines
 
@@ -161,36 +182,48 @@ class Bodies:
             lines += self.function(f"{name}_late", decl.deadline_code, names, mutable, "")
         check = ""
         if decl.deadline_code is not None:
-            interval = f"self->_lf_deadline_{at}" if any(n == at for n, _ in self.varying_deadlines()) else f"{one.deadline}LL"
+            interval = (
+                f"self->_lf_deadline_{at}"
+                if any(n == at for n, _ in self.varying_deadlines())
+                else f"{one.deadline}LL"
+            )
             check = f"  WEFT_RX_DEADLINE(instance, {interval}, {name}_late);"
         if decl.code is None:
             return lines + self.bodyless(name, decl, names, check)
         return lines + self.function(name, decl.code, names, mutable, check)
 
-    def function(self, name: str, code: tree.Code, names: Names, mutable: list[tree.Port], check: str) -> list[str]:
+    def function(
+        self, name: str, code: tree.Code, names: Names, mutable: list[tree.Port], check: str
+    ) -> list[str]:
         tokens = [p for p in mutable if self.layout.type_of(p.type, self.cls).token]
         lines = []
         if not tokens:
-            lines += [f"static void {name}(void *instance) {{", f"  {self.self_t} *self = instance;"]
+            lines += [
+                f"static void {name}(void *instance) {{",
+                f"  {self.self_t} *self = instance;",
+            ]
             lines += [check] * bool(check)
             lines += [*names.lines, *code_lines(code), "}"]
             return lines
         # The body may return: so it is a function of its own, and what is released is released behind it.
         kinds = [self.layout.type_of(p.type, self.cls) for p in tokens]
         given = "".join(
-            f", {k.port} **{p.name}" if p.width is not None else f", {k.port} *{p.name}" for p, k in zip(tokens, kinds)
+            f", {k.port} **{p.name}" if p.width is not None else f", {k.port} *{p.name}"
+            for p, k in zip(tokens, kinds, strict=False)
         )
         lines.append(f"static void {name}_body({self.self_t} *self, void *instance{given}) {{")
-        lines += [l for n, l in names.by_name if n not in {p.name for p in tokens}]
+        lines += [line for n, line in names.by_name if n not in {p.name for p in tokens}]
         lines += [*code_lines(code), "}"]
         lines += [f"static void {name}(void *instance) {{", f"  {self.self_t} *self = instance;"]
         lines += [check] * bool(check)
-        for port, kind in zip(tokens, kinds):
+        for port, kind in zip(tokens, kinds, strict=False):
             n = port.name
             if port.width is not None:
                 lines.append(f"  int {n}_width = self->_lf_{n}_width;")
                 lines.append(f"  {kind.port} {n}_copy[{n}_width], *{n}[{n}_width];")
-                lines.append(f"  for (int i = 0; i < {n}_width; i++) {{ {n}_copy[i] = *self->_lf_{n}[i]; {n}[i] = &{n}_copy[i]; weft_rx_make_mutable({n}[i], false); }}")
+                copy = f"{n}_copy[i] = *self->_lf_{n}[i]; {n}[i] = &{n}_copy[i];"
+                own = f"weft_rx_make_mutable({n}[i], false);"
+                lines.append(f"  for (int i = 0; i < {n}_width; i++) {{ {copy} {own} }}")
             else:
                 lines.append(f"  {kind.port} {n}_copy = *self->_lf_{n}, *{n} = &{n}_copy;")
                 lines.append(f"  weft_rx_make_mutable({n}, self->_lf_{n}_last);")
@@ -198,7 +231,9 @@ class Bodies:
         for port in tokens:
             n = port.name
             if port.width is not None:
-                lines.append(f"  for (int i = 0; i < {n}_width; i++) weft_rx_release_mutable({n}[i]);")
+                lines.append(
+                    f"  for (int i = 0; i < {n}_width; i++) weft_rx_release_mutable({n}[i]);"
+                )
             else:
                 lines.append(f"  weft_rx_release_mutable({n});")
         lines.append("}")
@@ -219,12 +254,16 @@ class Bodies:
                 kind = self.layout.type_of(port.type, self.uses.child_class[ref.container]).port
                 if ref.container in self.uses.banks and port.width is None:
                     before.append(f"  {kind} *_lf_arg{len(arguments)}[{ref.container}_width + 1];")
-                    before.append(f"  for (int i = 0; i < {ref.container}_width; i++) _lf_arg{len(arguments)}[i] = {ref.container}[i].{n};")
+                    before.append(
+                        f"  for (int i = 0; i < {ref.container}_width; i++) _lf_arg{len(arguments)}[i] = {ref.container}[i].{n};"
+                    )
                     arguments.append(f"_lf_arg{len(arguments)}")
                     kinds.append(f"{kind} **{n}")
                 elif ref.container in self.uses.banks:
                     before.append(f"  {kind} **_lf_arg{len(arguments)}[{ref.container}_width + 1];")
-                    before.append(f"  for (int i = 0; i < {ref.container}_width; i++) _lf_arg{len(arguments)}[i] = {ref.container}[i].{n};")
+                    before.append(
+                        f"  for (int i = 0; i < {ref.container}_width; i++) _lf_arg{len(arguments)}[i] = {ref.container}[i].{n};"
+                    )
                     arguments.append(f"_lf_arg{len(arguments)}")
                     kinds.append(f"{kind} ***{n}")
                 else:
@@ -268,10 +307,15 @@ class Names:
             seen.add(name)
             if ref.container:
                 self.child(bodies, name)
-            elif ref.kind in ("reset", "history") or (name in {m.name for m in cls.modes} and name not in cls.ports):
+            elif ref.kind in ("reset", "history") or (
+                name in {m.name for m in cls.modes} and name not in cls.ports
+            ):
                 at = [m.name for m in cls.modes].index(name)
                 how = "WEFT_RX_HISTORY" if ref.kind == "history" else "WEFT_RX_RESET"
-                self.add(name, f"  weft_rx_mode *const {name} = &self->_lf_modes[{at}]; enum {{ _lf_{name}_change_type = {how} }};")
+                self.add(
+                    name,
+                    f"  weft_rx_mode *const {name} = &self->_lf_modes[{at}]; enum {{ _lf_{name}_change_type = {how} }};",
+                )
             elif name in uses.ports:
                 port = uses.ports[name]
                 self.ports[name] = port
@@ -279,7 +323,11 @@ class Names:
             else:
                 for placed in cls.of(tree.Action):
                     action = placed.decl
-                    if isinstance(action, tree.Action) and action.name == name and placed.mode in ("", mode):
+                    if (
+                        isinstance(action, tree.Action)
+                        and action.name == name
+                        and placed.mode in ("", mode)
+                    ):
                         kind = f"{bodies.action_name(action, placed.mode)}_t"
                         self.add(name, f"  {kind} *{name} = &self->_lf_{placed.mode}_{name};")
                         break
@@ -295,7 +343,10 @@ class Names:
     def child(self, bodies: Bodies, name: str) -> None:
         ref = f"struct {bodies.cls.key}_{name}_ref"
         if name in bodies.uses.banks:
-            self.add(name, f"  {ref} *{name} = self->_lf_{name}; int {name}_width = self->_lf_{name}_width;")
+            self.add(
+                name,
+                f"  {ref} *{name} = self->_lf_{name}; int {name}_width = self->_lf_{name}_width;",
+            )
         else:
             self.add(name, f"  const {ref} {name} = self->_lf_{name};")
 
@@ -304,14 +355,21 @@ class Names:
         if port.width is not None:
             self.add(name + "_width", f"  int {name}_width = self->_lf_{name}_width;")
             if port.mutable and not kind.token:
-                self.add(name, f"  {kind.port} {name}_copy[{name}_width + 1], *{name}[{name}_width + 1];")
-                self.add(name, f"  for (int i = 0; i < {name}_width; i++) {{ {name}_copy[i] = *self->_lf_{name}[i]; {name}[i] = &{name}_copy[i]; }}")
+                self.add(
+                    name, f"  {kind.port} {name}_copy[{name}_width + 1], *{name}[{name}_width + 1];"
+                )
+                self.add(
+                    name,
+                    f"  for (int i = 0; i < {name}_width; i++) {{ {name}_copy[i] = *self->_lf_{name}[i]; {name}[i] = &{name}_copy[i]; }}",
+                )
             else:
                 self.add(name, f"  {kind.port} **{name} = self->_lf_{name};")
         elif not port.is_input:
             self.add(name, f"  {kind.port} *{name} = &self->_lf_{name};")
         elif port.mutable and not kind.token:
-            self.add(name, f"  {kind.port} {name}_copy = *self->_lf_{name}, *{name} = &{name}_copy;")
+            self.add(
+                name, f"  {kind.port} {name}_copy = *self->_lf_{name}, *{name} = &{name}_copy;"
+            )
         else:
             self.add(name, f"  {kind.port} *{name} = self->_lf_{name};")
 

@@ -41,10 +41,14 @@ def runtime() -> Path:
     """The folder of weft_mcu: beside this package, in the checkout, or where WEFT_MCU says."""
     given = os.environ.get("WEFT_MCU")
     here = Path(__file__).resolve()
-    for place in [Path(given)] if given else [here.parent / "mcu", *(p / "mcu" for p in here.parents)]:
+    for place in (
+        [Path(given)] if given else [here.parent / "mcu", *(p / "mcu" for p in here.parents)]
+    ):
         if (place / "include" / "weft_mcu" / "lf.h").exists():
             return place
-    raise LfError(Problem(NOWHERE, "weft_mcu is not found", "set WEFT_MCU to the folder mcu/ of Weft"))
+    raise LfError(
+        Problem(NOWHERE, "weft_mcu is not found", "set WEFT_MCU to the folder mcu/ of Weft")
+    )
 
 
 def project(path: Path) -> tuple[Path, Path]:
@@ -60,7 +64,11 @@ def find(name: str, span: Span, root: Path) -> Path:
     for base in (Path(span.file).parent, root, root / "src"):
         if (base / name).exists():
             return (base / name).resolve()
-    raise fail(span, f"there is no file '{name}'", "the path is relative to the .lf file, or to the project")
+    raise fail(
+        span,
+        f"there is no file '{name}'",
+        "the path is relative to the .lf file, or to the project",
+    )
 
 
 def build(model: Model, wanted: Wanted) -> Built:
@@ -99,7 +107,9 @@ def build(model: Model, wanted: Wanted) -> Built:
         return Built(source, _by_cc(model, source, bin_folder, wanted))
     if target == "rp2040":
         return Built(source, _by_make(model, place, bin_folder, wanted))
-    raise LfError(Problem(NOWHERE, f"building for {target} is not supported yet", "targets: host, rp2040"))
+    raise LfError(
+        Problem(NOWHERE, f"building for {target} is not supported yet", "targets: host, rp2040")
+    )
 
 
 def _write(path: Path, text: str) -> None:
@@ -111,7 +121,9 @@ def flags(model: Model) -> list[str]:
     """Compiler options that the program asks for."""
     config = model.program.config
     found = list(BUILD_TYPES[config.build_type or "relwithdebinfo"])
-    found += [f"-D{name}={value}" if value else f"-D{name}" for name, value in config.definitions.items()]
+    found += [
+        f"-D{name}={value}" if value else f"-D{name}" for name, value in config.definitions.items()
+    ]
     root, _ = project(model.program.path)
     found.append(f'-DLF_SOURCE_DIRECTORY="{model.program.path.parent}"')
     found.append(f'-DLF_PACKAGE_DIRECTORY="{root}"')
@@ -129,16 +141,31 @@ def _run(command: list[str], cwd: Path) -> None:
     try:
         ran = subprocess.run(command, cwd=cwd, capture_output=True, text=True, errors="replace")
     except FileNotFoundError:
-        raise LfError(Problem(NOWHERE, f"{command[0]} is not installed", "./run setup lf installs it")) from None
+        raise LfError(
+            Problem(NOWHERE, f"{command[0]} is not installed", "./run setup lf installs it")
+        ) from None
     if ran.returncode:
         text = (ran.stderr + ran.stdout).strip()
-        raise LfError(Problem(NOWHERE, f"the C of this program does not compile:\n{text}", "the lines are those of the .lf file"))
+        raise LfError(
+            Problem(
+                NOWHERE,
+                f"the C of this program does not compile:\n{text}",
+                "the lines are those of the .lf file",
+            )
+        )
 
 
 def _by_cc(model: Model, source: Path, bin_folder: Path, wanted: Wanted) -> Path:
     mcu = runtime()
     program = bin_folder / model.program.name
-    command = [os.environ.get("CC", "cc"), "-std=gnu11", "-w", *flags(model), *includes(source.parent), str(source)]
+    command = [
+        os.environ.get("CC", "cc"),
+        "-std=gnu11",
+        "-w",
+        *flags(model),
+        *includes(source.parent),
+        str(source),
+    ]
     command += [str(mcu / "ports" / "posix" / "port.c"), "-o", str(program), "-pthread", "-lm"]
     if wanted.quick:
         command += ["-O0", "-g0"]

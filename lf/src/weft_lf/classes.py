@@ -17,7 +17,21 @@ from weft_lf.load import Loaded, Program
 from weft_lf.model import Class, Placed
 from weft_lf.values import c_type
 
-RESERVED = {"self", "NULL", "int", "char", "double", "float", "void", "long", "short", "if", "else", "for", "while"}
+RESERVED = {
+    "self",
+    "NULL",
+    "int",
+    "char",
+    "double",
+    "float",
+    "void",
+    "long",
+    "short",
+    "if",
+    "else",
+    "for",
+    "while",
+}
 
 
 def nearest(word: str, known: list[str]) -> str:
@@ -41,17 +55,24 @@ class Classes:
             raise fail(span, f"there is no reactor '{name}'", nearest(name, list(file.scope)))
         return file.scope[name]
 
-    def get(self, file: Loaded, decl: tree.Reactor, arguments: list[tree.Type], span: Span) -> Class:
+    def get(
+        self, file: Loaded, decl: tree.Reactor, arguments: list[tree.Type], span: Span
+    ) -> Class:
         if len(arguments) != len(decl.type_params):
             wants = len(decl.type_params)
             text = f"'{decl.name}' has {wants} type parameter{'s' * (wants != 1)}, and {len(arguments)} are given"
-            raise fail(span, text, f"write new {decl.name}<{', '.join(p.name for p in decl.type_params)}>(…)"
-                       if wants else "leave <…> away")
+            raise fail(
+                span,
+                text,
+                f"write new {decl.name}<{', '.join(p.name for p in decl.type_params)}>(…)"
+                if wants
+                else "leave <…> away",
+            )
         texts = tuple(c_type(a, {}) for a in arguments)
         found = self.made.get((id(decl), texts))
         if found is not None:
             return found
-        types = {p.name: a for p, a in zip(decl.type_params, arguments)}
+        types = {p.name: a for p, a in zip(decl.type_params, arguments, strict=False)}
         cls = Class(decl.name, self.key(decl.name, texts), decl, file, types)
         self.made[(id(decl), texts)] = cls
         self.fill(cls, file, decl, [], set())
@@ -68,21 +89,32 @@ class Classes:
         self.keys.add(key)
         return key
 
-    def fill(self, cls: Class, file: Loaded, decl: tree.Reactor, path: list[tree.Reactor], seen: set[int]) -> None:
+    def fill(
+        self, cls: Class, file: Loaded, decl: tree.Reactor, path: list[tree.Reactor], seen: set[int]
+    ) -> None:
         if decl in path:
             names = " → ".join(r.name for r in [*path[path.index(decl) :], decl])
-            raise fail(decl.span, f"these reactors extend each other: {names}", "take one 'extends' away")
+            raise fail(
+                decl.span, f"these reactors extend each other: {names}", "take one 'extends' away"
+            )
         if id(decl) in seen:
             return
         seen.add(id(decl))
         for name, span in decl.supers:
             super_file, super_decl = self.find(file, name, span)
             if super_decl.type_params:
-                raise fail(span, f"'{name}' is generic, and cannot be extended without its type arguments")
+                raise fail(
+                    span, f"'{name}' is generic, and cannot be extended without its type arguments"
+                )
             self.fill(cls, super_file, super_decl, [*path, decl], seen)
         for param in decl.params:
-            if any(param.name == p.name and param is not p for p in decl.params[: decl.params.index(param)]):
-                self.problems.append(Problem(param.span, f"a second parameter called '{param.name}'", "rename one"))
+            if any(
+                param.name == p.name and param is not p
+                for p in decl.params[: decl.params.index(param)]
+            ):
+                self.problems.append(
+                    Problem(param.span, f"a second parameter called '{param.name}'", "rename one")
+                )
             cls.params[param.name] = param
         for member in decl.members:
             if isinstance(member, tree.Mode):
@@ -92,7 +124,11 @@ class Classes:
                     if isinstance(inner, (tree.Mode, tree.Port, tree.Method, tree.Preamble)):
                         what = type(inner).__name__.lower()
                         self.problems.append(
-                            Problem(inner.span, f"a {what} cannot stand in a mode", "move it out of the mode")
+                            Problem(
+                                inner.span,
+                                f"a {what} cannot stand in a mode",
+                                "move it out of the mode",
+                            )
                         )
             else:
                 cls.members.append(Placed(member, file))
@@ -109,7 +145,9 @@ class Classes:
         for placed in cls.members:
             member = placed.decl
             if isinstance(member, tree.Watchdog):
-                self.problems.append(Problem(member.span, "watchdogs are not supported", "use an action and a timer"))
+                self.problems.append(
+                    Problem(member.span, "watchdogs are not supported", "use an action and a timer")
+                )
             if isinstance(member, tree.Port) and member.type is None:
                 what = "input" if member.is_input else "output"
                 hint = f"write {what} {member.name}: int"
@@ -119,7 +157,10 @@ class Classes:
             if member.name in RESERVED:
                 text = f"'{member.name}' is a word of C and cannot be a name"
                 self.problems.append(Problem(member.span, text, "choose another"))
-            key = (member.name, placed.mode if not isinstance(member, (tree.Port, tree.State)) else "")
+            key = (
+                member.name,
+                placed.mode if not isinstance(member, (tree.Port, tree.State)) else "",
+            )
             if (key in names or (member.name, "") in names) and not isinstance(member, tree.Port):
                 text = f"'{cls.name}' has something else called '{member.name}'"
                 self.problems.append(Problem(member.span, text, "rename one of the two"))
@@ -129,19 +170,29 @@ class Classes:
             names[key] = member.span
             if isinstance(member, tree.State) and member.type is None and member.init is None:
                 self.problems.append(
-                    Problem(member.span, "this state variable has neither type nor value", f"write state {member.name}: int")
+                    Problem(
+                        member.span,
+                        "this state variable has neither type nor value",
+                        f"write state {member.name}: int",
+                    )
                 )
         initial = [m for m in cls.modes if m.initial]
         if cls.modes and not initial:
             hint = f"write: initial mode {cls.modes[0].name}"
-            self.problems.append(Problem(cls.modes[0].span, f"no mode of '{cls.name}' is initial", hint))
+            self.problems.append(
+                Problem(cls.modes[0].span, f"no mode of '{cls.name}' is initial", hint)
+            )
         for second in initial[1:]:
-            self.problems.append(Problem(second.span, "a second initial mode", "exactly one mode is initial"))
+            self.problems.append(
+                Problem(second.span, "a second initial mode", "exactly one mode is initial")
+            )
         for index, mode in enumerate(cls.modes):
             if not mode.name:
                 self.problems.append(Problem(mode.span, "this mode needs a name"))
             if any(mode.name == m.name for m in cls.modes[:index]):
-                self.problems.append(Problem(mode.span, f"a second mode called '{mode.name}'", "rename one"))
+                self.problems.append(
+                    Problem(mode.span, f"a second mode called '{mode.name}'", "rename one")
+                )
 
     def raise_problems(self) -> None:
         if any(p.severity == "error" for p in self.problems):

@@ -29,24 +29,47 @@ def _tell(problems: Sequence[Problem]) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="weft lf", description="Lingua Franca programs (target C) on weft_mcu's reactors.")
+    parser = argparse.ArgumentParser(
+        prog="weft lf", description="Lingua Franca programs (target C) on weft_mcu's reactors."
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     build = commands.add_parser("build", help="compile: C in src-gen/, the program in bin/")
-    run = commands.add_parser("run", help="compile for the host and run; what follows FILE goes to the program")
+    run = commands.add_parser(
+        "run", help="compile for the host and run; what follows FILE goes to the program"
+    )
     check = commands.add_parser("check", help="say what is wrong, compile nothing")
     graph = commands.add_parser("graph", help="draw the reactors as an SVG (graphviz)")
-    oracle = commands.add_parser("oracle", help="run it in the interpreter of the tests; prints the trace")
+    oracle = commands.add_parser(
+        "oracle", help="run it in the interpreter of the tests; prints the trace"
+    )
     test = commands.add_parser("test", help="build and run every .lf of a folder; a table by tier")
     for command in (build, run, check, graph, oracle):
         command.add_argument("file", type=Path, metavar="FILE.lf")
     for command in (build, run):
-        command.add_argument("--trace", action="store_true", help="the program can write its trace: WEFT_RX_TRACE=FILE")
-    build.add_argument("--target", choices=("host", "rp2040", "an521"), default="", help="the program's platform, else host")
-    build.add_argument("--flash", action="store_true", help="rp2040: an image for flash, not for SRAM")
+        command.add_argument(
+            "--trace",
+            action="store_true",
+            help="the program can write its trace: WEFT_RX_TRACE=FILE",
+        )
+    build.add_argument(
+        "--target",
+        choices=("host", "rp2040", "an521"),
+        default="",
+        help="the program's platform, else host",
+    )
+    build.add_argument(
+        "--flash", action="store_true", help="rp2040: an image for flash, not for SRAM"
+    )
     build.add_argument("--no-compile", action="store_true", help="write the C alone")
-    run.add_argument("arguments", nargs=argparse.REMAINDER, help="-o 5 sec, -f true, -k true, -w 2, …")
-    check.add_argument("--json", action="store_true", help="problems as JSON on stdout, for editors")
-    graph.add_argument("-o", "--output", type=Path, help="the file to write: .svg, or .dot (FILE.svg)")
+    run.add_argument(
+        "arguments", nargs=argparse.REMAINDER, help="-o 5 sec, -f true, -k true, -w 2, …"
+    )
+    check.add_argument(
+        "--json", action="store_true", help="problems as JSON on stdout, for editors"
+    )
+    graph.add_argument(
+        "-o", "--output", type=Path, help="the file to write: .svg, or .dot (FILE.svg)"
+    )
     test.add_argument("folder", type=Path)
     test.add_argument("words", nargs="*", help="only files whose path contains one of these")
     test.add_argument("--list", type=Path, help="a file that names those to run")

@@ -28,8 +28,14 @@ LIMIT = 300
 TIERS = (
     ("T6 enclaves, watchdogs", r"@enclave|\bwatchdog\b"),
     ("T5 modes", r"\bmode\s+\w+\s*\{"),
-    ("T4 inheritance, generics, methods, physical, files", r"\bextends\b|\breactor\s+\w+\s*<|\bmethod\b|~>|\bphysical\b|lf_thread_create|\bfiles\s*:|cmake-include"),
-    ("T3 tokens, arrays, mutable", r"\bmutable\b|lf_set_token|lf_set_array|lf_schedule_(value|token|copy)|(input|output)\b[^\n]*(\[\s*\d*\]|\*)\s*$"),
+    (
+        "T4 inheritance, generics, methods, physical, files",
+        r"\bextends\b|\breactor\s+\w+\s*<|\bmethod\b|~>|\bphysical\b|lf_thread_create|\bfiles\s*:|cmake-include",
+    ),
+    (
+        "T3 tokens, arrays, mutable",
+        r"\bmutable\b|lf_set_token|lf_set_array|lf_schedule_(value|token|copy)|(input|output)\b[^\n]*(\[\s*\d*\]|\*)\s*$",
+    ),
     ("T2 multiports, banks", r"new\s*\[|(input|output)\s*\[|\)\s*\+\s*->|interleaved"),
     ("T1 after, deadlines, spacing", r"\bafter\b|\bdeadline\b|action\s+\w+\s*\([^)]*,"),
 )
@@ -65,7 +71,10 @@ def tests_in(folder: Path, words: Sequence[str], names: Path | None) -> list[Pat
 
 
 def has_main(path: Path) -> bool:
-    return re.search(r"\b(main|federated)\s+(realtime\s+)?reactor\b", path.read_text(errors="replace")) is not None
+    return (
+        re.search(r"\b(main|federated)\s+(realtime\s+)?reactor\b", path.read_text(errors="replace"))
+        is not None
+    )
 
 
 def by_reactor(trace: Sequence[str]) -> dict[str, list[str]]:
@@ -85,7 +94,9 @@ def run_one(path: Path, project: Path, place: Path) -> Result:
     tier = tier_of(text)
     copy = place / project.name
     if not copy.exists():
-        shutil.copytree(project, copy, ignore=shutil.ignore_patterns("src-gen", "bin", ".*"), symlinks=True)
+        shutil.copytree(
+            project, copy, ignore=shutil.ignore_patterns("src-gen", "bin", ".*"), symlinks=True
+        )
     here = copy / path.relative_to(project)
     expected = [line[len(MARK) :] for line in text.splitlines() if line.startswith(MARK)]
     if path.with_suffix(".trace").exists():
@@ -122,16 +133,22 @@ def run_one(path: Path, project: Path, place: Path) -> Result:
 
 
 def difference(expected: Sequence[str], got: Sequence[str]) -> str:
-    for number, (want, have) in enumerate(zip([*expected, "the end"], [*got, "the end"])):
+    for number, (want, have) in enumerate(
+        zip([*expected, "the end"], [*got, "the end"], strict=False)
+    ):
         if want != have:
             return f"the trace differs at entry {number + 1}: wanted {want}, got {have}"
     return f"the trace has {len(got)} entries, {len(expected)} are wanted"
 
 
-def results(folder: Path, words: Sequence[str] = (), names: Path | None = None, jobs: int = 2) -> list[Result]:
+def results(
+    folder: Path, words: Sequence[str] = (), names: Path | None = None, jobs: int = 2
+) -> list[Result]:
     tests = tests_in(folder, words, names)
     root = folder.resolve()
-    root = root.parent if root.name == "src" else root  # upstream's tests refer to what lies beside src
+    root = (
+        root.parent if root.name == "src" else root
+    )  # upstream's tests refer to what lies beside src
 
     def one(number: int, path: Path) -> Result:
         with tempfile.TemporaryDirectory(prefix="weft-lf-") as place:

@@ -34,7 +34,9 @@ class Wiring:
         self.warnings = elaborator.program.warnings
         self.delays: list[Delay] = []
         self.forwards: dict[Instance, list[tuple[_Made, ModeOf]]] = {}
-        self.told: set[tuple[str, int, int]] = set()  # each place is complained about once, not once a bank member
+        self.told: set[tuple[str, int, int]] = (
+            set()
+        )  # each place is complained about once, not once a bank member
 
     def say(self, span: Span, message: str, hint: str = "", severity: str = "error") -> None:
         key = (span.file, span.line, span.column)
@@ -62,7 +64,7 @@ class Wiring:
             if decl.delay is not None:
                 delay = self.elaborator.time(decl.delay, made, "delay of the connection")
             mode = made.modes.get(placed.mode)
-            for source, sink in zip(left, right):
+            for source, sink in zip(left, right, strict=False):
                 self.link(source, sink, decl, delay, made, mode)
 
     def side(self, ref: tree.Ref, made: Instance, left: bool) -> list[Channel]:
@@ -74,13 +76,21 @@ class Wiring:
             if port.is_input == left:
                 role = "an input" if port.is_input else "an output"
                 hint = "a connection goes from outputs of contained reactors (or own inputs) to inputs of contained ones (or own outputs)"
-                raise fail(ref.span, f"'{ref}' is {role} and cannot stand on the {'left' if left else 'right'}", hint)
+                raise fail(
+                    ref.span,
+                    f"'{ref}' is {role} and cannot stand on the {'left' if left else 'right'}",
+                    hint,
+                )
             rows = [m.ports[ref.variable].channels for m in members]
         else:
             if ref.variable not in made.ports:
                 from weft_lf.classes import nearest
 
-                raise fail(ref.span, f"'{made.cls.name}' has no port '{ref.variable}'", nearest(ref.variable, list(made.ports)))
+                raise fail(
+                    ref.span,
+                    f"'{made.cls.name}' has no port '{ref.variable}'",
+                    nearest(ref.variable, list(made.ports)),
+                )
             port_of = made.ports[ref.variable]
             if port_of.decl.is_input != left:
                 role = "output" if left else "input"
@@ -104,8 +114,19 @@ class Wiring:
         self.same_type(source, sink, decl)
         name = mode.decl.name if mode else ""
         if sink.source is not None or sink.delay is not None:
-            if mode is None or not sink.linked_in or sink.linked_in == name or sink.source is None or delay is not None or decl.physical:
-                self.say(decl.span, f"'{sink}' has two sources", "an input takes one; connect one of them elsewhere")
+            if (
+                mode is None
+                or not sink.linked_in
+                or sink.linked_in == name
+                or sink.source is None
+                or delay is not None
+                or decl.physical
+            ):
+                self.say(
+                    decl.span,
+                    f"'{sink}' has two sources",
+                    "an input takes one; connect one of them elsewhere",
+                )
                 return
             # Fed in several modes: all of these connections become reactions of their modes.
             earlier = made.modes[sink.linked_in]
@@ -121,7 +142,12 @@ class Wiring:
         sink.via = decl
         if decl.physical or delay is not None:
             element = next(
-                (d for d in reversed(self.delays[-64:]) if d.via is decl and d.instance is made and d.source is source), None
+                (
+                    d
+                    for d in reversed(self.delays[-64:])
+                    if d.via is decl and d.instance is made and d.source is source
+                ),
+                None,
             )
             if element is None:
                 element = Delay(source, delay, decl.physical, decl, made, mode)
@@ -131,7 +157,9 @@ class Wiring:
         else:
             sink.source = source
 
-    def forward(self, made: Instance, source: Channel, sink: Channel, mode: ModeOf, decl: tree.Connection) -> None:
+    def forward(
+        self, made: Instance, source: Channel, sink: Channel, mode: ModeOf, decl: tree.Connection
+    ) -> None:
         self.forwards.setdefault(made, []).append((_Made(Forward(source, sink), decl.span), mode))
 
     def same_type(self, source: Channel, sink: Channel, decl: tree.Connection) -> None:
@@ -150,13 +178,20 @@ class Wiring:
                         continue
                     mode = channel.linked_in
                     if channel.source is not None and mode:
-                        owner = next((i for i in (made, channel.port.instance, channel.port.instance.parent) if i and mode in i.modes), made)
+                        owner = next(
+                            (
+                                i
+                                for i in (made, channel.port.instance, channel.port.instance.parent)
+                                if i and mode in i.modes
+                            ),
+                            made,
+                        )
                         assert channel.via is not None
                         source, channel.source = channel.source, None
                         place = owner.modes[mode]
                         forward = _Made(Forward(source, channel), channel.via.span)
-                        text = tree.Reaction("", [], [], [], None, None, None, [], forward.span)
-                        new = ReactionOf(owner, text, len(owner.reactions), place)
+                        made_up = tree.Reaction("", [], [], [], None, None, None, [], forward.span)
+                        new = ReactionOf(owner, made_up, len(owner.reactions), place)
                         new.triggers, new.reads, new.writes = [source], [source], [channel]
                         new.forward = forward.made
                         owner.reactions.append(new)
@@ -173,8 +208,18 @@ class Wiring:
                 if not port.decl.is_input or not port.channels:
                     continue
                 ends = [driver(c) for c in port.channels]
-                if all(e.delay is None and e not in written and e.port is port for e in ends) and made.decl is not None:
+                if (
+                    all(e.delay is None and e not in written and e.port is port for e in ends)
+                    and made.decl is not None
+                ):
                     used = any(c in r.triggers for r in made.reactions for c in port.channels[:1])
                     if used:
-                        text = f"nothing is connected to the input '{port.decl.name}' of '{made.name}'"
-                        self.say(made.decl.span, text, "its reactions will not be triggered by it", "warning")
+                        text = (
+                            f"nothing is connected to the input '{port.decl.name}' of '{made.name}'"
+                        )
+                        self.say(
+                            made.decl.span,
+                            text,
+                            "its reactions will not be triggered by it",
+                            "warning",
+                        )

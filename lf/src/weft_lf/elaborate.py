@@ -58,7 +58,11 @@ class _Elaborator:
         self.size += 1
         if self.size > LIMIT:
             span = decl.span if decl else cls.decl.span
-            raise fail(span, f"the program has more than {LIMIT} reactors and channels", "make its banks smaller")
+            raise fail(
+                span,
+                f"the program has more than {LIMIT} reactors and channels",
+                "make its banks smaller",
+            )
         made = Instance(cls, name, parent, index, width, decl, mode, number=len(self.instances))
         self.instances.append(made)
         self.parameters(made)
@@ -84,7 +88,9 @@ class _Elaborator:
         given: dict[str, tuple[tree.Expr, Span]] = {}
         for name, expr, span in decl.assignments if decl else []:
             if name not in cls.params and name != "bank_index":
-                raise fail(span, f"'{cls.name}' has no parameter '{name}'", nearest(name, list(cls.params)))
+                raise fail(
+                    span, f"'{cls.name}' has no parameter '{name}'", nearest(name, list(cls.params))
+                )
             if name in given:
                 raise fail(span, f"'{name}' is given twice", "give it once")
             given[name] = (expr, span)
@@ -111,7 +117,11 @@ class _Elaborator:
         if isinstance(expr, tree.Name):
             if scope is None or expr.name not in scope.values:
                 known = list(scope.values) if scope else []
-                raise fail(expr.span, f"there is no parameter '{expr.name}' here", nearest(expr.name, known))
+                raise fail(
+                    expr.span,
+                    f"there is no parameter '{expr.name}' here",
+                    nearest(expr.name, known),
+                )
         elif isinstance(expr, tree.Listing):
             for item in expr.items:
                 self.names_in(item, scope)
@@ -122,28 +132,56 @@ class _Elaborator:
             return
         if kind.name == "time":
             if isinstance(expr, tree.Literal) and expr.text != "0":
-                hint = f"write {expr.text} msec, say" if expr.kind == "int" else "write a number and a unit"
+                hint = (
+                    f"write {expr.text} msec, say"
+                    if expr.kind == "int"
+                    else "write a number and a unit"
+                )
                 raise fail(span, f"'{param.name}' is a time, and {expr.text} is none", hint)
             if isinstance(expr, tree.Listing) and len(expr.items) != 1:
                 raise fail(span, f"'{param.name}' is a time, and this is a list")
-        elif isinstance(expr, tree.Time) and kind.name in ("int", "bool", "string", "float", "double", "char"):
-            raise fail(span, f"'{param.name}' is of type {kind.name}, and {expr.text} is a time", "make it 'time'")
-        elif isinstance(expr, tree.Literal) and expr.kind == "string" and kind.name in (
+        elif isinstance(expr, tree.Time) and kind.name in (
             "int",
             "bool",
+            "string",
             "float",
             "double",
-            "size_t",
-            "unsigned",
+            "char",
         ):
-            raise fail(span, f"'{param.name}' is of type {kind.name}, and {expr.text} is a text", "give a number")
+            raise fail(
+                span,
+                f"'{param.name}' is of type {kind.name}, and {expr.text} is a time",
+                "make it 'time'",
+            )
+        elif (
+            isinstance(expr, tree.Literal)
+            and expr.kind == "string"
+            and kind.name
+            in (
+                "int",
+                "bool",
+                "float",
+                "double",
+                "size_t",
+                "unsigned",
+            )
+        ):
+            raise fail(
+                span,
+                f"'{param.name}' is of type {kind.name}, and {expr.text} is a text",
+                "give a number",
+            )
 
     def port(self, made: Instance, member: tree.Port) -> None:
         width = self.width(made, member.width, member.span) if member.width is not None else 1
         port = PortOf(made, member, member.width is not None)
         self.size += width
         if self.size > LIMIT:
-            raise fail(member.span, f"the program has more than {LIMIT} reactors and channels", "make it narrower")
+            raise fail(
+                member.span,
+                f"the program has more than {LIMIT} reactors and channels",
+                "make it narrower",
+            )
         port.channels = [Channel(port, i) for i in range(width)]
         made.ports[member.name] = port
 
@@ -165,21 +203,35 @@ class _Elaborator:
                     raise fail(term.span, "this width is not known at compile time", hint)
                 total += found
         if total < 0:
-            raise fail(terms[0].span, f"the width is {total}, which is negative", "a width is 0 or more")
+            raise fail(
+                terms[0].span, f"the width is {total}, which is negative", "a width is 0 or more"
+            )
         if total > LIMIT:
-            raise fail(terms[0].span, f"the width is {total}, which is too large", f"at most {LIMIT}")
+            raise fail(
+                terms[0].span, f"the width is {total}, which is too large", f"at most {LIMIT}"
+            )
         return total
 
     def width_of(self, scope: Instance, ref: tree.Ref) -> int:
         if not ref.container:
             if ref.variable in scope.ports:
                 return len(scope.ports[ref.variable].channels)
-            raise fail(ref.span, f"there is no port '{ref}' to take the width of", "it must stand before this")
+            raise fail(
+                ref.span,
+                f"there is no port '{ref}' to take the width of",
+                "it must stand before this",
+            )
         members = scope.children.get(ref.container)
         if not members:
-            raise fail(ref.span, f"there is no reactor '{ref.container}' to take the width of", "it must stand before this")
+            raise fail(
+                ref.span,
+                f"there is no reactor '{ref.container}' to take the width of",
+                "it must stand before this",
+            )
         if ref.variable not in members[0].ports:
-            raise fail(ref.span, f"there is no port '{ref}'", nearest(ref.variable, list(members[0].ports)))
+            raise fail(
+                ref.span, f"there is no port '{ref}'", nearest(ref.variable, list(members[0].ports))
+            )
         return sum(len(m.ports[ref.variable].channels) for m in members)
 
     def time(self, expr: tree.Expr | None, scope: Instance, what: str) -> int | None:
@@ -220,17 +272,27 @@ class _Elaborator:
         assert isinstance(decl, tree.Instance)
         file, target = self.classes.find(placed.file, decl.cls, decl.span)
         if target.main:
-            raise fail(decl.span, f"'{decl.cls}' is a main reactor and cannot be instantiated", "make it a plain reactor")
+            raise fail(
+                decl.span,
+                f"'{decl.cls}' is a main reactor and cannot be instantiated",
+                "make it a plain reactor",
+            )
         arguments = [_substituted(a, made.cls.types) for a in decl.arguments]
         cls = self.classes.get(file, target, arguments, decl.span)
         at: Instance | None = made
         while at is not None:
             if at.cls is cls:
-                raise fail(decl.span, f"'{cls.name}' contains itself", "a reactor cannot be inside one of its kind")
+                raise fail(
+                    decl.span,
+                    f"'{cls.name}' contains itself",
+                    "a reactor cannot be inside one of its kind",
+                )
             at = at.parent
         mode = made.modes.get(placed.mode)
         if decl.width is None:
-            made.children[decl.name] = [self.instantiate(cls, decl.name, made, None, None, decl, mode)]
+            made.children[decl.name] = [
+                self.instantiate(cls, decl.name, made, None, None, decl, mode)
+            ]
             return
         width = self.width(made, decl.width, decl.span)
         made.children[decl.name] = [
@@ -254,7 +316,11 @@ class _Elaborator:
         for forward, mode in wiring.forwards.get(made, []):
             text = tree.Reaction("", [], [], [], None, None, None, [], forward.span)
             one = ReactionOf(made, text, len(made.reactions), mode)
-            one.triggers, one.reads, one.writes = [forward.made.source], [forward.made.source], [forward.made.sink]
+            one.triggers, one.reads, one.writes = (
+                [forward.made.source],
+                [forward.made.source],
+                [forward.made.sink],
+            )
             one.forward = forward.made
             made.reactions.append(one)
 
@@ -263,7 +329,12 @@ class _Elaborator:
         for ref in decl.triggers:
             if ref.kind == "builtin":
                 one.triggers.append(ref.variable)
-                if ref.variable == "reset" and one.mode is None and made.within() is None and not made.modes:
+                if (
+                    ref.variable == "reset"
+                    and one.mode is None
+                    and made.within() is None
+                    and not made.modes
+                ):
                     text = "'reset' triggers only inside modes"
                     self.program.warnings.append(Problem(ref.span, text, severity="warning"))
                 continue
@@ -302,7 +373,11 @@ class _Elaborator:
         if name in made.ports:
             port_of = made.ports[name]
             if not port_of.decl.is_input:
-                raise fail(ref.span, f"'{name}' is this reactor's own output", "a reaction is triggered by inputs")
+                raise fail(
+                    ref.span,
+                    f"'{name}' is this reactor's own output",
+                    "a reaction is triggered by inputs",
+                )
             return list(port_of.channels)
         for key in (_key(name, one.mode), name):
             if key in made.timers:
@@ -311,8 +386,16 @@ class _Elaborator:
                 return [made.actions[key]]
         if name in made.children:
             raise fail(ref.span, f"'{name}' is a reactor", f"name one of its outputs: {name}.out")
-        known = [*made.ports, *(t.decl.name for t in made.timers.values()), *(a.decl.name for a in made.actions.values())]
-        raise fail(ref.span, f"'{made.cls.name}' has no input, timer or action '{name}'", nearest(name, known))
+        known = [
+            *made.ports,
+            *(t.decl.name for t in made.timers.values()),
+            *(a.decl.name for a in made.actions.values()),
+        ]
+        raise fail(
+            ref.span,
+            f"'{made.cls.name}' has no input, timer or action '{name}'",
+            nearest(name, known),
+        )
 
     def members(self, ref: tree.Ref, made: Instance) -> list[Instance]:
         if ref.container not in made.children:
@@ -330,7 +413,11 @@ class _Elaborator:
         made, name = one.instance, ref.variable
         if ref.kind in ("reset", "history") or (not ref.container and name in made.modes):
             if name not in made.modes:
-                raise fail(ref.span, f"'{made.cls.name}' has no mode '{name}'", nearest(name, list(made.modes)))
+                raise fail(
+                    ref.span,
+                    f"'{made.cls.name}' has no mode '{name}'",
+                    nearest(name, list(made.modes)),
+                )
             one.moves.append((made.modes[name], ref.kind if ref.kind != "plain" else "reset"))
         elif ref.container:
             members = self.members(ref, made)
@@ -342,7 +429,9 @@ class _Elaborator:
             one.writes += [c for m in members for c in m.ports[name].channels]
         elif name in made.ports:
             if made.ports[name].decl.is_input:
-                raise fail(ref.span, f"'{name}' is this reactor's own input", "a reaction writes outputs")
+                raise fail(
+                    ref.span, f"'{name}' is this reactor's own input", "a reaction writes outputs"
+                )
             one.writes += made.ports[name].channels
         else:
             for key in (_key(name, one.mode), name):
@@ -350,7 +439,11 @@ class _Elaborator:
                     one.schedules.append(made.actions[key])
                     return
             known = [*made.ports, *(a.decl.name for a in made.actions.values()), *made.modes]
-            raise fail(ref.span, f"'{made.cls.name}' has no output, action or mode '{name}'", nearest(name, known))
+            raise fail(
+                ref.span,
+                f"'{made.cls.name}' has no output, action or mode '{name}'",
+                nearest(name, known),
+            )
 
 
 def _key(name: str, mode: ModeOf | None) -> str:
@@ -362,7 +455,14 @@ def _substituted(kind: tree.Type, types: dict[str, tree.Type]) -> tree.Type:
     if kind.is_code or kind.name not in types:
         return kind
     given = types[kind.name]
-    return tree.Type(given.name, given.arguments, given.stars + kind.stars, kind.array or given.array, given.is_code, kind.span)
+    return tree.Type(
+        given.name,
+        given.arguments,
+        given.stars + kind.stars,
+        kind.array or given.array,
+        given.is_code,
+        kind.span,
+    )
 
 
 def elaborate(program: Program) -> Model:

@@ -16,11 +16,17 @@ from weft_lf.bodies import HERE, Bodies, code_lines
 from weft_lf.fills import Fills
 from weft_lf.layout import Layout, base_of
 from weft_lf.model import ActionOf, Channel, Delay, Instance, Model, ModeOf, Value, driver
+from weft_lf.modes import Modes
 from weft_lf.oracle import name_of
 from weft_lf.values import c_expr, c_type, resolved
 
 STATIC = 1500
-POLICIES = {"defer": "WEFT_RX_DEFER", "drop": "WEFT_RX_DROP", "replace": "WEFT_RX_REPLACE", "update": "WEFT_RX_UPDATE"}
+POLICIES = {
+    "defer": "WEFT_RX_DEFER",
+    "drop": "WEFT_RX_DROP",
+    "replace": "WEFT_RX_REPLACE",
+    "update": "WEFT_RX_UPDATE",
+}
 
 
 @dataclass
@@ -60,7 +66,9 @@ class Emitter:
             self.fills.put("weft_rx_triggers", at + len(numbers), "", "WEFT_RX_END")
             self.list_size += len(numbers) + 1
         if self.layout.count <= (32 if self.options.device else 64):
-            return "WEFT_RX_TRIG({}, " + hex(sum(1 << n for n in numbers)) + ("u" if self.options.device else "ull") + ")", (at,)
+            return "WEFT_RX_TRIG({}, " + hex(sum(1 << n for n in numbers)) + (
+                "u" if self.options.device else "ull"
+            ) + ")", (at,)
         return "WEFT_RX_TRIG({}, 0)", (at,)
 
     def mode_pointer(self, mode: ModeOf | None) -> str:
@@ -108,19 +116,34 @@ class Emitter:
             if one.forward is None:
                 at = own.index(one)
                 text = f"{{{{{made.cls.key}_r{at}, &lf_s_{made.cls.key}[{{}}]}}}}"
-                fills.put("weft_rx_reactions", one.order, "", text, layout.slot[made], cast="weft_rx_reaction")
+                fills.put(
+                    "weft_rx_reactions",
+                    one.order,
+                    "",
+                    text,
+                    layout.slot[made],
+                    cast="weft_rx_reaction",
+                )
             else:
-                fills.put("weft_rx_reactions", one.order, "", f"{{{{lf_forward_{one.order}, 0}}}}", cast="weft_rx_reaction")
+                fills.put(
+                    "weft_rx_reactions",
+                    one.order,
+                    "",
+                    f"{{{{lf_forward_{one.order}, 0}}}}",
+                    cast="weft_rx_reaction",
+                )
                 self.forward(one.order, one.forward.source, one.forward.sink)
         self.timers()
         if layout.modes:
-            self.modes()
+            Modes(self).fill()
         self.ends = {what: self.trigger((what, None)) for what in ("startup", "shutdown")}
         fills.arrays["weft_rx_triggers"].size = self.list_size
         if self.options.trace:
             fills.array("weft_rx_names", "const char *const", layout.count, fixed=True, public=True)
             for one in self.model.reactions:
-                fills.put("weft_rx_names", one.order, "", "0" if one.forward else f'"{name_of(one)}"')
+                fills.put(
+                    "weft_rx_names", one.order, "", "0" if one.forward else f'"{name_of(one)}"'
+                )
 
     def forward(self, order: int, source: Channel, sink: Channel) -> None:
         """The reaction that a connection in a mode became."""
@@ -138,7 +161,11 @@ class Emitter:
     def out_port(self, array: str, index: int, path: str, channel: Channel) -> None:
         kind = self.layout.port_type(channel)
         text, numbers = self.trigger(channel)
-        init = f"WEFT_RX_TOKEN_OUT({text}, sizeof({kind.element}))" if kind.token else f"WEFT_RX_OUT({text})"
+        init = (
+            f"WEFT_RX_TOKEN_OUT({text}, sizeof({kind.element}))"
+            if kind.token
+            else f"WEFT_RX_OUT({text})"
+        )
         self.fills.put(array, index, path, init, *numbers, cast=kind.port)
 
     def instance(self, made: Instance) -> None:
@@ -149,7 +176,9 @@ class Emitter:
             fills.put(array, slot, "._lf_name", f'"{made.local_name}"')
             fills.put(array, slot, "._lf_full_name", f'"{made.path}"')
         for name, param in bodies.params():
-            if name == "bank_index" and name not in cls.params or name == "bank_index" and made.index is not None:
+            if (name == "bank_index" and name not in cls.params) or (
+                name == "bank_index" and made.index is not None
+            ):
                 fills.put(array, slot, ".bank_index", "{}", made.index or 0)
                 continue
             self.value(array, slot, name, param.type, made.values[name], made)
@@ -166,7 +195,9 @@ class Emitter:
             first = layout.mode_slot[next(iter(made.modes.values()))]
             fills.put(array, slot, "._lf_modes", "&lf_modes[{}]", first)
 
-    def value(self, array: str, slot: int, name: str, kind: tree.Type | None, value: Value, made: Instance) -> None:
+    def value(
+        self, array: str, slot: int, name: str, kind: tree.Type | None, value: Value, made: Instance
+    ) -> None:
         """`array[slot].name` begins as `value`."""
         value = resolved(value.expr, value.scope, value.index)
         expr = value.expr
@@ -174,7 +205,12 @@ class Emitter:
         if self.has_code(value):
             self.computed(array, slot, name, kind, value, made)
             return
-        if isinstance(expr, tree.Listing) and len(expr.items) == 1 and expr.opening == "(" and (kind is None or kind.array is None):
+        if (
+            isinstance(expr, tree.Listing)
+            and len(expr.items) == 1
+            and expr.opening == "("
+            and (kind is None or kind.array is None)
+        ):
             value = resolved(expr.items[0], value.scope, value.index)
             expr = value.expr
         if not isinstance(expr, tree.Listing):
@@ -188,9 +224,16 @@ class Emitter:
         if kind is not None and kind.array is not None:
             base = base_of(kind, cls)
             own = cls.params.get(name) is None
-            if own and (kind.array or kind.array == ""):  # a state variable: the elements are its own
+            if own and (
+                kind.array or kind.array == ""
+            ):  # a state variable: the elements are its own
                 for at, item in enumerate(expr.items):
-                    self.fills.put(array, slot, f".{name}[{at}]", _braced(c_expr(Value(item, value.scope, value.index))))
+                    self.fills.put(
+                        array,
+                        slot,
+                        f".{name}[{at}]",
+                        _braced(c_expr(Value(item, value.scope, value.index))),
+                    )
                 return
             self.fills.put(array, slot, f".{name}", self.constant(base, text, len(expr.items)))
         elif kind is not None and kind.stars:
@@ -203,7 +246,10 @@ class Emitter:
         """The name of an array with these contents, made once."""
         line = f"{base} @[{max(count, 1)}] = {text};"
         for at, known in enumerate(self.helpers):
-            if known.startswith("static ") and re.sub(r"\blf_list_\d+", "@", known) == f"static {line}":
+            if (
+                known.startswith("static ")
+                and re.sub(r"\blf_list_\d+", "@", known) == f"static {line}"
+            ):
                 return re.search(r"\blf_list_\d+", self.helpers[at]).group()  # type: ignore[union-attr]
         self.arrays += 1
         name = f"lf_list_{self.arrays}"
@@ -215,17 +261,23 @@ class Emitter:
         if isinstance(value.expr, tree.Code):
             return True
         if isinstance(value.expr, tree.Listing):
-            return any(self.has_code(Value(item, value.scope, value.index)) for item in value.expr.items)
+            return any(
+                self.has_code(Value(item, value.scope, value.index)) for item in value.expr.items
+            )
         return False
 
-    def computed(self, array: str, slot: int, name: str, kind: tree.Type | None, value: Value, made: Instance) -> None:
+    def computed(
+        self, array: str, slot: int, name: str, kind: tree.Type | None, value: Value, made: Instance
+    ) -> None:
         """Code runs at the start, with `self` and the parameters of where it was written."""
         scope = value.scope or made
         text = c_expr(value)
         key = scope.cls.key
         lines = [f"  {{ {key}_self_t *self = &lf_s_{key}[{self.layout.slot[scope]}]; (void)self;"]
         if re.search(r"\bbank_index\b", re.sub(r"self\s*->\s*\w+", "", text)):
-            lines.append(f"    const int bank_index = {value.index if value.index is not None else scope.index or 0};")
+            lines.append(
+                f"    const int bank_index = {value.index if value.index is not None else scope.index or 0};"
+            )
         for param, _ in self.bodies[scope.cls].params():
             if param != "bank_index" and re.search(rf"(?<!->)\b{re.escape(param)}\b", text):
                 lines.append(f"    __auto_type {param} = self->{param};")
@@ -235,13 +287,21 @@ class Emitter:
             base = base_of(kind, made.cls) if kind is not None else "int"
             count = len(value.expr.items)  # type: ignore[union-attr]
             if cls_param(made, name) or (kind is not None and kind.stars):
-                lines.append(f"    static {base} list[{count}]; const {base} values[] = {text}; memcpy(list, values, sizeof values); {target} = list; }}")
+                lines.append(
+                    f"    static {base} list[{count}]; const {base} values[] = {text}; memcpy(list, values, sizeof values); {target} = list; }}"
+                )
             else:
-                lines.append(f"    const {base} values[] = {text}; memcpy({target}, values, sizeof values); }}")
+                lines.append(
+                    f"    const {base} values[] = {text}; memcpy({target}, values, sizeof values); }}"
+                )
         else:
             span = value.expr.span
             file = span.file.replace("\\", "\\\\").replace('"', '\\"')
-            lines += [f'#line {span.line} "{file}"' if span.line else "", f"    {target} = ({text}); }}", HERE]
+            lines += [
+                f'#line {span.line} "{file}"' if span.line else "",
+                f"    {target} = ({text}); }}",
+                HERE,
+            ]
         self.start += lines
 
     def action(self, made: Instance, one: ActionOf) -> None:
@@ -255,13 +315,19 @@ class Emitter:
             init = f"WEFT_RX_ACTION_INIT({rest})"
         else:
             kind = layout.type_of(decl.type, made.cls)
-            init = f"WEFT_RX_TOKEN_ACTION_INIT({kind.element}, {rest})" if kind.token else f"WEFT_RX_VALUE_INIT({kind.text}, {rest})"
+            init = (
+                f"WEFT_RX_TOKEN_ACTION_INIT({kind.element}, {rest})"
+                if kind.token
+                else f"WEFT_RX_VALUE_INIT({kind.text}, {rest})"
+            )
         slot = layout.slot[made]
         path = f"._lf_{one.mode.decl.name if one.mode else ''}_{decl.name}"
         self.fills.put(f"lf_s_{made.cls.key}", slot, path, init, *numbers, cast=f"{name}_t")
         around = layout.around(one)
         if around is not None:
-            self.start.append(f"  lf_s_{made.cls.key}[{slot}]{path}.action.mode = {self.mode_pointer(around)};")
+            self.start.append(
+                f"  lf_s_{made.cls.key}[{slot}]{path}.action.mode = {self.mode_pointer(around)};"
+            )
 
     def references(self, made: Instance) -> None:
         """What the bodies of an instance see: its own ports and those of contained reactors."""
@@ -270,7 +336,14 @@ class Emitter:
         for name, port in uses.ports.items():
             channels = made.ports[name].channels
             if port.width is not None:
-                self.pointers(array, slot, f"._lf_{name}", f"._lf_{name}_width", channels, layout.type_of(port.type, cls))
+                self.pointers(
+                    array,
+                    slot,
+                    f"._lf_{name}",
+                    f"._lf_{name}_width",
+                    channels,
+                    layout.type_of(port.type, cls),
+                )
             elif port.is_input:
                 text, numbers = layout.address(channels[0])
                 fills.put(array, slot, f"._lf_{name}", text, *numbers)
@@ -284,7 +357,13 @@ class Emitter:
                 table = f"lf_{cls.key}_{child}_refs"
                 first = fills.arrays[table].size
                 fills.arrays[table].size += len(members)
-                fills.put(array, slot, f"._lf_{child}", f"&{table}[{{}}]" if members else "0", *([first] if members else []))
+                fills.put(
+                    array,
+                    slot,
+                    f"._lf_{child}",
+                    f"&{table}[{{}}]" if members else "0",
+                    *([first] if members else []),
+                )
                 fills.put(array, slot, f"._lf_{child}_width", "{}", len(members))
                 for at, member in enumerate(members):
                     for name, port in ports.items():
@@ -293,7 +372,9 @@ class Emitter:
                 for name, port in ports.items():
                     self.seen(array, slot, f"._lf_{child}.{name}", members[0], name, port)
 
-    def seen(self, array: str, index: int, path: str, member: Instance, name: str, port: tree.Port) -> None:
+    def seen(
+        self, array: str, index: int, path: str, member: Instance, name: str, port: tree.Port
+    ) -> None:
         channels = member.ports[name].channels
         kind = self.layout.type_of(port.type, member.cls)
         if port.width is not None:
@@ -302,7 +383,9 @@ class Emitter:
             text, numbers = self.layout.address(channels[0])
             self.fills.put(array, index, path, text, *numbers)
 
-    def pointers(self, array: str, index: int, path: str, width: str, channels: list[Channel], kind: object) -> None:
+    def pointers(
+        self, array: str, index: int, path: str, width: str, channels: list[Channel], kind: object
+    ) -> None:
         name = kind.name  # type: ignore[attr-defined]
         table = self.fills.arrays[f"lf_pointers_{name}"]
         self.fills.put(array, index, path, f"&lf_pointers_{name}[{{}}]", table.size)
@@ -343,7 +426,13 @@ class Emitter:
                     init = f"WEFT_RX_TIMER_IN({self.mode_pointer(mode)}, {offset}LL, {period}LL, {text})"
                 fills.put("lf_timers", at, "", init, *numbers, cast="weft_rx_timer")
             fills.array("weft_rx_timers", "weft_rx_range", 1, table=True, public=True)
-            fills.put("weft_rx_timers", 0, "", f"{{{{lf_timers, {len(periodic)}, sizeof(weft_rx_timer)}}}}", cast="weft_rx_range")
+            fills.put(
+                "weft_rx_timers",
+                0,
+                "",
+                f"{{{{lf_timers, {len(periodic)}, sizeof(weft_rx_timer)}}}}",
+                cast="weft_rx_range",
+            )
         if onces:
             fills.array("lf_onces", "weft_rx_once", len(onces))
             last: dict[ModeOf, int] = {}
@@ -358,60 +447,11 @@ class Emitter:
                     if mode in last:
                         self.start.append(f"  lf_onces[{last[mode]}].more = &lf_onces[{at}];")
                     else:
-                        self.start.append(f"  {self.mode_pointer(mode)[1:]}.onces = &lf_onces[{at}];")
+                        self.start.append(
+                            f"  {self.mode_pointer(mode)[1:]}.onces = &lf_onces[{at}];"
+                        )
                     last[mode] = at
                 fills.put("lf_onces", at, "", init, *numbers, cast="weft_rx_once")
-
-    def modes(self) -> None:
-        layout, fills = self.layout, self.fills
-        for number, made in enumerate(layout.modal):
-            first = layout.mode_slot[next(iter(made.modes.values()))]
-            initial = next(layout.mode_slot[m] for m in made.modes.values() if m.decl.initial)
-            outer = made.within()
-            text = f"{{{{.modes = &lf_modes[{{}}], .count = {len(made.modes)}, .initial = &lf_modes[{{}}], .outer = {self.mode_pointer(outer)}}}}}"
-            fills.put("lf_modal", number, "", text, first, initial, cast="weft_rx_modal")
-            for mode in made.modes.values():
-                self.mode(mode, number)
-        fills.array("weft_rx_modals", "weft_rx_modal *WEFT_RX_TABLE", len(layout.modal) + 1, public=True)
-        for number in range(len(layout.modal)):
-            fills.put("weft_rx_modals", number, "", "&lf_modal[{}]", number)
-        fills.array("weft_rx_mode_of", "weft_rx_mode *WEFT_RX_TABLE", layout.count, public=True)
-        for one in self.model.reactions:
-            fills.put("weft_rx_mode_of", one.order, "", self.mode_pointer(layout.around(one)))
-        for number, delay in enumerate(self.model.delays):
-            fills.put("weft_rx_mode_of", len(self.model.reactions) + number, "", self.mode_pointer(layout.around(delay)))
-
-    def mode(self, mode: ModeOf, modal: int) -> None:
-        layout = self.layout
-        slot = layout.mode_slot[mode]
-        made = mode.instance
-        parts = [f'.name = "{mode.decl.name}"', ".modal = &lf_modal[{}]", f".self = &lf_s_{made.cls.key}[{layout.slot[made]}]"]
-        numbers: list[int] = [modal]
-        lines = self.resets(mode)
-        if lines:
-            self.helpers += [f"static void lf_reset_{slot}(void *instance) {{", "  (void)instance;", *lines, "}"]
-            parts.append(f".reset_state = lf_reset_{slot}")
-        for what in ("startup", "reset", "shutdown"):
-            text, more = self.trigger((what, mode))
-            parts.append(f".{what} = {text}")
-            numbers += more
-        self.fills.put("lf_modes", slot, "", "{{" + ", ".join(parts) + "}}", *numbers, cast="weft_rx_mode")
-
-    def resets(self, mode: ModeOf) -> list[str]:
-        inside = Fills()
-        saved, self.fills = self.fills, inside
-        started, self.start = self.start, []
-        for made in self.model.instances:
-            for placed in made.cls.of(tree.State):
-                decl = placed.decl
-                assert isinstance(decl, tree.State)
-                own = made is mode.instance and placed.mode == mode.decl.name
-                if decl.reset and decl.init is not None and (own or made.within() is mode):
-                    array = f"lf_s_{made.cls.key}"
-                    self.value(array, self.layout.slot[made], decl.name, decl.type, resolved(decl.init, made), made)
-        lines = inside.statements() + self.start
-        self.fills, self.start = saved, started
-        return lines
 
     # --- the text -----------------------------------------------------------------------------------
 
@@ -435,9 +475,15 @@ class Emitter:
             lines += ["void weft_rx_wire(void) {", *self.fills.statements(), "}"]
         lines += self.program()
         guard = "WEFT_LF_" + re.sub(r"\W", "_", self.model.program.name).upper() + "_H"
-        shared = [f"#ifndef {guard}", f"#define {guard}", *[f"#ifndef {d.split()[1]}\n{d}\n#endif" for d in defines]]
+        shared = [
+            f"#ifndef {guard}",
+            f"#define {guard}",
+            *[f"#ifndef {d.split()[1]}\n{d}\n#endif" for d in defines],
+        ]
         shared += [*declarations, "#endif"]
-        return _numbered(lines, f"{self.model.program.name}.c"), _numbered(shared, header) if externs else ""
+        return _numbered(lines, f"{self.model.program.name}.c"), _numbered(
+            shared, header
+        ) if externs else ""
 
     def defines(self, static: bool) -> list[str]:
         layout, config = self.layout, self.model.program.config
@@ -459,7 +505,11 @@ class Emitter:
             "NUMBER_OF_WORKERS": config.workers or 1,
             "LOG_LEVEL": ("error", "warn", "info", "log", "debug").index(config.logging),
         }
-        lines = [f"#define {name} {value}" for name, value in found.items() if value or name == "LOG_LEVEL"]
+        lines = [
+            f"#define {name} {value}"
+            for name, value in found.items()
+            if value or name == "LOG_LEVEL"
+        ]
         return lines if static else [*lines, "#define WEFT_RX_TABLE"]
 
     def types(self) -> tuple[list[str], list[str], list[str]]:
@@ -492,7 +542,9 @@ class Emitter:
                 value = text
                 array = re.fullmatch(r"(.*)\[(\d+)\]", text)
                 if array:
-                    types.append(f"typedef {array.group(1)} lf_array_{kind.name}[{array.group(2)}];")
+                    types.append(
+                        f"typedef {array.group(1)} lf_array_{kind.name}[{array.group(2)}];"
+                    )
                     value = f"lf_array_{kind.name}"
                 made = "WEFT_RX_TOKEN_PORT" if kind.token else "WEFT_RX_PORT"
                 types.append(f"typedef {made}({value}) {kind.port};")
@@ -504,20 +556,30 @@ class Emitter:
         return types, functions, externs
 
     def nones(self) -> list[str]:
-        return [f"static {kind.port} lf_no_{kind.name};" for kind in self.layout.types.values() if kind.used_none]
+        return [
+            f"static {kind.port} lf_no_{kind.name};"
+            for kind in self.layout.types.values()
+            if kind.used_none
+        ]
 
     def program(self) -> list[str]:
         config, layout = self.model.program.config, self.layout
         lines = []
         if self.start:
             lines += ["static void lf_start(void) {", *self.start, "}"]
-        parts = [f'.name = "{self.model.program.name}"', f".count = {layout.count}", f".ranges = {int(self.timer_count > 0)}"]
+        parts = [
+            f'.name = "{self.model.program.name}"',
+            f".count = {layout.count}",
+            f".ranges = {int(self.timer_count > 0)}",
+        ]
         for what, (text, numbers) in self.ends.items():
             if numbers:
                 parts.append(f".{what} = {text.format(*numbers)}")
         if self.start:
             parts.append(".start = lf_start")
-        lines.append(f"WEFT_RX_TABLE weft_rx_program weft_rx_programs[] = {{{{{', '.join(parts)}}}}};")
+        lines.append(
+            f"WEFT_RX_TABLE weft_rx_program weft_rx_programs[] = {{{{{', '.join(parts)}}}}};"
+        )
         lines.append('#include "weft_mcu/reactors_run.h"')
         options = [f".timeout_ns = {-1 if config.timeout is None else config.timeout}"]
         if config.fast:
@@ -526,9 +588,18 @@ class Emitter:
             options.append(".keepalive = true" if config.keepalive else ".no_keepalive = true")
         given = f"(weft_rx_options){{{', '.join(options)}}}"
         if self.options.device:
-            lines += ["int main(void) {", f"  const weft_rx_options options = {given[17:]};", "  return weft_rx_run(&options);", "}"]
+            lines += [
+                "int main(void) {",
+                f"  const weft_rx_options options = {given[17:]};",
+                "  return weft_rx_run(&options);",
+                "}",
+            ]
         else:
-            lines += ["int main(int argc, char **argv) {", f"  return weft_rx_main(argc, argv, {given});", "}"]
+            lines += [
+                "int main(int argc, char **argv) {",
+                f"  return weft_rx_main(argc, argv, {given});",
+                "}",
+            ]
         return lines
 
 

@@ -37,11 +37,20 @@ class Fills:
     count: int = 0
 
     def array(
-        self, name: str, kind: str, size: int, *, table: bool = False, fixed: bool = False, public: bool = False
+        self,
+        name: str,
+        kind: str,
+        size: int,
+        *,
+        table: bool = False,
+        fixed: bool = False,
+        public: bool = False,
     ) -> None:
         self.arrays[name] = Array(name, kind, size, table, fixed, public)
 
-    def put(self, array: str, index: int, path: str, value: str, *numbers: int, cast: str = "") -> None:
+    def put(
+        self, array: str, index: int, path: str, value: str, *numbers: int, cast: str = ""
+    ) -> None:
         """`array[index]path = value`; `cast` makes `{…}` an expression where it is assigned."""
         self.groups.setdefault((array, path, value, cast), []).append((index, *numbers))
         self.count += 1
@@ -59,10 +68,10 @@ class Fills:
     def static(self, fixed_alone: bool = False) -> list[str]:
         """Every array (or those that are always static) with its contents as initialisers."""
         members: dict[str, dict[int, list[str]]] = {name: {} for name in self.arrays}
-        for (array, path, value, _), rows in self.groups.items():
+        for (name, path, value, _), rows in self.groups.items():
             for index, *numbers in rows:
                 text = value.format(*numbers)
-                members[array].setdefault(index, []).append(f"{path} = {text}" if path else text)
+                members[name].setdefault(index, []).append(f"{path} = {text}" if path else text)
         lines = []
         for array in self.arrays.values():
             if (fixed_alone and not array.fixed) or not (array.size or array.public):
@@ -76,7 +85,9 @@ class Fills:
             if not inside and array.table:
                 body = " = {0}"
             const = "const " * (array.table and not fixed_alone)
-            lines.append(f"{array.linkage}{const}{array.type} {array.name}[{max(array.size, 1)}]{body};")
+            lines.append(
+                f"{array.linkage}{const}{array.type} {array.name}[{max(array.size, 1)}]{body};"
+            )
         return lines
 
     # --- by statements ------------------------------------------------------------------------------
@@ -99,7 +110,7 @@ class Fills:
                 if count == 1:
                     lines.append(f"  {array}[{first[0]}]{path} = {left.format(*first[1:])};")
                     continue
-                terms = [_term(a, s) for a, s in zip(first, steps)]
+                terms = [_term(a, s) for a, s in zip(first, steps, strict=False)]
                 lines.append(
                     f"  for (size_t i = 0; i < {count}; i++) {array}[{terms[0]}]{path} = {left.format(*terms[1:])};"
                 )
@@ -121,8 +132,10 @@ def _runs(rows: list[tuple[int, ...]]) -> list[tuple[tuple[int, ...], tuple[int,
         end = at + 1
         steps: tuple[int, ...] = ()
         if end < len(rows):
-            steps = tuple(b - a for a, b in zip(rows[at], rows[end]))
-            while end < len(rows) and all(b - a == s for a, b, s in zip(rows[end - 1], rows[end], steps)):
+            steps = tuple(b - a for a, b in zip(rows[at], rows[end], strict=False))
+            while end < len(rows) and all(
+                b - a == s for a, b, s in zip(rows[end - 1], rows[end], steps, strict=False)
+            ):
                 end += 1
         if end - at >= FEWEST:
             found.append((rows[at], steps, end - at))

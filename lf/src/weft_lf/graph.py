@@ -36,29 +36,40 @@ class _Drawing:
         width = f" [{made.width}]" if made.width is not None else ""
         kind = f" : {made.cls.name}" if made.parent else ""
         self.lines.append(f"{pad}subgraph {_text('cluster_' + path)} {{")
-        self.lines.append(f"{pad}  label={_text(made.name + width + kind)}; style=rounded; color=gray50; fontname=Helvetica;")
+        self.lines.append(
+            f"{pad}  label={_text(made.name + width + kind)}; style=rounded; color=gray50; fontname=Helvetica;"
+        )
         for port in made.ports.values():
-            shape = "rarrow" if port.decl.is_input else "rarrow"
             label = port.decl.name + (f" [{len(port.channels)}]" if port.multi else "")
             fill = "white" if port.decl.is_input else "gray90"
-            self.node(pad, f"{path}.{port.decl.name}", label, shape, fill)
+            self.node(pad, f"{path}.{port.decl.name}", label, "rarrow", fill)
         for timer in made.timers.values():
             label = f"{timer.decl.name}\n({_time(timer.offset)}, {_time(timer.period)})"
             self.node(pad, f"{path}.{timer.decl.name}", label, "circle", "lightyellow")
         for action in made.actions.values():
             letter = "P" if action.decl.physical else "L"
-            self.node(pad, f"{path}.{action.decl.name}", f"{action.decl.name} ({letter})", "triangle", "mistyrose")
+            self.node(
+                pad,
+                f"{path}.{action.decl.name}",
+                f"{action.decl.name} ({letter})",
+                "triangle",
+                "mistyrose",
+            )
         for one in made.reactions:
             if one.forward is not None:
                 continue
             here = f"{path}#{one.number}"
             mode = f"\n{one.mode.decl.name}" if one.mode else ""
             late = f"\ndeadline {_time(one.deadline)}" if one.deadline is not None else ""
-            self.node(pad, here, (one.decl.name or str(one.number + 1)) + mode + late, "cds", "lightblue")
+            self.node(
+                pad, here, (one.decl.name or str(one.number + 1)) + mode + late, "cds", "lightblue"
+            )
             for ref in one.decl.triggers:
                 if ref.kind == "builtin":
                     self.node(pad, f"{path}!{ref.variable}", ref.variable, "circle", "white")
-                    self.edges.append(f"{_text(f'{path}!{ref.variable}')} -> {_text(here)} [style=dashed];")
+                    self.edges.append(
+                        f"{_text(f'{path}!{ref.variable}')} -> {_text(here)} [style=dashed];"
+                    )
                 else:
                     self.edges.append(f"{_text(self.at(path, ref))} -> {_text(here)};")
             for ref in one.decl.sources:
@@ -80,15 +91,19 @@ class _Drawing:
                 label = decl.delay.name
             elif decl.delay is not None:
                 label = "0"
-            for left, right in zip(decl.left, decl.right) if len(decl.left) == len(decl.right) else (
-                (a, b) for a in decl.left for b in decl.right
+            for left, right in (
+                zip(decl.left, decl.right, strict=False)
+                if len(decl.left) == len(decl.right)
+                else ((a, b) for a in decl.left for b in decl.right)
             ):
                 ends = f"{_text(self.at(path, left))} -> {_text(self.at(path, right))}"
                 self.edges.append(f"{ends} [style={style}, penwidth=1.5, label={_text(label)}];")
         self.lines.append(f"{pad}}}")
 
     def at(self, path: str, ref: tree.Ref) -> str:
-        return f"{path}.{ref.container}.{ref.variable}" if ref.container else f"{path}.{ref.variable}"
+        return (
+            f"{path}.{ref.container}.{ref.variable}" if ref.container else f"{path}.{ref.variable}"
+        )
 
     def node(self, pad: str, name: str, label: str, shape: str, fill: str) -> None:
         line = f"{pad}  {_text(name)} [label={_text(label).replace(chr(10), chr(92) + 'n')}, shape={shape}, fillcolor={fill}];"
@@ -101,7 +116,9 @@ def dot(model: Model) -> str:
     drawing = _Drawing()
     drawing.reactor(model.top, model.top.name, 1)
     head = ['digraph "reactors" {', "  rankdir=LR; compound=true; fontname=Helvetica;"]
-    head.append("  node [style=filled, fontname=Helvetica, fontsize=10, margin=0.05]; edge [fontname=Helvetica, fontsize=9];")
+    head.append(
+        "  node [style=filled, fontname=Helvetica, fontsize=10, margin=0.05]; edge [fontname=Helvetica, fontsize=9];"
+    )
     return "\n".join([*head, *drawing.lines, *("  " + e for e in drawing.edges), "}"]) + "\n"
 
 
@@ -112,9 +129,17 @@ def draw(model: Model, output: Path) -> Path:
         output.write_text(text, encoding="utf-8")
         return output
     try:
-        ran = subprocess.run(["dot", f"-T{output.suffix[1:] or 'svg'}"], input=text.encode(), capture_output=True)
+        ran = subprocess.run(
+            ["dot", f"-T{output.suffix[1:] or 'svg'}"], input=text.encode(), capture_output=True
+        )
     except FileNotFoundError:
-        raise LfError(Problem(NOWHERE, "graphviz is not installed", "./run setup lf installs it; -o FILE.dot needs none")) from None
+        raise LfError(
+            Problem(
+                NOWHERE,
+                "graphviz is not installed",
+                "./run setup lf installs it; -o FILE.dot needs none",
+            )
+        ) from None
     if ran.returncode:
         raise LfError(Problem(NOWHERE, f"graphviz failed: {html.unescape(ran.stderr.decode())}"))
     output.write_bytes(ran.stdout)

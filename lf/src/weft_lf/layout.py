@@ -13,7 +13,18 @@ import re
 from dataclasses import dataclass, field
 
 from weft_lf import tree
-from weft_lf.model import ActionOf, Channel, Class, Delay, Instance, Model, ModeOf, ReactionOf, TimerOf, driver
+from weft_lf.model import (
+    ActionOf,
+    Channel,
+    Class,
+    Delay,
+    Instance,
+    Model,
+    ModeOf,
+    ReactionOf,
+    TimerOf,
+    driver,
+)
 from weft_lf.values import c_base, c_type
 
 
@@ -41,7 +52,9 @@ class Uses:
 
     ports: dict[str, tree.Port] = field(default_factory=dict)  # own ports named in reactions
     written: set[str] = field(default_factory=set)
-    children: dict[str, dict[str, tree.Port]] = field(default_factory=dict)  # contained reactor → its ports
+    children: dict[str, dict[str, tree.Port]] = field(
+        default_factory=dict
+    )  # contained reactor → its ports
     banks: set[str] = field(default_factory=set)
     child_class: dict[str, Class] = field(default_factory=dict)
     text: str = ""  # all code, to see what is mentioned
@@ -56,9 +69,13 @@ class Layout:
         self.uses: dict[Class, Uses] = {}
         self.inline: set[Channel] = set()
         self.pooled: dict[Channel, int] = {}
-        self.delayed: dict[Channel, tuple[Delay, int]] = {}  # sink → its delay and the delay's place among its type
+        self.delayed: dict[
+            Channel, tuple[Delay, int]
+        ] = {}  # sink → its delay and the delay's place among its type
         self.delay_slot: dict[Delay, int] = {}
-        self.timers: dict[tuple[int, int, ModeOf | None], None] = {}  # (offset, period, mode), in order
+        self.timers: dict[
+            tuple[int, int, ModeOf | None], None
+        ] = {}  # (offset, period, mode), in order
         self.readers: dict[object, list[int]] = {}
         self.mutable_count: dict[Channel, int] = {}
         self.modes: list[ModeOf] = []
@@ -106,7 +123,9 @@ class Layout:
         uses = Uses()
         example = self.of[cls][0]
         texts = []
-        children = {p.decl.name: p.decl for p in cls.of(tree.Instance) if isinstance(p.decl, tree.Instance)}
+        children = {
+            p.decl.name: p.decl for p in cls.of(tree.Instance) if isinstance(p.decl, tree.Instance)
+        }
         for placed in cls.members:
             decl = placed.decl
             if isinstance(decl, tree.Reaction):
@@ -132,7 +151,7 @@ class Layout:
                         uses.written.add(ref.variable)
                 texts += [c.text for c in (decl.code, decl.deadline_code) if c is not None]
                 if decl.code is None:
-                    texts += list(cls.params) + ["bank_index"]
+                    texts += [*cls.params, "bank_index"]
                 if isinstance(decl.deadline, tree.Name):
                     texts.append(decl.deadline.name)
             elif isinstance(decl, (tree.Method, tree.Preamble)):
@@ -205,7 +224,7 @@ class Layout:
                 elif isinstance(trigger, TimerOf):
                     mode = self.around(trigger)
                     key = (trigger.offset, trigger.period, mode)
-                    self.timers[key] = None  # type: ignore[index]
+                    self.timers[key] = None
                 elif isinstance(trigger, str):
                     key = (trigger, self.around(one))
                 else:

@@ -15,14 +15,15 @@ from pathlib import Path
 from weft_lf import parser, tree
 from weft_lf.errors import LfError, Problem, Span, fail
 from weft_lf.target import Config, configured
+from weft_lf.tree import File, Reactor
 
 
 @dataclass
 class Loaded:
     """One file with the reactors that its names mean: its own and those it imports."""
 
-    tree: tree.File
-    scope: dict[str, tuple[Loaded, tree.Reactor]] = field(default_factory=dict)
+    tree: File
+    scope: dict[str, tuple[Loaded, Reactor]] = field(default_factory=dict)
 
 
 @dataclass
@@ -50,7 +51,9 @@ class _Loader:
         if path in self.open:
             names = [p.name for p in [*self.open[self.open.index(path) :], path]]
             assert asked is not None
-            raise fail(asked, "these files import each other: " + " → ".join(names), "break the cycle")
+            raise fail(
+                asked, "these files import each other: " + " → ".join(names), "break the cycle"
+            )
         if text is None:
             text = self.read(path, asked)
         try:
@@ -91,26 +94,37 @@ class _Loader:
         except OSError as error:
             what = "there is no such file" if not path.exists() else str(error.strerror)
             near = difflib.get_close_matches(
-                path.name, [p.name for p in path.parent.glob("*.lf")] if path.parent.is_dir() else [], n=1
+                path.name,
+                [p.name for p in path.parent.glob("*.lf")] if path.parent.is_dir() else [],
+                n=1,
             )
-            hint = f"did you mean '{near[0]}'?" if near else "the path is relative to the file that imports"
+            hint = (
+                f"did you mean '{near[0]}'?"
+                if near
+                else "the path is relative to the file that imports"
+            )
             raise fail(where, f"{path}: {what}", hint if asked else "") from None
 
     def take(self, loaded: Loaded, wanted: tree.Import, path: Path) -> None:
-        if wanted.package:
-            found = _in_package(path, wanted)
-        else:
-            found = path.parent / wanted.uri
+        found = _in_package(path, wanted) if wanted.package else path.parent / wanted.uri
         other = self.load(found, wanted.span)
         if other is None:
             return
         for there, here, span in wanted.names:
             if there not in other.scope:
                 near = difflib.get_close_matches(there, list(other.scope), n=1)
-                hint = f"did you mean '{near[0]}'?" if near else f"it has: {', '.join(other.scope) or 'none'}"
+                hint = (
+                    f"did you mean '{near[0]}'?"
+                    if near
+                    else f"it has: {', '.join(other.scope) or 'none'}"
+                )
                 self.problems.append(Problem(span, f"{found.name} has no reactor '{there}'", hint))
             elif here in loaded.scope:
-                self.problems.append(Problem(span, f"a second reactor called '{here}'", "import it 'as' another name"))
+                self.problems.append(
+                    Problem(
+                        span, f"a second reactor called '{here}'", "import it 'as' another name"
+                    )
+                )
             else:
                 loaded.scope[here] = other.scope[there]
 
@@ -124,7 +138,11 @@ def _in_package(path: Path, wanted: tree.Import) -> Path:
                 found = folder / build / "lfc_include" / package / place / file
                 if found.exists():
                     return found
-    raise fail(wanted.span, f"the package '{package}' is not there", "put it under build/lfc_include/ of the project")
+    raise fail(
+        wanted.span,
+        f"the package '{package}' is not there",
+        "put it under build/lfc_include/ of the project",
+    )
 
 
 def load(path: Path, text: str | None = None) -> Program:
@@ -146,10 +164,16 @@ def load(path: Path, text: str | None = None) -> Program:
     mains = [r for r in main_file.tree.reactors if r.main]
     for reactor in mains:
         if reactor.federated:
-            loader.problems.append(Problem(reactor.span, "federated programs are not supported", "write 'main reactor'"))
+            loader.problems.append(
+                Problem(
+                    reactor.span, "federated programs are not supported", "write 'main reactor'"
+                )
+            )
     if not mains:
         names = Span(str(path.resolve()), 1, 1)
-        loader.problems.append(Problem(names, "this file has no main reactor", "write: main reactor { … }"))
+        loader.problems.append(
+            Problem(names, "this file has no main reactor", "write: main reactor { … }")
+        )
     if len(mains) > 1:
         loader.problems.append(Problem(mains[1].span, "a second main reactor", "keep one"))
     for loaded in loader.order:
@@ -166,4 +190,6 @@ def load(path: Path, text: str | None = None) -> Program:
     if errors:
         raise LfError(loader.problems)
     name = mains[0].name if mains[0].name else path.stem
-    return Program(path.stem or name, path.resolve(), mains[0], main_file, loader.order, config, warnings)
+    return Program(
+        path.stem or name, path.resolve(), mains[0], main_file, loader.order, config, warnings
+    )

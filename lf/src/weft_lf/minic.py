@@ -11,6 +11,8 @@ Invariants
 
 from __future__ import annotations
 
+import contextlib
+import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,8 +23,47 @@ TOKEN = re.compile(
     r"""|(?P<name>[A-Za-z_]\w*)|(?P<op>->|\+\+|--|\+=|-=|\*=|/=|%=|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%<>=!?:;,.(){}\[\]&|^~]))""",
     re.S,
 )
-TYPES = {"int", "interval_t", "instant_t", "bool", "size_t", "tag_t", "microstep_t", "long", "const", "unsigned"}
-LEVELS = [["||"], ["&&"], ["|"], ["^"], ["&"], ["==", "!="], ["<", ">", "<=", ">="], ["<<", ">>"], ["+", "-"], ["*", "/", "%"]]
+TYPES = {
+    "int",
+    "interval_t",
+    "instant_t",
+    "bool",
+    "size_t",
+    "tag_t",
+    "microstep_t",
+    "long",
+    "const",
+    "unsigned",
+}
+LEVELS = [
+    ["||"],
+    ["&&"],
+    ["|"],
+    ["^"],
+    ["&"],
+    ["==", "!="],
+    ["<", ">", "<=", ">="],
+    ["<<", ">>"],
+    ["+", "-"],
+    ["*", "/", "%"],
+]
+
+OPERATORS: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+}
 
 
 class Unsupported(Exception):
@@ -180,9 +221,13 @@ class _Parser:
             node = Node("number", (int(self.take(), 0) if text == "0" else int(self.take()),))
         elif kind == "string":
             node = Node("string", (self.take()[1:-1],))
-            while self.at < len(self.tokens) and self.tokens[self.at][0] == "string" or self.peek() == "PRINTF_TIME":
+            while (
+                self.at < len(self.tokens) and self.tokens[self.at][0] == "string"
+            ) or self.peek() == "PRINTF_TIME":
                 more = self.take()
-                node = Node("string", (node.parts[0] + ("%lld" if more == "PRINTF_TIME" else more[1:-1]),))
+                node = Node(
+                    "string", (node.parts[0] + ("%lld" if more == "PRINTF_TIME" else more[1:-1]),)
+                )
         elif kind == "char":
             node = Node("number", (ord(self.take()[1:-1].encode().decode("unicode_escape")),))
         elif kind == "name":
@@ -244,10 +289,8 @@ class Frame:
         self.locals: dict[str, Any] = {}
 
     def run(self, body: Node) -> None:
-        try:
+        with contextlib.suppress(_Return):
             self.do(body)
-        except _Return:
-            pass
 
     def do(self, node: Node) -> None:
         kind, parts = node.kind, node.parts
@@ -293,8 +336,10 @@ class Frame:
         return self.names(name)(*[self.value(a) for a in arguments])
 
     def on_unary(self, how: str, node: Node) -> int:
-        value = self.value(node)
-        return {"-": lambda: -value, "+": lambda: value, "!": lambda: int(not value), "~": lambda: ~value}[how]()
+        value: int = self.value(node)
+        if how == "!":
+            return int(not value)
+        return {"-": -value, "+": value, "~": ~value}[how]
 
     def on_ternary(self, test: Node, first: Node, second: Node) -> Any:
         return self.value(first if self.value(test) else second)
@@ -334,21 +379,4 @@ def arithmetic(how: str, left: int, right: int) -> int:
     if how in ("/", "%"):
         quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
         return quotient if how == "/" else left - right * quotient
-    return int(
-        {
-            "+": lambda: left + right,
-            "-": lambda: left - right,
-            "*": lambda: left * right,
-            "==": lambda: left == right,
-            "!=": lambda: left != right,
-            "<": lambda: left < right,
-            ">": lambda: left > right,
-            "<=": lambda: left <= right,
-            ">=": lambda: left >= right,
-            "<<": lambda: left << right,
-            ">>": lambda: left >> right,
-            "&": lambda: left & right,
-            "|": lambda: left | right,
-            "^": lambda: left ^ right,
-        }[how]()
-    )
+    return int(OPERATORS[how](left, right))

@@ -107,6 +107,8 @@ class Oracle:
                 if not isinstance(key, str):
                     self.readers.setdefault(key, []).append(one)
         for delay in self.model.delays:
+            if delay.physical:
+                raise Unsupported("a physical connection")
             self.delayed.setdefault(driver(delay.source), []).append(delay)
 
     def first_state(self, made: Instance, only: set[str] | None) -> dict[str, Any]:
@@ -176,7 +178,11 @@ class Oracle:
             if not self.is_active(old):  # the mode around is gone, or begins anew
                 continue
             kept = Frozen(left=self.now)
-            for event in [e for e in self.queue if self.inside(e.what, old) and self.is_active(self.mode_around(e.what))]:
+            for event in [
+                e
+                for e in self.queue
+                if self.inside(e.what, old) and self.is_active(self.mode_around(e.what))
+            ]:
                 self.queue.remove(event)
                 kept.events.append(event)
             self.frozen[old] = kept
@@ -191,20 +197,28 @@ class Oracle:
             shift = self.now[0] - kept.left[0]
             for event in kept.events:
                 time = event.tag[0] + shift
-                event.tag = (time, 0) if time > self.now[0] else (time, max(self.now[1], event.tag[1] - kept.left[1] + self.now[1]))
+                event.tag = (
+                    (time, 0)
+                    if time > self.now[0]
+                    else (time, max(self.now[1], event.tag[1] - kept.left[1] + self.now[1]))
+                )
                 self.queue.append(event)
         else:
             for inner in self.model.instances:
                 if inner is not mode.instance and self.instance_inside(inner, mode) and inner.modes:
-                    for one in inner.modes.values():
-                        self.frozen.pop(one, None)
-                        if one.decl.initial:
-                            self.active[inner] = one
+                    for within in inner.modes.values():
+                        self.frozen.pop(within, None)
+                        if within.decl.initial:
+                            self.active[inner] = within
             self.start_timers(mode)
         if how == "reset":
             self.reset_states(mode)
             for one in self.model.reactions:
-                if "reset" in one.triggers and self.inside(one, mode) and self.is_active(self.mode_around(one)):
+                if (
+                    "reset" in one.triggers
+                    and self.inside(one, mode)
+                    and self.is_active(self.mode_around(one))
+                ):
                     triggered.append(one)
         return triggered + self.first_time()
 
@@ -221,7 +235,11 @@ class Oracle:
             for timer in made.timers.values():
                 place = self.mode_around(timer)
                 inside = place is None if mode is None else self.inside(timer, mode)
-                if inside and self.is_active(place) and not any(e.what is timer for e in self.queue):
+                if (
+                    inside
+                    and self.is_active(place)
+                    and not any(e.what is timer for e in self.queue)
+                ):
                     base = self.now[0] + timer.offset
                     self.queue.append(Event((base, self.now[1] if timer.offset == 0 else 0), timer))
 
@@ -244,7 +262,9 @@ class Oracle:
         for mode in fresh:
             self.entered.add(mode)
             triggered += [
-                r for r in self.model.reactions if "startup" in r.triggers and self.mode_around(r) is mode
+                r
+                for r in self.model.reactions
+                if "startup" in r.triggers and self.mode_around(r) is mode
             ]
         return triggered
 
@@ -252,7 +272,11 @@ class Oracle:
 
     def run(self, tags: int = 100_000) -> list[Fired]:
         """The trace; at most so many tags (a program that goes on forever is cut off there)."""
-        first = [r for r in self.model.reactions if "startup" in r.triggers and self.mode_around(r) is None]
+        first = [
+            r
+            for r in self.model.reactions
+            if "startup" in r.triggers and self.mode_around(r) is None
+        ]
         first += self.first_time()
         self.start_timers(None)
         for mode in list(self.active.values()):
@@ -350,7 +374,11 @@ class Oracle:
         self.put(Event(self.after(delay.interval), delay, value))
 
     def after(self, interval: int) -> Tag:
-        return (min(self.now[0] + interval, FOREVER), 0) if interval > 0 else (self.now[0], self.now[1] + 1)
+        return (
+            (min(self.now[0] + interval, FOREVER), 0)
+            if interval > 0
+            else (self.now[0], self.now[1] + 1)
+        )
 
     def put(self, event: Event) -> None:
         """R7: at the first microstep that is free."""
@@ -366,7 +394,9 @@ class Oracle:
         tag = self.after(action.delay + max(0, extra))
         spacing = action.spacing or 0
         if spacing > 0 and action in self.last and tag[0] < self.last[action] + spacing:
-            waits = next((e for e in self.queue if e.what is action and e.tag[0] == self.last[action]), None)
+            waits = next(
+                (e for e in self.queue if e.what is action and e.tag[0] == self.last[action]), None
+            )
             if action.policy == "drop":
                 return 0
             if action.policy == "replace" and waits is not None:
@@ -413,7 +443,11 @@ class _Names:
             return made.modes[name]
         if name in made.children:
             members = [self.fields(c) for c in made.children[name]]
-            return members[0] if made.children[name] and made.children[name][0].index is None else members
+            return (
+                members[0]
+                if made.children[name] and made.children[name][0].index is None
+                else members
+            )
         width = re.fullmatch(r"(\w+)_width", name)
         if width and width.group(1) in made.ports:
             return len(made.ports[width.group(1)].channels)
@@ -465,7 +499,13 @@ class _Names:
     def do_printf(self, text: str, *values: Any) -> None:
         given = iter(values)
         text = text.encode().decode("unicode_escape")
-        self.oracle.printed.append(re.sub(r"%(?:lld|ld|llu|zu|d|u|i|s|%)", lambda m: "%" if m.group() == "%%" else str(next(given)), text))
+        self.oracle.printed.append(
+            re.sub(
+                r"%(?:lld|ld|llu|zu|d|u|i|s|%)",
+                lambda m: "%" if m.group() == "%%" else str(next(given)),
+                text,
+            )
+        )
 
     def do_lf_print(self, text: str, *values: Any) -> None:
         self.do_printf(text + "\\n", *values)

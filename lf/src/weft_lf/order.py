@@ -40,7 +40,7 @@ def put_in_order(
             before[second] += 1
 
     for made in instances:
-        for first, second in zip(made.reactions, made.reactions[1:]):
+        for first, second in zip(made.reactions, made.reactions[1:], strict=False):
             edge(first, second, None)
     for one in reactions:
         for channel in dict.fromkeys(one.reads):
@@ -98,7 +98,9 @@ def _by_deadline(
     return found
 
 
-def _find_loop(left: list[ReactionOf], after: dict[ReactionOf, dict[ReactionOf, Channel | None]]) -> Problem:
+def _find_loop(
+    left: list[ReactionOf], after: dict[ReactionOf, dict[ReactionOf, Channel | None]]
+) -> Problem:
     """A shortest loop among reactions that could not be ordered, for the message."""
     remaining = set(left)
     best: list[ReactionOf] = []
@@ -128,14 +130,18 @@ def _find_loop(left: list[ReactionOf], after: dict[ReactionOf, dict[ReactionOf, 
             break
     if not best:  # only what waits for a loop further away was looked at
         best = left[:1]
-    ways = [after[a].get(b) for a, b in zip(best, [*best[1:], best[0]])]
+    ways = [after[a].get(b) for a, b in zip(best, [*best[1:], best[0]], strict=False)]
     return _loop(best, ways)
 
 
 def _loop(path: list[ReactionOf], ways: list[Channel | None]) -> Problem:
     steps = []
-    for one, way, following in zip(path, ways, [*path[1:], path[0]]):
-        how = f"writes what '{way}' shows" if way is not None else f"stands before {following.decl.name or f'reaction {following.number + 1}'}"
+    for one, way, following in zip(path, ways, [*path[1:], path[0]], strict=False):
+        how = (
+            f"writes what '{way}' shows"
+            if way is not None
+            else f"stands before {following.decl.name or f'reaction {following.number + 1}'}"
+        )
         steps.append(f"  {one} (line {one.decl.span.line}) {how}")
     text = "a causality loop: these reactions wait for each other\n" + "\n".join(
         f"  {s}" for s in [*steps, f"  {path[0]} again"]

@@ -223,7 +223,7 @@ class _Builder(Transformer):  # type: ignore[type-arg]
             _tagged(children, "typarams", []),
             _tagged(children, "params", []),
             [(str(t), self.at(t)) for t in _tagged(children, "supers", [])],
-            [c for c in children if isinstance(c, tree.Member.__args__)],  # type: ignore[attr-defined]
+            [c for c in children if isinstance(c, tree.Member.__args__)],
             attributes,
             where,
         )
@@ -244,7 +244,7 @@ class _Builder(Transformer):  # type: ignore[type-arg]
         )
 
     def do_mode(self, children: list[Any], span: Span) -> tree.Mode:
-        members = [c for c in children if isinstance(c, tree.Member.__args__)]  # type: ignore[attr-defined]
+        members = [c for c in children if isinstance(c, tree.Member.__args__)]
         initial = bool(_tokens(children, "INITIAL"))
         return tree.Mode(_token(children, "ID"), initial, members, self.named(children, span))
 
@@ -457,7 +457,13 @@ class _Builder(Transformer):  # type: ignore[type-arg]
 
     def do_literal(self, children: list[Any], span: Span) -> tree.Literal:
         token = children[0]
-        kinds = {"STRING": "string", "CHAR": "char", "FLOAT": "float", "TRUE": "bool", "FALSE": "bool"}
+        kinds = {
+            "STRING": "string",
+            "CHAR": "char",
+            "FLOAT": "float",
+            "TRUE": "bool",
+            "FALSE": "bool",
+        }
         return tree.Literal(kinds.get(token.type, "int"), str(token), span)
 
     def do_type(self, children: list[Any], span: Span) -> tree.Type:
@@ -521,11 +527,11 @@ def _syntax_error(error: UnexpectedInput, text: str, file: str) -> list[Any]:
         found = text[error.pos_in_stream or 0 : (error.pos_in_stream or 0) + 20]
         if found.startswith("{="):
             return [Problem(span, "this code block does not end", "close it with =}")]
-        if found.startswith('"') or found.startswith("'"):
+        if found.startswith(('"', "'")):
             return [Problem(span, "this text does not end", "close it on the same line")]
         if found.startswith("/*"):
             return [Problem(span, "this comment does not end", "close it with */")]
-        expected = error.allowed or set()
+        expected: Any = error.allowed or set()
         return [Problem(span, f"{found[:1]!r} cannot stand here", _expected(expected))]
     if isinstance(error, UnexpectedToken) and error.token.type != "$END":
         token = error.token
@@ -534,13 +540,17 @@ def _syntax_error(error: UnexpectedInput, text: str, file: str) -> list[Any]:
         if text.startswith("{=", token.start_pos or 0):
             return [Problem(span, "this code block does not end", "close it with =}")]
         shown = word if len(word) <= 30 else word[:27] + "..."
-        return [Problem(span, f"'{shown}' cannot stand here", _expected(error.accepts or error.expected))]
+        return [
+            Problem(
+                span, f"'{shown}' cannot stand here", _expected(error.accepts or error.expected)
+            )
+        ]
     last = len(lines)
     while last > 1 and not lines[last - 1].strip():
         last -= 1
     span = Span(file, last, max(1, len(lines[last - 1])))
-    expected = error.expected if isinstance(error, (UnexpectedToken, UnexpectedEOF)) else set()
-    return [Problem(span, "the file ends in the middle of something", _expected(expected))]
+    wanted: Any = error.expected if isinstance(error, (UnexpectedToken, UnexpectedEOF)) else set()
+    return [Problem(span, "the file ends in the middle of something", _expected(wanted))]
 
 
 def _expected(terminals: Any) -> str:

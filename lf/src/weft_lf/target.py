@@ -30,14 +30,48 @@ REFUSED = {
     "clock-sync-options": "it belongs to federated programs",
     "tracing-federated": "it belongs to federated programs",
 }
-UNUSED = (
-    "build cmake-init cmake-init-include compiler export-dependency-graph export-to-yaml external-runtime-path "
-    "no-compile no-runtime-validation no-source-mapping print-statistics protobufs runtime-version rust-include "
-    "scheduler tracing tracing-plugin verify compile-verbose single-file-project cargo-dependencies "
-    "cargo-features hierarchical-bin ros2 ros2-dependencies python-version trust-on-first-use cmake-args msgspec "
-    "no-inline comm-type verbose rti"
-).split()
-PLATFORMS = {"native": "host", "linux": "host", "posix": "host", "rp2040": "rp2040", "an521": "an521"}
+UNUSED = [
+    "build",
+    "cmake-init",
+    "cmake-init-include",
+    "compiler",
+    "export-dependency-graph",
+    "export-to-yaml",
+    "external-runtime-path",
+    "no-compile",
+    "no-runtime-validation",
+    "no-source-mapping",
+    "print-statistics",
+    "protobufs",
+    "runtime-version",
+    "rust-include",
+    "scheduler",
+    "tracing",
+    "tracing-plugin",
+    "verify",
+    "compile-verbose",
+    "single-file-project",
+    "cargo-dependencies",
+    "cargo-features",
+    "hierarchical-bin",
+    "ros2",
+    "ros2-dependencies",
+    "python-version",
+    "trust-on-first-use",
+    "cmake-args",
+    "msgspec",
+    "no-inline",
+    "comm-type",
+    "verbose",
+    "rti",
+]
+PLATFORMS = {
+    "native": "host",
+    "linux": "host",
+    "posix": "host",
+    "rp2040": "rp2040",
+    "an521": "an521",
+}
 
 
 @dataclass
@@ -165,8 +199,24 @@ def _take(config: Config, pair: tree.Pair) -> list[Problem]:
     elif name in UNUSED:
         return [Problem(pair.span, f"'{name}' has no effect here", severity="warning")]
     else:
-        known = [*UNUSED, *REFUSED, "timeout", "fast", "keepalive", "workers", "single-threaded", "logging"]
-        known += ["build-type", "files", "cmake-include", "compile-definitions", "platform", "cflags"]
+        known = [
+            *UNUSED,
+            *REFUSED,
+            "timeout",
+            "fast",
+            "keepalive",
+            "workers",
+            "single-threaded",
+            "logging",
+        ]
+        known += [
+            "build-type",
+            "files",
+            "cmake-include",
+            "compile-definitions",
+            "platform",
+            "cflags",
+        ]
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean '{near[0]}'?" if near else "lf/README.md lists the properties"
         raise fail(pair.span, f"there is no target property '{name}'", hint)
@@ -186,7 +236,11 @@ def _platform(config: Config, value: tree.Value) -> list[Problem]:
         value = named[0].value
     text = _text(value)
     if text.lower() not in PLATFORMS:
-        raise fail(value.span, f"platform '{text}' is not supported", "one of: host (Native, Linux), rp2040, an521")
+        raise fail(
+            value.span,
+            f"platform '{text}' is not supported",
+            "one of: host (Native, Linux), rp2040, an521",
+        )
     config.platform = PLATFORMS[text.lower()]
     return problems
 

@@ -6,7 +6,7 @@ Every object has a `span`, for error messages and `#line`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Union
+from typing import TypeAlias
 
 from weft_lf.errors import NOWHERE, Span
 
@@ -54,7 +54,7 @@ class Listing:
     span: Span = NOWHERE
 
 
-Expr = Union[Code, Literal, Time, Name, Listing]
+Expr: TypeAlias = Code | Literal | Time | Name | Listing
 
 
 @dataclass
@@ -214,9 +214,19 @@ class Mode:
     span: Span = NOWHERE
 
 
-Member = Union[
-    Preamble, State, Method, Port, Timer, Action, Watchdog, Instance, Connection, Reaction, Mode
-]
+Member: TypeAlias = (
+    Preamble
+    | State
+    | Method
+    | Port
+    | Timer
+    | Action
+    | Watchdog
+    | Instance
+    | Connection
+    | Reaction
+    | Mode
+)
 
 
 @dataclass
@@ -269,7 +279,7 @@ class Values:
     span: Span = NOWHERE
 
 
-Value = Union[Literal, Time, Pairs, Values]
+Value: TypeAlias = Literal | Time | Pairs | Values
 
 
 @dataclass

@@ -98,7 +98,12 @@ def _fold(node: ast.expr, value: Value, depth: int) -> int:
             result = OPERATORS[type(node.op)](left, right)
         else:
             raise ValueError
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in MACROS and len(node.args) == 1:
+    elif (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in MACROS
+        and len(node.args) == 1
+    ):
         result = MACROS[node.func.id] * _fold(node.args[0], value, depth + 1)
     else:
         raise ValueError
@@ -115,7 +120,9 @@ def c_time(ns: int) -> str:
     return f"{ns}LL" if abs(ns) > 2**31 - 1 else str(ns)
 
 
-def c_type(kind: tree.Type | None, types: dict[str, tree.Type], expr: tree.Expr | None = None) -> str:
+def c_type(
+    kind: tree.Type | None, types: dict[str, tree.Type], expr: tree.Expr | None = None
+) -> str:
     """A type in C: `int`, `double*`, `interval_t`, `int*` for `int[]`, `int[3]`. Without one, from the value."""
     if kind is None:
         if isinstance(expr, tree.Time):

@@ -451,6 +451,7 @@ def lf_command(args: tuple[str, ...]) -> int:
     """
     try:
         import lark  # noqa: F401
+
         from weft_lf.cli import main as lf_main
     except ImportError as error:
         raise BadUse(f"weft lf needs '{error.name}': pip install 'weft[lf]'") from None
