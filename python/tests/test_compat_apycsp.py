@@ -96,6 +96,19 @@ def test_sequence_and_nested_parallel(run: Any) -> None:
     assert run(main) == [1, [2, [3, 4]], 5]
 
 
+def test_poison_that_the_program_raises_is_quiet_too(run: Any) -> None:
+    """Rule 7.1: the layers stay as quiet as what they stand for; Weft's own processes fail by it (rule 3.5)."""
+
+    @process
+    async def raises() -> None:
+        raise PoisonException("mine")
+
+    async def main() -> Any:
+        return await Parallel(raises(), send([], Channel().write))
+
+    assert run(main) == [None, []]
+
+
 def test_poison_ends_processes_quietly_and_loops_at_their_end(run: Any) -> None:
     async def main() -> Any:
         a, b, c = Channel("a"), Channel("b"), Channel("c")
