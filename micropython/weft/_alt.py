@@ -67,7 +67,7 @@ def skip():
 
 class Alt:
     ext = False
-    writer = None
+    writer = holder = None  # holder: the extended read for which it makes a value
     standing = False
 
     def __init__(self, guards, ended):
@@ -261,8 +261,13 @@ class Alt:
                 return False
         elif not c.pz and (self.state(n) == READY):
             if n.make:
-                self.deliver(n, c.claim())
-                return False
+                to, ext = c.claim()
+                self.deliver(n, to)
+                if ext is None:
+                    return False
+                ext.writer = p
+                self.pending = True
+                return True
             if c.put(n.v, p) is HELD:
                 self.pending = True
                 return True
@@ -398,6 +403,12 @@ class Alt:
         if self.to and n.make and self.e is None:
             to, self.to = self.to, None
             self.deliver(n, to)
+            ext, self.holder = self.holder, None
+            if ext is not None:
+                ext.writer = p
+                p.at = self
+                await core.ONCE
+                resume(p)
         if self.e is not None:
             e, self.e = self.e, None
             e.met = True

@@ -230,6 +230,7 @@ class Channel:
             alt = y.alt
             if y.make:
                 alt.to = to or _Given(p).given
+                alt.holder = ext
                 alt.commit(y)
                 return LATER
             v = moved(y.v)
@@ -291,7 +292,8 @@ class Channel:
         self.owed -= 1
         if self.pz or (self.hr and not self.nr):
             if e is None:
-                self.lose(v)
+                self.dropped += 1
+                self.lose(moved(v))
         elif e is None:
             self.put(v, None)
         else:
@@ -342,19 +344,20 @@ class Channel:
         return True
 
     def claim(self):
-        """For an output guard whose value is yet to be made: takes a reader or a slot; gives what to call with it."""
+        """For an output guard whose value is yet to be made: takes a reader or a slot; gives what to call with it, and the
+        extended read that holds who calls it, or None."""
         x = None if self.buf else self.first(False)
         if x is None or self.cap or self.over:
             self.owed += 1
-            return self.pay
+            return self.pay, None
         if isinstance(x, Node):
             alt = x.alt
             alt.withdraw()
             alt.won = x.i
             alt.pending = True
-            return alt.given
+            return alt.given, alt if alt.ext else None
         self.unlink(False, x)
-        return _Given(x).given
+        return _Given(x).given, None
 
     # ends of the channel
 

@@ -273,18 +273,20 @@ async def Parallel(*processes):
     p = core.cur()
     if p is None and _chan.outsider():
         return await _chan.outsider().parallel(processes)
-    begin(p, "Parallel")
     ps = flatten(processes, [])
-    party = Party(p.x)
     try:
+        begin(p, "Parallel")
+        party = Party(p.x)
         for x in ps:
             x.start(party)
     except BaseException as e:
-        party.stop()
-        try:
-            await party.join()
-        except Cancelled:
-            pass
+        if p.at is None and not isinstance(e, Cancelled):
+            party.stop()
+            try:
+                await party.join()
+            except Cancelled:
+                pass
+        never(ps)
         raise e
     try:
         await party.join()
@@ -302,9 +304,16 @@ async def Sequence(*processes):
         while waiting:
             results.append((await Parallel(waiting.pop(0)))[0])
     finally:
-        for x in waiting:
-            let_go(x, None)
+        never(waiting)
     return results
+
+
+def never(ps):
+    """They will not be started: what they hold is let go."""
+    for x in ps:
+        if not x.begun:
+            x.begun = x.done = True
+            let_go(x, None)
 
 
 def Spawn(*processes):

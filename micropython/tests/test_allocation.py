@@ -1,0 +1,31 @@
+"""A million communications allocate what README.md says, by gc.mem_alloc() with collection off; 64-bit."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import tiers
+
+MILLION = 1_000_000
+SCRIPT = tiers.KIT / "allocates.py"
+
+# Bytes a communication. A write that finds its reader allocates nothing, one that waits 32: of two processes in turns, half do.
+CASES = [
+    ("pure", "yields", 0),
+    ("pure", "awaited writes", 32),
+    ("pure", "awaited reads", 96),
+    ("pure", "awaits", 128),
+    ("natmod", "yields", 0),
+    ("natmod", "awaits", 0),
+    ("native", "yields", 0),
+    ("native", "awaits", 0),
+]
+
+
+@pytest.mark.parametrize(("tier", "kind", "most"), CASES, ids=[f"{t}-{k}" for t, k, _ in CASES])
+def test_a_million_communications_allocate(tier: str, kind: str, most: int) -> None:
+    heap = "256m" if most else "4m"
+    spent = float(tiers.run(tier, SCRIPT, kind, str(MILLION), heap=heap))
+    assert spent <= most, f"{spent} bytes a communication"
+    if most >= 96:
+        assert spent >= 64, "the measure measures nothing"

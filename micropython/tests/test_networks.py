@@ -1,0 +1,36 @@
+"""Random networks on every tier against conformance/model.py; networks.py has the whole, soak thousands."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from conformance.driver import conform
+
+from . import networks, tiers
+
+PER_TIER = 240  # networks; each tier has seeds of its own
+BUNDLE = 40
+CASES = [
+    (tier, k * PER_TIER + n)
+    for k, tier in enumerate(tiers.TIERS)
+    for n in range(0, PER_TIER, BUNDLE)
+]
+
+
+@pytest.mark.parametrize(("tier", "first"), CASES, ids=[f"{t}-{n}" for t, n in CASES])
+def test_random_networks_conform(tier: str, first: int) -> None:
+    driver = networks.MicroPythonDriver(tier)
+    said: list[str] = []
+    try:
+        passed, failed, _ = conform(driver, range(first, first + BUNDLE), say=said.append)
+    finally:
+        driver.close()
+    assert (passed, failed) == (BUNDLE, 0), "\n".join(said)
+
+
+def test_each_tier_has_seeds_of_its_own() -> None:
+    firsts = [first for _, first in CASES]
+    assert len(set(firsts)) == len(firsts)
+    assert all(b - a == BUNDLE for a, b in itertools.pairwise(firsts))
