@@ -64,7 +64,7 @@ typedef struct {
     mp_obj_t reader, writer;              // methods()
     mp_obj_t stop;                        // natmod: the StopIteration that carries a value, and its arguments
     mp_obj_tuple_t *stop_args;
-    bool once;                            // ONCE is being awaited, and has not made its first step
+    bool resumed;                         // a process was resumed, and has not called the core since
 } state_t;
 
 #if NATMOD
@@ -72,7 +72,6 @@ state_t state; // not static, nor what follows: mpy_ld wants it so
 #define S (state)
 mp_obj_full_type_t proc_type, chan_type, rd_type, wr_type, done_type, once_type;
 mp_obj_base_t done_object, once_object;
-mp_getiter_iternext_custom_t once_iter;
 chan_t closed;
 #define TYPE(t) ((mp_obj_type_t *)&t)
 #define TRUE_OBJECT (mp_const_true)
@@ -144,6 +143,7 @@ static mp_obj_t or_none(proc_t *p) {
 // One step of a read: the value, or MP_OBJ_NULL if the process is to be suspended.
 static mp_obj_t rd_step(end_t *e) {
     proc_t *p = S.cur;
+    S.resumed = false;
     if (p != NULL) {
         if (p->at == mp_const_none) {
             chan_t *c = e->c;
@@ -190,6 +190,7 @@ static mp_obj_t wr_write(mp_obj_t self, mp_obj_t v) {
     end_t *e = MP_OBJ_TO_PTR(self);
     chan_t *c = e->c;
     proc_t *p = S.cur;
+    S.resumed = false;
     if (p != NULL && p->at == mp_const_none && c->ok == mp_const_true && !IS(v, rd_type) && !IS(v, wr_type)) {
         if (c->r != mp_const_none) {
             proc_t *r = take_first(&c->r);
@@ -226,16 +227,12 @@ static mp_obj_t done_iternext(mp_obj_t self) {
     return MP_OBJ_STOP_ITERATION;
 }
 
-// Awaiting takes the iterator and makes its first step at once, with nothing between: so one flag serves all who await.
-static mp_obj_t once_getiter(mp_obj_t self, mp_obj_iter_buf_t *buf) {
-    S.once = true;
-    return self;
-}
-
+// The second step of an awaited ONCE is the first thing that happens after its process was resumed; before the first step there
+// was a call of the core. So one flag serves all, and awaiting allocates nothing.
 static mp_obj_t once_iternext(mp_obj_t self) {
-    bool first = S.once;
-    S.once = false;
-    return first ? mp_const_none : MP_OBJ_STOP_ITERATION;
+    bool second = S.resumed;
+    S.resumed = false;
+    return second ? MP_OBJ_STOP_ITERATION : mp_const_none;
 }
 
 // --- objects
@@ -424,6 +421,7 @@ typedef struct {
 
 // Resumes a generator. *ret: in, what to raise in it, or MP_OBJ_NULL; out, what it yielded, returned or raised.
 static __attribute__((noinline)) mp_vm_return_kind_t resume(mp_obj_t g, mp_obj_t send, mp_obj_t volatile *ret) {
+    S.resumed = *ret == MP_OBJ_NULL;
     #if !NATMOD
     if (mp_obj_is_type(g, &mp_type_gen_instance)) {
         mp_obj_t thrown = *ret;
@@ -551,12 +549,14 @@ static mp_obj_t core_push(mp_obj_t p) {
 static MP_DEFINE_CONST_FUN_OBJ_1(core_push_obj, core_push);
 
 static mp_obj_t core_cur(void) {
+    S.resumed = false;
     return or_none(S.cur);
 }
 static MP_DEFINE_CONST_FUN_OBJ_0(core_cur_obj, core_cur);
 
 static mp_obj_t core_setcur(mp_obj_t p) {
     S.cur = p == mp_const_none ? NULL : need_proc(p);
+    S.resumed = true; // whoever sets it resumes it
     return mp_const_none;
 }
 static MP_DEFINE_CONST_FUN_OBJ_1(core_setcur_obj, core_setcur);
@@ -629,10 +629,8 @@ mp_obj_t mpy_init(mp_obj_fun_bc_t *self, size_t n_args, size_t n_kw, mp_obj_t *a
     MP_OBJ_TYPE_SET_SLOT(&wr_type, call, wr_call, 2);
     define(&done_type, MP_QSTR_DONE, MP_TYPE_FLAG_ITER_IS_ITERNEXT);
     MP_OBJ_TYPE_SET_SLOT(&done_type, iter, done_iternext, 0);
-    once_iter.getiter = once_getiter;
-    once_iter.iternext = once_iternext;
-    define(&once_type, MP_QSTR_ONCE, MP_TYPE_FLAG_ITER_IS_CUSTOM);
-    MP_OBJ_TYPE_SET_SLOT(&once_type, iter, &once_iter, 0);
+    define(&once_type, MP_QSTR_ONCE, MP_TYPE_FLAG_ITER_IS_ITERNEXT);
+    MP_OBJ_TYPE_SET_SLOT(&once_type, iter, once_iternext, 0);
     done_object.type = TYPE(done_type);
     once_object.type = TYPE(once_type);
     mp_obj_t none = mp_const_none;
@@ -659,8 +657,7 @@ MP_DEFINE_CONST_OBJ_TYPE(rd_type, MP_QSTR_Rd, MP_TYPE_FLAG_ITER_IS_ITERNEXT,
     make_new, rd_make_new, attr, rd_attr, call, rd_call, iter, rd_iternext);
 MP_DEFINE_CONST_OBJ_TYPE(wr_type, MP_QSTR_Wr, MP_TYPE_FLAG_NONE, make_new, wr_make_new, attr, wr_attr, call, wr_call);
 MP_DEFINE_CONST_OBJ_TYPE(done_type, MP_QSTR_DONE, MP_TYPE_FLAG_ITER_IS_ITERNEXT, iter, done_iternext);
-static const mp_getiter_iternext_custom_t once_iter = { .getiter = once_getiter, .iternext = once_iternext };
-MP_DEFINE_CONST_OBJ_TYPE(once_type, MP_QSTR_ONCE, MP_TYPE_FLAG_ITER_IS_CUSTOM, iter, &once_iter);
+MP_DEFINE_CONST_OBJ_TYPE(once_type, MP_QSTR_ONCE, MP_TYPE_FLAG_ITER_IS_ITERNEXT, iter, once_iternext);
 
 #define X(name, value) { MP_ROM_QSTR(MP_QSTR_##name), MP_ROM_PTR(value) },
 static const mp_rom_map_elem_t weft_native_globals_table[] = {

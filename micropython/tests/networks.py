@@ -1,6 +1,6 @@
 """Random networks on a tier, judged by conformance/model.py:
 
-    .venv/bin/python -m micropython.tests.networks --on pure --seeds 0:1000
+.venv/bin/python -m micropython.tests.networks --on pure --seeds 0:1000
 """
 
 from __future__ import annotations

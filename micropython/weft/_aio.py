@@ -89,6 +89,7 @@ class _Shell:
         if self.task is None:
             self.task = aio.Task(_Resume(p), aio.__dict__)
         was, aio.cur_task = aio.cur_task, self.task
+        core.setcur(p)  # goes on now
         try:
             y = do(what)
         finally:

@@ -148,7 +148,7 @@ class Alt:
                 if not c.cap and not c.over and c.first(False) is not None:
                     return READY
             elif c.cap or c.over:
-                if c.over or not c.full():
+                if c.over or not c.full() or (not n.make and c.direct()):
                     return READY
             elif c.first(False) is not None:
                 return READY

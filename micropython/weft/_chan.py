@@ -290,25 +290,30 @@ class Channel:
     def pay(self, v, e):
         """The value for which a slot was kept is made, or (e) will never be."""
         self.owed -= 1
-        if self.pz or (self.hr and not self.nr):
+        if self.pz or (self.hr and not self.nr and self.first(False) is None):
             if e is None:
                 self.dropped += 1
                 self.lose(moved(v))
-        elif e is None:
-            self.put(v, None)
         else:
+            if e is None:
+                self.put(v, None)
             self.refill()
+            self.serve()
         if self.hw and not self.nw and not self.buf and not self.owed:
             self._tell(False)
 
+    def direct(self):
+        """The reader who waits and to whom a value goes straight, past the buffer (1.5); an extended read needs a slot."""
+        x = None if self.buf else self.first(False)
+        if x is not None and isinstance(x, Node) and x.alt.ext and self.full():
+            return None if self.cap or self.over else x
+        return x
+
     def put(self, v, p):
         """A writer's value: True if it committed, HELD if it did and an extended read holds `p`, False if it must wait."""
-        if not self.buf:
-            x = self.first(False)
-            if x is not None and not (
-                isinstance(x, Node) and x.alt.ext and (self.cap or self.over) and self.full()
-            ):
-                return self.hand(x, moved(v), p)
+        x = self.direct()
+        if x is not None:
+            return self.hand(x, moved(v), p)
         if not self.cap and not self.over:
             return False
         if not self.full():
@@ -372,17 +377,17 @@ class Channel:
             self.lose(self.buf.popleft())
 
     def _tell(self, out):
-        """The channel has ended for a line: all in it are told."""
-        x = self.k.w if out else self.k.r
+        """The channel has ended for a line: all in it are told. One who is may take others out of it."""
+        line, x = [], self.k.w if out else self.k.r
         while x is not None:
-            after = x.nx
+            line.append(x)
+            x = x.nx
+        for x in line:
             if isinstance(x, Node):
                 x.alt.told(x)
-            else:
-                self.unlink(out, x)
+            elif self.unlink(out, x):
                 x.at = None
                 fail(x, self.error(not out, x.v if out else None))
-            x = after
 
     def _left(self, out, died):
         """An end of side `out` is closed."""

@@ -249,7 +249,7 @@ class Party:
         """Waits until all have finished."""
         if self.live:
             self.waits = True
-            p = self.owner.k
+            p = core.cur()
             p.at = self
             await core.ONCE
             resume(p)

@@ -1,0 +1,1 @@
+"""Names of older libraries on Weft."""
