@@ -572,11 +572,15 @@ def io(fn):
     return fn
 
 
-def _begin(ps, party):
-    """Starts all; the last of them runs here. False if none did."""
+def _begin(ps, party, p=None):
+    """Starts all; the last of them runs here, while p waits."""
+    global _running
     with _lock:
         for x in ps:
             x.start(party)
+        if p is not None and ps:  # in one go: it must not seem that nobody runs
+            _running -= 1
+            p.k.at = party
     begun = 0
     try:
         for x in ps[:-1]:
@@ -584,27 +588,16 @@ def _begin(ps, party):
             begun += 1
     except NoRoom as e:
         with _lock:  # those that have no thread never run; the others are stopped
-            global _running
+            if p is not None:
+                _running += 1
+                p.k.at = REQ if p.asked and not party.stopped else None
             for x in ps[begun:]:
                 _running -= 1
                 _proc.finish(x, None, e if x is ps[begun] else Cancelled("never ran"))
             _flush()
-        return False
+        return
     if ps:
         ps[-1].on_this_thread()
-    return bool(ps)
-
-
-def _together(ps, party, p):
-    """Runs them while p waits."""
-    global _running
-    with _lock:
-        _running -= 1
-        p.k.at = party
-    if not _begin(ps, party):
-        with _lock:
-            _running += 1
-            p.k.at = REQ if p.asked and not party.stopped else None
 
 
 def Parallel(*processes):
@@ -620,7 +613,7 @@ def Parallel(*processes):
             p.asked = False
             raise Cancelled("%s was cancelled" % p.path)
         party = _proc.Party(p)
-    _together(ps, party, p)
+    _begin(ps, party, p)
     _join(party)
     return party.verdict()
 
