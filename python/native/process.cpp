@@ -4,6 +4,10 @@
 //   made (holds its ends) ──start_process()──► running ──► ended: lets go of its ends, then its group is told (rule 7.7)
 //     └──collected: its ends are let go, RuntimeWarning
 //
+// A coroutine apart has a thread and a scheduler of its own. What it leaves behind there (groups that nobody left) runs to its end on them:
+//
+//   its coroutine ends ──coroutine_over()──► its thread goes on while anybody_here() ──► its group is told: apart_body()
+//
 // How it ended (rules 3.5, 4.3, 4.6, 6.5): returned │ Cancelled, a Retired that was met: quiet │ a Poisoned that was met: poisons what it
 // holds, quiet │ else: failed.
 #include "asyncio.hpp"
@@ -91,6 +95,9 @@ PyObject* judge(ProcessObject* p) {
 
 }  // namespace
 
+// Of a coroutine apart that is over, on its thread: its group, which waits for that thread too.
+static thread_local runtime::Group* waits_for_thread = nullptr;
+
 // The process has ended with `result` (owned) or, if null, with the current exception. `b`: what the group knows it by.
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   if (observing) [[unlikely]]
@@ -125,6 +132,7 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   const auto how = static_cast<weft::Ending>(p->how);
   if (p->watch) tell_watchers(p);
   g->finished(id, std::move(ptr), how);
+  if (waits_for_thread) runtime::Scheduler::current()->stop();  // it may have been the last
 }
 
 // Whoever was to start them was cancelled first, failed, or never came to it (rules 6.1, 7.3): they end without having run, and let go of
@@ -256,7 +264,7 @@ namespace {
 
 // Its coroutine has ended, with `result` (owned) or the current exception.
 void coroutine_over(ProcessObject* p, PyObject* result) {
-  if (p->kind == Kind::apart) runtime::Scheduler::current()->stop();
+  if (p->kind == Kind::apart) (waits_for_thread = p->base.group)->adopt();
   end_process(p, p->base, result);
   Py_DECREF(p);
 }
@@ -400,6 +408,13 @@ runtime::Executor* executor_apart(ProcessBase& p) noexcept { return object_of(st
 void wake_apart(core::Waker* w) noexcept { object_of(self_of(w))->own->post(w); }
 const runtime::ProcessOps apart_ops{{&wake_apart, &coroutine_run, nullptr, 0}, &executor_apart};
 
+// Has it left anybody behind who runs here?
+bool anybody_here(runtime::Scheduler& mine) {
+  bool any = false;
+  mine.run.each_process([&](ProcessBase& p) { any = any || p.executor() == &mine; });
+  return any;
+}
+
 void apart_body(void* arg) {
   auto* p = static_cast<ProcessObject*>(arg);
   const PyGILState_STATE gil = enter_interpreter();
@@ -407,9 +422,10 @@ void apart_body(void* arg) {
     const Gate inside;
     runtime::Scheduler* const mine = p->own;
     own_thread(PyThreadState_Get(), &mine->run);
-    while (!p->done) mine->loop();  // coroutine_run() stops it
+    while (!p->done || anybody_here(*mine)) mine->loop();  // end_process() stops it
     disown_thread(PyThreadState_Get());
-    mine->run.deactivated();
+    std::exchange(waits_for_thread, nullptr)->finished(0, nullptr);
+    mine->run.deactivated();  // before any code of the user's: the run may end as soon as another has the GIL
     delete mine;
     p->own = nullptr;
     Py_DECREF(p);

@@ -97,6 +97,13 @@ class Group {
     }
   }
 
+  // One more is to be waited for, which is no process of the list: until finished(0, nullptr).
+  void adopt() noexcept {
+    lock_.lock();
+    ++live_;
+    lock_.unlock();
+  }
+
   // It is of exactly one process, and whoever waits for it raises what leaves that (rule 3.5). Before it is started.
   void keep_end() noexcept { keeps_end_ = true; }
   bool keeps_end() const noexcept { return keeps_end_; }
@@ -282,11 +289,6 @@ class Group {
   void bequeath(Group& heir) {
     for (auto& f : failures_) heir.fail(f.first, std::move(f.second));
     failures_.clear();
-  }
-  void adopt() noexcept {
-    lock_.lock();
-    ++live_;
-    lock_.unlock();
   }
   std::uint32_t count_name(const char* f) {
     // Processes started in a row mostly have one name, and it is mostly one and the same text.
