@@ -1,0 +1,91 @@
+"""What is left behind goes on to its end: groups that a process leaves open, runs that a thread leaves waiting (rules 7.6, 10.3)."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from children import child
+
+PARTS = """
+import threading
+import warnings
+from weft import greenlets as gr
+from weft.coroutines import Cancelled, Channel, Deadlock, Group, Parallel, process, run, yield_
+
+warnings.simplefilter("ignore")
+log, kept = [], []
+
+
+@process
+async def stays(r):
+    try:
+        await r.read()
+    except Cancelled:
+        for _ in range(8):  # it outlives the process that started it
+            await yield_()
+        log.append("stayed")
+
+
+@gr.process
+def greenlet_stays(r):
+    try:
+        r.read()
+    except Cancelled:
+        for _ in range(8):
+            yield_()
+        log.append("stayed")
+
+
+def begin(*processes):
+    steps = Parallel(*processes).__await__()
+    steps.send(None)
+    return steps
+
+
+async def closes(c):
+    begin(stays(+c)).close()
+
+
+async def closes_greenlets(c):
+    begin(greenlet_stays(+c)).close()
+
+
+async def leaves_it_as_it_is(c):
+    kept.append(begin(stays(+c)))
+
+
+async def never_leaves_a_block(c):
+    group = await Group().__aenter__()
+    group.start(stays(+c))
+    kept.append(group)
+
+
+async def leaves_one_that_does(c):
+    begin(process(never_leaves_a_block)(c)).close()
+"""
+
+
+def prints(program: str, told: str) -> None:
+    """The program ends by itself, and prints just this."""
+    with child("-c", PARTS + textwrap.dedent(program), seconds=6) as running:
+        out, err = running.communicate()
+    assert (running.returncode, out, err) == (0, told, "")
+
+
+@pytest.mark.parametrize("place", ["", ".on('threads')"])
+@pytest.mark.parametrize(
+    "how", ["closes", "closes_greenlets", "leaves_it_as_it_is", "never_leaves_a_block"]
+)
+def test_by_a_process_that_ends(how: str, place: str) -> None:  # rules 7.6, 11.1
+    """Also where the process has a thread of its own, on which what it left runs."""
+    prints(
+        f"print(run([process({how}){place}(Channel('c'))]), log)", "[None] ['stayed']\n"
+    )
+
+
+def test_by_one_that_was_left_itself() -> None:  # rules 7.6, 11.1
+    """It never came to start anything, or what it started stays."""
+    prints(
+        "print(run([process(leaves_one_that_does).on('threads')(Channel('c'))]))", "[None]\n"
+    )
