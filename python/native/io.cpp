@@ -273,10 +273,12 @@ PyObject* f_set_pool(PyObject*, PyObject* f) {
 }
 // The thread that calls is a worker of the pool from now on, until it ends.
 PyObject* f_worker(PyObject*, PyObject* on) {
-  if (on == Py_True)
+  if (on == Py_True) {
     own_thread(PyThreadState_Get(), nullptr);
-  else
+    look_again();  // until now it was a stranger to whoever looked
+  } else {
     disown_thread(PyThreadState_Get());
+  }
   Py_RETURN_NONE;
 }
 PyMethodDef functions[] = {{"_set_pool", gated<f_set_pool>, METH_O, nullptr}, {"_worker", gated<f_worker>, METH_O, nullptr}, {}};

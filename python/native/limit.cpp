@@ -49,7 +49,8 @@ bool deadline_of(PyObject* when, bool relative, ProcessBase& p, std::int64_t& ns
 }
 
 PyObject* limit_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
-  if (kw || !PyArg_ParseTuple(args, ":Limit")) return nullptr;
+  static const char* names[] = {nullptr};
+  if (!PyArg_ParseTupleAndKeywords(args, kw, ":Limit", const_cast<char**>(names))) return nullptr;
   PyObject* o = type->tp_alloc(type, 0);
   if (!o) return nullptr;
   new (&lim(o)->limit) runtime::Limit;

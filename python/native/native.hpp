@@ -216,11 +216,14 @@ struct PyRun {
 PyRun& run_of(runtime::Run& r) noexcept;
 // Threads that Weft started (or null: of no run, and idle), which are not foreign to their run.
 void own_thread(PyThreadState* t, runtime::Run* run);
-bool disown_thread(PyThreadState* t) noexcept;  // false: it was none
+void lend_thread(PyThreadState* t);             // foreign to every run for a time
+void disown_thread(PyThreadState* t) noexcept;
 bool idle_worker(PyThreadState* t) noexcept;    // of the pool of io calls
 class ForeignThread {                           // for a time a worker is one; of another thread: nothing
  public:
-  ForeignThread() : worker_(idle_worker(PyThreadState_Get()) && disown_thread(PyThreadState_Get())) {}
+  ForeignThread() : worker_(idle_worker(PyThreadState_Get())) {
+    if (worker_) lend_thread(PyThreadState_Get());
+  }
   ForeignThread(const ForeignThread&) = delete;
   ForeignThread& operator=(const ForeignThread&) = delete;
   ~ForeignThread() {
@@ -231,6 +234,8 @@ class ForeignThread {                           // for a time a worker is one; o
   const bool worker_;
 };
 void forget_threads() noexcept;                  // in the child of a fork
+void strangers_matter() noexcept;                // threads that are no processes: a run stands still, and one may wake it (strangers.cpp)
+void forget_strangers() noexcept;                // in the child of a fork
 void look_again() noexcept;                      // let every run look whether anything outside is left
 void watch_outside(runtime::Run& run) noexcept;  // threads that are no processes may hold ends (rule 10.3)
 extern thread_local PyRun* root_run;             // the outermost run that this thread runs
@@ -423,7 +428,8 @@ int init_choice(PyObject* m);
 int init_time(PyObject* m);
 int init_group(PyObject* m);
 int init_arrays(PyObject* m);
-int init_report();
+int init_report(PyObject* m);
+int init_strangers(PyObject* m);
 int init_returned();
 int init_greenlet(PyObject* m);
 int init_io(PyObject* m);

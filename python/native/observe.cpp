@@ -88,10 +88,12 @@ PyObject* f_running_steps(PyObject*, PyObject*) {
   return list;
 }
 PyObject* f_helper_thread(PyObject*, PyObject* on) {
-  if (PyObject_IsTrue(on) == 1)
+  if (PyObject_IsTrue(on) == 1) {
     helpers.insert(PyThreadState_Get());
-  else
+    look_again();  // until now it was a stranger to whoever looked
+  } else {
     helpers.erase(PyThreadState_Get());
+  }
   Py_RETURN_NONE;
 }
 PyObject* f_helpers(PyObject*, PyObject*) { return PyLong_FromSize_t(helpers.size()); }

@@ -372,11 +372,12 @@ void thread_body(void* arg) {
       }
       end_process(p, *t, r);
     }
-    disown_thread(t->state);
+    own_thread(t->state, nullptr);
     t->run->deactivated();  // before any code of the user's: the run may end as soon as another has the GIL
     delete t;
     Py_DECREF(p);
     settle();
+    disown_thread(PyThreadState_Get());
   }
   PyGILState_Release(gil);
 }
@@ -423,13 +424,14 @@ void apart_body(void* arg) {
     runtime::Scheduler* const mine = p->own;
     own_thread(PyThreadState_Get(), &mine->run);
     while (!p->done || anybody_here(*mine)) mine->loop();  // end_process() stops it
-    disown_thread(PyThreadState_Get());
+    own_thread(PyThreadState_Get(), nullptr);
     std::exchange(waits_for_thread, nullptr)->finished(0, nullptr);
     mine->run.deactivated();  // before any code of the user's: the run may end as soon as another has the GIL
     delete mine;
     p->own = nullptr;
     Py_DECREF(p);
     settle();
+    disown_thread(PyThreadState_Get());
   }
   PyGILState_Release(gil);
 }

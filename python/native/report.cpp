@@ -1,4 +1,5 @@
 // What the runtime asks of Python: to give up the GIL around a sleep, where processes are, who holds which end.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -160,7 +161,13 @@ void on_deadlock(runtime::Run& run, const runtime::Report& r) {
 // ----------------------------------------------------------------------------------------------
 
 std::set<PyRun*> runs;                                // under the GIL
-std::map<PyThreadState*, runtime::Run*> own_threads;  // under the GIL
+std::map<PyThreadState*, runtime::Run*> own_threads;  // under the GIL; null: of no run, and idle
+
+// Of a worker that runs something which nobody waits for: it is of no run, and not idle.
+runtime::Run* of_the_users() noexcept {
+  static char nobody;
+  return reinterpret_cast<runtime::Run*>(&nobody);
+}
 
 // Live Python threads beyond those of this run.
 #ifdef Py_GIL_DISABLED
@@ -227,8 +234,19 @@ bool anything_outside(runtime::Run& run) noexcept {
     if (p.op && p.op->visit) p.op->visit(p, look);
   });
   held.clear();
+  if (look.found) strangers_matter();
   return look.found;
 }
+
+// _is_ours(identity): is it a thread of Weft's own?
+PyObject* f_is_ours(PyObject*, PyObject* o) {
+  const unsigned long identity = PyLong_AsUnsignedLong(o);
+  if (PyErr_Occurred()) return nullptr;
+  const auto is = [identity](PyThreadState* t) { return t->thread_id == identity; };
+  const bool helps = std::any_of(every_helper().begin(), every_helper().end(), is);
+  return PyBool_FromLong(helps || std::any_of(own_threads.begin(), own_threads.end(), [&](const auto& t) { return is(t.first); }));
+}
+PyMethodDef functions[] = {{"_is_ours", gated<f_is_ours>, METH_O, nullptr}, {}};
 
 PyObject* f_shutdown(PyObject*, PyObject*) {
   close_door();
@@ -253,7 +271,8 @@ void look_again() noexcept {
   }
 }
 void own_thread(PyThreadState* t, runtime::Run* run) { own_threads[t] = run; }
-bool disown_thread(PyThreadState* t) noexcept { return own_threads.erase(t) != 0; }
+void lend_thread(PyThreadState* t) { own_threads[t] = of_the_users(); }
+void disown_thread(PyThreadState* t) noexcept { own_threads.erase(t); }
 bool idle_worker(PyThreadState* t) noexcept {
   const auto it = own_threads.find(t);
   return it != own_threads.end() && !it->second;
@@ -287,12 +306,13 @@ void locate(ProcessBase& p) noexcept {
 
 void forget_threads() noexcept {
   own_threads.clear();
+  forget_strangers();
   new_door();
 }
 
 void watch_outside(runtime::Run& run) noexcept { run.anything_outside = &anything_outside; }
 
-int init_report() {
+int init_report(PyObject* module) {
   if (!(cr_frame = descriptor_of("cr_frame")) || !(cr_await = descriptor_of("cr_await"))) return -1;
 #ifdef Py_GIL_DISABLED
   PyObject* threads = PyImport_ImportModule("_thread");
@@ -315,7 +335,7 @@ int init_report() {
   Py_XDECREF(r);
   Py_XDECREF(f);
   Py_XDECREF(m);
-  return r ? 0 : -1;
+  return r ? PyModule_AddFunctions(module, functions) : -1;
 }
 
 }  // namespace weft::py

@@ -25,7 +25,7 @@ PyObject* f_watched(PyObject*, PyObject* o) {
   return Py_NewRef(o);
 }
 
-PyMethodDef functions[] = {{"watched", gated<f_watched>, METH_O,
+PyMethodDef functions[] = {{"watched", method(gated<with_keyword<"watched", "process", f_watched>>), kKeywords,
                             "The process, whose failure goes to those who watch it by ended(), not to its group (rule 7.11).\n\n"
                             "Its result in a Parallel is None then. If no watcher is alive when it fails, its group fails (rule 7.2).\n\n"
                             "Raises:\n    BadUse: it is no process, or was started already."},

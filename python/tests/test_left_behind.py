@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import textwrap
 
 import pytest
-from children import child
+from children import child, until_asleep
 
 PARTS = """
 import threading
@@ -68,7 +69,7 @@ async def leaves_one_that_does(c):
 
 def prints(program: str, told: str) -> None:
     """The program ends by itself, and prints just this."""
-    with child("-c", PARTS + textwrap.dedent(program), seconds=6) as running:
+    with child("-c", PARTS + textwrap.dedent(program)) as running:
         out, err = running.communicate()
     assert (running.returncode, out, err) == (0, told, "")
 
@@ -89,3 +90,43 @@ def test_by_one_that_was_left_itself() -> None:  # rules 7.6, 11.1
     prints(
         "print(run([process(leaves_one_that_does).on('threads')(Channel('c'))]))", "[None]\n"
     )
+
+
+STRANGER = """
+from weft import threads
+c = Channel("c")
+keep = c.writer()  # the stranger may have it, as far as is known
+threading.Thread(target=input).start()
+
+
+async def waits(r):
+    await r.read()
+
+
+def thread_waits(r):
+    r.read()
+
+
+try:
+    run([{}(+c)])
+except Deadlock as e:
+    print(e.knot, [p.path for p in e.processes])
+"""
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "process(waits)",
+        "process(waits).on('threads')",
+        "threads.process(thread_waits)",
+        "gr.process(thread_waits)",
+    ],
+)
+def test_by_a_thread_that_ends(made: str) -> None:  # rules 10.1, 10.3
+    """While it lives it might write; once it has ended nobody can."""
+    with child("-c", PARTS + STRANGER.format(made), stdin=subprocess.PIPE) as running:
+        until_asleep(running.pid)
+        out, err = running.communicate("\n")
+    name = "waits" if "thread_" not in made else "thread_waits"
+    assert (running.returncode, out, err) == (0, f"['main/{name}'] ['main/{name}']\n", "")

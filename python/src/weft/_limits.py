@@ -39,7 +39,7 @@ class Timeout:
         """In the block: has its time come? After it: was the block ended by it?"""
         return self._limit is not None and bool(self._limit.expired)
 
-    def reschedule(self, seconds: float | None, /) -> None:
+    def reschedule(self, seconds: float | None) -> None:
         """Sets another time: `seconds` from now; ``None``: never. A request that was not met is taken back.
 
         Raises:
@@ -96,7 +96,7 @@ class Timeout:
         return self._leave(error)
 
 
-def timeout(seconds: float | None, /) -> Timeout:
+def timeout(seconds: float | None) -> Timeout:
     """A block that takes at most so long: ``async with timeout(2.0):``, in threads and greenlets ``with timeout(2.0):``.
 
     When the time has come, the operation of Weft in which the block waits, or its next one, is withdrawn (rule 6), and the
@@ -111,12 +111,12 @@ def timeout(seconds: float | None, /) -> Timeout:
     return Timeout("timeout", seconds, True, False)
 
 
-def deadline(time: float | None, /) -> Timeout:
+def deadline(time: float | None) -> Timeout:
     """As `timeout`, but it expires at `time`, in seconds of `now()`."""
     return Timeout("deadline", time, False, False)
 
 
-def move_on_after(seconds: float | None, /) -> Timeout:
+def move_on_after(seconds: float | None) -> Timeout:
     """As `timeout`, but the block just ends: nothing is raised, and `.expired` says whether it was cut short."""
     return Timeout("move_on_after", seconds, True, True)
 

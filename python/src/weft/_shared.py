@@ -8,7 +8,7 @@ import inspect
 import os
 from typing import Any, NamedTuple
 
-from weft import _arrays, _debug
+from weft import _arrays, _debug, _strangers
 from weft._deadlocks import Action, watching_deadlocks
 from weft._extension import native as _native
 from weft._trace import tracing
@@ -45,6 +45,7 @@ class ChannelStats(NamedTuple):
 
 
 _native._set_stats(ChannelStats)
+_native._set_watch(_strangers.watch)
 ChannelArray = _arrays.ChannelArray
 _debug._from_environment()
 

@@ -1,0 +1,224 @@
+"""Keywords are as the stubs say: each is taken by its name, others are refused by a TypeError; a SystemError is neither.
+
+What there is to call is read from the stubs (`*.pyi`), so that a new parameter is called too. It needs a value in makers().
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import inspect
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from weft import coroutines, observe, threads
+from weft import _native as native
+from weft.errors import WeftError
+
+HERE = Path(native.__file__).parent
+STUBS = {"coroutines": coroutines, "threads": threads}
+
+
+class Call(NamedTuple):
+    """A callable as one of its signatures has it."""
+
+    owner: str  # the class of a method; "": a function
+    name: str
+    positional: list[str]  # may be given by place alone
+    keywords: list[str]
+
+    def __str__(self) -> str:
+        return f"{self.owner}{'.' if self.owner else ''}{self.name}({', '.join(self.keywords)})"
+
+
+def call_of(owner: str, f: ast.FunctionDef | ast.AsyncFunctionDef) -> Call:
+    given = f.args.posonlyargs + f.args.args
+    own = 1 if owner else 0  # self
+    place = [a.arg for a in f.args.posonlyargs[own:]]
+    named = [a.arg for a in given[max(own, len(f.args.posonlyargs)) :] + f.args.kwonlyargs]
+    if f.args.vararg is not None:
+        place.append(f.args.vararg.arg)
+    return Call(owner, f.name, place, named)
+
+
+def calls_of(stub: str, names: list[str] | None = None) -> Iterator[Call]:
+    """Those of a stub; of what it imports from another only `names`."""
+    tree = ast.parse((HERE / f"{stub}.pyi").read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and (names is None or node.name in names):
+            yield call_of("", node)
+        elif isinstance(node, ast.ClassDef) and (names is None or node.name in names):
+            for f in node.body:
+                if not isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    continue
+                if not any(getattr(d, "id", "") == "property" for d in f.decorator_list):
+                    yield call_of(node.name, f)
+        elif isinstance(node, ast.ImportFrom) and node.module == "weft._native" and names is None:
+            yield from calls_of("_native", [a.name for a in node.names])
+        elif isinstance(node, ast.ImportFrom) and node.module == "weft.observe":
+            for a in node.names:
+                yield call_by_signature(a.name)
+
+
+def call_by_signature(name: str) -> Call:
+    """Of a function that has its types in its source."""
+    kinds = inspect.Parameter
+    given = inspect.signature(getattr(observe, name)).parameters.values()
+    return Call(
+        "",
+        name,
+        [p.name for p in given if p.kind in (kinds.POSITIONAL_ONLY, kinds.VAR_POSITIONAL)],
+        [p.name for p in given if p.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)],
+    )
+
+
+async def nothing() -> None:
+    pass
+
+
+def makers(api: Any) -> dict[str, Callable[[], Any]]:
+    """Something of each class; keys with a small letter: a value for each parameter."""
+    some = api.process(nothing if api is coroutines else lambda: None)
+    return {
+        "Reader": lambda: api.Channel("c", capacity=1).reader(),
+        "Writer": lambda: api.Channel("c", capacity=1).writer(),
+        "Channel": lambda: api.Channel("c", capacity=1),
+        "ChannelArray": lambda: api.Channel("c") * 2,
+        "Barrier": lambda: api.Barrier(1),
+        "Timer": lambda: api.Timer(0.001),
+        "Alternative": lambda: api.Alternative(api.skip()),
+        "Group": lambda: api.Group(),
+        "Timeout": lambda: api.timeout(1.0),
+        "Guard": lambda: api.after(1.0),
+        "Process": some,
+        "ProcessEnd": lambda: some().ended(),
+        "ProcessFunction": lambda: some,
+        "action": lambda: "warn",
+        "backend": lambda: "threads",
+        "bytes_per_value": lambda: None,
+        "capacity": lambda: 1,
+        "channel": lambda: api.Channel(),
+        "clock": lambda: "steady",
+        "condition": lambda: True,
+        "ended": lambda: "raise",
+        "ends": lambda: api.Channel(),
+        "error": lambda: None,
+        "first": some,
+        "function": lambda: nothing,
+        "guards": lambda: api.skip(),
+        "host": lambda: "weft",
+        "immunity": lambda: 1,
+        "index": lambda: 0,
+        "kind": lambda: 0,
+        "limit": lambda: 1.0,
+        "make": lambda: lambda: 1,
+        "mode": lambda: "priority",
+        "n": lambda: 2,
+        "name": lambda: "named",
+        "object": lambda: None,
+        "on": lambda: True,
+        "others": some,
+        "overflow": lambda: "block",
+        "owner": lambda: object,
+        "partial": lambda: None,
+        "path": lambda: os.devnull,
+        "parties": lambda: 1,
+        "period": lambda: 1.0,
+        "process": some,
+        "processes": some,
+        "reader": lambda: api.Channel().reader(),
+        "report": lambda: None,
+        "second": some,
+        "seconds": lambda: 0.0,
+        "strength": lambda: 1,
+        "time": lambda: 0.0,
+        "trace": lambda: None,
+        "value": lambda: 1,
+        "watchdog": lambda: None,
+        "writer": lambda: api.Channel().writer(),
+    }
+
+
+def bound(api: Any, call: Call) -> Any:
+    """What is called."""
+    if not call.owner:
+        return getattr(api, call.name)
+    if call.name == "__init__":
+        return getattr(api, call.owner, None) or getattr(native, call.owner)
+    return getattr(makers(api)[call.owner](), call.name)
+
+
+def inside(api: Any, act: Callable[[], Any]) -> Any:
+    """What it returns or raises within a process, where operations are at home."""
+
+    def done() -> Any:
+        try:
+            result = act()
+        except Exception as error:
+            return error.with_traceback(None)
+        for name in ("close", "_give_up"):  # it is made, and will not be awaited or started
+            if hasattr(result, name):
+                getattr(result, name)()
+                break
+        return result
+
+    async def body() -> Any:
+        return [done()]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # things that are made and not used
+        [result] = api.run(api.process(body if api is coroutines else lambda: [done()])())
+        gc.collect()
+    observe.debug(False)
+    observe.measure(False)
+    return result
+
+
+CALLS = [
+    (stub, call)
+    for stub in STUBS
+    for call in calls_of(stub)
+    if (call.owner, call.name) != ("ProcessFunction", "__call__")  # it takes what its function does
+]
+
+
+@pytest.mark.parametrize(
+    ("stub", "call"), [c for c in CALLS if c[1].keywords], ids=lambda c: str(c)
+)
+def test_every_keyword_is_taken(stub: str, call: Call) -> None:
+    api = STUBS[stub]
+    made = makers(api)
+
+    def act() -> Any:
+        keywords = {k: made[k]() for k in call.keywords}
+        return bound(api, call)(*(made[k]() for k in call.positional), **keywords)
+
+    result = inside(api, act)
+    assert not isinstance(result, Exception) or isinstance(result, WeftError), repr(result)
+
+
+@pytest.mark.parametrize(("stub", "call"), CALLS, ids=lambda c: str(c))
+def test_others_are_refused(stub: str, call: Call) -> None:
+    api = STUBS[stub]
+    made = makers(api)
+
+    def act() -> Any:
+        keywords = {k: made[k]() for k in call.keywords}
+        return bound(api, call)(
+            *(made[k]() for k in call.positional), **keywords, no_such_keyword=1
+        )
+
+    assert type(inside(api, act)) is TypeError
+
+
+@pytest.mark.parametrize(
+    "name", sorted(n for n in dir(native) if callable(getattr(native, n)) and n != "__loader__")
+)
+def test_the_extension_module_refuses_them_too(name: str) -> None:
+    with pytest.raises(TypeError):
+        getattr(native, name)(no_such_keyword=1)
