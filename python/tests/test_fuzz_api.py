@@ -27,18 +27,16 @@ def fuzz(backend: str, seeds: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-# Of a guest fewer: seed 2 hangs there about once in three runs, and why is not known (CAVEATS.md).
-SEEDS = {"guest": range(3, 12)}
-HANGS = re.compile(r"^FAILED: hang: fuzz_api\.py --seed (\d+)", re.MULTILINE)
+SEEDS = range(12)
+HANGS = re.compile(r"^FAILED: hang[^:]*: fuzz_api\.py --seed (\d+)", re.MULTILINE)
 
 
 @pytest.mark.parametrize(
     "backend", ["coroutines", "threads", "greenlets", "tasks", "guest", "plain"]
 )
 def test_nothing_crashes_or_hangs(backend: str) -> None:  # rules 11.1, 12.1
-    """A crash fails at once; a hang if it comes again in one of two more runs of its seed: some are rare, and open (CAVEATS.md)."""
-    seeds = SEEDS.get(backend, range(12))
-    done = fuzz(backend, f"{seeds.start}:{seeds.stop}")
+    """A crash fails at once. A hang if it comes again in one of two more runs of its seed: a busy machine may hold a program up."""
+    done = fuzz(backend, f"{SEEDS.start}:{SEEDS.stop}")
     told = done.stdout + done.stderr
     assert done.stdout.count("FAILED: ") == len(HANGS.findall(done.stdout)), told
     for seed in HANGS.findall(done.stdout):
@@ -48,27 +46,35 @@ def test_nothing_crashes_or_hangs(backend: str) -> None:  # rules 11.1, 12.1
             assert again.stdout.splitlines()[-1] == "1 passed, 0 failed", told + again.stdout
     if not HANGS.search(done.stdout):
         assert done.returncode == 0, told
-        assert done.stdout.splitlines()[-1] == f"{len(seeds)} passed, 0 failed"
+        assert done.stdout.splitlines()[-1] == f"{len(SEEDS)} passed, 0 failed"
 
 
-def test_it_tells_a_crash_and_a_hang(
-    tmp_path: Path,
-) -> None:  # a fuzzer that sees nothing is worse than none
-    for bad, told in [("os.abort()", "signal 6"), ("time.sleep(1000)", "hang")]:
-        text = FUZZER.read_text(encoding="utf-8")
-        broken = tmp_path / "fuzz_api.py"
-        broken.write_text(
-            text.replace(
-                "def act_timer(w: World) -> Any:", f"def act_timer(w: World) -> Any:\n    {bad}"
-            ),
-            encoding="utf-8",
-        )
-        done = subprocess.run(
-            [sys.executable, str(broken), "--seed", "0:3", "--seconds", "3", "--backend", "plain"],
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "FUZZ_HANG": "2"},
-        )
-        assert done.returncode == 1
-        assert f"FAILED: {told}: fuzz_api.py --seed 0 --backend plain" in done.stdout
+BAD = {
+    "os.abort()": "FAILED: signal 6",
+    "w.over = True; signal.pause()": "FAILED: hang until a signal woke it",  # as if it had missed its wake-up
+    "while True: time.sleep(1000)": "FAILED: hang",
+    "while not w.over: time.sleep(0.01)": "waited",  # until what the program keeps is let go of
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_it_tells_what_a_program_does(bad: str, tmp_path: Path) -> None:
+    """A fuzzer that sees nothing is worse than none."""
+    for file in FUZZER.parent.glob("fuzz_*.py"):
+        text = file.read_text(encoding="utf-8")
+        act = "def act_timer(w: World) -> Any:"
+        text = text.replace(act, f"{act}\n    import os, time\n    {bad}")
+        (tmp_path / file.name).write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        [
+            sys.executable,
+            str(tmp_path / FUZZER.name),
+            *("--seed", "0:3", "--seconds", "1", "--backend", "plain"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "FUZZ_HANG": "2"},
+    )
+    assert f"{BAD[bad]}: fuzz_api.py --seed 0 --backend plain" in done.stdout
+    assert done.returncode == (0 if BAD[bad] == "waited" else 1)
