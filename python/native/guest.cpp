@@ -338,7 +338,11 @@ void free_run(GuestObject* g) noexcept {
     delete g->spawned;
     delete g->scheduler;
     delete g->run;
-  }  // else threads of it live on, and refer to it
+  } else {  // threads of it live on, and refer to it: nobody waits for them, and nobody is to be rung
+    g->group->end_wait(g->ends[0]);
+    g->spawned->end_wait(g->ends[1]);
+    g->scheduler->host_by(nullptr, nullptr);
+  }
   g->group = g->spawned = nullptr;
   g->scheduler = nullptr;
   g->run = nullptr;

@@ -12,7 +12,7 @@ PARTS = """
 import threading
 import warnings
 from weft import greenlets as gr
-from weft.coroutines import Cancelled, Channel, Deadlock, Group, Parallel, process, run, yield_
+from weft.coroutines import Cancelled, Channel, Deadlock, Group, Parallel, process, run, run_async, yield_
 
 warnings.simplefilter("ignore")
 log, kept = [], []
@@ -130,3 +130,46 @@ def test_by_a_thread_that_ends(made: str) -> None:  # rules 10.1, 10.3
         out, err = running.communicate("\n")
     name = "waits" if "thread_" not in made else "thread_waits"
     assert (running.returncode, out, err) == (0, f"['main/{name}'] ['main/{name}']\n", "")
+
+
+def test_by_a_loop_that_is_closed() -> None:  # rules 7.6, 13.5
+    """Its network had a thread, which ends when the guest is long gone."""
+    prints(
+        """
+        import asyncio, gc, logging, os
+        from weft import threads
+        from weft.coroutines import Spawn
+        logging.disable()  # asyncio names the tasks that were left
+        begun, go = threading.Event(), threading.Event()
+
+        @threads.process
+        def thread():
+            begun.set()
+            go.wait()
+
+        async def host(processes):
+            network = asyncio.ensure_future(run_async(*processes))
+            while not begun.is_set():
+                await asyncio.sleep(0)
+
+        @process
+        async def spawns():
+            kept.append(thread())
+            Spawn(kept[-1])
+
+        for how in thread, spawns:
+            begun.clear(), go.clear(), kept.clear()
+            processes = [how(), how()] if how is spawns else [thread()]
+            loop = asyncio.new_event_loop()
+            loop.run_until_complete(host(processes))
+            loop.close()
+            del loop
+            gc.collect()
+            go.set()
+            for p in kept or processes:
+                while not p.done:
+                    os.sched_yield()
+        print("ended")
+        """,
+        "ended\n",
+    )
