@@ -24,6 +24,9 @@ void *memset(void *, int, size_t);
 #endif
 #ifdef WEFT_POSIX /* the port counts ns */
 #define WEFT_RX_HOST 1
+#include <sched.h>
+#include <stdatomic.h>
+#include <time.h>
 #else
 #define WEFT_RX_HOST 0
 #endif

@@ -25,7 +25,7 @@
 weft_rx_reaction weft_rx_reactions[WEFT_RX_REACTIONS + 1];
 weft_rx_index weft_rx_triggers[1 << 17] = {WEFT_RX_END};
 weft_rx_range weft_rx_timers[64];
-weft_rx_index weft_rx_levels[64];
+weft_rx_index weft_rx_levels[WEFT_RX_REACTIONS + 2];
 weft_rx_program weft_rx_programs[WEFT_RX_ENCLAVES];
 #if WEFT_RX_TRACE
 const char *const weft_rx_names[WEFT_RX_REACTIONS + 1];

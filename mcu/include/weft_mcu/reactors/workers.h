@@ -1,0 +1,210 @@
+/* reactors/workers.h: reactions of one level run together, by threads on a host, by the second core on a device (R19). Part of weft_mcu/reactors_run.h.
+ *
+ * The main thread alone goes from level to level. Two or more pending reactions of a level become a job: whoever is free claims the next of them.
+ *
+ * Invariants
+ *  1. A claim is a change of `state` (the job's number, and how many are claimed), so it fails if the job has become another one meanwhile.
+ *  2. A job ends when all that was claimed is done; `ready` and `count` do not change before.
+ *  3. While `parallel` is set, what several reactions may touch (pending, present, the queue, free events) is under the lock. Outside of jobs nobody locks.
+ */
+#ifndef WEFT_RX_WORKERS_H
+#define WEFT_RX_WORKERS_H
+#define WEFT_RX_WORK_LOCK WEFT_SPINLOCK(WEFT_RX_SPINLOCK + 2)
+
+WEFT_INLINE bool weft_rx_enter(weft_rx_env *env) {
+  if (!env->parallel) return false;
+  weft_lock_thread(WEFT_RX_WORK_LOCK);
+  return true;
+}
+WEFT_INLINE void weft_rx_leave(bool entered) {
+  if (entered) weft_unlock_thread(WEFT_RX_WORK_LOCK);
+}
+void weft_rx_set_parallel(weft_rx_env *env, weft_rx_port *p) {
+  bool entered = weft_rx_enter(env);
+  if (!p->is_present) weft_rx_appear(env, p);
+  weft_rx_leave(entered);
+}
+
+static struct {
+#if WEFT_RX_HOST
+  _Atomic uint64_t state; /* the job's number << 32 | claimed */
+  _Atomic uint32_t count, done, sleeping;
+  _Atomic bool quit;
+  pthread_mutex_t mutex;
+  pthread_cond_t changed;
+  pthread_t threads[WEFT_RX_WORKERS];
+#else
+  volatile uint32_t claimed, count, done; /* under the lock */
+  volatile bool quit, gone;
+#endif
+  unsigned workers;
+  weft_rx_index ready[WEFT_RX_REACTIONS];
+} weft_rx_job;
+
+#if WEFT_RX_HOST
+/* Claim and run until nothing is left to claim. */
+static void weft_rx_work_on(weft_rx_env *env) {
+  for (uint64_t state = atomic_load_explicit(&weft_rx_job.state, memory_order_acquire);;) {
+    uint32_t i = (uint32_t)state;
+    if (i >= atomic_load_explicit(&weft_rx_job.count, memory_order_relaxed)) return;
+    if (!atomic_compare_exchange_weak_explicit(&weft_rx_job.state, &state, state + 1, memory_order_acq_rel, memory_order_acquire)) continue;
+    weft_rx_call(env, weft_rx_job.ready[i]);
+    atomic_fetch_add_explicit(&weft_rx_job.done, 1, memory_order_release);
+    state = atomic_load_explicit(&weft_rx_job.state, memory_order_acquire);
+  }
+}
+static bool weft_rx_work_left(void) {
+  return (uint32_t)atomic_load(&weft_rx_job.state) < atomic_load(&weft_rx_job.count) || atomic_load(&weft_rx_job.quit);
+}
+static void *weft_rx_worker(void *env) {
+  enum { SPINS = 2000 };
+  while (!atomic_load(&weft_rx_job.quit)) {
+    weft_rx_work_on((weft_rx_env *)env);
+    for (int i = 0; i < SPINS && !weft_rx_work_left(); i++) {}
+    if (weft_rx_work_left()) continue;
+    pthread_mutex_lock(&weft_rx_job.mutex);
+    atomic_fetch_add(&weft_rx_job.sleeping, 1);
+    while (!weft_rx_work_left()) pthread_cond_wait(&weft_rx_job.changed, &weft_rx_job.mutex);
+    atomic_fetch_sub(&weft_rx_job.sleeping, 1);
+    pthread_mutex_unlock(&weft_rx_job.mutex);
+  }
+  return 0;
+}
+static void weft_rx_wake_workers(void) {
+  if (!atomic_load(&weft_rx_job.sleeping)) return;
+  pthread_mutex_lock(&weft_rx_job.mutex);
+  pthread_cond_broadcast(&weft_rx_job.changed);
+  pthread_mutex_unlock(&weft_rx_job.mutex);
+}
+static void weft_rx_do_job(weft_rx_env *env, uint32_t n) {
+  uint64_t number = (atomic_load_explicit(&weft_rx_job.state, memory_order_relaxed) >> 32) + 1;
+  atomic_store_explicit(&weft_rx_job.done, 0, memory_order_relaxed);
+  atomic_store_explicit(&weft_rx_job.count, n, memory_order_relaxed);
+  env->parallel = true;
+  atomic_store(&weft_rx_job.state, number << 32);
+  weft_rx_wake_workers();
+  weft_rx_work_on(env);
+  for (unsigned spins = 0; atomic_load_explicit(&weft_rx_job.done, memory_order_acquire) != n; spins++)
+    if (spins > 1000) sched_yield();
+  env->parallel = false;
+}
+static void weft_rx_start_workers(weft_rx_env *env, unsigned wanted) {
+  weft_rx_job.workers = wanted && wanted < WEFT_RX_WORKERS ? wanted : WEFT_RX_WORKERS;
+  atomic_store(&weft_rx_job.quit, false);
+  atomic_store(&weft_rx_job.count, 0);
+  pthread_mutex_init(&weft_rx_job.mutex, 0);
+  pthread_cond_init(&weft_rx_job.changed, 0);
+  for (unsigned i = 1; i < weft_rx_job.workers; i++)
+    if (pthread_create(&weft_rx_job.threads[i], 0, weft_rx_worker, env)) weft_panic("weft: no thread for a worker");
+}
+static void weft_rx_stop_workers(void) {
+  atomic_store(&weft_rx_job.quit, true);
+  weft_rx_wake_workers();
+  for (unsigned i = 1; i < weft_rx_job.workers; i++) pthread_join(weft_rx_job.threads[i], 0);
+  pthread_mutex_destroy(&weft_rx_job.mutex);
+  pthread_cond_destroy(&weft_rx_job.changed);
+}
+#else
+static bool weft_rx_claim(uint32_t *i) {
+  weft_lock_thread(WEFT_RX_WORK_LOCK);
+  bool got = weft_rx_job.claimed < weft_rx_job.count;
+  *i = weft_rx_job.claimed;
+  if (got) weft_rx_job.claimed = *i + 1;
+  weft_unlock_thread(WEFT_RX_WORK_LOCK);
+  return got;
+}
+static void weft_rx_work_on(weft_rx_env *env) {
+  for (uint32_t i; weft_rx_claim(&i);) {
+    weft_rx_call(env, weft_rx_job.ready[i]);
+    weft_lock_thread(WEFT_RX_WORK_LOCK);
+    weft_rx_job.done = weft_rx_job.done + 1;
+    weft_unlock_thread(WEFT_RX_WORK_LOCK);
+  }
+}
+/* Core 1: woken only for a job, or to end. */
+static void weft_rx_core1(void) {
+  weft_wait_init();
+  while (!weft_rx_job.quit) {
+    if (weft_rx_job.claimed < weft_rx_job.count) weft_rx_work_on(&weft_rx_envs[0]);
+    else weft_wait();
+  }
+  weft_rx_job.gone = true;
+}
+static void weft_rx_do_job(weft_rx_env *env, uint32_t n) {
+  env->parallel = true;
+  weft_lock_thread(WEFT_RX_WORK_LOCK);
+  weft_rx_job.claimed = 0;
+  weft_rx_job.done = 0;
+  weft_rx_job.count = n;
+  weft_unlock_thread(WEFT_RX_WORK_LOCK);
+  weft_wake();
+  weft_rx_work_on(env);
+  while (weft_rx_job.done != n) {}
+  env->parallel = false;
+}
+static void weft_rx_start_workers(weft_rx_env *env, unsigned wanted) {
+  (void)env;
+  weft_rx_job.workers = wanted == 1 ? 1 : 2;
+  weft_rx_job.count = 0;
+  weft_rx_job.quit = weft_rx_job.gone = false;
+  if (weft_rx_job.workers > 1 && weft_start_core(weft_rx_core1, WEFT_STACK1, WEFT_STACK1_BYTES)) weft_panic("weft: core 1 does not start");
+}
+static void weft_rx_stop_workers(void) {
+  weft_rx_job.quit = true;
+  weft_wake();
+  while (weft_rx_job.workers > 1 && !weft_rx_job.gone) {}
+}
+#endif
+
+/* The lowest pending reaction, still pending; or WEFT_RX_END. */
+static weft_rx_index weft_rx_lowest_pending(weft_rx_env *env) {
+  unsigned step = WEFT_RX_BIT_TABLE ? WEFT_RX_BIT_STEP : 1;
+  while (env->top) {
+    unsigned t = weft_rx_lowest(env, env->top) / step;
+#if WEFT_RX_WORDS <= 1
+    return (weft_rx_index)t;
+#elif WEFT_RX_WORDS <= WEFT_RX_WORD_BITS
+    if (env->words[t]) return (weft_rx_index)(t * WEFT_RX_WORD_BITS + weft_rx_lowest(env, env->words[t]) / step);
+    env->top &= env->top - 1;
+#else
+    if (env->middle[t]) {
+      unsigned w = t * WEFT_RX_WORD_BITS + weft_rx_lowest(env, env->middle[t]) / step;
+      if (env->words[w]) return (weft_rx_index)(w * WEFT_RX_WORD_BITS + weft_rx_lowest(env, env->words[w]) / step);
+      env->middle[t] &= env->middle[t] - 1;
+    } else env->top &= env->top - 1;
+#endif
+  }
+  return WEFT_RX_END;
+}
+static void weft_rx_unpend(weft_rx_env *env, weft_rx_index r) {
+#if WEFT_RX_WORDS <= 1
+  env->top &= ~((weft_rx_word)1 << r);
+#else
+  env->words[r >> WEFT_RX_WORD_SHIFT] &= ~((weft_rx_word)1 << (r & (WEFT_RX_WORD_BITS - 1)));
+#endif
+}
+static void weft_rx_run_pending(weft_rx_env *env) {
+  WEFT_RX_TABLE weft_rx_program *program = WEFT_RX_PROGRAM(env);
+  WEFT_RX_TABLE weft_rx_index *ends = &weft_rx_levels[program->first_level + 1];
+  bool alone = weft_rx_job.workers < 2 || !program->levels;
+  for (weft_rx_index r; (r = weft_rx_lowest_pending(env)) != WEFT_RX_END;) {
+    weft_rx_unpend(env, r);
+    if (alone) {
+      weft_rx_call(env, r);
+      continue;
+    }
+    while (*ends <= r) ends++;
+    weft_rx_index next = weft_rx_lowest_pending(env);
+    if (next >= *ends) { /* none, or of a later level: nobody is woken for one */
+      weft_rx_call(env, r);
+      continue;
+    }
+    uint32_t n = 0;
+    for (weft_rx_job.ready[n++] = r; next < *ends; next = weft_rx_lowest_pending(env)) {
+      weft_rx_unpend(env, next);
+      weft_rx_job.ready[n++] = next;
+    }
+    weft_rx_do_job(env, n);
+  }
+}
+#endif
