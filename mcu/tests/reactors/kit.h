@@ -64,15 +64,15 @@ static void timer(weft_rx_timer *t) { weft_rx_timers[weft_rx_programs[0].ranges+
 
 static char said[1 << 16];
 static size_t said_length;
-static void __attribute__((format(printf, 1, 2))) say(const char *format, ...) {
+__attribute__((unused)) static void __attribute__((format(printf, 1, 2))) say(const char *format, ...) {
   va_list list;
   va_start(list, format);
   if (said_length < sizeof said - 200) said_length += (size_t)vsnprintf(said + said_length, sizeof said - said_length, format, list);
   va_end(list);
 }
 /* "name@ms.step " of the current tag */
-static void tell(const char *name) { say("%s@%g.%u ", name, (double)weft_rx_elapsed() / 1e6, weft_rx_microstep()); }
-static void run_for(int64_t timeout_ns) {
+__attribute__((unused)) static void tell(const char *name) { say("%s@%g.%u ", name, (double)weft_rx_elapsed() / 1e6, weft_rx_microstep()); }
+__attribute__((unused)) static void run_for(int64_t timeout_ns) {
   said_length = 0, said[0] = 0;
   weft_rx_options o = WEFT_RX_OPTIONS;
   o.fast = true;
@@ -80,7 +80,7 @@ static void run_for(int64_t timeout_ns) {
   o.timeout_ns = timeout_ns;
   CHECK(weft_rx_run(&o) == 0);
 }
-static void expect_at(int line, const char *wanted) {
+__attribute__((unused)) static void expect_at(int line, const char *wanted) {
   if (!strcmp(said, wanted)) return;
   if (check_bad++ < 3) printf("line %d: %s\n  said   %s\n  wanted %s\n", line, check_name, said, wanted);
 }

@@ -58,7 +58,7 @@ static bool weft_rx_tell_blocked(weft_rx_env *but) {
   return any;
 }
 static void weft_rx_begin_stop(void) {
-  weft_rx_stop_all = true;
+  WEFT_POKE(weft_rx_stop_all, true);
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++) weft_rx_tell(&weft_rx_envs[i]);
 }
 static bool weft_rx_all_idle(void) {
@@ -206,7 +206,7 @@ static void weft_rx_run_one(weft_rx_env *env) {
   weft_rx_serve(env);
   weft_irq_t irq = weft_lock(WEFT_RX_LOCK);
   env->done = true;
-  if (!weft_rx_stop_all) weft_rx_timed_out = true; /* the others, idle or not, go on to that tag */
+  if (!weft_rx_stop_all) WEFT_POKE(weft_rx_timed_out, true); /* the others, idle or not, go on to that tag */
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++) {
     weft_rx_envs[i].blocked = false;
     weft_rx_tell(&weft_rx_envs[i]);
