@@ -231,7 +231,7 @@ static int weft_rx_post(weft_rx_env *env, weft_rx_event *e, weft_rx_time after, 
     env->inbox_last = e;
     WEFT_POKE(env->news, 1);
 #if WEFT_RX_ENCLAVES > 1
-    if (env->idle || weft_rx_before(e->time, env->next)) env->next = weft_rx_before(env->now, e->time) ? e->time : env->now;
+    if (env->idle || weft_rx_before(e->time, env->next)) env->next = e->time;
 #endif
   }
   weft_unlock(env->lock, irq);
