@@ -3,8 +3,9 @@
  * The main thread alone goes from level to level. Two or more pending reactions of a level become a job: whoever is free claims the next of them.
  *
  * Invariants
- *  1. A claim is a change of `state` (the job's number, and how many are claimed), so it fails if the job has become another one meanwhile.
- *  2. A job ends when all that was claimed is done; `ready` and `count` do not change before.
+ *  1. Host: a claim is a change of `state` (the job's number, how many reactions it has, how many are claimed: in one word), so it fails if the job has
+ *     become another one meanwhile, and what it claims is of the job whose number it has read.
+ *  2. A job ends when all that was claimed is done; `ready` does not change before.
  *  3. While `parallel` is set, what several reactions may touch (pending, present, the queue, free events) is under the lock. Outside of jobs nobody locks.
  */
 #ifndef WEFT_RX_WORKERS_H
@@ -27,8 +28,8 @@ void weft_rx_set_parallel(weft_rx_env *env, weft_rx_port *p) {
 
 static struct {
 #if WEFT_RX_HOST
-  _Atomic uint64_t state; /* the job's number << 32 | claimed */
-  _Atomic uint32_t count, done, sleeping;
+  _Atomic uint64_t state; /* the job's number << 40 | reactions << 20 | claimed */
+  _Atomic uint32_t done, sleeping;
   _Atomic bool quit;
   pthread_mutex_t mutex;
   pthread_cond_t changed;
@@ -42,11 +43,14 @@ static struct {
 } weft_rx_job;
 
 #if WEFT_RX_HOST
+_Static_assert(WEFT_RX_REACTIONS < 1 << 20, "weft: workers have room for 2^20 reactions");
+WEFT_INLINE uint32_t weft_rx_claimed(uint64_t state) { return (uint32_t)(state & 0xfffff); }
+WEFT_INLINE uint32_t weft_rx_of_job(uint64_t state) { return (uint32_t)(state >> 20 & 0xfffff); }
 /* Claim and run until nothing is left to claim. */
 static void weft_rx_work_on(weft_rx_env *env) {
   for (uint64_t state = atomic_load_explicit(&weft_rx_job.state, memory_order_acquire);;) {
-    uint32_t i = (uint32_t)state;
-    if (i >= atomic_load_explicit(&weft_rx_job.count, memory_order_relaxed)) return;
+    uint32_t i = weft_rx_claimed(state);
+    if (i >= weft_rx_of_job(state)) return;
     if (!atomic_compare_exchange_weak_explicit(&weft_rx_job.state, &state, state + 1, memory_order_acq_rel, memory_order_acquire)) continue;
     weft_rx_call(env, weft_rx_job.ready[i]);
     atomic_fetch_add_explicit(&weft_rx_job.done, 1, memory_order_release);
@@ -54,7 +58,8 @@ static void weft_rx_work_on(weft_rx_env *env) {
   }
 }
 static bool weft_rx_work_left(void) {
-  return (uint32_t)atomic_load(&weft_rx_job.state) < atomic_load(&weft_rx_job.count) || atomic_load(&weft_rx_job.quit);
+  uint64_t state = atomic_load(&weft_rx_job.state);
+  return weft_rx_claimed(state) < weft_rx_of_job(state) || atomic_load(&weft_rx_job.quit);
 }
 static void *weft_rx_worker(void *env) {
   enum { SPINS = 2000 };
@@ -77,11 +82,10 @@ static void weft_rx_wake_workers(void) {
   pthread_mutex_unlock(&weft_rx_job.mutex);
 }
 static void weft_rx_do_job(weft_rx_env *env, uint32_t n) {
-  uint64_t number = (atomic_load_explicit(&weft_rx_job.state, memory_order_relaxed) >> 32) + 1;
+  uint64_t number = (atomic_load_explicit(&weft_rx_job.state, memory_order_relaxed) >> 40) + 1;
   atomic_store_explicit(&weft_rx_job.done, 0, memory_order_relaxed);
-  atomic_store_explicit(&weft_rx_job.count, n, memory_order_relaxed);
   env->parallel = true;
-  atomic_store(&weft_rx_job.state, number << 32);
+  atomic_store(&weft_rx_job.state, number << 40 | (uint64_t)n << 20);
   weft_rx_wake_workers();
   weft_rx_work_on(env);
   for (unsigned spins = 0; atomic_load_explicit(&weft_rx_job.done, memory_order_acquire) != n; spins++)
@@ -91,7 +95,6 @@ static void weft_rx_do_job(weft_rx_env *env, uint32_t n) {
 static void weft_rx_start_workers(weft_rx_env *env, unsigned wanted) {
   weft_rx_job.workers = wanted && wanted < WEFT_RX_WORKERS ? wanted : WEFT_RX_WORKERS;
   atomic_store(&weft_rx_job.quit, false);
-  atomic_store(&weft_rx_job.count, 0);
   pthread_mutex_init(&weft_rx_job.mutex, 0);
   pthread_cond_init(&weft_rx_job.changed, 0);
   for (unsigned i = 1; i < weft_rx_job.workers; i++)
