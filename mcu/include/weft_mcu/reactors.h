@@ -89,7 +89,7 @@ void *memset(void *, int, size_t);
 #define WEFT_RX_FAST WEFT_RX_HOST
 #endif
 #ifndef WEFT_RX_SPINLOCK
-#define WEFT_RX_SPINLOCK (WEFT_RX_HOST ? 0u : 8u) /* the spin locks from here on: one for the pools, and one an enclave */
+#define WEFT_RX_SPINLOCK (WEFT_SPINLOCKS >= 16 ? 8u : 0u) /* this one is the pools', the next the inbox's or the enclaves', the one after the workers' */
 #endif
 #if WEFT_RX_ENCLAVES > 1 && WEFT_RX_WORKERS > 1
 #error "weft: enclaves or workers, not both: each enclave has one core"
