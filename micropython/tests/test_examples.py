@@ -1,0 +1,38 @@
+"""The examples, run, and what they print; so the programs of the pages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from . import tiers
+
+FOLDER = tiers.HERE / "examples"
+EXAMPLES = sorted(p for p in FOLDER.glob("*.py") if p.name != "board.py")
+PAGES = [tiers.HERE / "README.md", tiers.HERE / "TUTORIAL.md"]
+
+
+@pytest.mark.parametrize("tier", tiers.MICROPYTHONS)
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)
+def test_example(tier: str, example: Path) -> None:
+    expected = example.with_name(example.name + ".exp").read_text(encoding="utf-8")
+    assert tiers.run(tier, example, folders=(FOLDER,)) == expected
+
+
+def programs() -> list[tuple[str, str]]:
+    """The whole programs of the pages: those that end in a `print(run(…))  # what it prints`."""
+    found = []
+    for page in PAGES:
+        for k, text in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.S)):
+            if re.search(r"^print\(run\(.*# ", text, re.M):
+                found.append((f"{page.stem}-{k}", text))
+    return found
+
+
+@pytest.mark.parametrize("tier", ["pure", "native"])
+@pytest.mark.parametrize(("name", "text"), programs(), ids=[n for n, _ in programs()])
+def test_program_of_a_page(tier: str, name: str, text: str) -> None:
+    expected = re.findall(r"^print\(run\(.*# (.*)$", text, re.M)
+    assert tiers.snippet(tier, text).splitlines() == expected

@@ -1,0 +1,69 @@
+"""What is delivered: package.json, mip from a local folder, sizes, the seam to the native core."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from . import tiers
+
+MPY_CROSS = tiers.MADE / "mpy-cross"
+BUDGETS = {"channels, ends and processes": 29_500, "all": 50_000}  # bytes of .mpy
+
+
+def test_package_json_is_what_the_folder_holds() -> None:
+    done = subprocess.run([sys.executable, tiers.HERE / "mkpackage.py", "--check"], check=False)
+    assert done.returncode == 0, "run micropython/mkpackage.py"
+
+
+def test_every_file_of_the_package_is_there() -> None:
+    package = json.loads((tiers.HERE / "package.json").read_text(encoding="utf-8"))
+    assert all((tiers.HERE / source).is_file() for _, source in package["urls"])
+
+
+def compiled(names: list[str], folder: object) -> int:
+    total = 0
+    for name in names:
+        out = f"{folder}/{name.replace('/', '.')}.mpy"
+        source = tiers.HERE / "weft" / name
+        subprocess.run([MPY_CROSS, "-march=armv7m", "-O2", "-o", out, source], check=True)
+        with open(out, "rb") as file:
+            total += len(file.read())
+    return total
+
+
+CORE = ["_plain.py", "_core.py", "_chan.py", "_alt.py", "_proc.py", "_time.py", "errors.py"]
+
+
+def test_it_stays_as_small_as_its_page_says(tmp_path: object) -> None:
+    core = compiled([*CORE, "coroutines.py"], tmp_path)
+    files = sorted(p.relative_to(tiers.HERE / "weft") for p in (tiers.HERE / "weft").rglob("*.py"))
+    every = compiled([f.as_posix() for f in files], tmp_path)
+    print(f"coroutines {core} bytes of .mpy, everything {every}")
+    assert core <= BUDGETS["channels, ends and processes"]
+    assert every <= BUDGETS["all"]
+
+
+@pytest.mark.parametrize("tier", tiers.MICROPYTHONS)
+def test_it_runs_compiled_by_mpy_cross_from_a_lib_folder(tier: str, tmp_path: object) -> None:
+    lib = tmp_path / "lib" / "weft"  # type: ignore[operator]
+    for source in (tiers.HERE / "weft").rglob("*.py"):
+        to = lib / source.relative_to(tiers.HERE / "weft").with_suffix(".mpy")
+        to.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run([MPY_CROSS, "-o", to, source], check=True)
+    script = tmp_path / "main.py"  # type: ignore[operator]
+    script.write_text(
+        "import sys\n"
+        f"sys.path[:] = [{str(lib.parent)!r}] + [p for p in sys.path if p.endswith('x64')] + ['.frozen']\n"
+        "from weft.coroutines import *\n"
+        "@process\nasync def put(w):\n    await w.write(42)\n"
+        "@process\nasync def get(r):\n    return await r.read()\n"
+        "c = Channel('c')\n"
+        "print(run(put(-c), get(+c)))\n"
+        "import weft\nprint(weft.__file__.endswith('.mpy'))\n",
+        encoding="utf-8",
+    )
+    assert tiers.run(tier, script) == "[None, 42]\nTrue\n"
