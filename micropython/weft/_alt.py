@@ -245,6 +245,8 @@ class Alt:
     def take(self, i, p):
         """This select, which runs and is in no line, commits to guard i. True if it must wait for what comes of it."""
         n = self.nodes[i]
+        if n.kind < TIME and n.end.x:
+            raise closed(n.end, "%s: select, guard %d" % (where(p), i))
         self.won, self.p = i, p
         if n.kind == SYNC:
             n.end.release()
@@ -428,21 +430,59 @@ async def select(*guards, mode="fair", ended="silent"):
     begin(p, "select")
     if mode not in MODES:
         raise BadUse("mode is one of %s, not %r" % (", ".join(MODES), mode))
-    alt = Alt(guards, ended)
-    alt.check()
-    rots, key = None, len(guards)
-    if mode == "fair":
+    rots, key, rot = None, len(guards), 0
+    if mode == "fair" and guards:
         rots = p.x.rots
         if rots is None or len(rots) > 8:
             rots = p.x.rots = {}
-        for n in alt.nodes:
-            key ^= id(n.end) if n.end is not None else n.kind
-        alt.rot = rots.get(key, 0)
+        key += id(guards[0]) ^ id(guards[-1])
+        for g in (
+            guards[0],
+            guards[-1],
+        ):  # made anew for each select, perhaps: what they are of is not
+            if isinstance(g, Guard):
+                key = len(guards) + sum(
+                    [id(g.end) if isinstance(g, Guard) else id(g) for g in guards]
+                )
+                break
+        rot = rots.get(key, 0)
+        i = plain(guards, rot) if ended == "silent" else -1
+        if i >= 0:
+            rots[key] = i + 1 if i + 1 < len(guards) else 0
+            k = guards[i].c
+            w = k.w
+            k.w = w.nx
+            w.at = None
+            core.push(w)
+            return i, w.v
+    alt = Alt(guards, ended)
+    alt.check()
+    alt.rot = rot
     try:
         return await alt.outcome(alt.scan(mode), p)
     finally:
         if rots is not None and alt.won >= 0:
             rots[key] = (alt.won + 1) % len(guards)
+
+
+def plain(guards, rot):
+    """The first from `rot` on at which a writer waits, if all there is on the way are open readers; else -1. Nothing is allocated
+    for a select that need not wait."""
+    n = len(guards)
+    if not isinstance(guards[-1], core.Rd):
+        return -1
+    for i in range(rot, rot + n):
+        if i >= n:
+            i -= n
+        g = guards[i]
+        if not isinstance(g, core.Rd) or not g.c.ok:
+            return -1
+        if g.c.w is not None:
+            for g in guards:
+                if not isinstance(g, core.Rd) or g.x:
+                    return -1
+            return i
+    return -1
 
 
 async def send(wr, v):
@@ -464,9 +504,12 @@ async def send(wr, v):
 class Alternative(Alt):
     """Guards that stay enrolled between selects, in a `with` block (5.9)."""
 
+    mode = "fair"  # outside of the block
+
     def __init__(self, *guards, ended="silent"):
         super().__init__(guards, ended)
         self.ready = []
+        self.checked = False
 
     def __enter__(self):
         self.standing = True
@@ -490,6 +533,7 @@ class Alternative(Alt):
     def enable(self, i, on):
         n = self.nodes[i]
         was, n.on = n.on, bool(on)
+        self.checked = False
         try:
             self.check()
         except BadUse as e:
@@ -502,8 +546,10 @@ class Alternative(Alt):
     async def select(self):
         p = core.cur()
         begin(p, "select")
-        self.check()
-        i = self.next() if self.standing else self.scan("fair")
+        if not self.checked:
+            self.check()
+            self.checked = self.standing
+        i = self.next() if self.standing else self.scan(self.mode)
         result = None
         try:
             result = await self.outcome(i, p)

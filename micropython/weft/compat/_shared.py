@@ -60,6 +60,11 @@ class AnyAlternative:
 
     def __init__(self, *guards):
         self.guards = guards
+        self.alt = None
 
     def native(self):
-        return [g.guard() for g in self.guards]
+        """Weft's, made once."""
+        if self.alt is None:
+            self.alt = _alt.Alternative(*[g.guard() for g in self.guards])
+            self.alt.mode = "priority"
+        return self.alt

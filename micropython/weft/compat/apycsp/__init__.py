@@ -86,7 +86,7 @@ def poison_channel(ch):
 
 class Alternative(AnyAlternative):
     async def select(self):
-        i, v = await weft.select(*self.native(), mode="priority")
+        i, v = await self.native().select()
         return self.guards[i], v
 
     pri_select = priSelect = select

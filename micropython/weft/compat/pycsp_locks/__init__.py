@@ -69,7 +69,7 @@ def poison_channel(ch):
 
 class Alternative(AnyAlternative):
     def select(self):
-        i, v = weft.select(*self.native(), mode="priority")
+        i, v = weft._do(self.native().select)
         return self.guards[i], v
 
     pri_select = priSelect = select
