@@ -99,6 +99,13 @@ AGREED = {
         ("move 16777216", "move 8", "ns", "min", 1.15),
         ("mobile 16777216", "mobile 8", "ns", "min", 1.15),
     ],
+    "mpy-commstime": [
+        ("await", "rescheduling future", "ns", "min", 1.0),
+        ("native await", "rescheduling future", "ns", "min", 0.08),
+    ],
+    "mpy-stressedalt": [("standing 100x5", "standing 5x2", "ns", "min", 1.3)],
+    "mpy-threads": [("stream", "pair", "ns", "p50", 2.0)],
+    "mpy-waiting": [("await, 1000", "await, 1", "ns", "min", 1.1)],
     "py-commstime": [
         ("coroutines", "asyncio.Queue(1)", "ns", "min", 0.045),
         ("greenlets", "asyncio.Queue(1)", "ns", "min", 0.1),
