@@ -20,8 +20,10 @@ typedef struct {
 #define DUAL ((dual_timer *)0x40002000)
 #define DUAL_ON (0x80 | 0x40 | 0x20 | 0x02) // enabled, periodic, its interrupt too, 32 bits
 
+// The board's second memory, which nothing else uses: QEMU can put the image of a file system there before the start
+// (-device loader,file=…,addr=0x21000000,force-raw=on).
 #define DISK (384 * 1024)
-static uint8_t disk_memory[DISK] __attribute__((section(".bss.disk"), aligned(8)));
+#define DISK_MEMORY ((void *)0x21000000)
 static uint32_t vectors[48] __attribute__((aligned(256)));
 
 MP_REGISTER_ROOT_POINTER(mp_obj_t weft_board_handler);
@@ -50,7 +52,7 @@ static void on_timer(void) {
 
 // disk() → the memory of the disk, as a bytearray
 static mp_obj_t disk(void) {
-    return mp_obj_new_bytearray_by_ref(DISK, disk_memory);
+    return mp_obj_new_bytearray_by_ref(DISK, DISK_MEMORY);
 }
 static MP_DEFINE_CONST_FUN_OBJ_0(disk_obj, disk);
 

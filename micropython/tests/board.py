@@ -1,0 +1,101 @@
+"""Runs a program on the emulated Cortex-M3 (QEMU's mps2-an385), which counts instructions exactly.
+
+The program and what it imports are put on the board's disk, compiled, as its main.py; it runs without arguments, and the
+emulator ends with it. Two runs of the same program count the same.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from littlefs import LittleFS
+
+from . import tiers
+
+FIRMWARE = {
+    "board-pure": ("firmware.elf", None),
+    "board-natmod": ("firmware.elf", "armv7m"),
+    "board-native": ("firmware-native.elf", None),
+}
+DISK = 384 * 1024
+BLOCK = 512
+MACHINE = [
+    *("qemu-system-arm", "-machine", "mps2-an385", "-icount", "shift=0,sleep=off"),
+    *("-nographic", "-monitor", "none", "-semihosting", "-serial", "stdio"),
+]
+MAIN = b"""\
+import sys, machine
+try:
+    import program
+    print("board: ended")
+except BaseException as e:
+    sys.print_exception(e)
+machine.reset()
+"""
+
+
+def compiled(source: Path) -> bytes:
+    done = subprocess.run(
+        [tiers.MADE / "mpy-cross", "-o", "-", "-s", source.name, source],
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        raise AssertionError(f"{source} does not compile:\n{done.stderr.decode()}")
+    return done.stdout
+
+
+def image(files: dict[str, bytes]) -> bytes:
+    """A file system with these files."""
+    disk = LittleFS(block_size=BLOCK, block_count=DISK // BLOCK)
+    for path, content in files.items():
+        folder = path.rpartition("/")[0]
+        if folder:
+            disk.makedirs(folder, exist_ok=True)
+        with disk.open(path, "wb") as file:
+            file.write(content)
+    return bytes(disk.context.buffer)
+
+
+def package() -> dict[str, bytes]:
+    """Weft, compiled, as mip puts it on a board."""
+    return {
+        f"lib/weft/{path.relative_to(tiers.HERE / 'weft').with_suffix('.mpy')}": compiled(path)
+        for path in sorted((tiers.HERE / "weft").rglob("*.py"))
+    }
+
+
+def run(board: str, program: Path, folder: Path, *more: Path) -> str:
+    """What the program prints; `more` are modules that it imports. An error if it does not come to its end."""
+    firmware, natmod = FIRMWARE[board]
+    files = package()
+    files["program.mpy"] = compiled(program)
+    files["main.py"] = MAIN
+    for path in more:
+        files[f"lib/{path.stem}.mpy"] = compiled(path)
+    if natmod:
+        files["lib/weft_native.mpy"] = (tiers.MADE / "natmod" / natmod / "weft_native.mpy").read_bytes()
+    disk = folder / "disk.img"
+    disk.write_bytes(image(files))
+    done = subprocess.run(
+        [
+            *MACHINE,
+            *("-device", f"loader,file={disk},addr=0x21000000,force-raw=on"),
+            *("-kernel", tiers.MADE / firmware),
+        ],
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    output = done.stdout.decode(errors="replace").replace("\r\n", "\n")
+    before, ended, _ = output.partition("board: ended\n")
+    if not ended:
+        raise AssertionError(f"{board}: {program.name} did not come to its end:\n{output}{done.stderr.decode()}")
+    return before
+
+
+def figures(output: str) -> dict[str, float]:
+    """The lines `name value` of a measuring program."""
+    return {name: float(value) for name, value in re.findall(r"^([\w ,-]+?): ([\d.]+)$", output, re.M)}

@@ -1,0 +1,98 @@
+"""The native core: on the unix port as a user C module and as a natmod, on the emulated Cortex-M3 as both; beside it the
+pure core under the same tests. Instructions are counted by the emulator, so they are the same in every run."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from . import board, tiers
+
+PLAIN = "from weft._plain import *\n"
+NATIVE = "from weft_native import *\n"
+CORES = {
+    "pure": PLAIN,
+    "natmod": NATIVE,
+    "native": NATIVE,
+    "gil": NATIVE,
+    "board-pure": PLAIN,
+    "board-natmod": NATIVE,
+    "board-native": NATIVE,
+}
+HERE = Path(__file__).parent
+
+
+@functools.cache
+def ran(where: str, name: str) -> str:
+    """What a program of this folder prints with the core of that tier or board as its module `core`."""
+    folder = tiers.MADE / "native" / f"{where}-{name}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    core = folder / "core.py"
+    core.write_text(CORES[where])
+    if where in board.FIRMWARE:
+        return board.run(where, HERE / f"{name}.py", folder, core)
+    return tiers.run(where, HERE / f"{name}.py", heap="1m", folders=(folder,))
+
+
+def figures(where: str) -> dict[str, float]:
+    return board.figures(ran(where, "native_commstime"))
+
+
+@pytest.mark.parametrize("where", CORES)
+def test_the_core_does_what_its_page_says(where: str) -> None:
+    last = ran(where, "native_core").splitlines()[-1]
+    found = re.fullmatch(r"(\d+) checks", last)
+    assert found and int(found[1]) >= 80, last
+
+
+@pytest.mark.parametrize("where", ["native", "gil", "natmod", "board-native", "board-natmod"])
+def test_a_communication_allocates_nothing(where: str) -> None:
+    """A million on the unix port, with collection off."""
+    cost = figures(where)
+    assert cost["await, bytes"] == 0
+    assert cost["yield, bytes"] == 0
+
+
+@pytest.mark.parametrize(
+    ("where", "form", "most"),
+    [
+        ("board-native", "await", 1500),
+        ("board-native", "yield", 1500),
+        ("board-natmod", "await", 2500),
+        ("board-natmod", "yield", 1500),
+        ("board-pure", "await", 16000),
+        ("board-pure", "yield", 7000),
+    ],
+)
+def test_instructions_of_a_communication(where: str, form: str, most: int) -> None:
+    assert 0 < figures(where)[f"{form}, cost"] <= most
+
+
+@pytest.mark.parametrize("where", ["board-native", "board-natmod"])
+def test_bytes_of_a_process_that_waits_with_its_channel(where: str) -> None:
+    assert 0 < figures(where)["parked"] <= 160
+
+
+@pytest.mark.parametrize("arch", ["armv6m", "armv7m", "armv7emsp"])
+def test_size_of_the_natmods(arch: str) -> None:
+    size = (tiers.MADE / "natmod" / arch / "weft_native.mpy").stat().st_size
+    assert 0 < size <= 4096
+
+
+@pytest.mark.parametrize("arch", ["x64", "armv6m", "armv7m", "armv7emsp", "rv32imc", "xtensa"])
+def test_natmods_are_of_the_sub_version_they_are_loaded_by(arch: str) -> None:
+    head = (tiers.MADE / "natmod" / arch / "weft_native.mpy").read_bytes()[:4]
+    assert head[:2] == b"M\x06"
+    assert head[2] & 3 == 3
+
+
+def test_two_runs_count_the_same_instructions(tmp_path: Path) -> None:
+    core = tmp_path / "core.py"
+    core.write_text(NATIVE)
+    again = board.run("board-native", HERE / "native_commstime.py", tmp_path, core)
+    assert again == ran("board-native", "native_commstime")
