@@ -19,8 +19,9 @@
 //                        |  \--a hook--> parked (`at` is any object) --push(), or throw() and push()--> ready
 //                        +--returns, raises--> ended: hook ended() or failed()
 //
-//   `go`, when the loop takes it next: None: it is resumed; an Rd: it stands at `yield rd`, whose step is made again and
-//   the value sent; anything else: that is raised in it (throw()), or called with None if it has no generator.
+//   `go`, when the loop takes it next: None: it is resumed; ONCE: so too, and it is suspended there; an Rd: it stands at
+//   `yield rd`, whose step is made again and the value sent; anything else: that is raised in it (throw()), or called with
+//   None if it has no generator.
 
 #ifdef MICROPY_ENABLE_DYNRUNTIME
 #include "py/dynruntime.h"
@@ -64,7 +65,6 @@ typedef struct {
     mp_obj_t reader, writer;              // methods()
     mp_obj_t stop;                        // natmod: the StopIteration that carries a value, and its arguments
     mp_obj_tuple_t *stop_args;
-    bool resumed;                         // a process was resumed, and has not called the core since
 } state_t;
 
 #if NATMOD
@@ -143,7 +143,6 @@ static mp_obj_t or_none(proc_t *p) {
 // One step of a read: the value, or MP_OBJ_NULL if the process is to be suspended.
 static mp_obj_t rd_step(end_t *e) {
     proc_t *p = S.cur;
-    S.resumed = false;
     if (p != NULL) {
         if (p->at == mp_const_none) {
             chan_t *c = e->c;
@@ -190,7 +189,6 @@ static mp_obj_t wr_write(mp_obj_t self, mp_obj_t v) {
     end_t *e = MP_OBJ_TO_PTR(self);
     chan_t *c = e->c;
     proc_t *p = S.cur;
-    S.resumed = false;
     if (p != NULL && p->at == mp_const_none && c->ok == mp_const_true && !IS(v, rd_type) && !IS(v, wr_type)) {
         if (c->r != mp_const_none) {
             proc_t *r = take_first(&c->r);
@@ -227,12 +225,18 @@ static mp_obj_t done_iternext(mp_obj_t self) {
     return MP_OBJ_STOP_ITERATION;
 }
 
-// The second step of an awaited ONCE is the first thing that happens after its process was resumed; before the first step there
-// was a call of the core. So one flag serves all, and awaiting allocates nothing.
+// Suspends once. The process is marked (`go`) from the step that suspends it to the one that it is resumed into.
 static mp_obj_t once_iternext(mp_obj_t self) {
-    bool second = S.resumed;
-    S.resumed = false;
-    return second ? MP_OBJ_STOP_ITERATION : mp_const_none;
+    proc_t *p = S.cur;
+    if (p == NULL) {
+        mp_raise_TypeError(MP_ERROR_TEXT("ONCE is for processes"));
+    }
+    if (p->go == self) {
+        p->go = mp_const_none;
+        return MP_OBJ_STOP_ITERATION;
+    }
+    p->go = self;
+    return mp_const_none;
 }
 
 // --- objects
@@ -421,7 +425,6 @@ typedef struct {
 
 // Resumes a generator. *ret: in, what to raise in it, or MP_OBJ_NULL; out, what it yielded, returned or raised.
 static __attribute__((noinline)) mp_vm_return_kind_t resume(mp_obj_t g, mp_obj_t send, mp_obj_t volatile *ret) {
-    S.resumed = *ret == MP_OBJ_NULL;
     #if !NATMOD
     if (mp_obj_is_type(g, &mp_type_gen_instance)) {
         mp_obj_t thrown = *ret;
@@ -478,7 +481,7 @@ static void turn(proc_t *p) {
     mp_obj_t send = mp_const_none;
     mp_obj_t volatile ret = MP_OBJ_NULL;
     mp_obj_t go = p->go;
-    if (go != mp_const_none) {
+    if (go != mp_const_none && go != ONCE) {
         if (p->g == mp_const_none) { // it is no generator: whoever waits is called
             mp_obj_t none = mp_const_none;
             mp_call_function_n_kw(go, 1, 0, &none);
@@ -549,14 +552,12 @@ static mp_obj_t core_push(mp_obj_t p) {
 static MP_DEFINE_CONST_FUN_OBJ_1(core_push_obj, core_push);
 
 static mp_obj_t core_cur(void) {
-    S.resumed = false;
     return or_none(S.cur);
 }
 static MP_DEFINE_CONST_FUN_OBJ_0(core_cur_obj, core_cur);
 
 static mp_obj_t core_setcur(mp_obj_t p) {
     S.cur = p == mp_const_none ? NULL : need_proc(p);
-    S.resumed = true; // whoever sets it resumes it
     return mp_const_none;
 }
 static MP_DEFINE_CONST_FUN_OBJ_1(core_setcur_obj, core_setcur);
@@ -575,9 +576,7 @@ static mp_obj_t core_room(mp_obj_t n) { // the queue's links are in the processe
 }
 static MP_DEFINE_CONST_FUN_OBJ_1(core_room_obj, core_room);
 
-// The first that Weft calls when it is imported: after a soft reset too, so nothing is left of what was before.
 static mp_obj_t core_hooks(size_t n_args, const mp_obj_t *args) {
-    S.head = S.tail = S.cur = NULL;
     S.read = args[0];
     S.write = args[1];
     S.ended = args[2];
@@ -610,7 +609,7 @@ static void define(mp_obj_full_type_t *type, qstr name, int flags) {
 mp_obj_t mpy_init(mp_obj_fun_bc_t *self, size_t n_args, size_t n_kw, mp_obj_t *args) {
     MP_DYNRUNTIME_INIT_ENTRY
     if (mp_fun_table.setjmp_ != NULL) {
-        mp_raise_msg(mp_fun_table.type_Exception, MP_ERROR_TEXT("weft_native: not for ports that use setjmp"));
+        mp_raise_msg(MP_OBJ_TO_PTR(mp_load_global(MP_QSTR_ImportError)), MP_ERROR_TEXT("no natmod for setjmp"));
     }
     define(&proc_type, MP_QSTR_Proc, MP_TYPE_FLAG_NONE);
     MP_OBJ_TYPE_SET_SLOT(&proc_type, make_new, proc_make_new, 0);
@@ -651,6 +650,13 @@ mp_obj_t mpy_init(mp_obj_fun_bc_t *self, size_t n_args, size_t n_kw, mp_obj_t *a
 
 #else
 
+// The first import after a start or a soft reset: nothing is left of what was before.
+static mp_obj_t core_init(void) {
+    S = (state_t) { NULL };
+    return mp_const_none;
+}
+static MP_DEFINE_CONST_FUN_OBJ_0(core_init_obj, core_init);
+
 MP_DEFINE_CONST_OBJ_TYPE(proc_type, MP_QSTR_Proc, MP_TYPE_FLAG_NONE, make_new, proc_make_new, attr, proc_attr);
 MP_DEFINE_CONST_OBJ_TYPE(chan_type, MP_QSTR_Chan, MP_TYPE_FLAG_NONE, make_new, chan_make_new, attr, chan_attr);
 MP_DEFINE_CONST_OBJ_TYPE(rd_type, MP_QSTR_Rd, MP_TYPE_FLAG_ITER_IS_ITERNEXT,
@@ -662,6 +668,7 @@ MP_DEFINE_CONST_OBJ_TYPE(once_type, MP_QSTR_ONCE, MP_TYPE_FLAG_ITER_IS_ITERNEXT,
 #define X(name, value) { MP_ROM_QSTR(MP_QSTR_##name), MP_ROM_PTR(value) },
 static const mp_rom_map_elem_t weft_native_globals_table[] = {
     { MP_ROM_QSTR(MP_QSTR___name__), MP_ROM_QSTR(MP_QSTR_weft_native) },
+    { MP_ROM_QSTR(MP_QSTR___init__), MP_ROM_PTR(&core_init_obj) },
     { MP_ROM_QSTR(MP_QSTR_ABI), MP_ROM_INT(ABI) },
     { MP_ROM_QSTR(MP_QSTR_NATIVE), MP_ROM_TRUE },
     { MP_ROM_QSTR(MP_QSTR_REQ), MP_ROM_QSTR(MP_QSTR_cancelled) },

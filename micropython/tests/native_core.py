@@ -265,6 +265,43 @@ def test_a_hook_may_raise_into_the_process():
     same(run(), [(1, "ended"), (2, "ended")] + failed)
 
 
+def test_once_suspends_once():
+    turns = []
+
+    async def steps(x):
+        for _ in range(2):
+            core.cur().at = "here"  # what `at` is says nothing
+            await ONCE
+            turns.append(x)
+            try:
+                await ONCE
+            except KeyError:
+                turns.append("thrown")
+            await ONCE
+        return x
+
+    a, b = start("a", steps("a")), start("b", steps("b"))
+    core.loop(0)
+    same(turns, [])
+    core.push(b)
+    core.push(a)
+    core.loop(0)
+    same(turns, ["b", "a"])
+    turns.clear()
+    a.throw(KeyError())
+    core.push(a)
+    core.push(b)
+    core.loop(0)
+    same(turns, ["thrown"])
+    for _ in range(4):
+        core.push(a)
+        core.push(b)
+        core.loop(0)
+    same(turns, ["thrown", "a", "b"])
+    same(sorted(log), [("a", "a"), ("b", "b")])
+    log.clear()
+
+
 def test_throw():
     async def waits(r):
         try:
@@ -361,6 +398,16 @@ def test_what_a_hook_raises_leaves_the_loop():
     same(core.waiting(), 1)
     same(run(), [(2, 1)])
     core.hooks(hook_read, hook_write, hook_ended, hook_failed)
+
+
+def test_hooks_are_exchanged_while_processes_wait():
+    async def fine():
+        return 1
+
+    start(1, fine())
+    core.hooks(hook_read, hook_write, hook_ended, hook_failed)
+    same(core.waiting(), 1)
+    same(run(), [(1, 1)])
 
 
 def test_the_queue():
