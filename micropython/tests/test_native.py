@@ -120,3 +120,15 @@ def test_two_runs_count_the_same_instructions(tmp_path: Path) -> None:
     core.write_text(NATIVE)
     again = board.run("board-native", HERE / "native_commstime.py", tmp_path, core)
     assert again == ran("board-native", "native_commstime")
+
+
+def test_a_natmod_for_another_processor_is_left_alone() -> None:
+    text = tiers.run(
+        "pure",
+        "-c",
+        "from weft import _core; print(_core.NATIVE)",
+        folders=(tiers.MADE / "natmod" / "armv7m",),
+    )
+    said, native = text.splitlines()
+    assert "for another processor" in said
+    assert native == "False"

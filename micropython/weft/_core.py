@@ -12,5 +12,7 @@ try:
             raise ImportError
     else:
         raise ImportError
-except ImportError:
+except (ImportError, ValueError) as e:
+    if isinstance(e, ValueError):  # what sys.implementation._mpy says does not fit the file
+        print("weft: weft_native.mpy is for another processor or version; going on in pure Python")
     from ._plain import *  # noqa: F403
