@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 
 import pytest
@@ -14,6 +15,7 @@ from weft import (
     Barrier,
     Cancelled,
     Channel,
+    Deadlock,
     Group,
     Parallel,
     Sequence,
@@ -387,6 +389,34 @@ async def a_timer_ticks_without_drift_and_counts_what_it_missed():
     missed = await timer.tick()
     assert missed >= 3 and await timer.tick() == 1
     assert now() - begin == pytest.approx(2.0 + missed + 1, abs=1e-6)
+
+
+@scenario("8.5", "8.6")
+async def a_deadline_at_or_beyond_the_end_of_the_clock_never_comes():
+    begin = now()
+    assert await select(after(math.inf), at(1e308), after(1.5)) == (2, None)
+    assert await select(Timer(math.inf), after(math.inf), at(begin + 3)) == (2, None)
+    assert begin + 3 <= now() < begin + 1e6
+    never = (sleeps(math.inf), sleeps(1e308))
+    async with Group() as group:
+        for sleeper in never:
+            group.start(sleeper)
+        await settle()
+        assert not any(sleeper.done for sleeper in never)
+        group.cancel()
+    assert now() < begin + 1e6
+
+
+@process
+async def sleeps(seconds):
+    await sleep(seconds)
+
+
+@outermost("8.5", "10.1", needs=("a deadlock",))
+def who_waits_for_a_time_that_never_comes_is_blocked():
+    for seconds in (math.inf, 1e308):
+        with pytest.raises(Deadlock):
+            run(sleeps(seconds), sleeps(1.0))
 
 
 @scenario("8.6")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 
 from conformance.explore import run
@@ -247,3 +249,10 @@ def test_rule_12_2_dropped_values_are_released_after_the_step():
     t.read(2, 1)
     t.write(3, ("end", t.w[1]))
     assert t.out(2) == ("Retired", 0) and t.chans[0].dropped == 1
+
+
+def test_rule_8_5_a_deadline_beyond_the_clock_never_comes():
+    assert runs(net(0, proc(1, [], ["sleep", inf]), proc(2, [], ["sleep", 3]))) == {"Deadlock"}
+    guards = [{"g": "in", "end": 0}, {"g": "timeout", "t": inf}]
+    n = net(1, proc(1, ["0r"], ["select", "fair", guards]), proc(2, ["0w"], ["write", 0]))
+    assert runs(n) == {"ok"}

@@ -65,8 +65,9 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
 
   // --- the run's part ---
   void activated() noexcept override { active.fetch_add(1); }
-  void deactivated() noexcept override {
+  std::uint32_t deactivated() noexcept override {
     if (active.fetch_sub(1) == 1 && ready_jobs != 0) engine().fail("a process is ready, and everybody is counted idle (rules 8.6, 10.1)");
+    return 0;
   }
   std::int64_t wake_time() noexcept override { return alarm.load(); }
 

@@ -16,7 +16,10 @@ struct Count final : weft::runtime::Activity {
   std::atomic<int> active{1};
   std::int64_t until = weft::prim::forever;
   void activated() noexcept override { ++active; }
-  void deactivated() noexcept override { --active; }
+  std::uint32_t deactivated() noexcept override {
+    --active;
+    return 0;
+  }
   std::int64_t wake_time() noexcept override { return until; }
 };
 

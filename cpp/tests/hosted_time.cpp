@@ -1,4 +1,7 @@
 // Rule 8: barriers and time.
+#include <weft/observe.hpp>
+#include <weft/stopping.hpp>
+
 #include "hosted.hpp"
 
 using namespace test;
@@ -180,4 +183,64 @@ TEST_CASE("rule 7.7: a loop of yields hears of timers and of threads") {
   };
   weft::run(p(got), r(c.reader(), got), weft::thread([w = c.writer()] { w(1); }));
   CHECK(got);
+}
+
+namespace {
+// What `run` throws on either clock, where a process waits for a time that never comes.
+template <class Make>
+void never_comes(Make&& make) {
+  for (const weft::RunOptions& o : {weft::RunOptions{}, virtually}) {
+    INFO("clock " << static_cast<int>(o.clock));
+    CHECK_THROWS_AS(weft::run(o, make()), weft::Deadlock);
+  }
+}
+constexpr weft::Span never = weft::Span::max();
+}  // namespace
+
+TEST_CASE("rules 8.5, 10.1: a deadline at or beyond the end of the clock never comes, and is nothing outside") {
+  never_comes([] { return []() -> Process { co_await weft::sleep(never); }(); });
+  never_comes([] { return []() -> Process { co_await weft::sleep(never - 1ns), co_await weft::sleep(never - 1ns); }(); });
+  never_comes([] { return []() -> Process { co_await weft::sleep_until(weft::prim::forever); }(); });
+  never_comes([] { return []() -> Process { co_await weft::select(weft::after(never)); }(); });
+  never_comes([] { return []() -> Process { co_await weft::Timer(never).tick(); }(); });
+  never_comes([] { return weft::thread([] { weft::sleep(never)(); }); });
+  never_comes([] { return weft::thread([] { weft::select(weft::after(never), weft::at(weft::prim::forever))(); }); });
+  const weft::Channel<int> c;
+  const auto keep = c.writer();
+  const auto also = c.reader();
+  auto reads = [](weft::Reader<int> r) -> Process { co_await r.read(); };
+  never_comes([&] { return weft::timeout(never, reads(c.reader())); });
+  never_comes([&] {
+    return [](weft::Reader<int> r) -> Process {
+      const auto limit = weft::Timeout::until(weft::prim::forever);
+      co_await weft::select(r, weft::after(never));
+    }(c.reader());
+  });
+}
+
+TEST_CASE("rules 8.5, 8.6: beside a deadline that never comes the others are as they were") {
+  weft::Channel<int> c;
+  auto q = [](weft::Writer<int> w) -> Process { co_await w.write(1); };
+  auto r = [](weft::Reader<int> in) -> Process {
+    CHOSEN(weft::select(in, weft::after(never)), 0);
+    CHOSEN(weft::select(weft::after(never), weft::after(1h)), 1);
+    CHECK(weft::now() == 3'600'000'000'000);
+    weft::Timer t(never);
+    CHECK(t.ticked() == 0);
+    CHECK(t.next() == weft::prim::forever);
+  };
+  weft::run(virtually, weft::par(r(c.reader()), q(c.writer())));
+}
+
+TEST_CASE("rules 8.5, 10.5: who sleeps for ever is stuck") {
+  std::string found;
+  auto sleeps = []() -> Process { co_await weft::sleep(never); };
+  auto looks = [](std::string& text) -> Process {
+    co_await weft::yield();
+    text = weft::deadlocks().text();
+    throw std::runtime_error("that is all");
+  };
+  CHECK_THROWS_WITH(weft::run(sleeps().named("sleeps"), looks(found)), "that is all");
+  CHECK(found.find("1 process is stuck") == 0);
+  CHECK(found.find("main/sleeps: sleep at hosted_time.cpp") != std::string::npos);
 }

@@ -1,13 +1,16 @@
 // Who calls an operation that blocks, and how it waits. One path for threads and greenlets: they differ here alone.
 //
 //   Caller ──wait()──► a thread: ThreadProcess::block(); that of a block in ordinary code: wait_home()
+//                 │    ordinary code that nobody could wake: BadUse in its place (rule 11.2)
 //                 └──► a greenlet: parked (op says on what) ──woken──► run again
 //                                     └──thrown into──► withdrawn, or parked on until what was committed arrives
 #include <sched.h>
 
 #include "asyncio.hpp"
 #include "door.hpp"
+#include "interrupt.hpp"
 #include "observe.hpp"
+#include "weft/runtime/limit.hpp"
 #include "weft/runtime/scheduler.hpp"
 
 namespace weft::py {
@@ -15,6 +18,37 @@ namespace weft::py {
 namespace {
 
 bool guest_interrupted(runtime::ThreadProcess&) { return guest_interrupt != nullptr; }
+
+// Ordinary code outside any run, at an operation that has begun: is there nobody in the program who could ever wake it?
+bool waits_for_ever(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept {
+  if (runtime::ThreadProcess::current_or_null() || !nobody_else() || runtime::Limit::any_armed(t, *t.run)) return false;
+  t.op = &kind;
+  const bool blocked = facing(t) == Facing::blocked;  // else it has a timer, or was decided just now
+  t.op = nullptr;
+  return blocked && !program_handles_signals();
+}
+PyObject* told_so(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
+  struct Names final : runtime::Places {
+    std::string all;
+    std::size_t n = 0;
+    void add(const core::Place& p) {
+      if (++n <= 8) all.append(n > 1 ? ", " : " ").append(runtime::name_of(p));
+    }
+    void channel(const core::Place& p, bool) override { add(p); }
+    void barrier(const core::Place& p) override { add(p); }
+    void end(const core::Place&) override {}
+    void ended(const core::Place& p, std::uint32_t) override { add(p); }
+  } at;
+  if (kind.visit) kind.visit(t, at);
+  PyObject* where = to_str(at.all);
+  if (where)
+    bad_use(
+        "%s%U in ordinary code would wait for ever: nothing runs that could meet it. Do it in a process that run(...) starts; a coroutine "
+        "process awaits it (`await`)",
+        kind.verb, where);
+  Py_XDECREF(where);
+  return take_exception();
+}
 
 }  // namespace
 
@@ -52,9 +86,15 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
   if (observing) [[unlikely]]
     observe_park(*process_, kind);
   if (thread_) {
-    if (home_here(*thread_))
+    if (home_here(*thread_)) {
       wait_home(*thread_, kind);
-    else
+    } else if (waits_for_ever(*thread_, kind)) [[unlikely]] {
+      PyObject* e = told_so(*thread_, kind);
+      if (kind.withdraw(*thread_))
+        thrown_ = e;
+      else  // cannot be: nobody else is there
+        Py_XDECREF(e);
+    } else
       thread_->block(kind);
     return thread_->status;
   }

@@ -269,12 +269,10 @@ void Choice::set_deadlines(std::int64_t now) noexcept {
     spec_of(owners_[i], s);
     if (s.kind == GuardKind::timer) {
       auto* t = reinterpret_cast<TimerObject*>(s.target);
-      if (t->next == 0) t->next = now + t->period;
+      if (t->next == 0) t->next = runtime::later(now, t->period);
       guards_[i].deadline = t->next;
     } else {
-      guards_[i].deadline = s.kind == GuardKind::at                 ? s.guard->ns
-                            : s.guard->ns > prim::forever - 1 - now ? prim::forever - 1
-                                                                    : now + s.guard->ns;
+      guards_[i].deadline = s.kind == GuardKind::at ? s.guard->ns : runtime::later(now, s.guard->ns);
     }
   }
 }
@@ -321,7 +319,7 @@ int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool 
 int Choice::parked_or(int r, runtime::Run* run) noexcept {
   if (r >= 0) return r;
   const int t = timers_ ? (standing_ ? standing_->earliest_timer() : select_->earliest_timer()) : -1;
-  if (t >= 0 && run && !held()) {
+  if (t >= 0 && run && !held() && guards_[static_cast<std::size_t>(t)].deadline != prim::forever) {
     timer_.deadline = guards_[static_cast<std::size_t>(t)].deadline;
     timer_.choice = &word();
     run->arm(timer_);
@@ -363,6 +361,8 @@ void Choice::visit(runtime::Places& v) {
       v.barrier(*static_cast<core::Place*>(static_cast<BarrierCore*>(guards_[i].where)));
     else if (guards_[i].kind == core::Kind::latch)
       v.end(*static_cast<core::Place*>(static_cast<core::LatchCore<Shared>*>(guards_[i].where)));
+    else if (guards_[i].kind == core::Kind::timer && guards_[i].deadline == prim::forever)
+      v.nowhere();
     else if (guards_[i].kind < core::Kind::barrier)
       v.channel(*static_cast<core::Place*>(static_cast<Core*>(guards_[i].where)), guards_[i].kind == core::Kind::output);
   }
@@ -412,7 +412,7 @@ int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
       auto* t = reinterpret_cast<TimerObject*>(s.target);
       const std::int64_t now = now_ns();
       ticks = now < t->next ? 1 : 1 + (now - t->next) / t->period;
-      t->next += ticks * t->period;
+      t->next = runtime::later(t->next + (ticks - 1) * t->period, t->period);
     }
     *r = s.kind == GuardKind::end ? how_it_ended(proc(s.target)) : Py_NewRef(Py_None);
     return *r ? 1 : -1;

@@ -54,7 +54,7 @@ class Choice {
   int check(const char* verb);
   int check_open(const char* verb);  // the ends alone
   int enable(Py_ssize_t i, bool on);
-  bool has_timers() const noexcept { return timers_; }
+  bool has_timers() const noexcept { return armed_ != nullptr; }
   bool held() const noexcept { return standing_ ? standing_->held() : select_ && select_->held(); }
 
   // Index or parked. `foreign`: p is an asyncio task's (rule 6.6); its timer is the caller's.

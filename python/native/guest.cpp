@@ -147,6 +147,22 @@ void arm(GuestObject* g, PyObject* loop, std::int64_t at, std::int64_t least = 0
   Py_XDECREF(d);
 }
 
+// Once, if it rests until then (rule 10.6).
+void look_later(GuestObject* g, PyObject* loop, std::uint32_t number) noexcept {
+  g->standstill = number;
+  PyObject* d = PyFloat_FromDouble(static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9);
+  if (d) g->look = undisturbed([&] { return PyObject_CallMethodObjArgs(loop, names.call_later, d, g->look_up, nullptr); });
+  PyErr_Clear();
+  Py_XDECREF(d);
+}
+void look_no_more(GuestObject* g) noexcept {
+  PyObject* h = std::exchange(g->look, nullptr);
+  if (!h) return;
+  PyObject* r = undisturbed([&] { return PyObject_CallMethodNoArgs(h, names.cancel); });
+  Py_XDECREF(r);
+  Py_DECREF(h);
+}
+
 bool all_ended(GuestObject* g) noexcept { return !g->open && g->group->done() && g->spawned->done(); }
 
 void tell_waiter(GuestObject* g) noexcept {
@@ -195,12 +211,13 @@ void go_on(GuestObject* g, PyObject* loop) noexcept {
   PyObject* const only = alone(g, loop);
   if (only == Py_None && g->looks < 3 && ++g->looks) schedule(g, loop);  // to look again after them
   if (only != Py_True) return;
-  g->run->run.leave_outside();  // concludes: a virtual clock jumps, a deadlock is declared; both ring
-  g->run->run.enter_outside();
+  // A virtual clock jumps, a deadlock is declared: both ring. Or a standstill begins.
+  if (const std::uint32_t n = g->run->run.conclude()) look_later(g, loop, n);
 }
 
 void take_turn(GuestObject* g, PyObject* loop, std::int64_t budget) noexcept {
   if (g->in_turn || !g->run || g->ended) return;
+  if (g->look) look_no_more(g);
   Turn turn{g, g->gone ? nullptr : loop, nullptr, false, this_turn};
   this_turn = &turn;
   g->in_turn = true;
@@ -244,6 +261,16 @@ PyObject* guest_timer(PyObject* o, PyObject*) {
   }
   Py_RETURN_NONE;
 }
+PyObject* guest_look(PyObject* o, PyObject*) {
+  GuestObject* g = gst(o);
+  Py_CLEAR(g->look);
+  if (!g->run || g->ended || g->gone || !g->resting) Py_RETURN_NONE;
+  Py_INCREF(o);
+  g->run->run.stood_still(g->standstill);
+  Py_DECREF(o);
+  Py_RETURN_NONE;
+}
+PyMethodDef look_def{"weft_standstill", gated<guest_look>, METH_NOARGS, nullptr};  // _alone() knows it by its name
 PyMethodDef timer_def{"weft_timer", gated<guest_timer>, METH_NOARGS, nullptr};
 PyMethodDef turn_def{"weft_turn", gated<guest_turn>, METH_NOARGS, nullptr};
 
@@ -262,7 +289,8 @@ GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open, bool al
   if (!g) return nullptr;
   g->list = Py_NewRef(list);
   g->link = reinterpret_cast<LinkObject*>(Py_NewRef(reinterpret_cast<PyObject*>(link)));
-  g->turn = g->ring_up = g->waiter = g->timer = g->task = nullptr;
+  g->turn = g->ring_up = g->look_up = g->waiter = g->timer = g->look = g->task = nullptr;
+  g->standstill = 0;
   g->hosting = nullptr;
   g->run = nullptr;
   g->scheduler = nullptr;
@@ -278,7 +306,8 @@ GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open, bool al
   PyObject_GC_Track(obj(g));
   g->turn = PyCFunction_New(&turn_def, obj(g));
   g->ring_up = PyCFunction_New(&timer_def, obj(g));
-  if (!g->turn || !g->ring_up) {
+  g->look_up = PyCFunction_New(&look_def, obj(g));
+  if (!g->turn || !g->ring_up || !g->look_up) {
     Py_DECREF(obj(g));
     return nullptr;
   }
@@ -325,6 +354,7 @@ void unlist(GuestObject* g) noexcept {
 
 void free_run(GuestObject* g) noexcept {
   disarm(g);
+  look_no_more(g);
   unlist(g);
   if (GuestObject*& first = g->link->guests; g->before || first == g) {
     (g->before ? g->before->next : first) = g->next;
@@ -422,6 +452,7 @@ PyObject* guest_abandon(PyObject* o, PyObject*) {
 int guest_clear(PyObject* o) {
   Py_CLEAR(gst(o)->turn);
   Py_CLEAR(gst(o)->ring_up);
+  Py_CLEAR(gst(o)->look_up);
   Py_CLEAR(gst(o)->waiter);
   Py_CLEAR(gst(o)->task);
   return 0;
@@ -460,6 +491,8 @@ int guest_traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(gst(o)->list);
   Py_VISIT(gst(o)->turn);
   Py_VISIT(gst(o)->ring_up);
+  Py_VISIT(gst(o)->look_up);
+  Py_VISIT(gst(o)->look);
   Py_VISIT(gst(o)->waiter);
   Py_VISIT(gst(o)->timer);
   Py_VISIT(gst(o)->task);
@@ -473,6 +506,7 @@ void guest_dealloc(PyObject* o) {
   free_run(g);
   guest_clear(o);
   Py_XDECREF(g->timer);
+  Py_XDECREF(g->look);
   Py_CLEAR(g->list);
   Py_XDECREF(reinterpret_cast<PyObject*>(g->link));
   PyObject_GC_Del(o);

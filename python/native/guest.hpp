@@ -16,6 +16,9 @@ struct GuestObject {
   PyObject* ring_up;             // bound: what the timer calls
   PyObject* waiter;              // the future of the task that waits for the end
   PyObject* timer;               // the loop's handle
+  PyObject* look_up;             // bound: what the timer of a standstill calls (rule 10.6)
+  PyObject* look;                // the loop's handle for that; null: none
+  std::uint32_t standstill;      // which is to be looked at
   PyObject* task;                // of an open block: the task whose block it is, which a failure here cancels (rules 7.5, 13.4)
   PyRun* run;                    // null: finished
   runtime::Scheduler* scheduler;

@@ -199,6 +199,19 @@ void main_sleeps_by(runtime::Parking* p) noexcept {
 
 void main_is_this_thread() noexcept { main_thread = PyThread_get_thread_ident(); }
 
+bool program_handles_signals() noexcept {
+  for (int n = 1; n <= kSignals; ++n) {
+    struct sigaction a {};
+    if (sigaction(n, nullptr, &a) != 0 || (a.sa_flags & SA_SIGINFO) || a.sa_handler == SIG_DFL || a.sa_handler == SIG_IGN) continue;
+    PyObject* f = PyObject_CallMethod(signals, "getsignal", "i", n);
+    if (!f) PyErr_Clear();
+    const bool own = f && f != default_int_handler && PyCallable_Check(f);
+    Py_XDECREF(f);
+    if (own) return true;
+  }
+  return false;
+}
+
 bool on_main_thread() noexcept { return PyThread_get_thread_ident() == main_thread; }
 
 int init_interrupts() {

@@ -44,7 +44,7 @@ bool deadline_of(PyObject* when, bool relative, ProcessBase& p, std::int64_t& ns
   ns = *given;
   if (!relative) return true;
   const std::int64_t now = runtime::Limit::run_of(p).now();
-  ns = *given <= 0 ? now : *given >= prim::forever - 1 - now ? prim::forever : now + *given;
+  ns = *given <= 0 ? now : runtime::later(now, *given);
   return true;
 }
 

@@ -15,6 +15,7 @@ bool looking = false;
 
 namespace {
 
+
 PyObject* idle_callback = nullptr;
 thread_local bool inside = false;
 
@@ -40,6 +41,8 @@ struct Collect final : runtime::Places {
     channel(c, false);
     ends.insert(&c);
   }
+  void nowhere() override { never = true; }
+  bool never = false;  // it waits for a time that never comes
   void ended(const core::Place& c, std::uint32_t) override { silent.push_back(runtime::name_of(c)); }
   std::vector<std::string> silent;  // names of channels that have ended: nobody comes there (rule 5.6)
 };
@@ -54,7 +57,8 @@ PyObject* key_of(const core::Place* p) { return PyLong_FromVoidPtr(const_cast<vo
 
 // ([(id, path, verb, at, parent, state, [(place, writing)], [name of a silent one])], {place: (name, is a channel, readers, writers,
 // unknown readers, unknown writers)}) state: "able", "places", "children".
-PyObject* facts_of(PyRun& run) {
+// `where`: the places at which they wait, as one number; 0: somebody can go on.
+PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr) {
   std::vector<ProcessBase*> all;
   run.run.each_process([&](ProcessBase& p) { all.push_back(&p); });  // they stay: to end they need the GIL
   std::map<const core::Place*, Holders> held;
@@ -71,17 +75,22 @@ PyObject* facts_of(PyRun& run) {
   }
   PyObject* processes = PyList_New(0);
   Collect collect;
+  bool moving = false;
+  std::uint64_t sum = 0;
   for (ProcessBase* p : all) {
     const char* state = "able";
     collect.at.clear();
     collect.silent.clear();
+    collect.never = false;
     if (runtime::Limit::any_armed(*p, run.run)) {  // as a timer in its select
     } else if (p->op == &wait_op) {
       state = "children";
     } else if (p->op && p->op->visit && p->cancel().load(std::memory_order_relaxed) == 0 && facing(*p) == Facing::blocked) {
       p->op->visit(*p, collect);
-      if (!collect.at.empty()) state = "places";
+      if (!collect.at.empty() || collect.never) state = "places";
     }
+    moving = moving || !p->op || *state == 'a';
+    for (const auto& [place, writing] : collect.at) sum += (reinterpret_cast<std::uintptr_t>(place) * 2 + writing) | 1;  // any order
     if (p->op) locate(*p);
     PyObject* places = PyList_New(0);
     for (const auto& [place, writing] : collect.at) {
@@ -126,8 +135,55 @@ PyObject* facts_of(PyRun& run) {
     Py_DECREF(key);
     Py_XDECREF(one);
   }
+  if (where) *where = moving || all.empty() ? 0 : sum | 1;
   return Py_BuildValue("NN", processes, places);
 }
+
+// --- a standstill (rule 10.6): what is told of it is in weft/_standstill.py ---------------------------------------------------------------
+
+class FoundStandstill final : public runtime::Run::Standstill {
+ public:
+  FoundStandstill(runtime::Run& run, PyObject* facts) : run_(run), facts_(facts) {}
+  ~FoundStandstill() override { Py_DECREF(facts_); }
+  void tell() noexcept override {
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    PyObject* others = foreign_idents(run_);
+    PyObject* r = nullptr;
+    if (others) {
+      const Beyond beyond;
+      PyObject* m = PyImport_ImportModule("weft._standstill");  // not before: it imports logging
+      if (m)
+        r = PyObject_CallMethod(m, "tell", "OOd", facts_, others,
+                                static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9);
+      Py_XDECREF(m);
+    }
+    if (!r) keep_interrupt_for(&run_of(run_), take_exception());
+    Py_XDECREF(others);
+    Py_XDECREF(r);
+    PyErr_Restore(t, v, tb);
+  }
+
+ private:
+  runtime::Run& run_;
+  PyObject* const facts_;  // owned
+};
+
+// Nothing moves meanwhile: the GIL is held.
+std::unique_ptr<runtime::Run::Standstill> look_at_standstill(runtime::Run& run) noexcept {
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  const int collector = PyGC_Disable();
+  std::uint64_t where = 0;
+  PyObject* facts = facts_of(run_of(run), &where);
+  if (collector) PyGC_Enable();
+  PyErr_Restore(t, v, tb);
+  if (!facts) return nullptr;
+  if (where != 0 && run.first_of(where)) return std::make_unique<FoundStandstill>(run, facts);
+  Py_DECREF(facts);
+  return nullptr;
+}
+
 
 // The facts of every run that goes on.
 PyObject* f_facts(PyObject*, PyObject*) {
@@ -151,6 +207,8 @@ PyObject* f_set_idle(PyObject*, PyObject* f) {
 PyMethodDef functions[] = {{"_facts", gated<f_facts>, METH_NOARGS, nullptr}, {"_set_idle", gated<f_set_idle>, METH_O, nullptr}, {}};
 
 }  // namespace
+
+void watch_standstill(runtime::Run& run) noexcept { run.look_at_standstill = &look_at_standstill; }
 
 void fell_idle() noexcept {
   if (inside || !idle_callback) return;

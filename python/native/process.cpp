@@ -373,7 +373,7 @@ void thread_body(void* arg) {
       end_process(p, *t, r);
     }
     own_thread(t->state, nullptr);
-    t->run->deactivated();  // before any code of the user's: the run may end as soon as another has the GIL
+    t->run->gone();  // before any code of the user's: the run may end as soon as another has the GIL
     delete t;
     Py_DECREF(p);
     settle();
@@ -426,7 +426,7 @@ void apart_body(void* arg) {
     while (!p->done || anybody_here(*mine)) mine->loop();  // end_process() stops it
     own_thread(PyThreadState_Get(), nullptr);
     std::exchange(waits_for_thread, nullptr)->finished(0, nullptr);
-    mine->run.deactivated();  // before any code of the user's: the run may end as soon as another has the GIL
+    mine->run.gone();  // before any code of the user's: the run may end as soon as another has the GIL
     delete mine;
     p->own = nullptr;
     Py_DECREF(p);

@@ -200,12 +200,14 @@ bool foreign_threads(runtime::Run& run) {
   return all > ours;
 }
 #else
+bool is_foreign(PyThreadState* t, runtime::Run& run) {
+  if (t == run_of(run).state || t == PyThreadState_Get() || is_helper(t)) return false;
+  const auto it = own_threads.find(t);
+  return it == own_threads.end() || (it->second && it->second != &run);
+}
 bool foreign_threads(runtime::Run& run) {
-  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); t; t = PyThreadState_Next(t)) {
-    if (t == run_of(run).state || t == PyThreadState_Get() || is_helper(t)) continue;
-    const auto it = own_threads.find(t);
-    if (it == own_threads.end() || (it->second && it->second != &run)) return true;
-  }
+  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); t; t = PyThreadState_Next(t))
+    if (is_foreign(t, run)) return true;
   return false;
 }
 #endif
@@ -260,6 +262,7 @@ PyRun::PyRun(runtime::Clock c) : run(c), self(&run, nullptr) {
 #ifdef Py_GIL_DISABLED
   counted = is_counted(PyThreadState_Get());
 #endif
+  watch_standstill(run);
   runs.insert(this);
 }
 PyRun::~PyRun() { runs.erase(this); }
@@ -310,6 +313,39 @@ void forget_threads() noexcept {
   new_door();
 }
 
+bool nobody_else() noexcept {
+  if (!runs.empty()) return false;
+#ifdef Py_GIL_DISABLED
+  for (const auto& [t, whose] : own_threads)
+    if (whose) return false;
+  PyObject* n = PyObject_CallNoArgs(count_threads);
+  if (!n) {
+    PyErr_Clear();
+    return false;
+  }
+  const bool alone = PyLong_AsSsize_t(n) == 0 && on_main_thread();
+  Py_DECREF(n);
+  return alone;
+#else
+  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); t; t = PyThreadState_Next(t))
+    if (t != PyThreadState_Get() && !is_helper(t) && !idle_worker(t)) return false;
+  return true;
+#endif
+}
+
+PyObject* foreign_idents([[maybe_unused]] runtime::Run& run) {
+  PyObject* list = PyList_New(0);
+#ifndef Py_GIL_DISABLED
+  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); list && t; t = PyThreadState_Next(t)) {
+    if (!is_foreign(t, run)) continue;
+    PyObject* one = PyLong_FromUnsignedLong(t->thread_id);
+    if (one) PyList_Append(list, one);
+    Py_XDECREF(one);
+  }
+#endif
+  return list;
+}
+
 void watch_outside(runtime::Run& run) noexcept { run.anything_outside = &anything_outside; }
 
 int init_report(PyObject* module) {
@@ -319,6 +355,7 @@ int init_report(PyObject* module) {
   if (!threads || !(count_threads = PyObject_GetAttrString(threads, "_count"))) return -1;
   Py_DECREF(threads);
 #endif
+  runtime::patience();  // reads the environment: what is wrong there is told now
   runtime::around_sleep.begin = &begin_sleep;
   runtime::around_sleep.end = &end_sleep;
   runtime::around_sleep.disturbed = &disturbed;

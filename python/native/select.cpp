@@ -40,11 +40,10 @@ SelectOpObject* sel(PyObject* o) noexcept { return reinterpret_cast<SelectOpObje
 
 bool withdraw_select(ProcessBase& p) noexcept { return static_cast<Choice*>(p.place)->withdraw(); }
 void visit_select(ProcessBase& p, runtime::Places& v) { static_cast<Choice*>(p.place)->visit(v); }
-void visit_nothing(ProcessBase&, runtime::Places&) {}
 bool withdraw_never(ProcessBase&) noexcept { return false; }
 constexpr runtime::OpKind select_op{"select", &withdraw_select, &visit_select};
-constexpr runtime::OpKind sleep_op{"sleep", &withdraw_select, &visit_nothing};
-constexpr runtime::OpKind tick_op{"tick", &withdraw_select, &visit_nothing};
+constexpr runtime::OpKind sleep_op{"sleep", &withdraw_select, &visit_select};
+constexpr runtime::OpKind tick_op{"tick", &withdraw_select, &visit_select};
 constexpr runtime::OpKind end_op{"wait for", &withdraw_select, &visit_select};
 constexpr runtime::OpKind held_op{"select", &withdraw_never, &visit_select};
 
@@ -631,18 +630,19 @@ PyObject* end_operation(PyObject* guard) {
 void observe_selects(bool on) noexcept { select_async.am_send = on ? gated<select_send_observed> : gated<select_send>; }
 
 Facing facing(ProcessBase& p) noexcept {
-  if (p.op == &sleep_op || p.op == &tick_op || p.op == &held_op) return Facing::able;
+  if (p.op == &held_op) return Facing::able;
   if (p.op->undecided) {
     struct Any final : runtime::Places {
       void channel(const core::Place&, bool) override { found = true; }
       void barrier(const core::Place&) override { found = true; }
       void end(const core::Place&) override { found = true; }
+      void nowhere() override { found = true; }
       bool found = false;
     } any;
     p.op->undecided(p, any);
     return any.found ? Facing::blocked : Facing::able;
   }
-  if (p.op != &select_op && p.op != &end_op) return p.status == Status::pending ? Facing::blocked : Facing::able;
+  if (p.op->withdraw != &withdraw_select) return p.status == Status::pending ? Facing::blocked : Facing::able;
   auto* c = static_cast<Choice*>(p.place);
   return c->has_timers() || !c->undecided() ? Facing::able : Facing::blocked;
 }

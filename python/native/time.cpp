@@ -81,7 +81,7 @@ PyObject* timer_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   if (!t) return nullptr;
   t->period = *ns;
   runtime::Run* run = current_run();
-  t->next = run ? run->now() + *ns : 0;
+  t->next = run ? runtime::later(run->now(), *ns) : 0;
   return reinterpret_cast<PyObject*>(t);
 }
 PyObject* timer_tick(PyObject* o, PyObject*) {
@@ -127,7 +127,13 @@ std::int64_t now_ns() noexcept {
 }
 
 std::optional<std::int64_t> to_ns(PyObject* seconds, const char* what) {
-  const double s = PyFloat_AsDouble(seconds);
+  double s = PyFloat_AsDouble(seconds);
+  if (s == -1.0 && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_OverflowError) && PyLong_Check(seconds)) {
+    PyErr_Clear();
+    int beyond = 0;
+    PyLong_AsLongLongAndOverflow(seconds, &beyond);
+    s = beyond < 0 ? -HUGE_VAL : HUGE_VAL;
+  }
   if (s == -1.0 && PyErr_Occurred()) {
     if (PyErr_ExceptionMatches(PyExc_TypeError))
       PyErr_Format(PyExc_TypeError, "%s: seconds must be a number, not %.100s", what, Py_TYPE(seconds)->tp_name);
@@ -138,7 +144,7 @@ std::optional<std::int64_t> to_ns(PyObject* seconds, const char* what) {
     return std::nullopt;
   }
   constexpr double limit = 9.2e9;  // seconds, some 290 years
-  if (s >= limit) return prim::forever - 1;
+  if (s >= limit) return prim::forever;
   if (s <= -limit) return -prim::forever;
   return static_cast<std::int64_t>(std::ceil(s * 1e9));  // never early
 }

@@ -11,7 +11,7 @@
 #include <variant>
 
 #include "executors.hpp"
-#include "runtime/outside.hpp"
+#include "standstill.hpp"
 
 namespace weft {
 
@@ -76,7 +76,7 @@ class ThreadRunner final : public runtime::ThreadProcess {
     delete this;
     r.thread_done();
     g.finished(my_order, std::move(left), how);
-    r.deactivated();
+    r.gone();
   }
   void call(Room<R>* result) {
     if constexpr (std::is_void_v<R>)
@@ -483,6 +483,7 @@ void execute(const RunOptions& o, Start&& start) {
   }
   runtime::Run run(o.clock);
   run.on_deadlock = o.deadlocked;
+  run.look_at_standstill = [](runtime::Run& r) noexcept { return find_standstill(r, wait_op); };
   runtime::ThreadProcess self(&run);
   self.function = "main";
   run.activated();

@@ -130,7 +130,7 @@ struct At : Conditional<At> {
   At(bool is_span, std::int64_t n) : span(is_span), ns(n) {}
   void fill(core::Guard& g, runtime::ProcessBase& p) noexcept {
     g.kind = span && ns <= 0 ? core::Kind::skip : core::Kind::timer;
-    g.deadline = span ? detail::run_of(p).now() + ns : ns;
+    g.deadline = span ? runtime::later(detail::run_of(p).now(), ns) : ns;
   }
   const core::Place* place() const noexcept { return nullptr; }
 };

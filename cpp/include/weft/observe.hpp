@@ -49,7 +49,9 @@ class PartialDeadlock {
     for (std::size_t i = 0; i < n; ++i) {
       if (i == runtime::Report::kLines) return s + "\n  … and " + std::to_string(n - i) + " more";
       const Stuck& p = processes[i];
-      s += "\n  " + p.path + ": " + p.operation + " " + list(p.places, ", ") + " at " + p.at + "; held by ";
+      s += "\n  " + p.path + ": " + p.operation + (p.places.empty() ? "" : " ") + list(p.places, ", ") + " at " + p.at;
+      if (p.places.empty()) continue;  // it waits for nobody
+      s += "; held by ";
       s += p.waits_for.empty() ? "nobody" : list(p.waits_for, " and ");
     }
     return s;

@@ -209,11 +209,14 @@ class Selecting {
         v.barrier(*s->set.place(i));
       else if (g.kind == core::Kind::latch)
         v.end(*s->set.place(i));
+      else if (g.kind == core::Kind::timer && g.deadline == prim::forever)
+        v.nowhere();
     }
   }
   static void undecided(runtime::ProcessBase& p, runtime::Places& v) {
     auto* s = static_cast<Selecting*>(p.place);
-    if (!s->computing && !s->engine.held() && !s->armed && s->engine.choice.word() == core::WAITING) visit(p, v);
+    if (s->computing || s->engine.held() || s->engine.choice.word() != core::WAITING) return;
+    s->armed ? v.timed() : visit(p, v);
   }
   static void passed(runtime::ProcessBase& p, runtime::Passed& v) {
     auto* s = static_cast<Selecting*>(p.place);
@@ -228,7 +231,7 @@ class Selecting {
   }
   void arm() {
     const int t = engine.earliest_timer();
-    if (t == core::Select::none) return;
+    if (t == core::Select::none || set.data()[t].deadline == prim::forever) return;
     timer.deadline = set.data()[t].deadline;
     timer.choice = &engine.choice;
     run_of(*p).arm(timer);

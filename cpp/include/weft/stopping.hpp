@@ -52,7 +52,7 @@ class Timeout {
   }
   static std::int64_t from_now(Span s) {
     const std::int64_t t = runtime::Limit::run_of(process()).now();
-    return s.count() <= 0 ? t : s.count() >= prim::forever - t ? prim::forever : t + s.count();
+    return s.count() <= 0 ? t : runtime::later(t, s.count());
   }
   runtime::Limit limit_;
 };
@@ -168,7 +168,7 @@ class signals {
     ::close(pipe_[1]);
   }
 
-  Outside outside_;
+  Outside outside_{Outside::due};
   Channel<int> channel_;
   Reader<int> reader_;
   int pipe_[2] = {-1, -1};

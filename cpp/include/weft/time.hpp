@@ -25,7 +25,13 @@ struct Sleep {
     auto* s = static_cast<Sleep*>(p.place);
     return s->choice.finish_as(core::CANCELLED);
   }
-  static constexpr runtime::OpKind kind{"sleep", &withdraw, [](runtime::ProcessBase&, runtime::Places&) {}};
+  static void visit(runtime::ProcessBase&, runtime::Places&) {}
+  // Its time comes: it may go on. Or never does.
+  static void undecided(runtime::ProcessBase& p, runtime::Places& v) {
+    auto* s = static_cast<Sleep*>(p.place);
+    if (s->choice.word() == core::WAITING) s->timer.deadline == prim::forever ? v.nowhere() : v.timed();
+  }
+  static constexpr runtime::OpKind kind{"sleep", &withdraw, &visit, &undecided};
 
   void begin(runtime::ProcessBase& p, std::int64_t deadline) {
     choice.waker = &p;
@@ -91,14 +97,14 @@ struct SleepOp {
     s.finish(self);
   }
 };
-// co_await sleep(1ms) in a coroutine; sleep(1ms)() in a thread. Never early.
-[[nodiscard]] inline SleepOp sleep(Span s) { return {now() + s.count()}; }
+// co_await sleep(1ms) in a coroutine; sleep(1ms)() in a thread. Never early. sleep(Span::max()) ends by a cancellation only (rule 8.5).
+[[nodiscard]] inline SleepOp sleep(Span s) { return {runtime::later(now(), s.count())}; }
 [[nodiscard]] inline SleepOp sleep_until(std::int64_t at) noexcept { return {at}; }
 
 // Ticks without drift: the k-th tick is at start + k × period. Ticks missed are counted, not queued.
 class Timer {
  public:
-  explicit Timer(Span period) : period_(period.count()), next_(now() + period.count()) {
+  explicit Timer(Span period) : period_(period.count()), next_(runtime::later(now(), period.count())) {
     if (period.count() <= 0) detail::bad_use("Timer: the period must be positive");
   }
   // When the next tick is due; as a guard: at(timer.next()), then timer.ticked().
@@ -108,7 +114,7 @@ class Timer {
     const std::int64_t t = now();
     if (t < next_) return 0;
     const std::int64_t n = (t - next_) / period_ + 1;
-    next_ += n * period_;
+    next_ = runtime::later(next_ + (n - 1) * period_, period_);
     return static_cast<std::uint64_t>(n);
   }
   [[nodiscard]] SleepOp tick() const noexcept { return {next_}; }  // co_await timer.tick(); then ticked()

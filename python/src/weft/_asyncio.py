@@ -64,13 +64,18 @@ def _go_on(future: Any) -> None:
         loop.call_soon_threadsafe(lambda: future.done() or future.set_result(None))
 
 
+def _is_look(handle: Any) -> bool:
+    """Whether it is a network's look at its standstill (rule 10.6), which wakes nobody."""
+    return getattr(handle._callback, "__name__", None) == "weft_standstill"
+
+
 def _alone(loop: Any) -> bool | None:
     """Whether nothing on the loop but networks of Weft could ever run: no task but those that wait for a network, no
     timer, no callback, no socket. Of a loop that does not show this: False. None: but for callbacks that run next."""
     try:
         if loop._signal_handlers:
             return False
-        if any(not handle.cancelled() for handle in loop._scheduled):
+        if any(not handle.cancelled() and not _is_look(handle) for handle in loop._scheduled):
             return False
         ours = {loop._ssock.fileno(), _links[loop].fileno()}
         if set(loop._selector.get_map()) - ours:

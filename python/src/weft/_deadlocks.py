@@ -84,6 +84,9 @@ class PartialDeadlock:
             f"{n} process{' is' if n == 1 else 'es are'} stuck: nothing that can run holds an end there"
         ]
         for p in self.processes:
+            if not p.places:  # a time that never comes
+                lines.append(f"  {p.path}: {p.operation} at {p.at}")
+                continue
             who = " and ".join(p.waits_for) if p.waits_for else "nobody"
             lines.append(
                 f"  {p.path}: {p.operation} {', '.join(p.places)} at {p.at}; held by {who}"

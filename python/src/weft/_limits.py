@@ -17,6 +17,18 @@ __all__ = ["Timeout", "deadline", "move_on_after", "timeout"]
 _COROUTINE, _TASK = 1, 4  # what _native.where() says
 
 
+def _time(name: str, when: float | None) -> float | None:
+    if when is None:
+        return None
+    try:
+        time = float(when)
+    except OverflowError:  # an int beyond the floats
+        time = math.inf if when > 0 else -math.inf
+    if math.isnan(time):
+        raise BadUse(f"{name}(nan): nan is no time")
+    return time
+
+
 class Timeout:
     """A time limit on the operations of a block: made by `timeout`, `deadline` or `move_on_after`, entered once.
 
@@ -26,10 +38,8 @@ class Timeout:
     __slots__ = ("_limit", "_name", "_quiet", "_relative", "_when")
 
     def __init__(self, name: str, when: float | None, relative: bool, quiet: bool) -> None:
-        if when is not None and math.isnan(when):
-            raise BadUse(f"{name}(nan): nan is no time")
+        self._when = _time(name, when)
         self._name = name
-        self._when = None if when is None else float(when)
         self._relative = relative
         self._quiet = quiet
         self._limit: Any = None
@@ -47,7 +57,7 @@ class Timeout:
         """
         if self._limit is None:
             raise BadUse(f"reschedule of {self!r}: its block was not entered")
-        self._limit.move(seconds)
+        self._limit.move(_time("reschedule", seconds))
 
     def __repr__(self) -> str:
         return (

@@ -25,7 +25,7 @@ template <class T, class P, class Q>
 Process regulating(Reader<T, P> in, Reader<Span, P> reset, Writer<T, Q> out, Span interval) {
   bool resettable = true;
   std::optional<T> value;
-  for (std::int64_t due = now() + interval.count();;) {
+  for (std::int64_t due = runtime::later(now(), interval.count());;) {
     bool send = false;
     try {
       // Both ends mean something: without `reset` it goes on, and a value that it holds goes out though `in` has ended.
@@ -44,7 +44,7 @@ Process regulating(Reader<T, P> in, Reader<Span, P> reset, Writer<T, Q> out, Spa
     if (!send) continue;
     co_await out.write(std::move(*value));
     value.reset();
-    due = now() + interval.count();
+    due = runtime::later(now(), interval.count());
   }
 }
 

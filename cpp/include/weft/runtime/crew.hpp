@@ -46,7 +46,9 @@ class Crew {
     friend class Crew;
     // As the run sees us: what our Parking tells it.
     void activated() noexcept override { crew->run_->activated(); }
-    void deactivated() noexcept override { crew->run_->deactivated(); }
+    std::uint32_t deactivated() noexcept override { return crew->run_->deactivated(); }
+    void stood_still(std::uint32_t number) noexcept override { crew->run_->stood_still(number); }
+    void awoken() noexcept override { crew->run_->awoken(); }
     std::int64_t wake_time() noexcept override { return crew->wake_time(*this); }
 
     Parking parking_;

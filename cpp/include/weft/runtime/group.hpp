@@ -359,6 +359,15 @@ inline bool Run::block_cancelled(const ProcessBase& owner) noexcept {
   }
   return any;
 }
+inline void Run::find_watch() noexcept {
+  while_all_sleep([this] {
+    bool found = false;
+    each_process([&](ProcessBase& p) {
+      if (found || !p.op) return;
+      if (Executor* const e = p.executor()) found = true, e->nudge();
+    });
+  });
+}
 template <class F>
 void Run::still(F&& f) {
   const std::lock_guard lock(groups_mutex_);

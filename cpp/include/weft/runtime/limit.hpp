@@ -147,7 +147,7 @@ class Limit final : public core::Waker {
     if (deadline != prim::forever && deadline <= run_->now()) {
       asked_.store(true, std::memory_order_relaxed);
       process_->cancel().fetch_or(Identity::Cancel::limit);
-    } else if (deadline < prim::forever - 1) {
+    } else if (deadline != prim::forever) {
       choice_.arm();
       run_->timers_.add(timer_);
       run_->set_earliest();
@@ -183,12 +183,12 @@ class Limit final : public core::Waker {
   void rehome_after_outer(ProcessBase& to, Run& now, bool lent) {
     Limit* const outer = outer_;
     const bool had_asked = asked_.load(std::memory_order_relaxed), was_met = met_;
-    const std::int64_t left = timer_.deadline >= prim::forever - 1 ? prim::forever : timer_.deadline - run_->now();
+    const std::int64_t left = timer_.deadline == prim::forever ? prim::forever : timer_.deadline - run_->now();
     close();
     if (outer) outer->rehome_after_outer(to, now, lent);
     const std::int64_t at = now.now();
-    const bool never = was_met || left == prim::forever || left > prim::forever - 2 - at;
-    open(to, never ? prim::forever : had_asked || left <= 0 ? at : at + left);
+    const bool never = was_met || left == prim::forever;
+    open(to, never ? prim::forever : had_asked || left <= 0 ? at : later(at, left));
     met_ = was_met;
     lent_ = lent;
   }

@@ -28,43 +28,53 @@ class Outsiders {
     const std::lock_guard g(mutex_);
     runs_.push_back(&r);
     for (unsigned i = 0; i < tokens_; ++i) r.enter_outside();
+    for (unsigned i = 0; i < strangers_; ++i) r.enter_outside(false);
   }
   void leave(Run& r) noexcept {
     const std::lock_guard g(mutex_);
     std::erase(runs_, &r);
   }
-  void enter() noexcept {
+  void enter(bool due) noexcept {
     const std::lock_guard g(mutex_);
-    ++tokens_;
-    for (Run* r : runs_) r->enter_outside();
+    ++(due ? tokens_ : strangers_);
+    for (Run* r : runs_) r->enter_outside(due);
   }
-  void exit() noexcept {
+  void exit(bool due) noexcept {
     const std::lock_guard g(mutex_);
-    --tokens_;
-    for (Run* r : runs_) r->leave_outside();
+    --(due ? tokens_ : strangers_);
+    for (Run* r : runs_) r->leave_outside(due);
+  }
+  unsigned strangers() noexcept {
+    const std::lock_guard g(mutex_);
+    return strangers_;
   }
 
  private:
   std::mutex mutex_;
   std::vector<Run*> runs_;
-  unsigned tokens_ = 0;
+  unsigned tokens_ = 0;     // whose threads wait for something that is due
+  unsigned strangers_ = 0;  // of whose threads nobody knows
 };
 
 }  // namespace runtime
 
 class Outside {
  public:
-  Outside() { runtime::Outsiders::all().enter(); }
-  Outside(Outside&& o) noexcept : here_(std::exchange(o.here_, false)) {}
+  // `due`: its thread waits for something that may take its time (a socket, a signal, a person): no standstill is told (rule 10.6).
+  static constexpr bool due = true;
+  explicit Outside(bool is_due = false) : due_(is_due) { runtime::Outsiders::all().enter(due_); }
+  Outside(Outside&& o) noexcept : due_(o.due_), here_(std::exchange(o.here_, false)) {}
   Outside& operator=(Outside&& o) noexcept {
+    std::swap(due_, o.due_);
     std::swap(here_, o.here_);
     return *this;
   }
   ~Outside() {
-    if (here_) runtime::Outsiders::all().exit();
+    if (here_) runtime::Outsiders::all().exit(due_);
   }
 
  private:
+  bool due_;
   bool here_ = true;
 };
 

@@ -3,6 +3,7 @@
 //   0 ──sleep()──► idle ──signal(woken │ nudged)──► awake again: the signaller has already counted it active
 //                   └───time is up────────────────► 0: it counts itself active
 //      idle ──stir()──► idle│stirred ──sleep() asks what disturbed it──► idle │ awake again
+//      idle ──patience is over: stood_still()──► idle   (once in a sleep, by the one whose sleep began a standstill; rule 10.6)
 //
 // A host with a loop of its own does not sleep here: it rests (0 ──rest()──► idle), goes back to its loop, and rises in its next turn; the
 // signaller rings its bell where it would have woken a sleeper.
@@ -13,16 +14,40 @@
 // Counting before waking is what makes `active == 0` mean that nothing can run (rules 8.6 and 10.1).
 #pragma once
 #include <atomic>
+#include <cmath>
+#include <cstdlib>
 
 #include "../prim.hpp"
 
 namespace weft::runtime {
 
+// ns for which nothing has run before a standstill is told (rule 10.6); 0: never.
+inline prim::atomic<std::int64_t>& patience() noexcept {
+  constexpr double second = 1e9, most = 9e18;
+  static prim::atomic<std::int64_t> ns{[] {
+    const char* const text = std::getenv("WEFT_STANDSTILL");
+    if (!text || !*text) return static_cast<std::int64_t>(2 * second);
+    char* end = nullptr;
+    const double s = std::strtod(text, &end);
+    if (end == text || *end || !(s >= 0)) {
+      std::fprintf(stderr, "weft: WEFT_STANDSTILL=%s is no number of seconds (0: never); it is taken to be 2\n", text);
+      return static_cast<std::int64_t>(2 * second);
+    }
+    return s * second >= most ? std::int64_t{0} : static_cast<std::int64_t>(std::ceil(s * second));
+  }()};
+  return ns;
+}
+
 // Who is told when an executor stops and starts to have something to do.
 struct Activity {
   virtual void activated() noexcept = 0;
-  virtual void deactivated() noexcept = 0;
+  // Not 0: the number of the standstill that begins with it; who sleeps now is to call stood_still(), once patience() is over.
+  virtual std::uint32_t deactivated() noexcept = 0;
   virtual std::int64_t wake_time() noexcept = 0;  // steady ns of the earliest timer, prim::forever: none
+  // While asleep, and counted so.
+  virtual void stood_still(std::uint32_t /*number*/) noexcept {}
+  // By who has slept, and is counted active again: may it go on? It may have to wait for the end of a look at all that sleep.
+  virtual void awoken() noexcept {}
 
  protected:
   ~Activity() = default;
@@ -83,25 +108,35 @@ class Parking {
     if (give_way()) return take();
     std::uint32_t s = 0;
     if (!word_.compare_exchange_strong(s, idle, std::memory_order_seq_cst)) return take();
-    if (activity) activity->deactivated();
+    const std::uint32_t standstill = activity ? activity->deactivated() : 0;
     const std::int64_t until = activity ? activity->wake_time() : prim::forever;
+    std::int64_t look = standstill ? prim::now() + patience().load(std::memory_order_relaxed) : prim::forever;
     bool timed = false;
     if (asleep()) {
       void* state = around_sleep.begin ? around_sleep.begin(*this) : nullptr;
       if (around_sleep.begin && !state) signal(nudged);
       while (asleep() && !timed) {
         s = idle | stirred;
-        if (!word_.compare_exchange_strong(s, idle, std::memory_order_acq_rel)) prim::park(word_, idle, nap(until));
+        const bool was_stirred = word_.compare_exchange_strong(s, idle, std::memory_order_acq_rel);
+        if (!was_stirred) prim::park(word_, idle, nap(look < until ? look : until));
         timed = until != prim::forever && prim::now() >= until;
+        if (look != prim::forever && !was_stirred && prim::now() >= look && asleep()) {
+          look = prim::forever;
+          if (state && around_sleep.step_back) around_sleep.step_back(state);
+          activity->stood_still(standstill);
+          if (state && around_sleep.step_aside) state = around_sleep.step_aside();
+          continue;
+        }
         if (!timed && around_sleep.disturbed && asleep() && around_sleep.disturbed(state)) signal(nudged);
       }
       if (state) around_sleep.end(state);
     }
     // By time: counted active before the word says so, so that the count never dips while somebody is awake.
     if (timed && activity) activity->activated();
-    if (timed && leave_idle()) return 0;
-    if (timed && activity) activity->deactivated();  // a signaller has counted us as well
-    return take();
+    const bool by_time = timed && leave_idle();
+    if (timed && !by_time && activity) activity->deactivated();  // a signaller has counted us as well
+    if (activity) activity->awoken();
+    return by_time ? 0 : take();
   }
 
   // From a signal's handler, on any thread, while we may be asleep: let sleep() ask at once what disturbed it. Needs no lock where

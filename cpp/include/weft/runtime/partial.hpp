@@ -7,6 +7,8 @@
 //
 //   able: runs, is ready, sleeps, was cancelled, is elsewhere ──able()──► whoever waits where it holds an end; at a barrier, everybody;
 //   for its children, who waits for it as the last          ──until nothing changes──► the rest are stuck
+//
+// At a standstill (rule 10.6) all executors sleep, so all their processes stand still: everybody is looked at, and told where he waits.
 #pragma once
 #include <map>
 #include <set>
@@ -25,6 +27,13 @@ struct StuckProcess {
   std::uint32_t id;
   std::string path, operation, at;
   std::vector<std::string> places, waits_for;
+  std::vector<std::string> open;  // of the places, those to which somebody may come who is not known
+};
+
+// Everybody, at a standstill.
+struct AtRest {
+  std::vector<StuckProcess> processes;  // those that wait for an operation of their own, by path
+  std::uint64_t places = 0;             // where they wait, as one number; 0: somebody can go on
 };
 
 class Partial {
@@ -35,7 +44,7 @@ class Partial {
       Run& run;
       Partial p;
       std::vector<StuckProcess> stuck;
-    } look{run, Partial(here, waits), {}};
+    } look{run, Partial(&here, waits), {}};
     const auto takes = [](void* x) {
       Look& l = *static_cast<Look*>(x);
       l.run.each_process([&](ProcessBase& one) { l.p.add(one); });
@@ -43,6 +52,22 @@ class Partial {
     };
     here.held(takes, &look);
     return std::move(look.stuck);
+  }
+  // While all executors sleep.
+  static AtRest at_rest(Run& run, const OpKind& waits) {
+    Partial p(nullptr, waits);
+    run.each_process([&](ProcessBase& one) { p.add(one); });
+    AtRest r;
+    for (const auto& [id, one] : p.all_)
+      if (one.able) return r;
+    p.find();
+    for (const auto& [id, one] : p.all_) {
+      if (one.moved) return r;
+      for (const auto& [place, writing] : one.places) r.places += (reinterpret_cast<std::uintptr_t>(place) * 2 + writing) | 1;  // any order
+    }
+    r.processes = p.report(true);
+    r.places |= !r.processes.empty();
+    return r;
   }
 
  private:
@@ -65,6 +90,9 @@ class Partial {
     bool able = false;
     std::vector<std::pair<const core::Place*, bool>> places;  // and whether it writes
     std::vector<std::string> silent;                          // names of channels that have ended, where nobody will come (rule 5.6)
+    bool moved = false;                                       // it waits no longer
+    bool nowhere = false;                                     // it waits for a time that never comes
+    bool timed = false;                                       // it waits for a time, too
     const Group* children = nullptr;                          // for which it waits
     std::set<const core::Place*> holds;
   };
@@ -73,6 +101,8 @@ class Partial {
     void channel(const core::Place& c, bool writing) override { one->places.emplace_back(&c, writing); }
     void ended(const core::Place& c, std::uint32_t) override { one->silent.push_back(name_of(c) + " (ended)"); }
     void barrier(const core::Place& b) override { one->places.emplace_back(&b, false), barriers.insert(&b); }
+    void nowhere() override { one->nowhere = true; }
+    void timed() override { one->timed = true; }
     void end(const core::Place& e) override { one->places.emplace_back(&e, false), ends.insert(&e); }
     std::unordered_set<const core::Place*> barriers, ends;
   };
@@ -93,14 +123,14 @@ class Partial {
     }
   };
 
-  Partial(Executor& here, const OpKind& waits) : here_(here), waits_(waits) {}
+  Partial(const Executor* here, const OpKind& waits) : here_(here), waits_(waits) {}
 
   // Under the lock of its group.
   void add(ProcessBase& x) {
     One& one = all_[x.id];
     one.process = &x;
     ++live_[x.group];
-    if (x.executor() != &here_ || x.runs_on.load(std::memory_order_acquire) != 0) {
+    if ((here_ && x.executor() != here_) || x.runs_on.load(std::memory_order_acquire) != 0) {
       one.process = nullptr;  // it may end at any moment
       one.able = true;
     } else if (!x.op || x.cancel().load(std::memory_order_relaxed) != 0) {
@@ -114,6 +144,10 @@ class Partial {
   }
 
   std::vector<StuckProcess> found() {
+    find();
+    return report(false);
+  }
+  void find() {
     Waiting waiting;
     for (auto& [id, one] : all_) {
       if (one.process && Limit::any_armed(*one.process, Limit::run_of(*one.process))) {  // as a timer in its select
@@ -156,7 +190,6 @@ class Partial {
       }
     }
     spread();
-    return report();
   }
   // Where it waits at this moment; nowhere: it is able.
   void ask(Waiting& waiting, One& one) {
@@ -165,7 +198,8 @@ class Partial {
     one.silent.clear();
     waiting.one = &one;
     one.process->op->undecided(*one.process, waiting);
-    one.able = one.places.empty();
+    one.able = one.places.empty() && !one.nowhere;
+    one.moved = one.able && !one.timed;
   }
 
   void spread() {
@@ -192,15 +226,17 @@ class Partial {
     }
   }
 
-  std::vector<StuckProcess> report() {
+  // `all`: also those that may go on.
+  std::vector<StuckProcess> report(bool all) {
     std::vector<StuckProcess> r;
     for (const auto& [id, one] : all_) {
-      if (one.able || one.places.empty()) continue;
-      StuckProcess s{id, path_of(*one.process), one.process->op->verb, where(*one.process), {}, {}};
+      if ((one.able && !all) || (one.places.empty() && !one.nowhere && !one.timed)) continue;
+      StuckProcess s{id, path_of(*one.process), one.process->op->verb, where(*one.process), {}, {}, {}};
       std::set<std::uint32_t> others;
       for (const auto& [place, writing] : one.places) {
         s.places.push_back(name_of(*place));
         const Spot& spot = spots_.at(place);
+        if (spot.open(!writing, writing)) s.open.push_back(name_of(*place));
         const std::set<std::uint32_t>& held = writing ? spot.read_by : spot.written_by;
         others.insert(held.begin(), held.end());
       }
@@ -213,7 +249,7 @@ class Partial {
     return r;
   }
 
-  Executor& here_;
+  const Executor* const here_;  // null: all
   const OpKind& waits_;
   std::map<std::uint32_t, One> all_;
   std::unordered_map<std::uint32_t, const Group*> group_;

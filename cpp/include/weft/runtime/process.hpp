@@ -57,6 +57,10 @@ class Places {
   virtual void end(const core::Place&) = 0;  // of the process `last_writer`; 0: it has not been started
   // A guard of its select is silent: its channel has ended, nobody will come there (rule 5.6).
   virtual void ended(const core::Place&, std::uint32_t /*guard*/) {}
+  // It waits for a time that never comes (rule 8.5).
+  virtual void nowhere() {}
+  // Or for one that comes.
+  virtual void timed() {}
 
  protected:
   ~Places() = default;

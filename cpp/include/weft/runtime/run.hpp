@@ -4,12 +4,17 @@
 // outside_ things beyond the run that may wake it: io calls, foreign tasks (rule 10.3)
 //
 // active_ falls to 0 ──► quiescent(): outside_ > 0 → wait │ a timer → steady: wait, virtual: jump │ else deadlock: cancel everybody
+//                                     nothing is due, and yet no deadlock is proven → a standstill begins (rule 10.6)
+//
+// A standstill has a number. The executor whose sleep began it looks once, when patience() is over, whether it still lasts: Parking::sleep()
+// calls stood_still(). If it was no sleep that began it (a thread ended), somebody who sleeps is woken, to begin it by his next sleep.
 #pragma once
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -46,23 +51,83 @@ class Run final : public Activity {
 
   // --- activity -----------------------------------------------------------------------------------------------------------------
   void activated() noexcept override { active_.fetch_add(1, std::memory_order_seq_cst); }
-  void deactivated() noexcept override {
-    if (active_.fetch_sub(1, std::memory_order_seq_cst) == 1) quiescent();
+  std::uint32_t deactivated() noexcept override {
+    return active_.fetch_sub(1, std::memory_order_seq_cst) == 1 ? quiescent() : 0;
+  }
+  // The same by who does not sleep then.
+  void gone() noexcept {
+    if (deactivated()) find_watch();
   }
   std::int64_t wake_time() noexcept override { return clock_ == Clock::steady ? earliest() : prim::forever; }
 
-  // Something beyond the run may wake it, from now on until leave_outside().
-  void enter_outside() noexcept { outside_.fetch_add(1, std::memory_order_seq_cst); }
-  void leave_outside() noexcept {
-    if (outside_.fetch_sub(1, std::memory_order_seq_cst) == 1 && active_.load(std::memory_order_seq_cst) == 0) quiescent();
+  // Something beyond the run may wake it, from now on until leave_outside(). `due`: it will, or is meant to take its time (an io call, a
+  // socket); of others nobody knows, and there may be a standstill.
+  void enter_outside(bool due = true) noexcept {
+    if (!due) strangers_.fetch_add(1, std::memory_order_seq_cst);
+    outside_.fetch_add(1, std::memory_order_seq_cst);
+  }
+  void leave_outside(bool due = true) noexcept {
+    const std::int32_t before = outside_.fetch_sub(1, std::memory_order_seq_cst);
+    const std::int32_t others = due ? strangers_.load(std::memory_order_seq_cst) : strangers_.fetch_sub(1, std::memory_order_seq_cst) - 1;
+    if (before == others + 1 && active_.load(std::memory_order_seq_cst) == 0 && quiescent()) find_watch();
+  }
+  // For a host whose loop is idle, and that has entered outside for what the loop holds: nothing there is due. Concludes what follows; the
+  // number of the standstill that begins, or 0.
+  std::uint32_t conclude() noexcept {
+    if (outside_.fetch_sub(1, std::memory_order_seq_cst) != 1 || active_.load(std::memory_order_seq_cst) != 0) {
+      outside_.fetch_add(1, std::memory_order_seq_cst);
+      return 0;
+    }
+    const std::uint32_t n = quiescent();
+    outside_.fetch_add(1, std::memory_order_seq_cst);
+    return n;
   }
   // Asked when nothing can run and nothing is known outside: is there something after all (threads that are no processes, rule 10.3)?
   bool (*anything_outside)(Run&) noexcept = nullptr;
+
+  // --- standstill (rule 10.6) -------------------------------------------------------------------------------------------------------
+  // What was found when it was looked at; told afterwards, when all may go on.
+  struct Standstill {
+    virtual ~Standstill() = default;
+    virtual void tell() noexcept = 0;
+  };
+  // Who waits where, while all of the run sleep. Null: nobody, or it was told before. A null function: standstills are not told.
+  std::unique_ptr<Standstill> (*look_at_standstill)(Run&) noexcept = nullptr;
+  void stood_still(std::uint32_t number) noexcept override {
+    if (!is_standstill(number)) return;
+    if (const std::unique_ptr<Standstill> found = look_at_standstill(*this)) found->tell();
+  }
+  bool is_standstill(std::uint32_t number) noexcept {
+    const std::lock_guard g(mutex_);
+    return number == standstill_ && active_.load(std::memory_order_seq_cst) == 0;
+  }
+  // Calls f if all executors sleep; who is woken meanwhile goes on after it.
+  template <class F>
+  bool while_all_sleep(F&& f) {
+    const std::lock_guard g(door_);
+    // After a signaller has counted a sleeper, that looks whether the door is closed: so either it finds it so or we find it counted.
+    closed_.store(1, std::memory_order_seq_cst);
+    const bool all = active_.load(std::memory_order_seq_cst) == 0;
+    if (all) f();
+    closed_.store(0, std::memory_order_release);
+    return all;
+  }
+  void awoken() noexcept override {
+    if (look_at_standstill && closed_.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
+      const std::lock_guard g(door_);
+    }
+  }
+  // Is it the first standstill of this run with those who wait, where they wait?
+  bool first_of(std::uint64_t places) {
+    const std::lock_guard g(mutex_);
+    return told_of_.insert(places).second;
+  }
 
   // --- time ---------------------------------------------------------------------------------------------------------------------
   Clock clock() const noexcept { return clock_; }
   std::int64_t now() const noexcept { return clock_ == Clock::steady ? prim::now() : virtual_now_.load(std::memory_order_relaxed); }
   void arm(TimerNode& t) {
+    if (t.deadline == prim::forever) return;  // it never comes (rule 8.5)
     const std::lock_guard g(mutex_);
     timers_.add(t);
     set_earliest();
@@ -202,21 +267,26 @@ class Run final : public Activity {
   friend struct Report;
   friend class Limit;
 
-  void quiescent() noexcept {
+  std::uint32_t quiescent() noexcept {
     core::Wakes wakes;
     bool dead = false;
     {
       const std::lock_guard g(mutex_);
-      if (active_.load(std::memory_order_seq_cst) != 0 || outside_.load(std::memory_order_seq_cst) != 0) return;
+      const std::uint32_t number = ++standstill_ != 0 ? standstill_ : ++standstill_;  // of the one that begins, if it does
+      if (active_.load(std::memory_order_seq_cst) != 0) return 0;
+      const std::int32_t outside = outside_.load(std::memory_order_seq_cst);
+      if (outside != 0 && outside != strangers_.load(std::memory_order_seq_cst)) return 0;
       timers_.drop_dead();
+      const bool told = look_at_standstill && patience().load(std::memory_order_relaxed) != 0;
+      if (outside != 0) return told && (timers_.empty() || clock_ != Clock::steady) ? number : 0;
       if (!timers_.empty()) {
-        if (clock_ == Clock::steady) return;
+        if (clock_ == Clock::steady) return 0;
         activated();  // held until those who woke are counted
         virtual_now_.store(timers_.earliest(), std::memory_order_relaxed);
         fire(timers_.earliest(), wakes);
       } else {
         dead = detect_deadlock && !(anything_outside && anything_outside(*this)) && anybody_blocked();
-        if (!dead) return;
+        if (!dead) return told ? number : 0;
         activated();  // so that nobody else concludes the same
         if (!deadlocked()) describe();
         deadlocked_.store(true, std::memory_order_release);
@@ -225,8 +295,10 @@ class Run final : public Activity {
     wakes.run();
     if (dead && on_deadlock && !told_.exchange(true)) on_deadlock(report_);
     if (dead) cancel_everybody();
-    deactivated();
+    return deactivated();
   }
+  // A standstill began, and nobody is about to sleep: who sleeps does so anew.
+  void find_watch() noexcept;
 
   void fire(std::int64_t now, core::Wakes& wakes) noexcept {
     while (timers_.earliest() <= now) {
@@ -243,12 +315,17 @@ class Run final : public Activity {
 
   prim::atomic<std::int32_t> active_{0};
   prim::atomic<std::int32_t> outside_{0};
+  prim::atomic<std::int32_t> strangers_{0};  // of them, those that are not due
+  prim::atomic<std::uint32_t> closed_{0};    // the door: who wakes waits (written under door_)
+  prim::Mutex door_;
   prim::atomic<bool> deadlocked_{false};
   prim::atomic<bool> told_{false};  // on_deadlock was called
   prim::atomic<std::int64_t> earliest_{prim::forever};
   prim::atomic<std::int64_t> virtual_now_{0};
   const Clock clock_;
-  prim::Mutex mutex_;  // timers_, limits_, report_, threads_, threads_done_
+  prim::Mutex mutex_;  // timers_, limits_, report_, threads_, threads_done_, standstill_, told_of_
+  std::uint32_t standstill_ = 0;
+  std::set<std::uint64_t> told_of_;
   TimerHeap timers_;
   std::unordered_map<const ProcessBase*, Limit*> limits_;  // by process, the innermost
   prim::atomic<std::uint32_t> limits_open_{0};

@@ -7,6 +7,13 @@
 
 namespace weft::runtime {
 
+// The time `span` ns after `now`; prim::forever, which never comes, if that lies at or beyond the end of the clock (rule 8.5).
+constexpr std::int64_t later(std::int64_t now, std::int64_t span) noexcept {
+  std::int64_t at = 0;
+  if (!__builtin_add_overflow(now, span, &at)) return at;
+  return span > 0 ? prim::forever : INT64_MIN;
+}
+
 struct TimerNode {
   static constexpr std::uint32_t unset = UINT32_MAX;
   std::int64_t deadline = 0;       // ns on the run's clock

@@ -1,0 +1,331 @@
+"""Rule 10.6: where nothing can be proven, a standstill is told to the logger `weft`; and rule 11.2: ordinary code that waits for nobody.
+
+Each is a program of its own: what is wrong here hangs, and how long a standstill lasts is the environment's to say.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+from children import child
+
+HEAD = """
+import logging, os, sys, threading, warnings
+import weft.{backend} as weft
+from weft.{backend} import *
+
+warnings.simplefilter("error")
+told = []
+some = threading.Condition()
+
+class Handler(logging.Handler):
+    def emit(self, record):
+        assert record.levelno == logging.WARNING and record.name == "weft"
+        with some:
+            told.append(record.getMessage())
+            some.notify_all()
+
+logging.getLogger("weft").addHandler(Handler())
+
+def wait_for(n):
+    with some:
+        some.wait_for(lambda: len(told) >= n)
+
+def unrelated(body):
+    t = threading.Thread(target=body, name="unrelated")
+    t.start()
+    return t
+
+def another_is_told():
+    # another network, begun now, stands still and is told of: so long has passed
+    e = Channel("e")
+    k = e.writer()
+    network = unrelated(lambda: run(reads(e.reader())))
+    with some:
+        some.wait_for(lambda: any("'e'" in text for text in told))
+    k.write(1)
+    network.join()
+
+def mine():
+    return [text for text in told if "'c'" in text]
+
+c, d = Channel("c"), Channel("d")
+keep, also = c.writer(), d.writer()
+"""
+READS = """
+@process
+async def reads(*ends):
+    for r in ends: await r.read()
+"""
+CALLS = READS.replace("async ", "").replace("await ", "")
+
+
+def runs(program: str, backend: str, seconds: str = "0.02") -> tuple[str, str]:
+    text = HEAD.format(backend=backend) + program
+    environment = {**os.environ, "WEFT_STANDSTILL": seconds}
+    with child("-c", text, env=environment) as p:
+        out, err = p.communicate()
+        assert p.returncode == 0, err
+    return out, err
+
+
+def body(backend: str) -> str:
+    return READS if backend == "coroutines" else CALLS
+
+
+@pytest.mark.parametrize("backend", ["coroutines", "greenlets", "threads"])
+def test_it_names_who_waits_where_and_what_might_wake_it(backend):  # rule 10.6
+    out, _ = runs(
+        body(backend)
+        + """
+def other():
+    wait_for(1)
+    keep.retire()
+t = unrelated(other)
+run(reads(c.reader()), reads(c.reader()))
+t.join()
+assert len(told) == 1, told
+print(told[0])
+""",
+        backend,
+    )
+    lines = out.splitlines()
+    assert lines[0] == (
+        "standstill: nothing has run for 0.02 s, and no timer, io call or socket is due; 2 processes wait"
+    )
+    for i, line in enumerate(lines[1:3]):
+        assert line.startswith(f"  main/reads[{i}]: read 'c' at <string>:")
+        assert line.endswith("; an end of 'c' is held by no process")
+    assert "(unrelated)" in lines[3] or not getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+@pytest.mark.parametrize("backend", ["coroutines", "greenlets", "threads"])
+def test_once_a_run_for_the_same_places(backend):  # rule 10.6
+    runs(
+        body(backend)
+        + """
+def other():
+    for n in (1, 2, 3):
+        wait_for(n)
+        (keep if n < 3 else also).write(n)
+stay = c.reader()
+t = unrelated(other)
+run(reads(c.reader()))       # told
+run(reads(c.reader(), d.reader()))  # told again: another run; and in it another place
+t.join()
+assert [s.count("'c'") > 0 for s in told] == [True, True, False], told
+""",
+        backend,
+    )
+
+
+def test_threads_whoever_sleeps_or_ends_last():  # rule 10.6
+    runs(
+        CALLS
+        + """
+@process
+def ends(): pass
+def other():
+    wait_for(1)
+    keep.retire()
+t = unrelated(other)
+run(*[reads(c.reader()) for _ in range(5)], *[ends() for _ in range(5)])
+t.join()
+assert told[0].count("main/reads[") == 5, told
+""",
+        "threads",
+    )
+
+
+def test_a_mixed_network():  # rule 10.6
+    runs(
+        READS
+        + """
+import weft.threads, weft.greenlets
+@weft.threads.process
+def thread(r): r.read()
+@weft.greenlets.process
+def green(r): r.read()
+def other():
+    wait_for(1)
+    keep.retire()
+t = unrelated(other)
+run(reads(c.reader()), thread(c.reader()), green(c.reader()))
+t.join()
+assert all(x in told[0] for x in ("main/reads:", "main/thread:", "main/green:")), told
+""",
+        "coroutines",
+    )
+
+
+@pytest.mark.parametrize("backend", ["coroutines", "greenlets", "threads"])
+def test_a_block_that_does_something_else_counts_as_running(backend):  # rule 10.6
+    runs(
+        body(backend)
+        + """
+def other():
+    with some:
+        some.wait_for(mine)
+    keep.retire()
+t = unrelated(other)
+with Group() as g:
+    g.start(reads(c.reader()))
+    another_is_told()
+    assert not mine(), told
+t.join()
+assert len(mine()) == 1, told
+""",
+        backend,
+    )
+
+
+@pytest.mark.parametrize("backend", ["coroutines", "greenlets", "threads"])
+def test_an_io_call_is_due(backend):  # rule 10.6
+    wait = "await " if backend == "coroutines" else ""
+    runs(
+        body(backend)
+        + f"""
+@process
+{"async " if backend == "coroutines" else ""}def calls(w):
+    {wait}io(another_is_told)()
+    assert not mine(), told
+    {wait}w.write(1)
+run(reads(c.reader()), calls(keep))
+assert not mine(), told
+""",
+        backend if backend != "threads" else "greenlets",
+    )
+
+
+def test_a_guest_looks_by_one_timer_of_its_loop():  # rules 10.6, 13.3
+    runs(
+        READS
+        + """
+import asyncio
+handles = []
+async def main():
+    loop = asyncio.get_running_loop()
+    later = loop.call_later
+    def call_later(delay, f, *a, **k):
+        handles.append(getattr(f, "__name__", ""))
+        return later(delay, f, *a, **k)
+    loop.call_later = call_later
+    await run_async(reads(c.reader()), reads(d.reader()))
+def other():
+    wait_for(1)
+    keep.write(1)
+    wait_for(2)
+    also.write(1)
+t = unrelated(other)
+asyncio.run(main())
+t.join()
+assert len(told) == 2 and "'c'" not in told[1], told
+assert handles.count("weft_standstill") == 2, handles
+""",
+        "coroutines",
+    )
+
+
+def test_a_guest_beside_something_else_on_the_loop_says_nothing():  # rule 10.6
+    runs(
+        READS
+        + """
+import asyncio
+async def main():
+    network = asyncio.ensure_future(run_async(reads(c.reader())))
+    await asyncio.to_thread(another_is_told)
+    assert not mine(), told
+    await keep.write(1)
+    await network
+asyncio.run(main())
+assert not mine(), told
+""",
+        "coroutines",
+    )
+
+
+@pytest.mark.parametrize("seconds", ["soon", "-1", "nan", "2 s"])
+def test_a_time_that_is_none_is_told(seconds):  # rule 10.6
+    err = runs("", "coroutines", seconds)[1]
+    assert f"WEFT_STANDSTILL={seconds} is no number of seconds (0: never)" in err
+
+
+def test_a_handler_that_raises_ends_the_run():  # rule 10.6
+    runs(
+        READS
+        + """
+class Stop(Exception): pass
+class Raises(logging.Handler):
+    def handle(self, record): raise Stop
+logging.getLogger("weft").addHandler(Raises())
+end = threading.Event()
+t = unrelated(end.wait)
+try:
+    run(reads(c.reader()))
+except Stop:
+    end.set()
+t.join()
+assert len(told) == 1 and end.is_set()
+""",
+        "coroutines",
+    )
+
+
+ORDINARY = {
+    "read": "r.read()",
+    "call": "r()",
+    "write": "w.write(1)",
+    "iterate": "next(iter(r))",
+    "extended": "r.extended().__enter__()",
+    "select": "select(r)",
+    "output": "select(Output(w, 1))",
+    "alternative": "Alternative(r).select()",
+    "sync": "Barrier(2).sync()",
+    "sleep": "sleep(float('inf'))",
+    "tick": "Timer(float('inf')).tick()",
+    "barrier guard": "select(Barrier(2), r)",
+    "end": "select(process(body)().ended())",
+}
+
+
+@pytest.mark.parametrize("backend", ["coroutines", "greenlets", "threads"])
+@pytest.mark.parametrize("operation", ORDINARY)
+def test_ordinary_code_that_nobody_could_wake_is_bad_use(operation, backend):  # rule 11.2
+    out, _ = runs(
+        f"""
+def body(): pass
+warnings.simplefilter("ignore")  # a process that is never started
+x = Channel("x")
+r, w = x.reader(), x.writer()
+try:
+    {ORDINARY[operation]}
+except BadUse as e:
+    print(e)
+# It has changed nothing.
+t = unrelated(lambda: w.write(7))
+print(r.read())
+t.join()
+""",
+        backend,
+    )
+    said, value = out.splitlines()
+    assert "in ordinary code would wait for ever" in said
+    assert "run(...)" in said and "await" in said
+    assert value == "7"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "c.reader(); b = Channel(capacity=1); b.writer().write(1)",
+        "sleep(0.001); select(c.reader(), after(0.001)); Timer(0.001).tick(); yield_()",
+        "t = unrelated(lambda: keep.write(1)); c.reader().read(); t.join()",
+        "import signal; signal.signal(signal.SIGALRM, lambda *a: keep.retire()); signal.setitimer(signal.ITIMER_REAL, 0.01)\n"
+        "try: c.reader().read()\nexcept Retired: pass",
+        "try:\n with timeout(0.001): c.reader().read()\nexcept TimeoutError: pass\nelse: 1/0",
+    ],
+)
+def test_ordinary_code_that_may_be_woken_waits(program):  # rule 11.2
+    runs(program, "threads")
