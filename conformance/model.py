@@ -513,7 +513,9 @@ class World:
                 self.chans[g.on].lines[_side(g)].append((pid, i))
         elif g.kind == "barrier":
             self.barriers[g.on].line.append((pid, i))
-        elif g.kind == "time" and g.value < math.inf:  # at or beyond the end of the clock: it never comes (8.5)
+        elif (
+            g.kind == "time" and g.value < math.inf
+        ):  # at or beyond the end of the clock: it never comes (8.5)
             at = len(
                 [t for t in self.timers if t[0] <= g.value]
             )  # 8.5: equal deadlines fire in the order in which they were set

@@ -98,9 +98,8 @@ TEST_CASE("rule 10.6: wherever the processes run: threads, several cores, execut
 }
 
 TEST_CASE("rule 10.6: the last that ran may have ended, not fallen asleep") {
-  const weft::Standstill s = stands_still([&](weft::Reader<int> r) {
-    weft::run(reads(std::move(r)), weft::thread([] {}), weft::thread([] { std::this_thread::yield(); }));
-  });
+  const weft::Standstill s = stands_still(
+      [&](weft::Reader<int> r) { weft::run(reads(std::move(r)), weft::thread([] {}), weft::thread([] { std::this_thread::yield(); })); });
   CHECK(s.processes.size() == 1);
 }
 

@@ -241,7 +241,7 @@ void watch_outside(runtime::Run& run) noexcept;  // threads that are no processe
 void watch_standstill(runtime::Run& run) noexcept;  // rule 10.6
 bool nobody_else() noexcept;                        // no run, and no other Python thread that could use an end
 PyObject* foreign_idents(runtime::Run& run);        // of live Python threads that are not the run's, as far as they can be seen
-extern thread_local PyRun* root_run;             // the outermost run that this thread runs
+extern thread_local PyRun* root_run;                // the outermost run that this thread runs
 
 // --- pending: what is done at the next safe point ------------------------------------------------------------------------------------
 

@@ -15,7 +15,6 @@ bool looking = false;
 
 namespace {
 
-
 PyObject* idle_callback = nullptr;
 thread_local bool inside = false;
 
@@ -139,7 +138,8 @@ PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr) {
   return Py_BuildValue("NN", processes, places);
 }
 
-// --- a standstill (rule 10.6): what is told of it is in weft/_standstill.py ---------------------------------------------------------------
+// --- a standstill (rule 10.6): what is told of it is in weft/_standstill.py
+// ---------------------------------------------------------------
 
 class FoundStandstill final : public runtime::Run::Standstill {
  public:
@@ -183,7 +183,6 @@ std::unique_ptr<runtime::Run::Standstill> look_at_standstill(runtime::Run& run) 
   Py_DECREF(facts);
   return nullptr;
 }
-
 
 // The facts of every run that goes on.
 PyObject* f_facts(PyObject*, PyObject*) {

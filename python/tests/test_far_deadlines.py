@@ -49,7 +49,9 @@ async def reads_within(b, seconds, ends):
     try:
         await b.op(ends[0].read())
     finally:
-        await b.op(scope.__exit__(None, None, None) if b.blocking else scope.__aexit__(None, None, None))
+        await b.op(
+            scope.__exit__(None, None, None) if b.blocking else scope.__aexit__(None, None, None)
+        )
 
 
 WAYS = [
@@ -88,9 +90,7 @@ def test_nor_in_a_guest(way, clock):  # rules 8.5, 13.6
 
     async def main():
         with pytest.raises(Deadlock):
-            await co.run_async(
-                co.process(way)(B, math.inf, [c.reader(), c.writer()]), clock=clock
-            )
+            await co.run_async(co.process(way)(B, math.inf, [c.reader(), c.writer()]), clock=clock)
 
     asyncio.run(main())
 

@@ -78,8 +78,8 @@ class FoundStandstill final : public runtime::Run::Standstill {
  public:
   explicit FoundStandstill(runtime::AtRest&& r) {
     for (runtime::StuckProcess& p : r.processes)
-      s_.processes.push_back({std::move(p.path), std::move(p.operation), std::move(p.at), std::move(p.places), std::move(p.waits_for),
-                              std::move(p.open)});
+      s_.processes.push_back(
+          {std::move(p.path), std::move(p.operation), std::move(p.at), std::move(p.places), std::move(p.waits_for), std::move(p.open)});
     s_.waited = std::chrono::nanoseconds(runtime::patience().load(std::memory_order_relaxed));
     s_.outside = runtime::Outsiders::all().strangers();
   }

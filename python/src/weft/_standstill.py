@@ -42,7 +42,9 @@ def text(waiters: list[Waiter], places: dict[int, Place], others: list[str], sec
         names = (*(places[key].name for key, _ in w.places), *(f"{s} (ended)" for s in w.silent))
         line = f"  {w.path}: {w.operation} {', '.join(names)}".rstrip() + f" at {w.at}"
         if holders:
-            line += f"; held by {' and '.join(sorted(paths.get(i, 'another run') for i in holders))}"
+            line += (
+                f"; held by {' and '.join(sorted(paths.get(i, 'another run') for i in holders))}"
+            )
         if unknown:
             line += f"; an end of {', '.join(unknown)} is held by no process"
         lines.append(line)

@@ -6,8 +6,9 @@
 // active_ falls to 0 ──► quiescent(): outside_ > 0 → wait │ a timer → steady: wait, virtual: jump │ else deadlock: cancel everybody
 //                                     nothing is due, and yet no deadlock is proven → a standstill begins (rule 10.6)
 //
-// A standstill has a number. The executor whose sleep began it looks once, when patience() is over, whether it still lasts: Parking::sleep()
-// calls stood_still(). If it was no sleep that began it (a thread ended), somebody who sleeps is woken, to begin it by his next sleep.
+// A standstill has a number. The executor whose sleep began it looks once, when patience() is over, whether it still lasts:
+// Parking::sleep() calls stood_still(). If it was no sleep that began it (a thread ended), somebody who sleeps is woken, to begin it by his
+// next sleep.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -51,9 +52,7 @@ class Run final : public Activity {
 
   // --- activity -----------------------------------------------------------------------------------------------------------------
   void activated() noexcept override { active_.fetch_add(1, std::memory_order_seq_cst); }
-  std::uint32_t deactivated() noexcept override {
-    return active_.fetch_sub(1, std::memory_order_seq_cst) == 1 ? quiescent() : 0;
-  }
+  std::uint32_t deactivated() noexcept override { return active_.fetch_sub(1, std::memory_order_seq_cst) == 1 ? quiescent() : 0; }
   // The same by who does not sleep then.
   void gone() noexcept {
     if (deactivated()) find_watch();
