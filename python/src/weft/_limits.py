@@ -21,12 +21,11 @@ def _time(name: str, when: float | None) -> float | None:
     if when is None:
         return None
     try:
-        time = float(when)
+        if math.isnan(when):
+            raise BadUse(f"{name}(nan): nan is no time")
     except OverflowError:  # an int beyond the floats
-        time = math.inf if when > 0 else -math.inf
-    if math.isnan(time):
-        raise BadUse(f"{name}(nan): nan is no time")
-    return time
+        return math.inf if when > 0 else -math.inf
+    return float(when)
 
 
 class Timeout:
