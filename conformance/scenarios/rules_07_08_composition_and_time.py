@@ -395,7 +395,7 @@ async def a_timer_ticks_without_drift_and_counts_what_it_missed():
 async def a_deadline_at_or_beyond_the_end_of_the_clock_never_comes():
     begin = now()
     assert await select(after(math.inf), at(1e308), after(1.5)) == (2, None)
-    assert await select(Timer(math.inf), after(math.inf), at(begin + 3)) == (2, None)
+    assert await select(after(1e308), at(begin + 3)) == (1, None)
     assert begin + 3 <= now() < begin + 1e6
     never = (sleeps(math.inf), sleeps(1e308))
     async with Group() as group:
