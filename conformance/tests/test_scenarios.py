@@ -32,6 +32,7 @@ NO_SCENARIO = {
     "9.2": "what a debug mode detects is its runtime's; python/tests/test_debug.py has it",
     "10.4": "of guests; python/tests/test_asyncio_guest.py has it",
     "10.5": "a report on demand; python/tests/test_observe.py and cpp/tests/hosted_observing.cpp have it",
+    "10.6": "a message, not an outcome; python/tests/test_standstill.py and cpp/tests/hosted_standstill.cpp have it",
     "11.3": "of the freestanding layer only; cpp/tests has it",
     **{
         f"13.{n}": "guests of a loop; python/tests/test_asyncio_*.py have them" for n in range(1, 8)
