@@ -46,7 +46,7 @@ static unsigned reaction(weft_rx_fn fn, void *self) {
   return r;
 }
 /* A trigger of n reactions. */
-static weft_rx_trig on(int n, ...) {
+__attribute__((unused)) static weft_rx_trig on(int n, ...) {
   unsigned at = triggers_used;
   uint64_t mask = 0;
   va_list list;
