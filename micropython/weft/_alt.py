@@ -510,6 +510,7 @@ class Alternative(Alt):
         super().__init__(guards, ended)
         self.ready = []
         self.checked = False
+        self.steps = None
 
     def __enter__(self):
         self.standing = True
@@ -543,7 +544,44 @@ class Alternative(Alt):
         if n.on and n.kind < TIME:
             self.note(n)
 
-    async def select(self):
+    def select(self):
+        """Awaited: the guard that commits, and its value."""
+        self.steps = None
+        return self
+
+    def __iter__(self):
+        return self
+
+    __await__ = __iter__
+
+    def __next__(self):
+        if self.steps is None:
+            p = core.cur()
+            if self.standing and self.checked and self.ready and p is not None and p.at is None:
+                n = self.ready[0]
+                c = n.c
+                if n.on and n.kind == IN and not (c.pz or c.cap or c.over or n.end.x):
+                    w = c.k.w
+                    if w is not None and not isinstance(
+                        w, Node
+                    ):  # as everything below, without a coroutine
+                        self.ready.pop(0)
+                        n.queued = False
+                        c.unlink(True, w)
+                        w.at = None
+                        core.push(w)
+                        if c.k.w is not None:
+                            self.note(n)
+                        raise StopIteration((n.i, w.v))
+            self.steps = self.selecting()
+            if hasattr(self.steps, "__await__"):  # CPython
+                self.steps = self.steps.__await__()
+        return self.steps.send(None)
+
+    def throw(self, e, value=None, traceback=None):
+        return self.steps.throw(e)
+
+    async def selecting(self):
         p = core.cur()
         begin(p, "select")
         if not self.checked:
