@@ -624,7 +624,7 @@ class timer : public guard {
   void operator()(duration d) const { sleep(d); }
   time_point get_alarm() const { return alarm_->at; }
   void set_alarm(time_point at) { alarm_->at = at; }
-  void set_alarm(duration d) { alarm_->at = time_point(duration(runtime::later(weft::now(), d.count()))); }
+  void set_alarm(duration d) { alarm_->at = time_point(duration(weft::runtime::later(weft::now(), d.count()))); }
   timer& operator+=(duration d) {
     set_alarm(d);
     return *this;
