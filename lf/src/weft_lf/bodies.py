@@ -8,6 +8,8 @@ Invariants
 
 from __future__ import annotations
 
+import functools
+
 from weft_lf import tree
 from weft_lf.layout import Layout, Uses, base_of
 from weft_lf.model import Class, Placed, ReactionOf
@@ -100,7 +102,7 @@ class Bodies:
             )
         if cls.modes:
             lines.append("  weft_rx_mode *_lf_modes;")
-        for number_, _ in self.varying_deadlines():
+        for number_, _ in self.varying_deadlines:
             lines.append(f"  int64_t _lf_deadline_{number_};")
         if len(lines) == 1:
             lines.append("  char _lf_empty;")
@@ -162,7 +164,9 @@ class Bodies:
         arguments += [declared(kind, name, cls, None) for name, kind in method.arguments]
         return f"static {returns} {cls.key}_method_{method.name}({', '.join(arguments)})"
 
+    @functools.cached_property
     def varying_deadlines(self) -> list[tuple[int, Placed]]:
+        """The reactions whose deadline is not the same in all instances."""
         found = []
         for at, placed in enumerate(self.cls.of(tree.Reaction)):
             values = {made.reactions[at].deadline for made in self.layout.of[self.cls]}
@@ -184,7 +188,7 @@ class Bodies:
         if decl.deadline_code is not None:
             interval = (
                 f"self->_lf_deadline_{at}"
-                if any(n == at for n, _ in self.varying_deadlines())
+                if any(n == at for n, _ in self.varying_deadlines)
                 else f"{one.deadline}LL"
             )
             check = f"  WEFT_RX_DEADLINE(instance, {interval}, {name}_late);"

@@ -189,7 +189,7 @@ class Emitter:
                 self.value(array, slot, decl.name, decl.type, resolved(decl.init, made), made)
         for one in made.actions.values():
             self.action(made, one)
-        for at, _ in bodies.varying_deadlines():
+        for at, _ in bodies.varying_deadlines:
             fills.put(array, slot, f"._lf_deadline_{at}", "{}LL", made.reactions[at].deadline or 0)
         if cls.modes:
             first = layout.mode_slot[next(iter(made.modes.values()))]
