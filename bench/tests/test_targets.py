@@ -14,6 +14,11 @@ BENCH = Path(__file__).resolve().parent.parent
 # Every reach that was agreed: bench → (top, bottom, of, by, the least value). A target is loosened only together with this table,
 # and then says in targets.toml what was agreed before (`was`) and why; those are in LOOSENED, with the value of before.
 AGREED = {
+    "lf-pingpong": [("weft lf", None, "ns", "min", 40)],
+    "lf-build": [
+        ("with the C build", None, "ns", "min", 1500000000),
+        ("text", None, "ns", "min", 500000000),
+    ],
     "cpp-commstime": [
         ("local", "go", "ns", "min", 0.045),
         ("shared", "go", "ns", "min", 0.1),

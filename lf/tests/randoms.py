@@ -193,9 +193,11 @@ def component(pick: Pick, name: str, first: int, modes: bool = False) -> tuple[l
     return lines, first
 
 
-def program(picks: list[Pick], modes: bool = False, timeout: str = "12 msec") -> str:
+def program(
+    picks: list[Pick], modes: bool = False, timeout: str = "12 msec", workers: int = 1
+) -> str:
     """A program of one component for each pick."""
-    lines = [f"target C {{ timeout: {timeout}, fast: true }}"]
+    lines = [f"target C {{ timeout: {timeout}, fast: true, workers: {workers} }}"]
     number = 0
     for at, pick in enumerate(picks):
         more, number = component(pick, f"C{at}", number, modes)

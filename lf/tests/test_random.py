@@ -40,9 +40,9 @@ def agree(path: Path) -> int:
     return len(trace)
 
 
-def batch(write: object, seed: int, modes: bool, size: int = SIZE) -> int:
+def batch(write: object, seed: int, modes: bool, size: int = SIZE, workers: int = 1) -> int:
     picks = [by_seed(seed * 100_000 + n) for n in range(size)]
-    return agree(write(program(picks, modes), f"Random{seed}.lf"))  # type: ignore[operator]
+    return agree(write(program(picks, modes, workers=workers), f"Random{seed}.lf"))  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + BATCHES))
@@ -53,6 +53,11 @@ def test_random_programs(write: object, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(SEED + 1000, SEED + 1000 + BATCHES // 2))
 def test_random_programs_with_modes(write: object, seed: int) -> None:
     assert batch(write, seed, modes=True) > 1000
+
+
+@pytest.mark.parametrize("seed", range(SEED + 2000, SEED + 2000 + BATCHES // 2))
+def test_random_programs_with_two_workers(write: object, seed: int) -> None:
+    assert batch(write, seed, modes=seed % 2 == 1, workers=2) > 1000
 
 
 @settings(

@@ -15,7 +15,17 @@ from weft_lf import tree
 from weft_lf.bodies import HERE, Bodies, code_lines
 from weft_lf.fills import Fills
 from weft_lf.layout import Layout, base_of
-from weft_lf.model import ActionOf, Channel, Delay, Instance, Model, ModeOf, Value, driver
+from weft_lf.model import (
+    ActionOf,
+    Channel,
+    Delay,
+    Instance,
+    Model,
+    ModeOf,
+    ReactionOf,
+    Value,
+    driver,
+)
 from weft_lf.modes import Modes
 from weft_lf.oracle import name_of
 from weft_lf.values import c_expr, c_type, resolved
@@ -49,6 +59,7 @@ class Emitter:
         self.arrays = 0
         self.ends: dict[str, tuple[str, tuple[int, ...]]] = {}
         self.timer_count = 0
+        self.level_count = 0
         self.bodies = {cls: Bodies(self.layout, cls) for cls in model.classes}
 
     # --- triggers -----------------------------------------------------------------------------------
@@ -138,12 +149,34 @@ class Emitter:
             Modes(self).fill()
         self.ends = {what: self.trigger((what, None)) for what in ("startup", "shutdown")}
         fills.arrays["weft_rx_triggers"].size = self.list_size
+        if self.model.program.config.threads > 1:
+            self.levels()
         if self.options.trace:
             fills.array("weft_rx_names", "const char *const", layout.count, fixed=True, public=True)
             for one in self.model.reactions:
                 fills.put(
                     "weft_rx_names", one.order, "", "0" if one.forward else f'"{name_of(one)}"'
                 )
+
+    def levels(self) -> None:
+        """Where each level begins: its reactions may run together. The delays are the last one."""
+        begins = [
+            r.order
+            for r, before in self.with_earlier()
+            if before is None or before.level != r.level
+        ]
+        if self.model.delays:
+            begins.append(len(self.model.reactions))
+        self.level_count = len(begins)
+        self.fills.array(
+            "weft_rx_levels", "weft_rx_index", len(begins) + 1, table=True, public=True
+        )
+        for number, first in enumerate([*begins, self.layout.count]):
+            self.fills.put("weft_rx_levels", number, "", "{}", first)
+
+    def with_earlier(self) -> list[tuple[ReactionOf, ReactionOf | None]]:
+        reactions = self.model.reactions
+        return list(zip(reactions, [None, *reactions], strict=False))
 
     def forward(self, order: int, source: Channel, sink: Channel) -> None:
         """The reaction that a connection in a mode became."""
@@ -502,7 +535,8 @@ class Emitter:
             "WEFT_RX_TOKENS": events * 2 + 8 if tokens else 0,
             "WEFT_RX_MODES": int(bool(layout.modes)),
             "WEFT_RX_TRACE": int(self.options.trace),
-            "NUMBER_OF_WORKERS": config.workers or 1,
+            "NUMBER_OF_WORKERS": config.threads,
+            "WEFT_RX_WORKERS": config.threads if config.threads > 1 else 0,
             "LOG_LEVEL": ("error", "warn", "info", "log", "debug").index(config.logging),
         }
         lines = [
@@ -575,6 +609,8 @@ class Emitter:
         for what, (text, numbers) in self.ends.items():
             if numbers:
                 parts.append(f".{what} = {text.format(*numbers)}")
+        if self.level_count:
+            parts.append(f".levels = {self.level_count}")
         if self.start:
             parts.append(".start = lf_start")
         lines.append(

@@ -67,6 +67,8 @@ def put_in_order(
     ordered = sorted(reactions, key=lambda r: (r.level, place[r]))
     if any(r.deadline is not None for r in reactions):
         ordered = _by_deadline(ordered, after)
+        if program.config.threads > 1:  # levels stay together
+            ordered.sort(key=lambda r: r.level)
     for number, one in enumerate(ordered):
         one.order = number
     return ordered, 1 + max((r.level for r in reactions), default=-1)

@@ -92,6 +92,13 @@ class Config:
     definitions: dict[str, str] = field(default_factory=dict)
     c_flags: list[str] = field(default_factory=list)
 
+    @property
+    def threads(self) -> int:
+        """How many workers the program is built for: `workers`, 0 being a few; one unless it is said."""
+        if self.single_threaded or self.workers is None:
+            return 1
+        return self.workers or 4
+
 
 def _bool(value: tree.Value) -> bool:
     if isinstance(value, tree.Literal) and value.text.lower() in ("true", "false"):
