@@ -78,7 +78,8 @@ class Oracle:
         self.states: dict[Instance, dict[str, Any]] = {}
         self.shown: dict[Channel, dict[str, Any]] = {}
         self.carried: dict[ActionOf, dict[str, Any]] = {}
-        self.last: dict[ActionOf, int] = {}
+        self.last: dict[ActionOf, int] = {}  # the time of its event scheduled last
+        self.newest: dict[ActionOf, Event] = {}  # that event
         self.readers: dict[object, list[ReactionOf]] = {}
         self.delayed: dict[Channel, list[Delay]] = {}
         self.active: dict[Instance, ModeOf] = {}
@@ -394,23 +395,20 @@ class Oracle:
         tag = self.after(action.delay + max(0, extra))
         spacing = action.spacing or 0
         if spacing > 0 and action in self.last and tag[0] < self.last[action] + spacing:
-            waits = next(
-                (e for e in self.queue if e.what is action and e.tag[0] == self.last[action]), None
-            )
+            newest = self.newest[action]
+            waits = newest if any(e is newest for e in self.queue) else None
             if action.policy == "drop":
                 return 0
             if action.policy == "replace" and waits is not None:
                 waits.value = value
                 return 0
             if action.policy == "update" and waits is not None:
-                self.queue.remove(waits)
+                self.queue = [e for e in self.queue if e is not waits]
             else:
                 tag = (self.last[action] + spacing, 0)
-        if spacing > 0:
-            self.last[action] = tag[0]
-            self.queue.append(Event(tag, action, value))
-        else:
-            self.put(Event(tag, action, value))
+        event = Event(tag, action, value)
+        self.last[action], self.newest[action] = tag[0], event
+        self.put(event)  # an update may meet an earlier event of the action
         return 1
 
     def request_stop(self) -> None:
