@@ -11,7 +11,7 @@ import pytest
 from . import tiers
 
 MPY_CROSS = tiers.MADE / "mpy-cross"
-BUDGETS = {"channels, ends and processes": 29_500, "all": 50_000}  # bytes of .mpy
+BUDGETS = {"channels, ends and processes": 30_000, "all": 51_000}  # bytes of .mpy
 
 
 def test_package_json_is_what_the_folder_holds() -> None:
@@ -29,7 +29,7 @@ def compiled(names: list[str], folder: object) -> int:
     for name in names:
         out = f"{folder}/{name.replace('/', '.')}.mpy"
         source = tiers.HERE / "weft" / name
-        subprocess.run([MPY_CROSS, "-march=armv7m", "-O2", "-o", out, source], check=True)
+        subprocess.run([MPY_CROSS, "-march=armv7m", "-O2", "-s", name, "-o", out, source], check=True)
         with open(out, "rb") as file:
             total += len(file.read())
     return total
