@@ -177,6 +177,8 @@ def act_operation(w: World) -> Any:
         if hasattr(t, "send") and hasattr(t, "throw") and not isinstance(t, types.ModuleType)
     ]
     o = w.dice.choice(candidates) if candidates else w.thing()
+    if isinstance(o, w.api.Reader) and not w.awaits:
+        return None  # next() reads, and where it blocks nothing bounds it
     how = w.dice.choice(["send", "next", "throw", "close", "await", "drop"])
     if how == "send":
         return o.send(w.dice.choice([None, 1, Hostile(w)]))
@@ -200,7 +202,7 @@ def act_timer(w: World) -> Any:
     if how == "Barrier":
         return w.api.Barrier(d.choice([0, 1, 2, -1, Hostile(w)]))
     if how == "Timer":
-        return w.api.Timer(period=d.choice([1e-3, 1e308, 0, Hostile(w)]))
+        return w.api.Timer(period=d.choice([1e-3, 0, Hostile(w)]))
     if how == "sleep":
         return w.api.sleep(d.choice([0, 1e-4, -1, True]))
     if how == "tick":
@@ -218,7 +220,7 @@ def processes(w: World) -> list[Any]:
     made: list[Any] = []
     for _ in range(w.dice.choice([0, 1, 1, 2])):
         made.append(act_process(w) if w.dice.random() < 0.7 else w.fitting(Process))
-    return made
+    return [p for p in made if w.awaits or not isinstance(p, w.api.Reader)]  # to iterate it reads
 
 
 def act_compose(w: World) -> Any:

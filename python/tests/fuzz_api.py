@@ -31,6 +31,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from fuzz_actions import ACTIONS
@@ -39,6 +40,7 @@ from fuzz_world import Bell, World
 BACKENDS = ("coroutines", "threads", "greenlets", "tasks", "guest", "plain")
 HANG = float(os.environ.get("FUZZ_HANG", "12"))  # seconds: a program has some dozens of calls
 GRACE = HANG / 4
+PATIENCE = 20  # how often a program that runs, or would if it had a CPU, is given that time
 EACH = 25  # programs in one child
 
 
@@ -156,6 +158,15 @@ def start(
     )
 
 
+def busy(pid: int) -> bool:
+    """Does a thread of it run, or wait for a CPU?"""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # it has just ended
+            if (task / "stat").read_text().rpartition(")")[2].split()[0] != "S":
+                return True
+    return False
+
+
 def outcome(
     seeds: range, backend: str, steps: int, only: set[int] | None = None, trace: bool = False
 ) -> Any:
@@ -180,11 +191,14 @@ def outcome(
 
     threading.Thread(target=listen, daemon=True).start()
     seed, phase, waited, done = seeds.start, 0, set(), False
-    missed = False
+    missed, patience = False, PATIENCE
     while True:
         try:
             line = lines.get(timeout=phases[phase][0])
         except queue.Empty:
+            patience -= 1
+            if phase < 2 and patience > 0 and busy(p.pid):
+                continue
             p.send_signal(phases[phase][1])
             phase = min(phase + 1, len(phases) - 1)
             continue
@@ -197,7 +211,7 @@ def outcome(
             if missed:
                 p.kill()
                 break
-            phase = 0
+            phase, patience = 0, PATIENCE
             done = line == "done"
             seed = seed if done else int(line)
     p.wait()

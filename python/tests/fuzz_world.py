@@ -40,7 +40,7 @@ class Hostile:
 
     def __float__(self) -> float:
         self._act()
-        return self.world.dice.choice([0.0, 1e-4, -1.0, 1e308, float("nan")])
+        return self.world.dice.choice([0.0, 1e-4, -1.0, float("nan")])
 
     def __eq__(self, other: object) -> bool:
         self._act()
