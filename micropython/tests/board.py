@@ -76,7 +76,9 @@ def run(board: str, program: Path, folder: Path, *more: Path) -> str:
     for path in more:
         files[f"lib/{path.stem}.mpy"] = compiled(path)
     if natmod:
-        files["lib/weft_native.mpy"] = (tiers.MADE / "natmod" / natmod / "weft_native.mpy").read_bytes()
+        files["lib/weft_native.mpy"] = (
+            tiers.MADE / "natmod" / natmod / "weft_native.mpy"
+        ).read_bytes()
     disk = folder / "disk.img"
     disk.write_bytes(image(files))
     done = subprocess.run(
@@ -92,10 +94,14 @@ def run(board: str, program: Path, folder: Path, *more: Path) -> str:
     output = done.stdout.decode(errors="replace").replace("\r\n", "\n")
     before, ended, _ = output.partition("board: ended\n")
     if not ended:
-        raise AssertionError(f"{board}: {program.name} did not come to its end:\n{output}{done.stderr.decode()}")
+        raise AssertionError(
+            f"{board}: {program.name} did not come to its end:\n{output}{done.stderr.decode()}"
+        )
     return before
 
 
 def figures(output: str) -> dict[str, float]:
     """The lines `name value` of a measuring program."""
-    return {name: float(value) for name, value in re.findall(r"^([\w ,-]+?): ([\d.]+)$", output, re.M)}
+    return {
+        name: float(value) for name, value in re.findall(r"^([\w ,-]+?): ([\d.]+)$", output, re.M)
+    }

