@@ -27,10 +27,10 @@
 #include "py/dynruntime.h"
 #define NATMOD (1)
 // The name table by an address the compiler cannot fold an index into: mpy_ld knows none for xtensa.
-static inline const qstr_short_t *names(void) {
-    const qstr_short_t *table = mp_native_qstr_table;
-    __asm("" : "+r" (table));
-    return table;
+static inline const qstr_short_t* names(void) {
+  const qstr_short_t* table = mp_native_qstr_table;
+  __asm("" : "+r"(table));
+  return table;
 }
 #define mp_native_qstr_table (names())
 #else
@@ -43,364 +43,358 @@ static inline const qstr_short_t *names(void) {
 #define ABI (1)
 
 typedef struct _proc_t {
-    mp_obj_base_t base;
-    struct _proc_t *rn; // the next in the run queue
-    mp_obj_t g, go, at, nx, v, x;
+  mp_obj_base_t base;
+  struct _proc_t* rn;  // the next in the run queue
+  mp_obj_t g, go, at, nx, v, x;
 } proc_t;
 
 typedef struct {
-    mp_obj_base_t base;
-    mp_obj_t ok, r, rt, w, wt, x;
+  mp_obj_base_t base;
+  mp_obj_t ok, r, rt, w, wt, x;
 } chan_t;
 
-typedef struct { // an Rd or a Wr
-    mp_obj_base_t base;
-    chan_t *c;
-    mp_obj_t h, x;
+typedef struct {  // an Rd or a Wr
+  mp_obj_base_t base;
+  chan_t* c;
+  mp_obj_t h, x;
 } end_t;
 
 typedef struct {
-    proc_t *head, *tail, *cur;
-    mp_obj_t read, write, ended, failed;  // hooks()
-    mp_obj_t reader, writer;              // methods()
-    mp_obj_t stop;                        // natmod: the StopIteration that carries a value, and its arguments
-    mp_obj_tuple_t *stop_args;
+  proc_t *head, *tail, *cur;
+  mp_obj_t read, write, ended, failed;  // hooks()
+  mp_obj_t reader, writer;              // methods()
+  mp_obj_t stop;                        // natmod: the StopIteration that carries a value, and its arguments
+  mp_obj_tuple_t* stop_args;
 } state_t;
 
 #if NATMOD
-state_t state; // not static, nor what follows: mpy_ld wants it so
+state_t state;  // not static, nor what follows: mpy_ld wants it so
 #define S (state)
 mp_obj_full_type_t proc_type, chan_type, rd_type, wr_type, done_type, once_type;
 mp_obj_base_t done_object, once_object;
 chan_t closed;
-#define TYPE(t) ((mp_obj_type_t *)&t)
+#define TYPE(t) ((mp_obj_type_t*)&t)
 #define TRUE_OBJECT (mp_const_true)
 #else
-MP_REGISTER_ROOT_POINTER(void *weft_state[12]);
-typedef char state_fits[sizeof(state_t) <= 12 * sizeof(void *) ? 1 : -1];
-#define S (*(state_t *)MP_STATE_VM(weft_state))
+MP_REGISTER_ROOT_POINTER(void* weft_state[12]);
+typedef char state_fits[sizeof(state_t) <= 12 * sizeof(void*) ? 1 : -1];
+#define S (*(state_t*)MP_STATE_VM(weft_state))
 extern const mp_obj_type_t proc_type, chan_type, rd_type, wr_type, done_type, once_type;
-static const mp_obj_base_t done_object = { &done_type }, once_object = { &once_type };
+static const mp_obj_base_t done_object = {&done_type}, once_object = {&once_type};
 static const chan_t closed = {
-    { &chan_type }, MP_ROM_FALSE, MP_ROM_NONE, MP_ROM_NONE, MP_ROM_NONE, MP_ROM_NONE, MP_ROM_NONE,
+    {&chan_type}, MP_ROM_FALSE, MP_ROM_NONE, MP_ROM_NONE, MP_ROM_NONE, MP_ROM_NONE, MP_ROM_NONE,
 };
-static const mp_rom_obj_tuple_t ends = { { &mp_type_tuple }, 2, { MP_ROM_PTR(&rd_type), MP_ROM_PTR(&wr_type) } };
+static const mp_rom_obj_tuple_t ends = {{&mp_type_tuple}, 2, {MP_ROM_PTR(&rd_type), MP_ROM_PTR(&wr_type)}};
 #define TYPE(t) (&t)
 #endif
 #define DONE (MP_OBJ_FROM_PTR(&done_object))
 #define ONCE (MP_OBJ_FROM_PTR(&once_object))
-#define IS(o, t) (mp_obj_is_obj(o) && ((mp_obj_base_t *)MP_OBJ_TO_PTR(o))->type == TYPE(t))
-#define PROC(o) ((proc_t *)MP_OBJ_TO_PTR(o))
+#define IS(o, t) (mp_obj_is_obj(o) && ((mp_obj_base_t*)MP_OBJ_TO_PTR(o))->type == TYPE(t))
+#define PROC(o) ((proc_t*)MP_OBJ_TO_PTR(o))
 
 // --- the run queue
 
-static void push(proc_t *p) {
-    if (p->rn != NULL) {
-        return;
-    }
-    p->rn = p;
-    if (S.head == NULL) {
-        S.head = p;
-    } else {
-        S.tail->rn = p;
-    }
-    S.tail = p;
+static void push(proc_t* p) {
+  if (p->rn != NULL) {
+    return;
+  }
+  p->rn = p;
+  if (S.head == NULL) {
+    S.head = p;
+  } else {
+    S.tail->rn = p;
+  }
+  S.tail = p;
 }
 
-static proc_t *pop(void) {
-    proc_t *p = S.head;
-    S.head = p->rn == p ? NULL : p->rn;
-    p->rn = NULL;
-    return p;
+static proc_t* pop(void) {
+  proc_t* p = S.head;
+  S.head = p->rn == p ? NULL : p->rn;
+  p->rn = NULL;
+  return p;
 }
 
 // --- lines of waiting processes
 
-static inline void line_up(mp_obj_t *head, mp_obj_t *tail, proc_t *p) {
-    mp_obj_t o = MP_OBJ_FROM_PTR(p);
-    p->nx = mp_const_none;
-    if (*head == mp_const_none) {
-        *head = o;
-    } else {
-        PROC(*tail)->nx = o;
-    }
-    *tail = o;
+static inline void line_up(mp_obj_t* head, mp_obj_t* tail, proc_t* p) {
+  mp_obj_t o = MP_OBJ_FROM_PTR(p);
+  p->nx = mp_const_none;
+  if (*head == mp_const_none) {
+    *head = o;
+  } else {
+    PROC(*tail)->nx = o;
+  }
+  *tail = o;
 }
 
-static inline proc_t *take_first(mp_obj_t *head) {
-    proc_t *p = PROC(*head);
-    *head = p->nx;
-    p->nx = mp_const_none;
-    return p;
+static inline proc_t* take_first(mp_obj_t* head) {
+  proc_t* p = PROC(*head);
+  *head = p->nx;
+  p->nx = mp_const_none;
+  return p;
 }
 
 // --- reading and writing
 
-static mp_obj_t or_none(proc_t *p) {
-    return p == NULL ? mp_const_none : MP_OBJ_FROM_PTR(p);
-}
+static mp_obj_t or_none(proc_t* p) { return p == NULL ? mp_const_none : MP_OBJ_FROM_PTR(p); }
 
 // One step of a read: the value, or MP_OBJ_NULL if the process is to be suspended.
-static mp_obj_t rd_step(end_t *e) {
-    proc_t *p = S.cur;
-    if (p != NULL) {
-        if (p->at == mp_const_none) {
-            chan_t *c = e->c;
-            if (c->ok == mp_const_true) {
-                if (c->w != mp_const_none) {
-                    proc_t *w = take_first(&c->w);
-                    w->at = mp_const_none;
-                    push(w);
-                    return w->v;
-                }
-                p->at = MP_OBJ_FROM_PTR(e);
-                line_up(&c->r, &c->rt, p);
-                return MP_OBJ_NULL;
-            }
-        } else if (p->at == MP_OBJ_FROM_PTR(e)) {
-            p->at = mp_const_none;
-            return p->v;
+static mp_obj_t rd_step(end_t* e) {
+  proc_t* p = S.cur;
+  if (p != NULL) {
+    if (p->at == mp_const_none) {
+      chan_t* c = e->c;
+      if (c->ok == mp_const_true) {
+        if (c->w != mp_const_none) {
+          proc_t* w = take_first(&c->w);
+          w->at = mp_const_none;
+          push(w);
+          return w->v;
         }
-    }
-    mp_obj_t args[2] = { MP_OBJ_FROM_PTR(e), or_none(p) };
-    mp_obj_t got = mp_call_function_n_kw(S.read, 2, 0, args);
-    if (got == mp_const_none) {
+        p->at = MP_OBJ_FROM_PTR(e);
+        line_up(&c->r, &c->rt, p);
         return MP_OBJ_NULL;
+      }
+    } else if (p->at == MP_OBJ_FROM_PTR(e)) {
+      p->at = mp_const_none;
+      return p->v;
     }
-    return ((mp_obj_tuple_t *)MP_OBJ_TO_PTR(got))->items[0];
+  }
+  mp_obj_t args[2] = {MP_OBJ_FROM_PTR(e), or_none(p)};
+  mp_obj_t got = mp_call_function_n_kw(S.read, 2, 0, args);
+  if (got == mp_const_none) {
+    return MP_OBJ_NULL;
+  }
+  return ((mp_obj_tuple_t*)MP_OBJ_TO_PTR(got))->items[0];
 }
 
 static mp_obj_t rd_iternext(mp_obj_t self) {
-    mp_obj_t v = rd_step(MP_OBJ_TO_PTR(self));
-    if (v == MP_OBJ_NULL) {
-        return mp_const_none;
-    }
-    #if NATMOD
-    // There is no way from here to MicroPython's own "stop with a value". This one exception is made once and its value
-    // exchanged: the awaiting frame takes that out at once.
-    S.stop_args->items[0] = v;
-    nlr_raise(S.stop);
-    #else
-    return mp_make_stop_iteration(v);
-    #endif
+  mp_obj_t v = rd_step(MP_OBJ_TO_PTR(self));
+  if (v == MP_OBJ_NULL) {
+    return mp_const_none;
+  }
+#if NATMOD
+  // There is no way from here to MicroPython's own "stop with a value". This one exception is made once and its value
+  // exchanged: the awaiting frame takes that out at once.
+  S.stop_args->items[0] = v;
+  nlr_raise(S.stop);
+#else
+  return mp_make_stop_iteration(v);
+#endif
 }
 
 static mp_obj_t wr_write(mp_obj_t self, mp_obj_t v) {
-    end_t *e = MP_OBJ_TO_PTR(self);
-    chan_t *c = e->c;
-    proc_t *p = S.cur;
-    if (p != NULL && p->at == mp_const_none && c->ok == mp_const_true && !IS(v, rd_type) && !IS(v, wr_type)) {
-        if (c->r != mp_const_none) {
-            proc_t *r = take_first(&c->r);
-            r->v = v;
-            push(r);
-            return DONE;
-        }
-        p->at = self;
-        p->v = v;
-        line_up(&c->w, &c->wt, p);
-        return ONCE;
+  end_t* e = MP_OBJ_TO_PTR(self);
+  chan_t* c = e->c;
+  proc_t* p = S.cur;
+  if (p != NULL && p->at == mp_const_none && c->ok == mp_const_true && !IS(v, rd_type) && !IS(v, wr_type)) {
+    if (c->r != mp_const_none) {
+      proc_t* r = take_first(&c->r);
+      r->v = v;
+      push(r);
+      return DONE;
     }
-    mp_obj_t args[3] = { self, v, or_none(p) };
-    return mp_call_function_n_kw(S.write, 3, 0, args);
+    p->at = self;
+    p->v = v;
+    line_up(&c->w, &c->wt, p);
+    return ONCE;
+  }
+  mp_obj_t args[3] = {self, v, or_none(p)};
+  return mp_call_function_n_kw(S.write, 3, 0, args);
 }
 static MP_DEFINE_CONST_FUN_OBJ_2(wr_write_obj, wr_write);
 
-static mp_obj_t rd_read(mp_obj_t self) {
-    return self;
-}
+static mp_obj_t rd_read(mp_obj_t self) { return self; }
 static MP_DEFINE_CONST_FUN_OBJ_1(rd_read_obj, rd_read);
 
-static mp_obj_t rd_call(mp_obj_t self, size_t n_args, size_t n_kw, const mp_obj_t *args) {
-    mp_arg_check_num(n_args, n_kw, 0, 0, false);
-    return self;
+static mp_obj_t rd_call(mp_obj_t self, size_t n_args, size_t n_kw, const mp_obj_t* args) {
+  mp_arg_check_num(n_args, n_kw, 0, 0, false);
+  return self;
 }
 
-static mp_obj_t wr_call(mp_obj_t self, size_t n_args, size_t n_kw, const mp_obj_t *args) {
-    mp_arg_check_num(n_args, n_kw, 1, 1, false);
-    return wr_write(self, args[0]);
+static mp_obj_t wr_call(mp_obj_t self, size_t n_args, size_t n_kw, const mp_obj_t* args) {
+  mp_arg_check_num(n_args, n_kw, 1, 1, false);
+  return wr_write(self, args[0]);
 }
 
-static mp_obj_t done_iternext(mp_obj_t self) {
-    return MP_OBJ_STOP_ITERATION;
-}
+static mp_obj_t done_iternext(mp_obj_t self) { return MP_OBJ_STOP_ITERATION; }
 
 // Suspends once. The process is marked (`go`) from the step that suspends it to the one that it is resumed into.
 static mp_obj_t once_iternext(mp_obj_t self) {
-    proc_t *p = S.cur;
-    if (p == NULL) {
-        mp_raise_TypeError(MP_ERROR_TEXT("ONCE is for processes"));
-    }
-    if (p->go == self) {
-        p->go = mp_const_none;
-        return MP_OBJ_STOP_ITERATION;
-    }
-    p->go = self;
-    return mp_const_none;
+  proc_t* p = S.cur;
+  if (p == NULL) {
+    mp_raise_TypeError(MP_ERROR_TEXT("ONCE is for processes"));
+  }
+  if (p->go == self) {
+    p->go = mp_const_none;
+    return MP_OBJ_STOP_ITERATION;
+  }
+  p->go = self;
+  return mp_const_none;
 }
 
 // --- objects
 
 // Reads or sets a field: what an attr slot does with the field it found.
-static void use_field(mp_obj_t *field, mp_obj_t *dest) {
-    if (dest[0] == MP_OBJ_NULL) {
-        dest[0] = *field;
-    } else if (dest[1] != MP_OBJ_NULL) {
-        *field = dest[1];
-        dest[0] = MP_OBJ_NULL;
-    }
+static void use_field(mp_obj_t* field, mp_obj_t* dest) {
+  if (dest[0] == MP_OBJ_NULL) {
+    dest[0] = *field;
+  } else if (dest[1] != MP_OBJ_NULL) {
+    *field = dest[1];
+    dest[0] = MP_OBJ_NULL;
+  }
 }
 
-static void *make(size_t size, const mp_obj_type_t *type, size_t n_args, size_t n_kw) {
-    mp_arg_check_num(n_args, n_kw, 1, 1, false);
-    mp_obj_base_t *o = m_malloc(size);
-    o->type = type;
-    for (mp_obj_t *field = (mp_obj_t *)(o + 1); (char *)field < (char *)o + size; field++) {
-        *field = mp_const_none;
-    }
-    return o;
+static void* make(size_t size, const mp_obj_type_t* type, size_t n_args, size_t n_kw) {
+  mp_arg_check_num(n_args, n_kw, 1, 1, false);
+  mp_obj_base_t* o = m_malloc(size);
+  o->type = type;
+  for (mp_obj_t* field = (mp_obj_t*)(o + 1); (char*)field < (char*)o + size; field++) {
+    *field = mp_const_none;
+  }
+  return o;
 }
 
-static mp_obj_t proc_make_new(const mp_obj_type_t *type, size_t n_args, size_t n_kw, const mp_obj_t *args) {
-    proc_t *p = make(sizeof(proc_t), TYPE(proc_type), n_args, n_kw);
-    p->rn = NULL;
-    p->x = args[0];
-    return MP_OBJ_FROM_PTR(p);
+static mp_obj_t proc_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_kw, const mp_obj_t* args) {
+  proc_t* p = make(sizeof(proc_t), TYPE(proc_type), n_args, n_kw);
+  p->rn = NULL;
+  p->x = args[0];
+  return MP_OBJ_FROM_PTR(p);
 }
 
 static mp_obj_t proc_start(mp_obj_t self, mp_obj_t g) {
-    PROC(self)->g = g;
-    PROC(self)->go = mp_const_none;
-    return mp_const_none;
+  PROC(self)->g = g;
+  PROC(self)->go = mp_const_none;
+  return mp_const_none;
 }
 static MP_DEFINE_CONST_FUN_OBJ_2(proc_start_obj, proc_start);
 
 static mp_obj_t proc_throw(mp_obj_t self, mp_obj_t e) {
-    PROC(self)->go = e;
-    return mp_const_none;
+  PROC(self)->go = e;
+  return mp_const_none;
 }
 static MP_DEFINE_CONST_FUN_OBJ_2(proc_throw_obj, proc_throw);
 
-static void proc_attr(mp_obj_t self, qstr attr, mp_obj_t *dest) {
-    proc_t *p = PROC(self);
-    mp_obj_t *field;
-    if (attr == MP_QSTR_at) {
-        field = &p->at;
-    } else if (attr == MP_QSTR_v) {
-        field = &p->v;
-    } else if (attr == MP_QSTR_x) {
-        field = &p->x;
-    } else if (attr == MP_QSTR_nx) {
-        field = &p->nx;
-    } else if (attr == MP_QSTR_g) {
-        field = &p->g;
-    } else if (attr == MP_QSTR_go) {
-        field = &p->go;
-    } else {
-        if (dest[0] == MP_OBJ_NULL && (attr == MP_QSTR_start || attr == MP_QSTR_throw)) {
-            dest[0] = attr == MP_QSTR_start ? MP_OBJ_FROM_PTR(&proc_start_obj) : MP_OBJ_FROM_PTR(&proc_throw_obj);
-            dest[1] = self;
-        }
-        return;
+static void proc_attr(mp_obj_t self, qstr attr, mp_obj_t* dest) {
+  proc_t* p = PROC(self);
+  mp_obj_t* field;
+  if (attr == MP_QSTR_at) {
+    field = &p->at;
+  } else if (attr == MP_QSTR_v) {
+    field = &p->v;
+  } else if (attr == MP_QSTR_x) {
+    field = &p->x;
+  } else if (attr == MP_QSTR_nx) {
+    field = &p->nx;
+  } else if (attr == MP_QSTR_g) {
+    field = &p->g;
+  } else if (attr == MP_QSTR_go) {
+    field = &p->go;
+  } else {
+    if (dest[0] == MP_OBJ_NULL && (attr == MP_QSTR_start || attr == MP_QSTR_throw)) {
+      dest[0] = attr == MP_QSTR_start ? MP_OBJ_FROM_PTR(&proc_start_obj) : MP_OBJ_FROM_PTR(&proc_throw_obj);
+      dest[1] = self;
     }
+    return;
+  }
+  use_field(field, dest);
+}
+
+static mp_obj_t chan_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_kw, const mp_obj_t* args) {
+  chan_t* c = make(sizeof(chan_t), TYPE(chan_type), n_args, n_kw);
+  c->ok = mp_const_true;
+  c->x = args[0];
+  return MP_OBJ_FROM_PTR(c);
+}
+
+static void chan_attr(mp_obj_t self, qstr attr, mp_obj_t* dest) {
+  chan_t* c = MP_OBJ_TO_PTR(self);
+  mp_obj_t* field;
+  if (attr == MP_QSTR_ok) {
+    field = &c->ok;
+  } else if (attr == MP_QSTR_r) {
+    field = &c->r;
+  } else if (attr == MP_QSTR_rt) {
+    field = &c->rt;
+  } else if (attr == MP_QSTR_w) {
+    field = &c->w;
+  } else if (attr == MP_QSTR_wt) {
+    field = &c->wt;
+  } else if (attr == MP_QSTR_x) {
+    field = &c->x;
+  } else {
+    return;
+  }
+  if (c != &closed || dest[0] == MP_OBJ_NULL) {  // which is nobody's to change
     use_field(field, dest);
+  }
 }
 
-static mp_obj_t chan_make_new(const mp_obj_type_t *type, size_t n_args, size_t n_kw, const mp_obj_t *args) {
-    chan_t *c = make(sizeof(chan_t), TYPE(chan_type), n_args, n_kw);
-    c->ok = mp_const_true;
-    c->x = args[0];
-    return MP_OBJ_FROM_PTR(c);
+static mp_obj_t end_make(const mp_obj_type_t* type, size_t n_args, size_t n_kw, const mp_obj_t* args) {
+  end_t* e = make(sizeof(end_t), type, n_args, n_kw);
+  if (!IS(args[0], chan_type)) {
+    mp_raise_TypeError(MP_ERROR_TEXT("an end needs a Chan"));
+  }
+  e->c = MP_OBJ_TO_PTR(args[0]);
+  e->h = MP_OBJ_NEW_SMALL_INT(0);
+  return MP_OBJ_FROM_PTR(e);
 }
 
-static void chan_attr(mp_obj_t self, qstr attr, mp_obj_t *dest) {
-    chan_t *c = MP_OBJ_TO_PTR(self);
-    mp_obj_t *field;
-    if (attr == MP_QSTR_ok) {
-        field = &c->ok;
-    } else if (attr == MP_QSTR_r) {
-        field = &c->r;
-    } else if (attr == MP_QSTR_rt) {
-        field = &c->rt;
-    } else if (attr == MP_QSTR_w) {
-        field = &c->w;
-    } else if (attr == MP_QSTR_wt) {
-        field = &c->wt;
-    } else if (attr == MP_QSTR_x) {
-        field = &c->x;
-    } else {
-        return;
-    }
-    if (c != &closed || dest[0] == MP_OBJ_NULL) { // which is nobody's to change
-        use_field(field, dest);
-    }
+static mp_obj_t rd_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_kw, const mp_obj_t* args) {
+  return end_make(TYPE(rd_type), n_args, n_kw, args);
 }
 
-static mp_obj_t end_make(const mp_obj_type_t *type, size_t n_args, size_t n_kw, const mp_obj_t *args) {
-    end_t *e = make(sizeof(end_t), type, n_args, n_kw);
-    if (!IS(args[0], chan_type)) {
-        mp_raise_TypeError(MP_ERROR_TEXT("an end needs a Chan"));
-    }
-    e->c = MP_OBJ_TO_PTR(args[0]);
-    e->h = MP_OBJ_NEW_SMALL_INT(0);
-    return MP_OBJ_FROM_PTR(e);
-}
-
-static mp_obj_t rd_make_new(const mp_obj_type_t *type, size_t n_args, size_t n_kw, const mp_obj_t *args) {
-    return end_make(TYPE(rd_type), n_args, n_kw, args);
-}
-
-static mp_obj_t wr_make_new(const mp_obj_type_t *type, size_t n_args, size_t n_kw, const mp_obj_t *args) {
-    return end_make(TYPE(wr_type), n_args, n_kw, args);
+static mp_obj_t wr_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_kw, const mp_obj_t* args) {
+  return end_make(TYPE(wr_type), n_args, n_kw, args);
 }
 
 // What both kinds of ends have: their fields, and the methods of the class that methods() gave.
-static void end_attr(mp_obj_t self, mp_obj_t methods, qstr attr, mp_obj_t *dest) {
-    end_t *e = MP_OBJ_TO_PTR(self);
-    if (attr == MP_QSTR_c) {
-        if (dest[0] == MP_OBJ_NULL) {
-            dest[0] = MP_OBJ_FROM_PTR(e->c);
-        } else if (dest[1] != MP_OBJ_NULL && IS(dest[1], chan_type)) {
-            e->c = MP_OBJ_TO_PTR(dest[1]);
-            dest[0] = MP_OBJ_NULL;
-        }
-    } else if (attr == MP_QSTR_h) {
-        use_field(&e->h, dest);
-    } else if (attr == MP_QSTR_x) {
-        use_field(&e->x, dest);
-    } else if (attr == MP_QSTR_closed || attr == MP_QSTR_channel) {
-        if (dest[0] == MP_OBJ_NULL) {
-            bool open = e->x == mp_const_none;
-            if (attr == MP_QSTR_closed) {
-                dest[0] = mp_obj_new_bool(!open);
-            } else {
-                dest[0] = open ? e->c->x : mp_obj_subscr(e->x, MP_OBJ_NEW_SMALL_INT(1), MP_OBJ_SENTINEL);
-            }
-        }
-    } else if (dest[0] == MP_OBJ_NULL && methods != MP_OBJ_NULL) {
-        mp_load_method_maybe(methods, attr, dest);
-        if (dest[0] != MP_OBJ_NULL && dest[1] == MP_OBJ_NULL) {
-            dest[1] = self;
-        }
+static void end_attr(mp_obj_t self, mp_obj_t methods, qstr attr, mp_obj_t* dest) {
+  end_t* e = MP_OBJ_TO_PTR(self);
+  if (attr == MP_QSTR_c) {
+    if (dest[0] == MP_OBJ_NULL) {
+      dest[0] = MP_OBJ_FROM_PTR(e->c);
+    } else if (dest[1] != MP_OBJ_NULL && IS(dest[1], chan_type)) {
+      e->c = MP_OBJ_TO_PTR(dest[1]);
+      dest[0] = MP_OBJ_NULL;
     }
+  } else if (attr == MP_QSTR_h) {
+    use_field(&e->h, dest);
+  } else if (attr == MP_QSTR_x) {
+    use_field(&e->x, dest);
+  } else if (attr == MP_QSTR_closed || attr == MP_QSTR_channel) {
+    if (dest[0] == MP_OBJ_NULL) {
+      bool open = e->x == mp_const_none;
+      if (attr == MP_QSTR_closed) {
+        dest[0] = mp_obj_new_bool(!open);
+      } else {
+        dest[0] = open ? e->c->x : mp_obj_subscr(e->x, MP_OBJ_NEW_SMALL_INT(1), MP_OBJ_SENTINEL);
+      }
+    }
+  } else if (dest[0] == MP_OBJ_NULL && methods != MP_OBJ_NULL) {
+    mp_load_method_maybe(methods, attr, dest);
+    if (dest[0] != MP_OBJ_NULL && dest[1] == MP_OBJ_NULL) {
+      dest[1] = self;
+    }
+  }
 }
 
-static void rd_attr(mp_obj_t self, qstr attr, mp_obj_t *dest) {
-    if (attr == MP_QSTR_read && dest[0] == MP_OBJ_NULL) {
-        dest[0] = MP_OBJ_FROM_PTR(&rd_read_obj);
-        dest[1] = self;
-    } else {
-        end_attr(self, S.reader, attr, dest);
-    }
+static void rd_attr(mp_obj_t self, qstr attr, mp_obj_t* dest) {
+  if (attr == MP_QSTR_read && dest[0] == MP_OBJ_NULL) {
+    dest[0] = MP_OBJ_FROM_PTR(&rd_read_obj);
+    dest[1] = self;
+  } else {
+    end_attr(self, S.reader, attr, dest);
+  }
 }
 
-static void wr_attr(mp_obj_t self, qstr attr, mp_obj_t *dest) {
-    if (attr == MP_QSTR_write && dest[0] == MP_OBJ_NULL) {
-        dest[0] = MP_OBJ_FROM_PTR(&wr_write_obj);
-        dest[1] = self;
-    } else {
-        end_attr(self, S.writer, attr, dest);
-    }
+static void wr_attr(mp_obj_t self, qstr attr, mp_obj_t* dest) {
+  if (attr == MP_QSTR_write && dest[0] == MP_OBJ_NULL) {
+    dest[0] = MP_OBJ_FROM_PTR(&wr_write_obj);
+    dest[1] = self;
+  } else {
+    end_attr(self, S.writer, attr, dest);
+  }
 }
 
 // --- the loop
@@ -408,15 +402,15 @@ static void wr_attr(mp_obj_t self, qstr attr, mp_obj_t *dest) {
 #if NATMOD
 // Room for what the firmware's nlr_push saves, also where that has floating point registers and we were built without.
 typedef struct {
-    nlr_buf_t buf;
-    void *more[16];
+  nlr_buf_t buf;
+  void* more[16];
 } nlr_room_t;
 #define NLR_PUSH(room) (mp_fun_table.nlr_push(&(room)->buf))
 #define NLR_POP() (mp_fun_table.nlr_pop())
 #define NLR_VALUE(room) (MP_OBJ_FROM_PTR((room)->buf.ret_val))
 #else
 typedef struct {
-    nlr_buf_t buf;
+  nlr_buf_t buf;
 } nlr_room_t;
 #define NLR_PUSH(room) (nlr_push(&(room)->buf))
 #define NLR_POP() (nlr_pop())
@@ -424,262 +418,258 @@ typedef struct {
 #endif
 
 // Resumes a generator. *ret: in, what to raise in it, or MP_OBJ_NULL; out, what it yielded, returned or raised.
-static __attribute__((noinline)) mp_vm_return_kind_t resume(mp_obj_t g, mp_obj_t send, mp_obj_t volatile *ret) {
-    #if !NATMOD
-    if (mp_obj_is_type(g, &mp_type_gen_instance)) {
-        mp_obj_t thrown = *ret;
-        return mp_obj_gen_resume(g, thrown == MP_OBJ_NULL ? send : MP_OBJ_NULL, thrown, (mp_obj_t *)ret);
-    }
-    #endif
-    nlr_room_t nlr;
-    if (NLR_PUSH(&nlr) == 0) {
-        #if NATMOD
-        bool yielded = mp_fun_table.yield_from(g, send, (mp_obj_t *)ret);
-        NLR_POP();
-        return yielded ? MP_VM_RETURN_YIELD : MP_VM_RETURN_NORMAL;
-        #else
-        mp_obj_t thrown = *ret;
-        mp_vm_return_kind_t kind = mp_resume(g, thrown == MP_OBJ_NULL ? send : MP_OBJ_NULL, thrown, (mp_obj_t *)ret);
-        NLR_POP();
-        return kind;
-        #endif
-    }
-    *ret = NLR_VALUE(&nlr);
-    return MP_VM_RETURN_EXCEPTION;
+static __attribute__((noinline)) mp_vm_return_kind_t resume(mp_obj_t g, mp_obj_t send, mp_obj_t volatile* ret) {
+#if !NATMOD
+  if (mp_obj_is_type(g, &mp_type_gen_instance)) {
+    mp_obj_t thrown = *ret;
+    return mp_obj_gen_resume(g, thrown == MP_OBJ_NULL ? send : MP_OBJ_NULL, thrown, (mp_obj_t*)ret);
+  }
+#endif
+  nlr_room_t nlr;
+  if (NLR_PUSH(&nlr) == 0) {
+#if NATMOD
+    bool yielded = mp_fun_table.yield_from(g, send, (mp_obj_t*)ret);
+    NLR_POP();
+    return yielded ? MP_VM_RETURN_YIELD : MP_VM_RETURN_NORMAL;
+#else
+    mp_obj_t thrown = *ret;
+    mp_vm_return_kind_t kind = mp_resume(g, thrown == MP_OBJ_NULL ? send : MP_OBJ_NULL, thrown, (mp_obj_t*)ret);
+    NLR_POP();
+    return kind;
+#endif
+  }
+  *ret = NLR_VALUE(&nlr);
+  return MP_VM_RETURN_EXCEPTION;
 }
 
 // rd_step() for a process that yielded an Rd: what a hook raises is to be raised in it.
-static __attribute__((noinline)) mp_obj_t guarded_step(end_t *e, mp_obj_t volatile *raised) {
-    nlr_room_t nlr;
-    if (NLR_PUSH(&nlr) == 0) {
-        mp_obj_t v = rd_step(e);
-        NLR_POP();
-        return v;
-    }
-    *raised = NLR_VALUE(&nlr);
-    return MP_OBJ_NULL;
+static __attribute__((noinline)) mp_obj_t guarded_step(end_t* e, mp_obj_t volatile* raised) {
+  nlr_room_t nlr;
+  if (NLR_PUSH(&nlr) == 0) {
+    mp_obj_t v = rd_step(e);
+    NLR_POP();
+    return v;
+  }
+  *raised = NLR_VALUE(&nlr);
+  return MP_OBJ_NULL;
 }
 
-static void report(mp_obj_t hook, proc_t *p, mp_obj_t what) {
-    S.cur = NULL; // what a hook raises leaves the loop
-    mp_obj_t args[2] = { MP_OBJ_FROM_PTR(p), what };
-    mp_call_function_n_kw(hook, 2, 0, args);
+static void report(mp_obj_t hook, proc_t* p, mp_obj_t what) {
+  S.cur = NULL;  // what a hook raises leaves the loop
+  mp_obj_t args[2] = {MP_OBJ_FROM_PTR(p), what};
+  mp_call_function_n_kw(hook, 2, 0, args);
 }
 
 static mp_obj_t bad_yield(void) {
-    static const char text[] = "a process yields a read or a write of Weft, or awaits";
-    mp_obj_t message = mp_obj_new_str(text, sizeof(text) - 1);
-    #if NATMOD
-    return mp_call_function_n_kw(mp_load_global(MP_QSTR_TypeError), 1, 0, &message);
-    #else
-    return mp_obj_new_exception_arg1(&mp_type_TypeError, message);
-    #endif
+  static const char text[] = "a process yields a read or a write of Weft, or awaits";
+  mp_obj_t message = mp_obj_new_str(text, sizeof(text) - 1);
+#if NATMOD
+  return mp_call_function_n_kw(mp_load_global(MP_QSTR_TypeError), 1, 0, &message);
+#else
+  return mp_obj_new_exception_arg1(&mp_type_TypeError, message);
+#endif
 }
 
 // A process's turn: until it parks or ends.
-static void turn(proc_t *p) {
-    mp_obj_t send = mp_const_none;
-    mp_obj_t volatile ret = MP_OBJ_NULL;
-    mp_obj_t go = p->go;
-    if (go != mp_const_none && go != ONCE) {
-        if (p->g == mp_const_none) { // it is no generator: whoever waits is called
-            mp_obj_t none = mp_const_none;
-            mp_call_function_n_kw(go, 1, 0, &none);
-            return;
-        }
-        p->go = mp_const_none;
-        ret = go;
+static void turn(proc_t* p) {
+  mp_obj_t send = mp_const_none;
+  mp_obj_t volatile ret = MP_OBJ_NULL;
+  mp_obj_t go = p->go;
+  if (go != mp_const_none && go != ONCE) {
+    if (p->g == mp_const_none) {  // it is no generator: whoever waits is called
+      mp_obj_t none = mp_const_none;
+      mp_call_function_n_kw(go, 1, 0, &none);
+      return;
     }
-    for (;;) {
-        if (ret == MP_OBJ_NULL || !IS(ret, rd_type)) {
-            mp_vm_return_kind_t kind = resume(p->g, send, &ret);
-            mp_obj_t got = ret;
-            if (kind != MP_VM_RETURN_YIELD) {
-                report(kind == MP_VM_RETURN_NORMAL ? S.ended : S.failed, p, got);
-                return;
-            }
-            if (got == DONE) {
-                send = mp_const_none;
-                ret = MP_OBJ_NULL;
-                continue;
-            }
-            if (got == mp_const_none || got == ONCE) {
-                return;
-            }
-            if (!IS(got, rd_type)) {
-                report(S.failed, p, bad_yield());
-                return;
-            }
-        }
-        mp_obj_t rd = ret;
+    p->go = mp_const_none;
+    ret = go;
+  }
+  for (;;) {
+    if (ret == MP_OBJ_NULL || !IS(ret, rd_type)) {
+      mp_vm_return_kind_t kind = resume(p->g, send, &ret);
+      mp_obj_t got = ret;
+      if (kind != MP_VM_RETURN_YIELD) {
+        report(kind == MP_VM_RETURN_NORMAL ? S.ended : S.failed, p, got);
+        return;
+      }
+      if (got == DONE) {
+        send = mp_const_none;
         ret = MP_OBJ_NULL;
-        send = guarded_step(MP_OBJ_TO_PTR(rd), &ret);
-        if (send == MP_OBJ_NULL && ret == MP_OBJ_NULL) {
-            p->go = rd;
-            return;
-        }
+        continue;
+      }
+      if (got == mp_const_none || got == ONCE) {
+        return;
+      }
+      if (!IS(got, rd_type)) {
+        report(S.failed, p, bad_yield());
+        return;
+      }
     }
+    mp_obj_t rd = ret;
+    ret = MP_OBJ_NULL;
+    send = guarded_step(MP_OBJ_TO_PTR(rd), &ret);
+    if (send == MP_OBJ_NULL && ret == MP_OBJ_NULL) {
+      p->go = rd;
+      return;
+    }
+  }
 }
 
 static mp_obj_t core_loop(mp_obj_t limit_in) {
-    mp_int_t limit = mp_obj_get_int(limit_in);
-    while (S.head != NULL) {
-        proc_t *p = pop();
-        S.cur = p;
-        turn(p);
-        if (limit != 0 && --limit == 0) {
-            break;
-        }
+  mp_int_t limit = mp_obj_get_int(limit_in);
+  while (S.head != NULL) {
+    proc_t* p = pop();
+    S.cur = p;
+    turn(p);
+    if (limit != 0 && --limit == 0) {
+      break;
     }
-    S.cur = NULL;
-    return mp_const_none;
+  }
+  S.cur = NULL;
+  return mp_const_none;
 }
 static MP_DEFINE_CONST_FUN_OBJ_1(core_loop_obj, core_loop);
 
 // --- the module
 
-static proc_t *need_proc(mp_obj_t o) {
-    if (!IS(o, proc_type)) {
-        mp_raise_TypeError(MP_ERROR_TEXT("needs a Proc"));
-    }
-    return PROC(o);
+static proc_t* need_proc(mp_obj_t o) {
+  if (!IS(o, proc_type)) {
+    mp_raise_TypeError(MP_ERROR_TEXT("needs a Proc"));
+  }
+  return PROC(o);
 }
 
 static mp_obj_t core_push(mp_obj_t p) {
-    push(need_proc(p));
-    return mp_const_none;
+  push(need_proc(p));
+  return mp_const_none;
 }
 static MP_DEFINE_CONST_FUN_OBJ_1(core_push_obj, core_push);
 
-static mp_obj_t core_cur(void) {
-    return or_none(S.cur);
-}
+static mp_obj_t core_cur(void) { return or_none(S.cur); }
 static MP_DEFINE_CONST_FUN_OBJ_0(core_cur_obj, core_cur);
 
 static mp_obj_t core_setcur(mp_obj_t p) {
-    S.cur = p == mp_const_none ? NULL : need_proc(p);
-    return mp_const_none;
+  S.cur = p == mp_const_none ? NULL : need_proc(p);
+  return mp_const_none;
 }
 static MP_DEFINE_CONST_FUN_OBJ_1(core_setcur_obj, core_setcur);
 
 static mp_obj_t core_waiting(void) {
-    mp_int_t n = 0;
-    for (proc_t *p = S.head; p != NULL; p = p->rn == p ? NULL : p->rn) {
-        n++;
-    }
-    return MP_OBJ_NEW_SMALL_INT(n);
+  mp_int_t n = 0;
+  for (proc_t* p = S.head; p != NULL; p = p->rn == p ? NULL : p->rn) {
+    n++;
+  }
+  return MP_OBJ_NEW_SMALL_INT(n);
 }
 static MP_DEFINE_CONST_FUN_OBJ_0(core_waiting_obj, core_waiting);
 
-static mp_obj_t core_room(mp_obj_t n) { // the queue's links are in the processes
-    return mp_const_none;
+static mp_obj_t core_room(mp_obj_t n) {  // the queue's links are in the processes
+  return mp_const_none;
 }
 static MP_DEFINE_CONST_FUN_OBJ_1(core_room_obj, core_room);
 
-static mp_obj_t core_hooks(size_t n_args, const mp_obj_t *args) {
-    S.read = args[0];
-    S.write = args[1];
-    S.ended = args[2];
-    S.failed = args[3];
-    return mp_const_none;
+static mp_obj_t core_hooks(size_t n_args, const mp_obj_t* args) {
+  S.read = args[0];
+  S.write = args[1];
+  S.ended = args[2];
+  S.failed = args[3];
+  return mp_const_none;
 }
 static MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(core_hooks_obj, 4, 4, core_hooks);
 
 static mp_obj_t core_methods(mp_obj_t reader, mp_obj_t writer) {
-    S.reader = reader;
-    S.writer = writer;
-    return mp_const_none;
+  S.reader = reader;
+  S.writer = writer;
+  return mp_const_none;
 }
 static MP_DEFINE_CONST_FUN_OBJ_2(core_methods_obj, core_methods);
 
-#define EXPORTS(X) \
-    X(Proc, TYPE(proc_type)) X(Chan, TYPE(chan_type)) X(Rd, TYPE(rd_type)) X(Wr, TYPE(wr_type)) \
-    X(CLOSED, &closed) X(DONE, &done_object) X(ONCE, &once_object) X(push, &core_push_obj) X(cur, &core_cur_obj) \
-    X(setcur, &core_setcur_obj) X(waiting, &core_waiting_obj) X(room, &core_room_obj) X(loop, &core_loop_obj) \
-    X(hooks, &core_hooks_obj) X(methods, &core_methods_obj)
+#define EXPORTS(X)                                                                                                                    \
+  X(Proc, TYPE(proc_type))                                                                                                            \
+  X(Chan, TYPE(chan_type)) X(Rd, TYPE(rd_type)) X(Wr, TYPE(wr_type)) X(CLOSED, &closed) X(DONE, &done_object) X(ONCE, &once_object)   \
+      X(push, &core_push_obj) X(cur, &core_cur_obj) X(setcur, &core_setcur_obj) X(waiting, &core_waiting_obj) X(room, &core_room_obj) \
+          X(loop, &core_loop_obj) X(hooks, &core_hooks_obj) X(methods, &core_methods_obj)
 
 #if NATMOD
 
-static void define(mp_obj_full_type_t *type, qstr name, int flags) {
-    type->base.type = &mp_type_type;
-    type->flags = flags;
-    type->name = name;
+static void define(mp_obj_full_type_t* type, qstr name, int flags) {
+  type->base.type = &mp_type_type;
+  type->flags = flags;
+  type->name = name;
 }
 
-mp_obj_t mpy_init(mp_obj_fun_bc_t *self, size_t n_args, size_t n_kw, mp_obj_t *args) {
-    MP_DYNRUNTIME_INIT_ENTRY
-    if (mp_fun_table.setjmp_ != NULL) {
-        mp_raise_msg(MP_OBJ_TO_PTR(mp_load_global(MP_QSTR_ImportError)), MP_ERROR_TEXT("no natmod for setjmp"));
-    }
-    define(&proc_type, MP_QSTR_Proc, MP_TYPE_FLAG_NONE);
-    MP_OBJ_TYPE_SET_SLOT(&proc_type, make_new, proc_make_new, 0);
-    MP_OBJ_TYPE_SET_SLOT(&proc_type, attr, proc_attr, 1);
-    define(&chan_type, MP_QSTR_Chan, MP_TYPE_FLAG_NONE);
-    MP_OBJ_TYPE_SET_SLOT(&chan_type, make_new, chan_make_new, 0);
-    MP_OBJ_TYPE_SET_SLOT(&chan_type, attr, chan_attr, 1);
-    define(&rd_type, MP_QSTR_Rd, MP_TYPE_FLAG_ITER_IS_ITERNEXT);
-    MP_OBJ_TYPE_SET_SLOT(&rd_type, make_new, rd_make_new, 0);
-    MP_OBJ_TYPE_SET_SLOT(&rd_type, attr, rd_attr, 1);
-    MP_OBJ_TYPE_SET_SLOT(&rd_type, call, rd_call, 2);
-    MP_OBJ_TYPE_SET_SLOT(&rd_type, iter, rd_iternext, 3);
-    define(&wr_type, MP_QSTR_Wr, MP_TYPE_FLAG_NONE);
-    MP_OBJ_TYPE_SET_SLOT(&wr_type, make_new, wr_make_new, 0);
-    MP_OBJ_TYPE_SET_SLOT(&wr_type, attr, wr_attr, 1);
-    MP_OBJ_TYPE_SET_SLOT(&wr_type, call, wr_call, 2);
-    define(&done_type, MP_QSTR_DONE, MP_TYPE_FLAG_ITER_IS_ITERNEXT);
-    MP_OBJ_TYPE_SET_SLOT(&done_type, iter, done_iternext, 0);
-    define(&once_type, MP_QSTR_ONCE, MP_TYPE_FLAG_ITER_IS_ITERNEXT);
-    MP_OBJ_TYPE_SET_SLOT(&once_type, iter, once_iternext, 0);
-    done_object.type = TYPE(done_type);
-    once_object.type = TYPE(once_type);
-    mp_obj_t none = mp_const_none;
-    closed = (chan_t) { { TYPE(chan_type) }, mp_const_false, none, none, none, none, none };
-    mp_obj_t ends[2] = { MP_OBJ_FROM_PTR(&rd_type), MP_OBJ_FROM_PTR(&wr_type) };
-    S.stop = mp_call_function_n_kw(mp_load_global(MP_QSTR_StopIteration), 1, 0, &none);
-    S.stop_args = MP_OBJ_TO_PTR(mp_load_attr(S.stop, MP_QSTR_args));
-    mp_store_global(MP_QSTR_stop, S.stop);
-    #define X(name, value) mp_store_global(MP_QSTR_##name, MP_OBJ_FROM_PTR(value));
-    EXPORTS(X)
-    #undef X
-    mp_store_global(MP_QSTR_ENDS, mp_obj_new_tuple(2, ends));
-    mp_store_global(MP_QSTR_REQ, MP_OBJ_NEW_QSTR(MP_QSTR_cancelled));
-    mp_store_global(MP_QSTR_NATIVE, mp_const_true);
-    mp_store_global(MP_QSTR_ABI, MP_OBJ_NEW_SMALL_INT(ABI));
-    MP_DYNRUNTIME_INIT_EXIT
+mp_obj_t mpy_init(mp_obj_fun_bc_t* self, size_t n_args, size_t n_kw, mp_obj_t* args) {
+  MP_DYNRUNTIME_INIT_ENTRY
+  if (mp_fun_table.setjmp_ != NULL) {
+    mp_raise_msg(MP_OBJ_TO_PTR(mp_load_global(MP_QSTR_ImportError)), MP_ERROR_TEXT("no natmod for setjmp"));
+  }
+  define(&proc_type, MP_QSTR_Proc, MP_TYPE_FLAG_NONE);
+  MP_OBJ_TYPE_SET_SLOT(&proc_type, make_new, proc_make_new, 0);
+  MP_OBJ_TYPE_SET_SLOT(&proc_type, attr, proc_attr, 1);
+  define(&chan_type, MP_QSTR_Chan, MP_TYPE_FLAG_NONE);
+  MP_OBJ_TYPE_SET_SLOT(&chan_type, make_new, chan_make_new, 0);
+  MP_OBJ_TYPE_SET_SLOT(&chan_type, attr, chan_attr, 1);
+  define(&rd_type, MP_QSTR_Rd, MP_TYPE_FLAG_ITER_IS_ITERNEXT);
+  MP_OBJ_TYPE_SET_SLOT(&rd_type, make_new, rd_make_new, 0);
+  MP_OBJ_TYPE_SET_SLOT(&rd_type, attr, rd_attr, 1);
+  MP_OBJ_TYPE_SET_SLOT(&rd_type, call, rd_call, 2);
+  MP_OBJ_TYPE_SET_SLOT(&rd_type, iter, rd_iternext, 3);
+  define(&wr_type, MP_QSTR_Wr, MP_TYPE_FLAG_NONE);
+  MP_OBJ_TYPE_SET_SLOT(&wr_type, make_new, wr_make_new, 0);
+  MP_OBJ_TYPE_SET_SLOT(&wr_type, attr, wr_attr, 1);
+  MP_OBJ_TYPE_SET_SLOT(&wr_type, call, wr_call, 2);
+  define(&done_type, MP_QSTR_DONE, MP_TYPE_FLAG_ITER_IS_ITERNEXT);
+  MP_OBJ_TYPE_SET_SLOT(&done_type, iter, done_iternext, 0);
+  define(&once_type, MP_QSTR_ONCE, MP_TYPE_FLAG_ITER_IS_ITERNEXT);
+  MP_OBJ_TYPE_SET_SLOT(&once_type, iter, once_iternext, 0);
+  done_object.type = TYPE(done_type);
+  once_object.type = TYPE(once_type);
+  mp_obj_t none = mp_const_none;
+  closed = (chan_t){{TYPE(chan_type)}, mp_const_false, none, none, none, none, none};
+  mp_obj_t ends[2] = {MP_OBJ_FROM_PTR(&rd_type), MP_OBJ_FROM_PTR(&wr_type)};
+  S.stop = mp_call_function_n_kw(mp_load_global(MP_QSTR_StopIteration), 1, 0, &none);
+  S.stop_args = MP_OBJ_TO_PTR(mp_load_attr(S.stop, MP_QSTR_args));
+  mp_store_global(MP_QSTR_stop, S.stop);
+#define X(name, value) mp_store_global(MP_QSTR_##name, MP_OBJ_FROM_PTR(value));
+  EXPORTS(X)
+#undef X
+  mp_store_global(MP_QSTR_ENDS, mp_obj_new_tuple(2, ends));
+  mp_store_global(MP_QSTR_REQ, MP_OBJ_NEW_QSTR(MP_QSTR_cancelled));
+  mp_store_global(MP_QSTR_NATIVE, mp_const_true);
+  mp_store_global(MP_QSTR_ABI, MP_OBJ_NEW_SMALL_INT(ABI));
+  MP_DYNRUNTIME_INIT_EXIT
 }
 
 #else
 
 // The first import after a start or a soft reset: nothing is left of what was before.
 static mp_obj_t core_init(void) {
-    S = (state_t) { NULL };
-    return mp_const_none;
+  S = (state_t){NULL};
+  return mp_const_none;
 }
 static MP_DEFINE_CONST_FUN_OBJ_0(core_init_obj, core_init);
 
 MP_DEFINE_CONST_OBJ_TYPE(proc_type, MP_QSTR_Proc, MP_TYPE_FLAG_NONE, make_new, proc_make_new, attr, proc_attr);
 MP_DEFINE_CONST_OBJ_TYPE(chan_type, MP_QSTR_Chan, MP_TYPE_FLAG_NONE, make_new, chan_make_new, attr, chan_attr);
-MP_DEFINE_CONST_OBJ_TYPE(rd_type, MP_QSTR_Rd, MP_TYPE_FLAG_ITER_IS_ITERNEXT,
-    make_new, rd_make_new, attr, rd_attr, call, rd_call, iter, rd_iternext);
+MP_DEFINE_CONST_OBJ_TYPE(rd_type, MP_QSTR_Rd, MP_TYPE_FLAG_ITER_IS_ITERNEXT, make_new, rd_make_new, attr, rd_attr, call, rd_call, iter,
+                         rd_iternext);
 MP_DEFINE_CONST_OBJ_TYPE(wr_type, MP_QSTR_Wr, MP_TYPE_FLAG_NONE, make_new, wr_make_new, attr, wr_attr, call, wr_call);
 MP_DEFINE_CONST_OBJ_TYPE(done_type, MP_QSTR_DONE, MP_TYPE_FLAG_ITER_IS_ITERNEXT, iter, done_iternext);
 MP_DEFINE_CONST_OBJ_TYPE(once_type, MP_QSTR_ONCE, MP_TYPE_FLAG_ITER_IS_ITERNEXT, iter, once_iternext);
 
-#define X(name, value) { MP_ROM_QSTR(MP_QSTR_##name), MP_ROM_PTR(value) },
-static const mp_rom_map_elem_t weft_native_globals_table[] = {
-    { MP_ROM_QSTR(MP_QSTR___name__), MP_ROM_QSTR(MP_QSTR_weft_native) },
-    { MP_ROM_QSTR(MP_QSTR___init__), MP_ROM_PTR(&core_init_obj) },
-    { MP_ROM_QSTR(MP_QSTR_ABI), MP_ROM_INT(ABI) },
-    { MP_ROM_QSTR(MP_QSTR_NATIVE), MP_ROM_TRUE },
-    { MP_ROM_QSTR(MP_QSTR_REQ), MP_ROM_QSTR(MP_QSTR_cancelled) },
-    { MP_ROM_QSTR(MP_QSTR_ENDS), MP_ROM_PTR(&ends) },
-    EXPORTS(X)
-};
+#define X(name, value) {MP_ROM_QSTR(MP_QSTR_##name), MP_ROM_PTR(value)},
+static const mp_rom_map_elem_t weft_native_globals_table[] = {{MP_ROM_QSTR(MP_QSTR___name__), MP_ROM_QSTR(MP_QSTR_weft_native)},
+                                                              {MP_ROM_QSTR(MP_QSTR___init__), MP_ROM_PTR(&core_init_obj)},
+                                                              {MP_ROM_QSTR(MP_QSTR_ABI), MP_ROM_INT(ABI)},
+                                                              {MP_ROM_QSTR(MP_QSTR_NATIVE), MP_ROM_TRUE},
+                                                              {MP_ROM_QSTR(MP_QSTR_REQ), MP_ROM_QSTR(MP_QSTR_cancelled)},
+                                                              {MP_ROM_QSTR(MP_QSTR_ENDS), MP_ROM_PTR(&ends)},
+                                                              EXPORTS(X)};
 #undef X
 static MP_DEFINE_CONST_DICT(weft_native_globals, weft_native_globals_table);
 const mp_obj_module_t weft_native_module = {
-    .base = { &mp_type_module },
-    .globals = (mp_obj_dict_t *)&weft_native_globals,
+    .base = {&mp_type_module},
+    .globals = (mp_obj_dict_t*)&weft_native_globals,
 };
 MP_REGISTER_MODULE(MP_QSTR_weft_native, weft_native_module);
 

@@ -13,37 +13,37 @@ static uint32_t gc_heap[MICROPY_HEAP_SIZE / sizeof(uint32_t)];
 
 void weft_board_init(void);
 
-int main(int argc, char **argv) {
-    weft_board_init();
-    mp_stack_ctrl_init();
-    mp_stack_set_limit(10240);
-    gc_init(gc_heap, (char *)gc_heap + MICROPY_HEAP_SIZE);
-    for (;;) {
-        mp_init();
-        pyexec_frozen_module("_boot.py", false);
-        if (pyexec_mode_kind == PYEXEC_MODE_FRIENDLY_REPL) {
-            pyexec_file_if_exists("main.py");
-        }
-        for (;;) {
-            int again = pyexec_mode_kind == PYEXEC_MODE_RAW_REPL ? pyexec_raw_repl() : pyexec_friendly_repl();
-            if (again != 0) {
-                break;
-            }
-        }
-        mp_printf(&mp_plat_print, "MPY: soft reboot\n");
-        weft_board_init();
-        gc_sweep_all();
-        mp_deinit();
+int main(int argc, char** argv) {
+  weft_board_init();
+  mp_stack_ctrl_init();
+  mp_stack_set_limit(10240);
+  gc_init(gc_heap, (char*)gc_heap + MICROPY_HEAP_SIZE);
+  for (;;) {
+    mp_init();
+    pyexec_frozen_module("_boot.py", false);
+    if (pyexec_mode_kind == PYEXEC_MODE_FRIENDLY_REPL) {
+      pyexec_file_if_exists("main.py");
     }
+    for (;;) {
+      int again = pyexec_mode_kind == PYEXEC_MODE_RAW_REPL ? pyexec_raw_repl() : pyexec_friendly_repl();
+      if (again != 0) {
+        break;
+      }
+    }
+    mp_printf(&mp_plat_print, "MPY: soft reboot\n");
+    weft_board_init();
+    gc_sweep_all();
+    mp_deinit();
+  }
 }
 
 void gc_collect(void) {
-    gc_collect_start();
-    gc_helper_collect_regs_and_stack();
-    gc_collect_end();
+  gc_collect_start();
+  gc_helper_collect_regs_and_stack();
+  gc_collect_end();
 }
 
-void nlr_jump_fail(void *val) {
-    mp_printf(&mp_plat_print, "uncaught NLR\n");
-    exit(1);
+void nlr_jump_fail(void* val) {
+  mp_printf(&mp_plat_print, "uncaught NLR\n");
+  exit(1);
 }

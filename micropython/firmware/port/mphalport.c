@@ -13,133 +13,125 @@
 #include "uart.h"
 
 typedef struct {
-    volatile uint32_t CTRL, VALUE, RELOAD, INTCLEAR;
+  volatile uint32_t CTRL, VALUE, RELOAD, INTCLEAR;
 } timer_regs;
-#define TIMER0 ((timer_regs *)0x40000000)
-#define TIMER1 ((timer_regs *)0x40001000)
+#define TIMER0 ((timer_regs*)0x40000000)
+#define TIMER1 ((timer_regs*)0x40001000)
 #define TIMER1_IRQ (9)
 #define TIMER_EN (1)
 #define TIMER_IRQ_EN (8)
-#define NVIC_ISER (*(volatile uint32_t *)0xe000e100)
-#define NVIC_ICPR (*(volatile uint32_t *)0xe000e280)
-#define UART_STATE (*(volatile uint32_t *)0x40004004)
+#define NVIC_ISER (*(volatile uint32_t*)0xe000e100)
+#define NVIC_ICPR (*(volatile uint32_t*)0xe000e280)
+#define UART_STATE (*(volatile uint32_t*)0x40004004)
 
 #define PER_US (25)
 #define CHUNK_US (100000000)
 
-static uint32_t last_count;  // TIMER0 when it was last looked at
-static uint32_t rest;        // counts since, that make no whole microsecond
-static uint64_t micros;      // since the start
-static uint32_t millis;      // the same, kept beside it: 64-bit division would bring in the unwinder
-static uint32_t millis_rest; // microseconds since, that make no whole millisecond
+static uint32_t last_count;   // TIMER0 when it was last looked at
+static uint32_t rest;         // counts since, that make no whole microsecond
+static uint64_t micros;       // since the start
+static uint32_t millis;       // the same, kept beside it: 64-bit division would bring in the unwinder
+static uint32_t millis_rest;  // microseconds since, that make no whole millisecond
 
 void weft_board_init(void) {
-    if (!(TIMER0->CTRL & TIMER_EN)) {
-        TIMER0->RELOAD = 0xffffffff;
-        TIMER0->VALUE = 0xffffffff;
-        TIMER0->CTRL = TIMER_EN;
-        last_count = 0xffffffff;
-    }
-    TIMER1->CTRL = 0;
-    TIMER1->INTCLEAR = 1;
-    NVIC_ICPR = 1u << TIMER1_IRQ;
+  if (!(TIMER0->CTRL & TIMER_EN)) {
+    TIMER0->RELOAD = 0xffffffff;
+    TIMER0->VALUE = 0xffffffff;
+    TIMER0->CTRL = TIMER_EN;
+    last_count = 0xffffffff;
+  }
+  TIMER1->CTRL = 0;
+  TIMER1->INTCLEAR = 1;
+  NVIC_ICPR = 1u << TIMER1_IRQ;
 }
 
 static uint64_t now_us(void) {
-    uint32_t held = weft_board_hold_interrupts();
-    uint32_t count = TIMER0->VALUE;
-    rest += last_count - count;
-    last_count = count;
-    uint32_t passed = rest / PER_US;
-    rest %= PER_US;
-    micros += passed;
-    millis_rest += passed;
-    millis += millis_rest / 1000;
-    millis_rest %= 1000;
-    uint64_t now = micros;
-    weft_board_let_interrupts(held);
-    return now;
+  uint32_t held = weft_board_hold_interrupts();
+  uint32_t count = TIMER0->VALUE;
+  rest += last_count - count;
+  last_count = count;
+  uint32_t passed = rest / PER_US;
+  rest %= PER_US;
+  micros += passed;
+  millis_rest += passed;
+  millis += millis_rest / 1000;
+  millis_rest %= 1000;
+  uint64_t now = micros;
+  weft_board_let_interrupts(held);
+  return now;
 }
 
-mp_uint_t mp_hal_ticks_us(void) {
-    return (mp_uint_t)now_us();
-}
+mp_uint_t mp_hal_ticks_us(void) { return (mp_uint_t)now_us(); }
 
 mp_uint_t mp_hal_ticks_ms(void) {
-    now_us();
-    return millis;
+  now_us();
+  return millis;
 }
 
 // 25 MHz: under -icount shift=0 a count is exactly 40 instructions.
-mp_uint_t mp_hal_ticks_cpu(void) {
-    return -TIMER0->VALUE;
-}
+mp_uint_t mp_hal_ticks_cpu(void) { return -TIMER0->VALUE; }
 
-uint64_t mp_hal_time_ns(void) {
-    return now_us() * 1000;
-}
+uint64_t mp_hal_time_ns(void) { return now_us() * 1000; }
 
 // Sleeps until an interrupt is pending, or for so long.
 static void sleep_us(uint32_t us) {
-    uint32_t held = weft_board_hold_interrupts();
-    TIMER1->CTRL = 0;
-    TIMER1->INTCLEAR = 1;
-    NVIC_ICPR = 1u << TIMER1_IRQ;
-    TIMER1->RELOAD = 0;
-    TIMER1->VALUE = us * PER_US;
-    TIMER1->CTRL = TIMER_EN | TIMER_IRQ_EN;
-    NVIC_ISER = 1u << TIMER1_IRQ;
-    __asm volatile ("dsb\nwfi\nisb" ::: "memory");
-    TIMER1->CTRL = 0;
-    TIMER1->INTCLEAR = 1;
-    NVIC_ICPR = 1u << TIMER1_IRQ;
-    weft_board_let_interrupts(held);
+  uint32_t held = weft_board_hold_interrupts();
+  TIMER1->CTRL = 0;
+  TIMER1->INTCLEAR = 1;
+  NVIC_ICPR = 1u << TIMER1_IRQ;
+  TIMER1->RELOAD = 0;
+  TIMER1->VALUE = us * PER_US;
+  TIMER1->CTRL = TIMER_EN | TIMER_IRQ_EN;
+  NVIC_ISER = 1u << TIMER1_IRQ;
+  __asm volatile("dsb\nwfi\nisb" ::: "memory");
+  TIMER1->CTRL = 0;
+  TIMER1->INTCLEAR = 1;
+  NVIC_ICPR = 1u << TIMER1_IRQ;
+  weft_board_let_interrupts(held);
 }
 
 // Characters are looked for, not interrupts: while somebody may type, no sleep is longer than 10 ms.
-void weft_board_sleep_ms(int ms) {
-    sleep_us(ms < 0 || ms > 10 ? 10000 : ms == 0 ? 1 : (uint32_t)ms * 1000);
-}
+void weft_board_sleep_ms(int ms) { sleep_us(ms < 0 || ms > 10 ? 10000 : ms == 0 ? 1 : (uint32_t)ms * 1000); }
 
 void mp_hal_delay_us(mp_uint_t us) {
-    uint64_t end = now_us() + us;
-    for (uint64_t now; (now = now_us()) < end;) {
-        uint64_t left = end - now;
-        if (left < 20) {
-            continue;
-        }
-        sleep_us(left > CHUNK_US ? CHUNK_US : (uint32_t)left - 10);
+  uint64_t end = now_us() + us;
+  for (uint64_t now; (now = now_us()) < end;) {
+    uint64_t left = end - now;
+    if (left < 20) {
+      continue;
     }
+    sleep_us(left > CHUNK_US ? CHUNK_US : (uint32_t)left - 10);
+  }
 }
 
 void mp_hal_delay_ms(mp_uint_t ms) {
-    uint64_t end = now_us() + (uint64_t)ms * 1000;
-    for (uint64_t now; (now = now_us()) < end;) {
-        mp_event_handle_nowait();
-        uint64_t left = end - now;
-        sleep_us(left > 10000 ? 10000 : left < 1 ? 1 : (uint32_t)left);
-    }
+  uint64_t end = now_us() + (uint64_t)ms * 1000;
+  for (uint64_t now; (now = now_us()) < end;) {
+    mp_event_handle_nowait();
+    uint64_t left = end - now;
+    sleep_us(left > 10000 ? 10000 : left < 1 ? 1 : (uint32_t)left);
+  }
 }
 
 uintptr_t mp_hal_stdio_poll(uintptr_t wanted) {
-    uintptr_t ready = wanted & MP_STREAM_POLL_WR;
-    if ((wanted & MP_STREAM_POLL_RD) && (UART_STATE & 2)) {
-        ready |= MP_STREAM_POLL_RD;
-    }
-    return ready;
+  uintptr_t ready = wanted & MP_STREAM_POLL_WR;
+  if ((wanted & MP_STREAM_POLL_RD) && (UART_STATE & 2)) {
+    ready |= MP_STREAM_POLL_RD;
+  }
+  return ready;
 }
 
 int mp_hal_stdin_rx_chr(void) {
-    for (;;) {
-        int c = uart_rx_chr();
-        if (c >= 0) {
-            return c;
-        }
-        mp_event_wait_ms(10);
+  for (;;) {
+    int c = uart_rx_chr();
+    if (c >= 0) {
+      return c;
     }
+    mp_event_wait_ms(10);
+  }
 }
 
-mp_uint_t mp_hal_stdout_tx_strn(const char *text, size_t length) {
-    uart_tx_strn(text, length);
-    return length;
+mp_uint_t mp_hal_stdout_tx_strn(const char* text, size_t length) {
+  uart_tx_strn(text, length);
+  return length;
 }
