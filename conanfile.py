@@ -1,4 +1,4 @@
-"""Weft's C++ library as a Conan package: header-only, `weft::weft` for find_package(weft).
+"""Weft's C++ library as a Conan package: `weft::weft`, header-only, and `weft::compiled` for find_package(weft).
 
     conan create .                    makes the package and runs packaging/conan/test_package against it
     conan create . -tf ""             makes it only
@@ -19,11 +19,14 @@ class Weft(ConanFile):
     name = "weft"
     description = "Processes and channels (CSP) in C++20: coroutines and threads, choice, poison, virtual time"
     license = "MIT"
-    topics = ("csp", "channels", "coroutines", "concurrency", "header-only")
-    package_type = "header-library"
+    topics = ("csp", "channels", "coroutines", "concurrency")
+    package_type = "library"
     settings = "os", "arch", "compiler", "build_type"
+    options = {"shared": [True, False], "fPIC": [True, False]}  # noqa: RUF012
+    default_options = {"shared": False, "fPIC": True}  # noqa: RUF012
+    implements = ["auto_shared_fpic"]  # noqa: RUF012
     exports = "cpp/include/weft/version.hpp"
-    exports_sources = "CMakeLists.txt", "LICENSE", "cpp/include/*", "cpp/cmake/*"
+    exports_sources = "CMakeLists.txt", "LICENSE", "cpp/include/*", "cpp/src/*", "cpp/cmake/*"
     generators = "CMakeToolchain"
     no_copy_source = True
     test_package_folder = "packaging/conan/test_package"
@@ -45,17 +48,21 @@ class Weft(ConanFile):
         cmake.configure(
             variables={"WEFT_BUILD_TESTS": "OFF", "WEFT_BUILD_PYTHON": "OFF", "WEFT_INSTALL": "ON"}
         )
+        cmake.build()
 
     def package(self):
         CMake(self).install()
 
-    def package_id(self):
-        self.info.clear()  # headers: one package for all settings
-
     def package_info(self):
-        self.cpp_info.bindirs = []
-        self.cpp_info.libdirs = []
         self.cpp_info.set_property("cmake_file_name", "weft")
-        self.cpp_info.set_property("cmake_target_name", "weft::weft")
+        headers = self.cpp_info.components["headers"]
+        headers.set_property("cmake_target_name", "weft::weft")
+        headers.bindirs = []
+        headers.libdirs = []
         if self.settings.get_safe("os") in ("Linux", "FreeBSD"):
-            self.cpp_info.system_libs = ["pthread"]
+            headers.system_libs = ["pthread"]
+        compiled = self.cpp_info.components["compiled"]
+        compiled.set_property("cmake_target_name", "weft::compiled")
+        compiled.libs = ["weft"]
+        compiled.defines = ["WEFT_COMPILED"]
+        compiled.requires = ["headers"]

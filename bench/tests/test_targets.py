@@ -100,6 +100,10 @@ AGREED = {
         ("mobile, 2 workers", "2 independent", "ns", "min", 1.03),
         ("mobile, 2 workers, 64 slots", "2 independent", "ns", "min", 1.03),
     ],
+    "cpp-compile": [
+        ("header-only", "Boost.Fiber", "ns", "min", 2.0),
+        ("compiled", "Boost.Fiber", "ns", "min", 1.2),
+    ],
     "cpp-messages": [
         ("move 16777216", "move 8", "ns", "min", 1.15),
         ("mobile 16777216", "mobile 8", "ns", "min", 1.15),

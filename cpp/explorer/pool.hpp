@@ -6,7 +6,7 @@
 
 #include "engine.hpp"
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 class Pool {
  public:
@@ -24,4 +24,4 @@ class Pool {
   static inline std::size_t at_ = 0;
 };
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

@@ -21,7 +21,7 @@
 #define WEFT_MUTANT (::weft::explorer::mutant)
 #endif
 
-namespace weft::prim {
+namespace weft::inline WEFT_ABI::prim {
 
 // A store made and not arrived yet, and who made it.
 struct LateStore {
@@ -220,4 +220,4 @@ inline bool bias_allowed() noexcept { return true; }
 inline void bias_revoked() noexcept {}
 #undef WEFT_EXPLORER_SITE
 
-}  // namespace weft::prim
+}  // namespace weft::inline WEFT_ABI::prim

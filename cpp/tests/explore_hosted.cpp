@@ -57,7 +57,8 @@ class Net {
     engine().spawn("A", [&] {
       const runtime::ThreadProcess::Scope scope(self_);
       try {
-        detail::execute(run_, self_, cores_, nullptr, {}, [&](runtime::Group& g) { all.start(g); });
+        const detail::StartOf start{[](void* x, runtime::Group& g) { static_cast<decltype(all)*>(x)->start(g); }, &all};
+        detail::execute_on(cores_, {}, run_, self_, nullptr, start);
       } catch (const std::exception& e) {
         what = e.what();
       }

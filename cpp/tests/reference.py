@@ -68,7 +68,7 @@ def public_names(text: str) -> set[str]:
     inside: list[str] = []  # namespaces
     section: str | None = None  # of the class we are in: public or not; None outside
     owner = ""
-    for line in text.splitlines():
+    for line in text.replace("::inline WEFT_ABI", "").splitlines():
         if re.match(r"^namespace [\w:]+ \{.*\}", line):
             continue  # on one line
         if m := re.match(r"^(?:inline )?namespace ?([\w:]*) ?(?:\{|$)", line):

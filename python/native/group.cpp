@@ -138,7 +138,7 @@ void Outermost::end(PyObject*& result) noexcept {
 
 void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group, runtime::Group* spawned) {
   runtime::ThreadProcess::Hosting hosting(self, scheduler);
-  weft::detail::Stop stop(scheduler);
+  runtime::Stop stop(scheduler);
   hosting.waits(wait_op, &group);
   while (!group.done() || (spawned && !spawned->done())) {
     runtime::Group& g = group.done() ? *spawned : group;

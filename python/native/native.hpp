@@ -25,6 +25,10 @@
 #include "gate.hpp"
 #include "weft/channel.hpp"
 #include "weft/core/standing.hpp"
+#include "weft/runtime/about.hpp"
+#include "weft/runtime/report.hpp"
+#include "weft/runtime/scheduler.hpp"
+#include "weft/runtime/solo.hpp"
 
 namespace weft::py {
 
@@ -216,10 +220,10 @@ struct PyRun {
 PyRun& run_of(runtime::Run& r) noexcept;
 // Threads that Weft started (or null: of no run, and idle), which are not foreign to their run.
 void own_thread(PyThreadState* t, runtime::Run* run);
-void lend_thread(PyThreadState* t);             // foreign to every run for a time
+void lend_thread(PyThreadState* t);  // foreign to every run for a time
 void disown_thread(PyThreadState* t) noexcept;
-bool idle_worker(PyThreadState* t) noexcept;    // of the pool of io calls
-class ForeignThread {                           // for a time a worker is one; of another thread: nothing
+bool idle_worker(PyThreadState* t) noexcept;  // of the pool of io calls
+class ForeignThread {                         // for a time a worker is one; of another thread: nothing
  public:
   ForeignThread() : worker_(idle_worker(PyThreadState_Get())) {
     if (worker_) lend_thread(PyThreadState_Get());

@@ -147,10 +147,11 @@ void end_report(runtime::Run&) {
   held.clear();
   if (collector_was_on) PyGC_Enable();
 }
-void holders_of(const core::Place& c, bool readers, std::set<std::uint32_t>& add) {
+void holders_of(const core::Place& c, bool readers, std::vector<std::uint32_t>& add) {
   const auto it = held.find(&c);
-  if (it != held.end())
-    add.insert((readers ? it->second.readers : it->second.writers).begin(), (readers ? it->second.readers : it->second.writers).end());
+  if (it == held.end()) return;
+  const auto& who = readers ? it->second.readers : it->second.writers;
+  add.insert(add.end(), who.begin(), who.end());
 }
 void on_deadlock(runtime::Run& run, const runtime::Report& r) {
   PyRun& mine = run_of(run);

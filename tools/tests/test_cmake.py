@@ -48,30 +48,84 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = tmp_path_factory.mktemp("build")
     prefix = tmp_path_factory.mktemp("prefix")
     cmake("-G", "Ninja", "-S", ROOT, "-B", build, "-DWEFT_BUILD_TESTS=OFF")
+    cmake("--build", build)
     cmake("--install", build, "--prefix", prefix)
     return prefix
 
 
-@pytest.mark.parametrize("way", ["add_subdirectory", "fetch_content"])
+@pytest.mark.parametrize(
+    "way", ["add_subdirectory", "fetch_content", "add_subdirectory compiled shared"]
+)
 def test_a_consumer_of_the_sources(way: str, tmp_path: Path) -> None:
-    configure(way, tmp_path, f"-DWEFT_CHECKOUT={ROOT}")
+    way, *compiled = way.split()
+    form = ["-DWEFT_FORM=compiled", "-DBUILD_SHARED_LIBS=ON"] if compiled else []
+    configure(way, tmp_path, f"-DWEFT_CHECKOUT={ROOT}", *form)
     assert build_and_run(tmp_path) == f"{VERSION}\n"
     cache = (tmp_path / "CMakeCache.txt").read_text()
     for option in ("WEFT_BUILD_TESTS", "WEFT_BUILD_PYTHON", "WEFT_INSTALL"):
         assert f"{option}:BOOL=OFF" in cache, "a consumer builds and installs nothing of ours"
 
 
-@pytest.mark.parametrize("generator", ["Ninja", "Unix Makefiles"])
-def test_a_consumer_of_the_installed_package(generator: str, prefix: Path, tmp_path: Path) -> None:
-    configure("find_package", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}", generator=generator)
+@pytest.mark.parametrize(
+    ("generator", "form"), [("Ninja", "weft"), ("Unix Makefiles", "weft"), ("Ninja", "compiled")]
+)
+def test_a_consumer_of_the_installed_package(
+    generator: str, form: str, prefix: Path, tmp_path: Path
+) -> None:
+    where = [f"-DCMAKE_PREFIX_PATH={prefix}", f"-DWEFT_FORM={form}"]
+    configure("find_package", tmp_path, *where, generator=generator)
     assert build_and_run(tmp_path) == f"{VERSION}\n"
+
+
+# What a file is compiled with, and what the name of its types says of that.
+FORMS = {
+    "compiled": ["-DWEFT_COMPILED"],
+    "headers_checks": ["-DWEFT_CHECKS=1"],
+    "headers_no_futex": ["-DWEFT_NO_FUTEX"],
+    "headers_asan": ["-fsanitize=address"],
+}
+
+
+def test_a_mixture_does_not_link_and_says_why(tmp_path: Path) -> None:
+    major, minor, _ = numbers_of_version()
+    giver, taker = tmp_path / "giver.cpp", tmp_path / "taker.cpp"
+    giver.write_text(
+        "#include <weft/channel.hpp>\nvoid take(weft::Writer<int>&);\n"
+        "int main() { weft::Writer<int>* w = nullptr; take(*w); }\n"
+    )
+    taker.write_text("#include <weft/channel.hpp>\nvoid take(weft::Writer<int>&) {}\n")
+
+    def compiled(source: Path, *flags: str) -> Path:
+        out = source.with_suffix(".o")
+        subprocess.run(
+            ["g++", "-std=c++20", f"-I{ROOT}/cpp/include", *flags, "-c", source, "-o", out],
+            check=True,
+        )
+        return out
+
+    def linked(*objects: Path) -> subprocess.CompletedProcess[str]:
+        command = ["g++", *objects, "-pthread", "-o", tmp_path / "program"]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    header_only = compiled(giver)
+    same = linked(header_only, compiled(taker))
+    assert same.returncode == 0, same.stderr
+    for name, flags in FORMS.items():
+        mixture = linked(header_only, compiled(taker, *flags))
+        assert mixture.returncode != 0, name
+        assert f"take(weft::v{major}_{minor}_headers::Writer<int" in mixture.stderr
+        defined = subprocess.run(
+            ["nm", "-C", taker.with_suffix(".o")], check=True, capture_output=True, text=True
+        ).stdout
+        assert f"take(weft::v{major}_{minor}_{name}::Writer<int" in defined
 
 
 def test_the_installed_package_stands_alone(prefix: Path) -> None:
     for file in prefix.rglob("*.cmake"):
         assert str(ROOT) not in file.read_text(), f"{file.name} points into the checkout"
-    sources = {path.name for path in (ROOT / "cpp/include/weft").rglob("*.hpp")}
-    assert sources == {path.name for path in (prefix / "include/weft").rglob("*.hpp")}
+    for kind in ("*.hpp", "*.ipp"):
+        sources = {path.name for path in (ROOT / "cpp/include/weft").rglob(kind)}
+        assert sources == {path.name for path in (prefix / "include/weft").rglob(kind)}
 
 
 def test_a_version_it_cannot_be_is_refused(prefix: Path, tmp_path: Path) -> None:
@@ -89,7 +143,7 @@ def test_a_version_it_cannot_be_is_refused(prefix: Path, tmp_path: Path) -> None
 def test_the_extension_without_its_sources_is_a_clear_error(tmp_path: Path) -> None:
     checkout = tmp_path / "checkout"
     (checkout / "cpp").mkdir(parents=True)
-    for name in ("CMakeLists.txt", "cpp/include", "cpp/cmake"):
+    for name in ("CMakeLists.txt", "cpp/include", "cpp/src", "cpp/cmake"):
         (checkout / name).symlink_to(ROOT / name)
     output = cmake(
         "-G", "Ninja", "-S", checkout, "-B", tmp_path / "b", "-DWEFT_BUILD_PYTHON=ON", ok=False

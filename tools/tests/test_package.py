@@ -59,7 +59,7 @@ def copy_checkout(path: Path) -> None:
     """What a build needs of this checkout, with the small package in it."""
     for name in ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", ".gitignore"):
         shutil.copy(ROOT / name, path / name)
-    for name in ("cpp/include", "cpp/cmake", "tools"):
+    for name in ("cpp/include", "cpp/src", "cpp/cmake", "tools"):
         shutil.copytree(ROOT / name, path / name, dirs_exist_ok=True)
     for name, text in PACKAGE.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -44,7 +44,7 @@ def test_conan_creates_the_package_and_a_consumer_runs(tmp_path: Path) -> None:
     shutil.copy(CONSUMERS / "main.cpp", consumers)
     settings = ["-s", "compiler.cppstd=20", "-s", "build_type=Release"]
     output = call(conan, "create", ROOT, "-tf", test, *settings, env=env)
-    assert f"\n{VERSION}\n" in output
+    assert output.count(f"\n{VERSION}\n") == 2, "header-only and compiled"
     assert f"weft/{VERSION}" in call(conan, "list", "weft/*", env=env)
     refused = subprocess.run(
         [conan, "create", ROOT, "-tf", "", "-s", "compiler.cppstd=17"],
@@ -71,10 +71,12 @@ def test_a_consumer_of_the_vcpkg_port(tmp_path: Path) -> None:
         "-P",
         ROOT / "tools/tests/vcpkg_stand_in.cmake",
     )
-    assert sorted(p.name for p in packages.iterdir()) == ["include", "share"]
+    assert sorted(p.name for p in packages.iterdir()) == ["include", "lib", "share"]
     assert (packages / "share/weft/LICENSE").exists()
-    build = tmp_path / "consumer"
     source = CONSUMERS / "find_package"
-    call("cmake", "-G", "Ninja", "-S", source, "-B", build, f"-DCMAKE_PREFIX_PATH={packages}")
-    call("cmake", "--build", build)
-    assert call(build / "consumer") == f"{VERSION}\n"
+    found = f"-DCMAKE_PREFIX_PATH={packages}"
+    for form in ("weft", "compiled"):
+        build = tmp_path / form
+        call("cmake", "-G", "Ninja", "-S", source, "-B", build, found, f"-DWEFT_FORM={form}")
+        call("cmake", "--build", build)
+        assert call(build / "consumer") == f"{VERSION}\n"

@@ -11,7 +11,7 @@
 #pragma once
 #include "selecting.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 
 namespace detail {
 template <class X>
@@ -247,4 +247,4 @@ StandingAlternative(const std::vector<Reader<T, P>>&) -> StandingAlternative<det
 template <detail::GuardLike G, detail::GuardLike... Gs>
 StandingAlternative(G&&, Gs&&...) -> StandingAlternative<detail::FixedFor<G, Gs...>>;
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI

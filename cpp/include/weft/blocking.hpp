@@ -3,7 +3,7 @@
 #include "compose.hpp"
 #include "runtime/blocking.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 
 template <class F>
 class BlockingOp {
@@ -82,4 +82,4 @@ template <class F>
   return BlockingOp<std::decay_t<F>>(std::forward<F>(f));
 }
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI

@@ -14,7 +14,7 @@
 
 #include "compose.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 
 template <class... Ps>
 class par;
@@ -290,4 +290,4 @@ template <std::ranges::range C, class F>
   return par_for(std::begin(c), std::end(c), std::forward<F>(f));
 }
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI

@@ -17,10 +17,9 @@
 #include "core/select.hpp"
 #include "errors.hpp"
 #include "runtime/pool.hpp"
-#include "runtime/scheduler.hpp"
 #include "runtime/thread.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 
 // How many ends each side may have open at a time (rule 1.8).
 enum class ChannelKind : std::uint8_t { any2any = 0, one2any = 1, any2one = 2, one2one = 3 };  // bit 0: one writer, bit 1: one reader
@@ -198,12 +197,11 @@ void release(CoreOf<T, P>* c) noexcept {
 
 template <class C>
 [[noreturn, gnu::cold]] void throw_end_of(C* c, Status s, const char* verb, int guard = -1, bool met = true) {
-  throw_end(
-      s, *c, c->poison_strength(), verb, guard, [](auto&) {}, met);
+  throw_end(s, *c, c->poison_strength(), verb, guard, {}, met);
 }
 template <class C, class T>
 [[noreturn, gnu::cold]] void throw_end_with(C* c, Status s, const char* verb, T&& v, int guard = -1) {
-  throw_end(s, *c, c->poison_strength(), verb, guard, [&](auto& e) { e.carry(std::forward<T>(v)); });
+  throw_end(s, *c, c->poison_strength(), verb, guard, Error::Carried::of(std::forward<T>(v)));
 }
 
 // Room for a T that a committer constructs.
@@ -485,7 +483,7 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
     Core* c = checked("write");
     runtime::ThreadProcess& self = detail::blocking_caller("writer(value)");
     if (self.cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]
-      detail::throw_cancelled(self, [&](auto& e) { e.carry(std::move(value)); });
+      detail::throw_cancelled(self, Error::Carried::of(std::move(value)));
     Status s = detail::begin_blocking<core::Side::out>(c, self, &value);
     if (s == Status::pending) {
       self.block(detail::write_op<Core>);
@@ -607,4 +605,4 @@ Channel<T, P> any2any(ChannelOptions o = {}, const char* file = __builtin_FILE()
   return Channel<T, P>(o, file, line);
 }
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI

@@ -11,9 +11,11 @@
 #include <variant>
 
 #include "executors.hpp"
+#include "runtime/affinity.hpp"
+#include "runtime/thread.hpp"
 #include "standstill.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 
 using Clock = runtime::Clock;
 
@@ -33,61 +35,44 @@ using Room = typename RoomFor<R>::type;
 
 // --- a thread as a process ------------------------------------------------------------------------------------------------------------
 
-template <class F, class R>
-class ThreadRunner final : public runtime::ThreadProcess {
+// What is the same for all functions.
+class Runner : public runtime::ThreadProcess {
  public:
-  ThreadRunner(runtime::Run& r, F&& f, int cpu) : ThreadProcess(&r), f_(std::move(f)), cpu_(cpu) {}
+  Runner(runtime::Run& r, int cpu) : ThreadProcess(&r), cpu_(cpu) {}
+  virtual ~Runner() = default;
 
-  // Owns itself from here on, unless it throws.
-  void launch(Room<R>* result) {
-    run->activated();
-    try {
-      run->keep([this, result] { body(result); });
-    } catch (...) {
-      run->deactivated();
-      throw;
-    }
-  }
+  // Begins, in a group that it was added to. Owns itself from here on. A thread that the system does not give is a failure of this process.
+  void launch();
 
  private:
-  void body(Room<R>* result) noexcept {
-    runtime::Run& r = *run;
-    runtime::Group& g = *group;
-    const std::uint32_t my_order = order();
-    std::exception_ptr left;
-    {
-      const runtime::Pinned pinned(cpu_);
-      const Scope scope(*this);
-      try {
-        call(result);
-      } catch (...) {
-        const Left l = left_by_handled();
-        ending = l.how;
-        context.dying = dying = l.poison;
-        if (ending == Ending::failed || g.keeps_end()) left = std::current_exception();
-        if constexpr (!std::is_void_v<R>)
-          if (result && ending != Ending::failed) result->lack(why_no_result(*this));
-      }
-      f_.reset();  // what it captured goes before its group is told (rule 7.7)
-      context.dying = 0;
-    }
-    const Ending how = ending;
-    g.unlink(*this);
-    delete this;
-    r.thread_done();
-    g.finished(my_order, std::move(left), how);
-    r.gone();
-  }
-  void call(Room<R>* result) {
+  virtual void call() = 0;                    // the function; its result goes to its place
+  virtual void call_gave_nothing() = 0;       // what left it is being handled
+  virtual void drop_function() noexcept = 0;  // and what it captured
+  void body() noexcept;
+  const int cpu_;  // where it is held; -1: nowhere
+};
+
+template <class F, class R>
+class ThreadRunner final : public Runner {
+ public:
+  ThreadRunner(runtime::Run& r, F&& f, int cpu, Room<R>* result) : Runner(r, cpu), f_(std::move(f)), result_(result) {}
+
+ private:
+  void call() override {
     if constexpr (std::is_void_v<R>)
       (*f_)();
-    else if (result)
-      result->emplace((*f_)());
+    else if (result_)
+      result_->emplace((*f_)());
     else
       static_cast<void>((*f_)());
   }
+  void call_gave_nothing() override {
+    if constexpr (!std::is_void_v<R>)
+      if (result_) result_->lack(why_no_result(*this));
+  }
+  void drop_function() noexcept override { f_.reset(); }
   std::optional<F> f_;
-  const int cpu_;  // where it is held; -1: nowhere
+  Room<R>* const result_;
 };
 
 template <class F>
@@ -112,20 +97,13 @@ class ThreadTask {
   template <class Slot>
   void start(runtime::Group& g, Slot* result) {
     if (!f_) started_twice();
-    auto* t = new ThreadRunner<F, result_type>(g.run, std::move(*f_), cpu_);
+    auto* t = new ThreadRunner<F, result_type>(g.run, std::move(*f_), cpu_, result);
     f_.reset();
     t->function = function_;
     t->about = runtime::in_file(nullptr, file_);
     t->line = line_;
     g.add(*t);
-    try {
-      t->launch(result);
-    } catch (...) {  // the system gives us no thread: a failure of this process, as the group has others by now
-      const std::uint32_t order = t->order();
-      g.unlink(*t);
-      delete t;
-      g.finished(order, std::current_exception());
-    }
+    t->launch();
   }
   bool startable() const noexcept { return f_.has_value(); }
 
@@ -137,26 +115,15 @@ class ThreadTask {
   int cpu_ = -1;
 };
 
-[[noreturn]] inline void raise_all(std::vector<std::exception_ptr> failures) {
-  if (failures.size() == 1) std::rethrow_exception(failures[0]);
-  throw Failures(std::move(failures));
-}
+[[noreturn]] void raise_all(std::vector<std::exception_ptr> failures);
 
 // --- waiting for a group ----------------------------------------------------------------------------------------------------------------
 
 // A cancelled wait cancels the children and goes on waiting: nothing outlives its group (rule 7.6).
-inline bool withdraw_wait(runtime::ProcessBase& p) noexcept {
-  static_cast<runtime::Group*>(p.place)->pass_on();
-  return false;
-}
+bool withdraw_wait(runtime::ProcessBase& p) noexcept;
 inline constexpr runtime::OpKind wait_op{"wait for", &withdraw_wait, nullptr};
 
-inline void after_wait(runtime::ProcessBase& p, runtime::Group& g) {
-  std::vector<std::exception_ptr> failures = g.take_failures();
-  if (!failures.empty()) raise_all(std::move(failures));
-  detail::meet_request(p);
-  if (const std::exception_ptr end = g.take_end()) raise_again(end);
-}
+void after_wait(runtime::ProcessBase& p, runtime::Group& g);
 
 }  // namespace detail
 
@@ -391,52 +358,45 @@ auto Placed<R>::bind(runtime::ProcessBase* p) && {
 }
 
 namespace detail {
-using runtime::Stop;
-inline runtime::Stop stopper(runtime::Scheduler& s) noexcept { return runtime::Stop(s); }
-inline runtime::Release stopper(runtime::Cores& c) noexcept { return runtime::Release(c); }
 
-// Run a started-by-`start` group to its end on this thread, which is (the first of) the executor's: a Scheduler or Cores. `key`: what that
-// executor is known by in the run, or null.
-template <class Executor, class Start>
-void execute(runtime::Run& run, runtime::ThreadProcess& self, Executor& executor, const std::shared_ptr<const void>& key,
-             const std::stop_token* stop_by, Start&& start) {
-  runtime::Group group(run, &executor, &self);
-  runtime::Group spawn_group(run, &executor, &self);
-  const bool outermost = !run.spawned;
-  if (outermost) {  // the two fail as one (rule 7.4)
-    run.spawned = &spawn_group;
-    spawn_group.also = &group;
-    group.also = &spawn_group;
-    if (key) run.list(key, executor);
+// How many cores. Whoever names a number refers to what runs on several; a program that never does compiles nothing of that.
+class CoreCount {
+ public:
+  constexpr CoreCount() noexcept = default;
+  constexpr CoreCount(unsigned n) noexcept : n_(n), cores_(&on_several) {}
+  // Null: on this thread alone.
+  std::shared_ptr<const detail::Where> where() const { return n_ == 1 ? nullptr : cores_(n_); }
+
+ private:
+  static std::shared_ptr<const detail::Where> on_several(unsigned n) { return Cores(n).where(); }
+  unsigned n_ = 1;
+  std::shared_ptr<const detail::Where> (*cores_)(unsigned) = nullptr;
+};
+
+// What may stop a run from outside, in the same way.
+class StopBy {
+ public:
+  constexpr StopBy(std::nullptr_t = nullptr) noexcept {}
+  constexpr StopBy(const std::stop_token* t) noexcept : token_(t), listen_(&listen) {}
+  // Calls f(x); a stop that is asked for meanwhile cancels both groups.
+  void during(runtime::Group& a, runtime::Group& b, void (*f)(void*), void* x) const {
+    if (token_)
+      listen_(*token_, a, b, f, x);
+    else
+      f(x);
   }
-  {
-    struct Spawned {
-      runtime::Run& run;
-      const bool outermost;
-      ~Spawned() {
-        if (outermost) run.spawned = nullptr;
-      }
-    } spawned{run, outermost};
-    runtime::ThreadProcess::Hosting hosting(self, executor);
-    start(group);
-    const std::stop_callback asked(stop_by ? *stop_by : std::stop_token(), [&]() noexcept {
-      group.cancel();
-      spawn_group.cancel();
+
+ private:
+  static void listen(const std::stop_token& t, runtime::Group& a, runtime::Group& b, void (*f)(void*), void* x) {
+    const std::stop_callback asked(t, [&]() noexcept {
+      a.cancel();
+      b.cancel();
     });
-    auto stop = stopper(executor);
-    hosting.waits(wait_op, &group);
-    while (!group.done() || !spawn_group.done()) {
-      runtime::Group& g = group.done() ? spawn_group : group;
-      if (g.begin_wait(stop) == Status::pending) executor.loop();
-    }
+    f(x);
   }
-  std::vector<std::exception_ptr> failures = group.take_failures();
-  for (auto& f : spawn_group.take_failures()) failures.push_back(std::move(f));
-  if (run.deadlocked() && outermost) throw Deadlock(run.deadlock_report(), run.knot());
-  if (!failures.empty()) raise_all(std::move(failures));
-  detail::meet_request(self);
-  if (const std::exception_ptr end = group.take_end()) raise_again(end);
-}
+  const std::stop_token* token_ = nullptr;
+  void (*listen_)(const std::stop_token&, runtime::Group&, runtime::Group&, void (*)(void*), void*) = nullptr;
+};
 
 }  // namespace detail
 
@@ -445,59 +405,28 @@ void execute(runtime::Run& run, runtime::ThreadProcess& self, Executor& executor
 // use Weft.
 struct RunOptions {
   Clock clock = Clock::steady;
-  unsigned cores = 1;
+  detail::CoreCount cores = {};  // a number
   const Executor* on = nullptr;
   // A stop that is asked for cancels the processes of this network (rule 7.12). request_stop() is not for a signal's handler:
   // weft::signals.
-  const std::stop_token* stop = nullptr;
+  detail::StopBy stop = {};  // a const std::stop_token*
   void (*deadlocked)(const std::string& report) noexcept = nullptr;
 };
 // run(on(pool), p, q): the whole network on that executor, which must live as long as the call.
-[[nodiscard]] inline RunOptions on(const Executor& e) noexcept { return {Clock::steady, 1, &e, nullptr, nullptr}; }
+[[nodiscard]] inline RunOptions on(const Executor& e) noexcept { return {Clock::steady, {}, &e, {}, nullptr}; }
 
 namespace detail {
 
-template <class Start>
-void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self, Start&& start) {
-  const std::shared_ptr<const Where> where = o.on ? o.on->where() : o.cores == 1 ? nullptr : Cores(o.cores).where();
-  if (where && where->multi) {
-    runtime::Cores cores(run, where->threads, where->cpus, &self);
-    cores.start(1);
-    execute(run, self, cores, where, o.stop, start);
-  } else {
-    const runtime::Pinned pinned(where && !where->cpus.empty() ? where->cpus[0] : -1);
-    runtime::Scheduler scheduler(run, &self);
-    execute(run, self, scheduler, where, o.stop, start);
-  }
-}
-
+// How the processes of a network are started in its group.
+struct StartOf {
+  void (*f)(void* x, runtime::Group&);
+  void* x;
+};
 // From main, or any thread that is no process: the outermost run. In a thread process: a network inside the same run.
-template <class Start>
-void execute(const RunOptions& o, Start&& start) {
-  if (runtime::this_context && runtime::this_context->executor)
-    bad_use("weft::run inside a coroutine process would block its scheduler: use co_await weft::par(…)");
-  if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run) {
-    detail::meet_request(*t);  // rule 6.1: what was to be run is not started
-    execute(o, *t->run, *t, start);
-    return;
-  }
-  runtime::Run run(o.clock);
-  run.on_deadlock = o.deadlocked;
-  run.look_at_standstill = [](runtime::Run& r) noexcept { return find_standstill(r, wait_op); };
-  runtime::ThreadProcess self(&run);
-  self.function = "main";
-  run.activated();
-  const runtime::ThreadProcess::Scope scope(self);
-  struct Join {
-    runtime::Run& r;
-    explicit Join(runtime::Run& to) : r(to) { runtime::Outsiders::all().join(r); }
-    ~Join() {
-      r.dismiss();
-      r.join_threads();
-      runtime::Outsiders::all().leave(r);
-    }
-  } join{run};
-  execute(o, run, self, start);
+void execute(const RunOptions& o, StartOf start);
+template <class Ps>
+void execute(const RunOptions& o, Ps& p) {
+  execute(o, StartOf{[](void* x, runtime::Group& g) { static_cast<Ps*>(x)->start(g); }, &p});
 }
 
 }  // namespace detail
@@ -505,12 +434,12 @@ void execute(const RunOptions& o, Start&& start) {
 // Run a network to its end. Throws what failed in it (Failures if several did), Deadlock if it cannot go on.
 template <class... Ps>
 auto run(RunOptions o, detail::Par<Ps...> p) {
-  detail::execute(o, [&](runtime::Group& g) { p.start(g); });
+  detail::execute(o, p);
   return p.result();
 }
 template <class P>
 auto run(RunOptions o, detail::ParVector<P> p) {
-  detail::execute(o, [&](runtime::Group& g) { p.start(g); });
+  detail::execute(o, p);
   return p.result();
 }
 template <class... Ps>
@@ -531,7 +460,7 @@ auto run(RunOptions o, Ps... ps) { return run(o, detail::Par<Ps...>(std::move(ps
 template <Startable P>
 typename P::result_type run(RunOptions o, P p) {
   detail::Alone<P> one(std::move(p));
-  detail::execute(o, [&](runtime::Group& g) { one.start(g); });
+  detail::execute(o, one);
   return one.result();
 }
 template <Startable P>
@@ -540,11 +469,7 @@ auto run(P p) {
 }
 
 namespace detail {
-inline runtime::Run* current_run() noexcept {
-  if (const runtime::ProcessBase* p = runtime::this_process(); p && p->group) return &p->group->run;
-  const runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
-  return t ? t->run : nullptr;
-}
+runtime::Run* current_run() noexcept;
 }  // namespace detail
 
 // Start a process that may outlive its group; it belongs to the run (rule 7.4).
@@ -567,12 +492,7 @@ void spawn(P p) {
 struct YieldOp {
   struct Awaiter {
     runtime::ProcessBase* p;
-    bool await_ready() const {
-      detail::meet_request(*p);
-      if (runtime::Scheduler* s = runtime::Scheduler::current()) [[likely]]
-        return !s->anything_ready() && s->nobody_ready();  // which looks: else a loop of yields would never hear of threads and timers
-      return runtime::this_context->executor->nobody_ready();
-    }
+    bool await_ready() const;
     void await_suspend(std::coroutine_handle<>) const noexcept { runtime::this_context->executor->post(p); }
     void await_resume() const noexcept {}
   };
@@ -586,4 +506,8 @@ struct YieldOp {
 // co_await yield() in a coroutine; yield()() in a thread.
 [[nodiscard]] inline YieldOp yield() noexcept { return {}; }
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI
+
+#if !defined(WEFT_COMPILED)
+#include "impl/compose.ipp"
+#endif

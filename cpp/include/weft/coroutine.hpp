@@ -17,7 +17,7 @@
 #include "result.hpp"
 #include "runtime/about.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 
 namespace detail {
 
@@ -480,4 +480,4 @@ inline BasicProcess<void> Promise<void>::get_return_object(const char* f, const 
 }
 }  // namespace detail
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI

@@ -12,10 +12,11 @@
 #include <cxxabi.h>
 #endif
 
+#include "config.hpp"
 #include "runtime/limit.hpp"
-#include "runtime/report.hpp"
+#include "runtime/names.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 
 class Error : public std::runtime_error {
  public:
@@ -24,17 +25,21 @@ class Error : public std::runtime_error {
   // The value of a write that did not happen (rules 3.3, 4.2, 6.2); null if there was none or it is of another type.
   template <class T>
   T* value() const noexcept {
-    return carried_ && *type_ == typeid(T) ? static_cast<T*>(carried_.get()) : nullptr;
+    return carried_.value && *carried_.type == typeid(T) ? static_cast<T*>(carried_.value.get()) : nullptr;
   }
-  template <class T>
-  void carry(T&& v) {
-    carried_ = std::make_shared<std::decay_t<T>>(std::forward<T>(v));
-    type_ = &typeid(std::decay_t<T>);
-  }
+  // A value of any type, and which.
+  struct Carried {
+    std::shared_ptr<void> value;
+    const std::type_info* type = nullptr;
+    template <class T>
+    static Carried of(T&& v) {
+      return {std::make_shared<std::decay_t<T>>(std::forward<T>(v)), &typeid(std::decay_t<T>)};
+    }
+  };
+  void carry(Carried c) noexcept { carried_ = std::move(c); }
 
  private:
-  std::shared_ptr<void> carried_;
-  const std::type_info* type_ = nullptr;
+  Carried carried_;
 };
 
 // A channel has ended: the common base of the three ways.
@@ -107,27 +112,13 @@ class Failures final : public Error {
   const std::vector<std::exception_ptr> all;
 
  private:
-  static std::string describe(const std::vector<std::exception_ptr>& e) {
-    std::string s = std::to_string(e.size()) + " processes failed";
-    for (const auto& x : e) {
-      try {
-        std::rethrow_exception(x);
-      } catch (const std::exception& y) {
-        s += std::string("; ") + y.what();
-      } catch (...) {
-        s += "; an exception of another type";
-      }
-    }
-    return s;
-  }
+  static std::string describe(const std::vector<std::exception_ptr>& e);
 };
 
 namespace detail {
 
-inline std::string who() {
-  const runtime::ProcessBase* p = runtime::this_process();
-  return p ? runtime::path_of(*p) + ": " : std::string();
-}
+// The path of the process that runs here, and a colon; nothing if none does.
+std::string who();
 
 // What is being handled, if it is an E and nothing derived from it: to throw it again, for a handler to tell, would take as long as its
 // whole way here. Null: it is none, or there is no way to tell.
@@ -153,81 +144,28 @@ struct Left {
 };
 inline Left left_by(const Retired& e) noexcept { return {e.met ? Ending::retired : Ending::failed}; }
 inline Left left_by(const Poisoned& e) noexcept { return {e.met ? Ending::poisoned : Ending::failed, e.strength}; }
-inline Left left_by_handled() noexcept {
-  if (handled<Cancelled>()) return {Ending::cancelled};
-  if (const Retired* e = handled<Retired>()) return left_by(*e);
-  try {
-    throw;
-  } catch (const Cancelled&) {
-    return {Ending::cancelled};
-  } catch (const Retired& e) {
-    return left_by(e);
-  } catch (const Poisoned& e) {
-    return left_by(e);
-  } catch (...) {
-    return {Ending::failed};
-  }
-}
+Left left_by_handled() noexcept;
 
 // What left one process leaves another, which runs now.
-[[noreturn]] inline void raise_again(const std::exception_ptr& e) {
-  try {
-    std::rethrow_exception(e);
-  } catch (const Poisoned& p) {
-    p.under_way();
-    throw;
-  }
-}
+[[noreturn]] void raise_again(const std::exception_ptr& e);
 
-// The process meets what it was asked (rule 6.1). `carry`: gives the exception what was not done.
-template <class Carry>
-[[noreturn, gnu::cold, gnu::noinline]] void throw_cancelled(runtime::ProcessBase& p, Carry&& carry) {
-  if (const runtime::Limit* const by = runtime::Limit::take(p)) {
-    TimedOut e(by);
-    carry(e);
-    throw e;
-  }
-  Cancelled e;
-  carry(e);
-  throw e;
-}
-[[noreturn, gnu::cold, gnu::noinline]] inline void throw_cancelled(runtime::ProcessBase& p) {
-  throw_cancelled(p, [](auto&) {});
-}
+// The process meets what it was asked (rule 6.1). `not_done`: the value of a write, for the exception.
+[[noreturn, gnu::cold]] void throw_cancelled(runtime::ProcessBase& p, Error::Carried not_done = {});
 [[gnu::always_inline]] inline void meet_request(runtime::ProcessBase& p) {
   if (p.cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]
     throw_cancelled(p);
 }
 
-[[noreturn]] inline void bad_use(const std::string& what) { throw BadUse(who() + what); }
-
-[[noreturn]] inline void started_twice() { bad_use("a process that was started already (or moved away) cannot be started"); }
+[[noreturn]] void bad_use(const std::string& what);
+[[noreturn]] void started_twice();
 
 // `met`: by an operation (rule 3.5).
-template <class Carry>
-[[noreturn, gnu::cold, gnu::noinline]] void throw_end(Status s, const core::Place& c, std::uint8_t strength, const char* verb, int guard,
-                                                      Carry&& carry, bool met = true) {
-  const std::string at = who() + verb + " on channel " + runtime::name_of(c) + ": ";
-  if (s == Status::poisoned) {
-    Poisoned e(at + "it was poisoned", guard, strength, met);
-    carry(e);
-    throw e;
-  }
-  if (s == Status::died) {
-    PeerDied e(at + "its holder died", guard, met);
-    carry(e);
-    throw e;
-  }
-  if (s == Status::cancelled) {
-    if (runtime::ProcessBase* p = runtime::this_process()) throw_cancelled(*p, carry);
-    Cancelled e;
-    carry(e);
-    throw e;
-  }
-  Retired e(at + "it has retired", guard, met);
-  carry(e);
-  throw e;
-}
+[[noreturn, gnu::cold]] void throw_end(Status s, const core::Place& c, std::uint8_t strength, const char* verb, int guard,
+                                       Error::Carried not_done = {}, bool met = true);
 
 }  // namespace detail
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI
+
+#if !defined(WEFT_COMPILED)
+#include "impl/errors.ipp"
+#endif

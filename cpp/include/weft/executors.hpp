@@ -2,20 +2,35 @@
 //
 //   weft::Cores pool(2);   p().on(pool)      weft::Core io;   p().on(io)      p().pinned(1)      weft::run(weft::on(pool), p(), q())
 #pragma once
-#include <map>
-
+#include "config.hpp"
 #include "coroutine.hpp"
-#include "runtime/cores.hpp"
-#include "runtime/solo.hpp"
+#include "runtime/affinity.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
+
+struct RunOptions;
 
 namespace detail {
-struct Where {
-  unsigned threads;
+struct Where;
+struct StartOf;
+// How executors of a kind are made. Only who asks for one refers to it: a program that never does compiles nothing of it.
+struct Kind {
   bool multi;
+  std::unique_ptr<runtime::Hired> (*hire)(runtime::Run&, const Where&);
+  // Run a network, this thread being the executor's or one of its.
+  void (*execute)(const RunOptions&, runtime::Run&, runtime::ThreadProcess&, const std::shared_ptr<const Where>&, const StartOf&);
+};
+struct Where {
+  const Kind* kind;
+  unsigned threads;
   std::vector<int> cpus;  // where to hold them, one for each; empty: nowhere
 };
+std::unique_ptr<runtime::Hired> hire_solo(runtime::Run& run, const Where& w);
+std::unique_ptr<runtime::Hired> hire_cores(runtime::Run& run, const Where& w);
+void execute_solo(const RunOptions&, runtime::Run&, runtime::ThreadProcess&, const std::shared_ptr<const Where>&, const StartOf&);
+void execute_cores(const RunOptions&, runtime::Run&, runtime::ThreadProcess&, const std::shared_ptr<const Where>&, const StartOf&);
+inline constexpr Kind single{false, &hire_solo, &execute_solo};
+inline constexpr Kind multi{true, &hire_cores, &execute_cores};
 }  // namespace detail
 
 // Cores or Core. A copy means the same executor.
@@ -24,9 +39,7 @@ class Executor {
   const std::shared_ptr<const detail::Where>& where() const noexcept { return where_; }
 
  protected:
-  explicit Executor(detail::Where w) : where_(std::make_shared<const detail::Where>(std::move(w))) {
-    for (const int cpu : where_->cpus) runtime::check_cpu(cpu);
-  }
+  explicit Executor(detail::Where w);
 
  private:
   std::shared_ptr<const detail::Where> where_;
@@ -39,45 +52,22 @@ class Cores : public Executor {
   explicit Cores(unsigned n, std::vector<int> cpus = {}) : Executor(checked(n, std::move(cpus))) {}
 
  private:
-  static detail::Where checked(unsigned n, std::vector<int> cpus) {
-    constexpr unsigned most = 64;
-    if (n < 1 || n > most) detail::bad_use("Cores: " + std::to_string(n) + " cores; it takes 1 to " + std::to_string(most));
-    if (!cpus.empty() && cpus.size() != n)
-      detail::bad_use("Cores: " + std::to_string(cpus.size()) + " CPUs for " + std::to_string(n) + " cores; name one for each, or none");
-    return {n, true, std::move(cpus)};
-  }
+  static detail::Where checked(unsigned n, std::vector<int> cpus);
 };
 
 // A single-core executor: a thread of its own, on which local channels work; held on `cpu` if one is given.
 class Core : public Executor {
  public:
-  Core() : Executor(detail::Where{1, false, {}}) {}
-  explicit Core(int cpu) : Executor(detail::Where{1, false, {cpu}}) {}
+  Core() : Executor(detail::Where{&detail::single, 1, {}}) {}
+  explicit Core(int cpu) : Executor(detail::Where{&detail::single, 1, {cpu}}) {}
 };
 
 namespace detail {
 
 // The executor of a CPU, for all that are pinned to it.
-inline std::shared_ptr<const Where> pinned_to(int cpu) {
-  runtime::check_cpu(cpu);
-  static std::mutex m;
-  static std::map<int, std::shared_ptr<const Where>> all;
-  const std::lock_guard g(m);
-  std::shared_ptr<const Where>& w = all[cpu];
-  if (!w) w = std::make_shared<const Where>(Where{1, false, {cpu}});
-  return w;
-}
-
-inline runtime::At hire(runtime::Run& run, const std::shared_ptr<const Where>& w) {
-  const runtime::At at = run.hire(w, [&]() -> std::unique_ptr<runtime::Hired> {
-    if (!w->multi) return std::make_unique<runtime::Solo>(run, w->cpus.empty() ? -1 : w->cpus[0]);
-    auto cores = std::make_unique<runtime::Cores>(run, w->threads, w->cpus);
-    cores->start(0);
-    return cores;
-  });
-  if (at == runtime::At::group) bad_use("a run uses at most 64 executors: share them between processes");
-  return at;
-}
+std::shared_ptr<const Where> pinned_to(int cpu);
+// The place of that executor in the run, which makes it at its first use.
+runtime::At hire(runtime::Run& run, const std::shared_ptr<const Where>& w);
 
 }  // namespace detail
 
@@ -115,4 +105,8 @@ Placed<R> BasicProcess<R>::pinned(int cpu) && {
   return {std::move(*this), detail::pinned_to(cpu)};
 }
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI
+
+#if !defined(WEFT_COMPILED)
+#include "impl/executors.ipp"
+#endif

@@ -5,7 +5,7 @@
 #pragma once
 #include "alt.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 
 template <class T, class P = Shared>
 class Extended {
@@ -89,4 +89,4 @@ struct ExtendedOp {
   }
 };
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI

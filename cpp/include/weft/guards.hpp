@@ -13,7 +13,7 @@
 #include "core/standing.hpp"
 #include "time.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 
 namespace detail {
 template <class T, class P>
@@ -445,4 +445,4 @@ void check_guards(Set& set) {
 }
 
 }  // namespace detail
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI

@@ -13,7 +13,7 @@
 #pragma once
 #include "blocks.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 
 template <class T, class P>
 class ChannelHandle {
@@ -88,4 +88,4 @@ class ChannelHandle {
   mutable bool writing_ = false;
 };
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI

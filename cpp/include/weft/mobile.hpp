@@ -5,7 +5,7 @@
 
 #include "errors.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 
 template <class T>
 class Mobile {
@@ -41,4 +41,4 @@ Mobile<T> make_mobile(A&&... args) {
   return Mobile<T>(std::make_unique<T>(std::forward<A>(args)...));
 }
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI

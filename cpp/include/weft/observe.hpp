@@ -20,9 +20,10 @@
 #include <vector>
 
 #include "runtime/partial.hpp"
+#include "runtime/scheduler.hpp"
 #include "weft.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 
 // --- partial deadlock ---------------------------------------------------------------------------------------------------------------
 
@@ -442,4 +443,4 @@ class measuring {
   bool stopped_ = false;
 };
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI

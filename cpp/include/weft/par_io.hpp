@@ -17,7 +17,7 @@
 #include "alt.hpp"
 #include "runtime/together.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 namespace detail {
 
 // All are decided. Throws what ended the first that has ended, or Cancelled; `partial` makes what it carries.
@@ -33,7 +33,7 @@ void finish(const runtime::Together<Core, S, N, Shared>& all, const char* verb, 
     (S == core::Side::in ? o.c->last_reader : o.c->last_writer) = p.id;
   }
   if (!withdrawn) return;
-  throw_cancelled(p, [&](auto& e) { e.carry(partial()); });
+  throw_cancelled(p, Error::Carried::of(partial()));
 }
 
 // What of both is the same for a coroutine and a thread. Work: set(together), and result() / what is left in partial().
@@ -191,4 +191,4 @@ template <class T, class P>
   return par_write(ws, std::vector<T>(ws.size(), value));
 }
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI

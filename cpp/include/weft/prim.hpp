@@ -29,20 +29,11 @@
 #include <atomic>
 #include <cstdint>
 
-#if defined(__SANITIZE_THREAD__)
-#define WEFT_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define WEFT_TSAN 1
-#endif
-#endif
-#ifndef WEFT_TSAN
-#define WEFT_TSAN 0  // it does not know asymmetric fences
-#endif
+#include "config.hpp"
 
-namespace weft::prim {
+namespace weft::inline WEFT_ABI::prim {
 inline constexpr std::int64_t forever = INT64_MAX;
-}  // namespace weft::prim
+}  // namespace weft::inline WEFT_ABI::prim
 
 #if defined(WEFT_PRIM_HEADER)
 #include WEFT_PRIM_HEADER
@@ -53,7 +44,7 @@ inline constexpr std::int64_t forever = INT64_MAX;
 #include <ctime>
 #include <mutex>
 #include <thread>
-#if defined(__linux__) && !defined(WEFT_NO_FUTEX)
+#if WEFT_FUTEX
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
@@ -62,7 +53,7 @@ inline constexpr std::int64_t forever = INT64_MAX;
 #include <condition_variable>
 #endif
 
-namespace weft::prim {
+namespace weft::inline WEFT_ABI::prim {
 
 template <class T>
 using atomic = std::atomic<T>;
@@ -106,7 +97,7 @@ inline std::int64_t now() noexcept {
   std::abort();
 }
 
-#if defined(__linux__) && !defined(WEFT_NO_FUTEX)
+#if WEFT_FUTEX
 inline constexpr bool wakes_from_handlers = true;
 inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
   timespec t{};
@@ -171,7 +162,7 @@ inline void unpark(atomic<std::uint32_t>& word) noexcept {
 inline constexpr std::uint32_t own_fences =
     500;  // of the owner of a lock that was visited: what a heavy fence costs (runtime/asymmetric.hpp)
 
-#if defined(__linux__) && !defined(WEFT_NO_FUTEX) && !defined(WEFT_NO_BIAS) && !WEFT_TSAN
+#if WEFT_FUTEX && !defined(WEFT_NO_BIAS) && !WEFT_TSAN  // which does not know asymmetric fences
 #define WEFT_PRIM_BIASED 1
 inline constexpr std::uint32_t no_bias = UINT32_MAX;
 inline constexpr std::uint32_t bias_identities_end = (1u << 28) - 1;
@@ -208,9 +199,9 @@ inline void bias_revoked() noexcept { detail::biases_revoked.fetch_add(1, std::m
 inline void bias_to_this_thread() noexcept {}
 #endif
 
-}  // namespace weft::prim
+}  // namespace weft::inline WEFT_ABI::prim
 #else  // freestanding: one core and no threads unless the platform supplies WEFT_PRIM_HEADER
-namespace weft::prim {
+namespace weft::inline WEFT_ABI::prim {
 template <class T>
 using atomic = std::atomic<T>;
 inline void pause(unsigned) noexcept {}
@@ -221,7 +212,7 @@ template <class T>
 inline void light_release(atomic<T>& a, T v) noexcept {
   a.store(v, std::memory_order_release);
 }
-}  // namespace weft::prim
+}  // namespace weft::inline WEFT_ABI::prim
 #endif
 #ifndef WEFT_PRIM_BIASED
 #define WEFT_PRIM_BIASED 0

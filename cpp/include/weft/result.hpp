@@ -13,7 +13,7 @@
 
 #include "errors.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 
 // The result of a process that ended without one was asked for.
 class NoResult final : public Error {
@@ -95,4 +95,4 @@ class Result {
   std::variant<std::shared_ptr<const NoResult>, R> held_;
 };
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI

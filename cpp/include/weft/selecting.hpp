@@ -4,7 +4,7 @@
 
 #include "guards.hpp"
 
-namespace weft::detail {
+namespace weft::inline WEFT_ABI::detail {
 
 // Where the next ad hoc select over the same guards by the same process begins, so that it is fair (rule 5.4). One table per thread, and
 // a few with a lock for the processes of multi-core executors, whose threads change; in which a key is looked for in a few neighbouring
@@ -329,4 +329,4 @@ auto select_in_thread(Set& set, Engine& engine) {
   return s.result();
 }
 
-}  // namespace weft::detail
+}  // namespace weft::inline WEFT_ABI::detail

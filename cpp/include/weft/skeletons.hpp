@@ -18,7 +18,7 @@
 
 #include "weft.hpp"
 
-namespace weft::skeletons {
+namespace weft::inline WEFT_ABI::skeletons {
 
 // --- workers ----------------------------------------------------------------------------------------------------------------------------
 
@@ -508,4 +508,4 @@ auto divide_and_conquer(Workers<Start, Hook> ws, P problem, Base base, Solve sol
   return detail::conquered(std::move(problem), std::move(base), std::move(solve), std::move(split), std::move(combine), std::move(ws));
 }
 
-}  // namespace weft::skeletons
+}  // namespace weft::inline WEFT_ABI::skeletons

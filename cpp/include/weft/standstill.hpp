@@ -12,7 +12,7 @@
 #include "runtime/outside.hpp"
 #include "runtime/partial.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 
 // One process that waits.
 struct Waits {
@@ -117,4 +117,4 @@ inline void on_standstill(std::function<void(const Standstill&)> tell, std::chro
   detail::standstill_teller().tell = std::move(tell);
 }
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI

@@ -21,7 +21,7 @@
 #include "alt.hpp"
 #include "time.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 
 // A time limit on what the process that makes it does while it lives: at its end the operation that waits, or the next one, is withdrawn
 // and throws TimedOut, once. A request that no operation has met is taken back when it goes. A cancellation from outside is Cancelled, also
@@ -177,4 +177,4 @@ class signals {
   std::thread thread_;
 };
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI

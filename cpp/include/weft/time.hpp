@@ -5,7 +5,7 @@
 
 #include "compose.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 
 using Span = std::chrono::nanoseconds;
 
@@ -203,4 +203,4 @@ class Barrier {
   Core* core_;
 };
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI

@@ -19,7 +19,9 @@
 /// The version as one number that can be compared in an #if: MAJOR * 10000 + MINOR * 100 + PATCH.
 #define WEFT_VERSION_NUMBER (WEFT_VERSION_MAJOR * 10000 + WEFT_VERSION_MINOR * 100 + WEFT_VERSION_PATCH)
 
-namespace weft {
+#include "config.hpp"
+
+namespace weft::inline WEFT_ABI {
 
 /// The version of the headers this was compiled with.
 struct version_t {
@@ -31,4 +33,4 @@ struct version_t {
 
 inline constexpr version_t version{WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_VERSION_PATCH, WEFT_VERSION};
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI

@@ -15,7 +15,7 @@
 #include "alt.hpp"
 #include "stopping.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 
 // How a process ended: `result` if it returned (null: it has none), `error` if it failed.
 template <class R>
@@ -180,4 +180,4 @@ class Watch {
   State state_;
 };
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI

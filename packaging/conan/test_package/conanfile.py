@@ -1,4 +1,4 @@
-"""A consumer of the Conan package: builds and runs the program of tools/tests/consumers."""
+"""A consumer of the Conan package: builds and runs the program of tools/tests/consumers, in both forms."""
 
 from pathlib import Path
 
@@ -24,4 +24,6 @@ class Consumer(ConanFile):
 
     def test(self):
         if can_run(self):
-            self.run(str(Path(self.cpp.build.bindir).absolute() / "consumer"), env="conanrun")
+            for form in ("weft", "compiled"):
+                program = Path(self.cpp.build.bindir).absolute() / f"consumer_{form}"
+                self.run(str(program), env="conanrun")

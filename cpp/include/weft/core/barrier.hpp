@@ -7,7 +7,7 @@
 #include "policy.hpp"
 #include "waiter.hpp"
 
-namespace weft::core {
+namespace weft::inline WEFT_ABI::core {
 
 template <class P>
 class BarrierCore : public Place {
@@ -200,4 +200,4 @@ class BarrierCore : public Place {
   Queue choices_;  // ascending by the address of the choice
 };
 
-}  // namespace weft::core
+}  // namespace weft::inline WEFT_ABI::core

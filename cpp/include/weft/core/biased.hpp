@@ -35,7 +35,7 @@
 
 // Mutants of the lock, for the explorer (cpp/tests/explore_biased.hpp). 0 is the real thing.
 
-namespace weft::core {
+namespace weft::inline WEFT_ABI::core {
 
 class BiasedLock {
  public:
@@ -142,4 +142,4 @@ class BiasedLock {
   std::uint8_t state_ = kPlain;
 };
 
-}  // namespace weft::core
+}  // namespace weft::inline WEFT_ABI::core

@@ -10,7 +10,7 @@
 
 #include "status.hpp"
 
-namespace weft::core {
+namespace weft::inline WEFT_ABI::core {
 
 template <class T>
 struct Ring {
@@ -69,4 +69,4 @@ struct Ring {
   }
 };
 
-}  // namespace weft::core
+}  // namespace weft::inline WEFT_ABI::core

@@ -7,7 +7,7 @@
 #include "ready.hpp"
 #include "rendezvous.hpp"
 
-namespace weft::core {
+namespace weft::inline WEFT_ABI::core {
 
 template <class T, class P, class Self>
 class Buffered : public Rendezvous<T, P> {
@@ -155,4 +155,4 @@ class Buffered : public Rendezvous<T, P> {
   }
 };
 
-}  // namespace weft::core
+}  // namespace weft::inline WEFT_ABI::core

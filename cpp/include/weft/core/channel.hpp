@@ -13,7 +13,7 @@
 #pragma once
 #include "sleepers.hpp"
 
-namespace weft::core {
+namespace weft::inline WEFT_ABI::core {
 
 template <class T, class P>
 class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
@@ -577,4 +577,4 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   }
 };
 
-}  // namespace weft::core
+}  // namespace weft::inline WEFT_ABI::core

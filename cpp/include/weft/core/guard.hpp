@@ -12,7 +12,7 @@
 #include "channel.hpp"
 #include "latch.hpp"
 
-namespace weft::core {
+namespace weft::inline WEFT_ABI::core {
 
 struct Guard;
 
@@ -219,4 +219,4 @@ inline Fault find_fault(Guard* g, std::uint32_t n, bool off_too = false) noexcep
   return found;
 }
 
-}  // namespace weft::core
+}  // namespace weft::inline WEFT_ABI::core

@@ -8,7 +8,7 @@
 #include "policy.hpp"
 #include "waiter.hpp"
 
-namespace weft::core {
+namespace weft::inline WEFT_ABI::core {
 
 template <class P>
 class LatchCore : public Place {
@@ -80,4 +80,4 @@ class LatchCore : public Place {
   Queue waiting_;
 };
 
-}  // namespace weft::core
+}  // namespace weft::inline WEFT_ABI::core

@@ -16,7 +16,7 @@
 #include "policy.hpp"
 #include "waiter.hpp"
 
-namespace weft::core {
+namespace weft::inline WEFT_ABI::core {
 
 enum class Side : std::uint8_t { in, out };
 
@@ -174,4 +174,4 @@ class ChannelBase : public Place {
   Tally transfers_ = 0;
 };
 
-}  // namespace weft::core
+}  // namespace weft::inline WEFT_ABI::core

@@ -6,7 +6,9 @@
 #pragma once
 #include <cstdint>
 
-namespace weft::core {
+#include "../config.hpp"
+
+namespace weft::inline WEFT_ABI::core {
 
 struct Link {
   Link* next = nullptr;
@@ -66,4 +68,4 @@ class Queue {
   std::uintptr_t word_ = kTag;
 };
 
-}  // namespace weft::core
+}  // namespace weft::inline WEFT_ABI::core

@@ -28,7 +28,7 @@
 #include "line.hpp"
 #include "ready.hpp"
 
-namespace weft::core {
+namespace weft::inline WEFT_ABI::core {
 
 struct StandingNode;
 
@@ -435,4 +435,4 @@ class OneToOneCore : public ChannelBase<P> {
   Index tail_seen_ = 0;  // the reader's
 };
 
-}  // namespace weft::core
+}  // namespace weft::inline WEFT_ABI::core

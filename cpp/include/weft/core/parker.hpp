@@ -4,7 +4,7 @@
 #pragma once
 #include "waiter.hpp"
 
-namespace weft::core {
+namespace weft::inline WEFT_ABI::core {
 
 class Parker : public Waiter {
  public:
@@ -47,4 +47,4 @@ class Parker : public Waiter {
 
 inline constexpr WakerOps Parker::kOps{&Parker::wake, nullptr, nullptr, 0};
 
-}  // namespace weft::core
+}  // namespace weft::inline WEFT_ABI::core

@@ -12,7 +12,7 @@
 #include "biased.hpp"
 #endif
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 
 namespace core {
 
@@ -136,14 +136,12 @@ inline constinit RunQueue* current_run_queue = nullptr;  // one core; a platform
 
 }  // namespace core
 
-// In a program compiled without NDEBUG the use of a local channel from a second scheduler or thread is found where one party waits for the
-// other (rule 11.2): BadUse where it can be raised, else the program stops.
-#ifndef WEFT_CHECK_LOCAL
-#if __STDC_HOSTED__ && !defined(NDEBUG)
-#define WEFT_CHECK_LOCAL 1
+// With WEFT_CHECKS the use of a local channel from a second scheduler or thread is found where one party waits for the other (rule 11.2):
+// BadUse where it can be raised, else the program stops.
+#if __STDC_HOSTED__
+#define WEFT_CHECK_LOCAL WEFT_CHECKS
 #else
 #define WEFT_CHECK_LOCAL 0
-#endif
 #endif
 
 struct Local {
@@ -182,4 +180,4 @@ struct OneToOne : Shared {
   static constexpr bool one_to_one = true;
 };
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI

@@ -7,7 +7,7 @@
 #include "policy.hpp"
 #include "waiter.hpp"
 
-namespace weft::core {
+namespace weft::inline WEFT_ABI::core {
 
 struct ReadyLink : Link {};
 
@@ -63,4 +63,4 @@ class StandingChoice : public Choice {
 
 inline void mark_ready(Node* n) noexcept { static_cast<StandingChoice*>(n->choice_)->mark(static_cast<StandingNode*>(n)); }
 
-}  // namespace weft::core
+}  // namespace weft::inline WEFT_ABI::core

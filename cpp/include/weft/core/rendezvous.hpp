@@ -12,7 +12,7 @@
 #include "buffer.hpp"
 #include "line.hpp"
 
-namespace weft::core {
+namespace weft::inline WEFT_ABI::core {
 
 // What is left to do once the lock is released: wake, and destroy what was dropped.
 template <class T>
@@ -87,4 +87,4 @@ class Rendezvous : public ChannelBase<P> {
   }
 };
 
-}  // namespace weft::core
+}  // namespace weft::inline WEFT_ABI::core

@@ -14,11 +14,11 @@
 #pragma once
 #include "guard.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 enum class Mode : std::uint8_t { fair, priority, random };
 }
 
-namespace weft::core {
+namespace weft::inline WEFT_ABI::core {
 
 class Select {
  public:
@@ -313,4 +313,4 @@ class Select {
   int held_ = none;  // the guard that committed in phase A while its partner holds us
 };
 
-}  // namespace weft::core
+}  // namespace weft::inline WEFT_ABI::core

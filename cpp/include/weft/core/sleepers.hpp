@@ -11,7 +11,7 @@
 #pragma once
 #include "buffered.hpp"
 
-namespace weft::core {
+namespace weft::inline WEFT_ABI::core {
 
 template <class T, class P, class Self>
 class Sleepers : public Buffered<T, P, Self> {
@@ -173,4 +173,4 @@ class Sleepers : public Buffered<T, P, Self> {
   }
 };
 
-}  // namespace weft::core
+}  // namespace weft::inline WEFT_ABI::core

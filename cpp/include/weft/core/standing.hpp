@@ -12,7 +12,7 @@
 #pragma once
 #include "select.hpp"
 
-namespace weft::core {
+namespace weft::inline WEFT_ABI::core {
 
 class Standing {
  public:
@@ -234,4 +234,4 @@ class Standing {
   Status status_ = Status::pending;
 };
 
-}  // namespace weft::core
+}  // namespace weft::inline WEFT_ABI::core

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace weft {
+#include "../config.hpp"
+
+namespace weft::inline WEFT_ABI {
 
 enum class Status : std::uint8_t {
   ok,         // committed
@@ -36,4 +38,4 @@ enum class Try : std::uint8_t {
 };
 
 }  // namespace core
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI

@@ -27,7 +27,7 @@
 #include "list.hpp"
 #include "status.hpp"
 
-namespace weft::core {
+namespace weft::inline WEFT_ABI::core {
 
 class Choice;
 struct Node;
@@ -281,4 +281,4 @@ struct Enrolled {
   }
 };
 
-}  // namespace weft::core
+}  // namespace weft::inline WEFT_ABI::core

@@ -5,7 +5,7 @@
 
 #include "../weft.hpp"
 
-namespace weft::plugnplay {
+namespace weft::inline WEFT_ABI::plugnplay {
 
 namespace detail {
 
@@ -73,4 +73,4 @@ class Ends {
   std::vector<E> ends_;
 };
 
-}  // namespace weft::plugnplay
+}  // namespace weft::inline WEFT_ABI::plugnplay

@@ -6,7 +6,7 @@
 
 #include "ends.hpp"
 
-namespace weft::plugnplay {
+namespace weft::inline WEFT_ABI::plugnplay {
 
 // A value and the input it came from, or the output it goes to.
 template <class T>
@@ -140,4 +140,4 @@ Process deparaplex(I&& in, Ends<Writer<std::type_identity_t<V>, detail::policy_o
       .named("deparaplex");
 }
 
-}  // namespace weft::plugnplay
+}  // namespace weft::inline WEFT_ABI::plugnplay

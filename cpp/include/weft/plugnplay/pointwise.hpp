@@ -8,7 +8,7 @@
 
 #include "ends.hpp"
 
-namespace weft::plugnplay {
+namespace weft::inline WEFT_ABI::plugnplay {
 
 namespace detail {
 
@@ -122,4 +122,4 @@ Process nor(A&& in1, B&& in2, O&& out) {
       .named("nor");
 }
 
-}  // namespace weft::plugnplay
+}  // namespace weft::inline WEFT_ABI::plugnplay

@@ -5,7 +5,7 @@
 
 #include "ends.hpp"
 
-namespace weft::plugnplay {
+namespace weft::inline WEFT_ABI::plugnplay {
 
 namespace detail {
 
@@ -105,4 +105,4 @@ Process merge(Ends<Reader<detail::value_of<O>, detail::policy_of<O>>> ins, O&& o
   return detail::merging(std::move(rs), detail::writer_of<T>(std::forward<O>(out))).named("merge");
 }
 
-}  // namespace weft::plugnplay
+}  // namespace weft::inline WEFT_ABI::plugnplay

@@ -2,7 +2,7 @@
 #pragma once
 #include "ends.hpp"
 
-namespace weft::plugnplay {
+namespace weft::inline WEFT_ABI::plugnplay {
 
 namespace detail {
 
@@ -73,4 +73,4 @@ Process regulate(I&& in, C&& reset, O&& out, Span interval) {
       .named("regulate");
 }
 
-}  // namespace weft::plugnplay
+}  // namespace weft::inline WEFT_ABI::plugnplay

@@ -17,7 +17,7 @@
 
 #include "../core/waiter.hpp"
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 class Ends {
  public:
@@ -83,4 +83,4 @@ struct LastFrame {
 };
 inline constinit thread_local LastFrame last_frame;
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

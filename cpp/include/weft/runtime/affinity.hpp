@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "../config.hpp"
 #include "../errors.hpp"
 
 #if defined(__linux__)
@@ -10,7 +11,7 @@
 #include <sched.h>
 #endif
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 #if defined(__linux__)
 // Holds the calling thread on one CPU while it lives. Moved by nobody.
@@ -35,29 +36,22 @@ class Pinned {
   bool held_ = false;
 };
 
-// The CPUs that the calling thread may use, ascending.
-inline std::vector<int> cpus() {
-  std::vector<int> r;
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int i = 0; i < CPU_SETSIZE; ++i)
-      if (CPU_ISSET(i, &set)) r.push_back(i);
-  return r;
-}
-inline void check_cpu(int cpu) {
-  const std::vector<int> may = cpus();
-  for (const int c : may)
-    if (c == cpu) return;
-  std::string list;
-  for (const int c : may) list += (list.empty() ? "" : ", ") + std::to_string(c);
-  throw BadUse("CPU " + std::to_string(cpu) + " is none that this program may use; it may use " + list);
-}
 #else
 class Pinned {
  public:
   explicit Pinned(int) {}
 };
-inline void check_cpu(int) { throw BadUse("holding a thread on a CPU is not supported on this system: leave the CPU out"); }
 #endif
 
-}  // namespace weft::runtime
+#if defined(__linux__)
+// The CPUs that the calling thread may use, ascending.
+std::vector<int> cpus();
+#endif
+// BadUse if this program may not use that CPU.
+void check_cpu(int cpu);
+
+}  // namespace weft::inline WEFT_ABI::runtime
+
+#if !defined(WEFT_COMPILED)
+#include "../impl/affinity.ipp"
+#endif

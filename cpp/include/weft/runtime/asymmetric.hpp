@@ -24,7 +24,7 @@
 #pragma once
 #include "../core/policy.hpp"
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 class OwnersLock {
  public:
@@ -109,4 +109,4 @@ class OwnersLock {
   std::uint32_t left_ = 0;  // before it becomes light    (the owner's)
 };
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

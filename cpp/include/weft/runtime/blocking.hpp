@@ -12,7 +12,7 @@
 
 #include "group.hpp"
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 struct Job {
   void (*call)(Job&) noexcept = nullptr;  // the function, on a helper; nothing escapes
@@ -102,4 +102,4 @@ class Helpers final : public Part {
   bool ending_ = false;
 };
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

@@ -15,7 +15,7 @@
 #include "group.hpp"
 #include "observer.hpp"
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 class Cores final : public Executor, public Hired, private Crew<Cores> {
   using Base = Crew<Cores>;
@@ -211,4 +211,4 @@ struct Release : core::Waiter {
 };
 inline constexpr core::WakerOps Release::kOps{&Release::wake, nullptr, nullptr, 0};
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

@@ -29,7 +29,7 @@
 #include "deque.hpp"
 #include "parking.hpp"
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 template <class Host>
 class Crew {
@@ -405,4 +405,4 @@ class Crew {
   alignas(64) prim::atomic<core::Waker*> inbox_{nullptr};
 };
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

@@ -12,7 +12,7 @@
 #include "asymmetric.hpp"
 #include "process.hpp"
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 class StealQueue {
  public:
@@ -122,4 +122,4 @@ class StealQueue {
   const Group* ran_ = nullptr;  // that of the process which was taken last
 };
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

@@ -7,7 +7,33 @@
 #include <cstdint>
 #include <vector>
 
-namespace weft::runtime {
+#include "../config.hpp"
+
+namespace weft::inline WEFT_ABI::runtime {
+
+// The one way in which the report sorts and searches numbers: each kind of order would be compiled anew.
+struct Order {
+  bool (*before)(const void* x, std::uint32_t a, std::uint32_t b) = [](const void*, std::uint32_t a, std::uint32_t b) { return a < b; };
+  const void* x = nullptr;
+  bool operator()(std::uint32_t a, std::uint32_t b) const { return before(x, a, b); }
+};
+inline void sort_numbers(std::vector<std::uint32_t>& v, Order by = {}) { std::sort(v.begin(), v.end(), by); }
+inline void sort_unique(std::vector<std::uint32_t>& v) {
+  sort_numbers(v);
+  v.erase(std::unique(v.begin(), v.end()), v.end());
+}
+// In an ascending one.
+inline bool has(const std::vector<std::uint32_t>& v, std::uint32_t n) noexcept {
+  std::size_t low = 0, high = v.size();
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    if (v[middle] < n)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < v.size() && v[low] == n;
+}
 
 // `to[n]`: where the edges of node n lead. Nodes below `counted` count for a knot's size; among knots of one size the one with the lowest
 // node is taken. `out`: a node that is in no knot, nor what leads to it. Returns the knot's counted nodes, ascending.
@@ -58,7 +84,7 @@ inline std::vector<std::uint32_t> smallest_knot(const std::vector<std::vector<st
         }
         whole = true;
         if (knot) {
-          std::sort(members.begin(), members.end());
+          sort_numbers(members);
           if (best.empty() || members.size() < best.size() || (members.size() == best.size() && members[0] < best[0])) best = members;
         }
       }
@@ -74,4 +100,4 @@ inline std::vector<std::uint32_t> smallest_knot(const std::vector<std::vector<st
   return best;
 }
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

@@ -16,7 +16,7 @@
 
 #include "thread.hpp"
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 class Limit final : public core::Waker {
  public:
@@ -218,4 +218,4 @@ class Limit final : public core::Waker {
   bool lent_ = false;
 };
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

@@ -15,7 +15,7 @@
 #include <thread>
 #endif
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 // How many CPUs the program may use, as far as the calling thread can tell; 1: none but ours is known.
 inline std::int32_t usable_cpus() noexcept {
@@ -70,4 +70,4 @@ class Linger {
   std::uint8_t skipped_ = 0;
 };
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

@@ -8,7 +8,7 @@
 
 #include "process.hpp"
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 class Run;
 
@@ -45,4 +45,4 @@ struct Passed {
   }
 };
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

@@ -14,7 +14,7 @@
 
 #include "run.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 
 namespace runtime {
 
@@ -78,4 +78,4 @@ class Outside {
   bool here_ = true;
 };
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI

@@ -10,7 +10,9 @@
 #include <sys/mman.h>
 #endif
 
-namespace weft::runtime {
+#include "../config.hpp"
+
+namespace weft::inline WEFT_ABI::runtime {
 
 inline constexpr std::size_t kLine = 64;                        // a cache line
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;  // as on x86-64 and, mostly, aarch64
@@ -54,4 +56,4 @@ class FixedArray {
   std::size_t n_ = 0;
 };
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

@@ -19,7 +19,7 @@
 
 #include "../prim.hpp"
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 // ns for which nothing has run before a standstill is told (rule 10.6); 0: never.
 inline prim::atomic<std::int64_t>& patience() noexcept {
@@ -249,4 +249,4 @@ class Parking {
   std::uint16_t forgone_ = 0;    // of them, those to come
 };
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

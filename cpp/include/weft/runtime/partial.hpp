@@ -19,9 +19,10 @@
 
 #include "about.hpp"
 #include "limit.hpp"
+#include "names.hpp"
 #include "report.hpp"
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 struct StuckProcess {
   std::uint32_t id;
@@ -258,4 +259,4 @@ class Partial {
   std::unordered_map<const core::Place*, Spot> spots_;
 };
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

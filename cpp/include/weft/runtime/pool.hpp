@@ -15,21 +15,10 @@
 #include "../core/policy.hpp"
 #include "pages.hpp"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define WEFT_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WEFT_ASAN 1
-#endif
-#endif
-#ifndef WEFT_ASAN
-#define WEFT_ASAN 0
-#endif
-
 #if defined(WEFT_POOL_HEADER)  // a checker's: class Pool with allocate(n) and release(p, n)
 #include WEFT_POOL_HEADER
 #else
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 struct PoolBlock {
   PoolBlock* next;
@@ -124,14 +113,14 @@ class Pool {
 
 // Base of what is allocated from the pool by its exact type.
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime
 #endif
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 struct Pooled {
   static void* operator new(std::size_t n) { return Pool::allocate(n); }
   static void operator delete(void* p, std::size_t n) noexcept { Pool::release(p, n); }
 };
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

@@ -17,14 +17,14 @@
 #include "../core/waiter.hpp"
 #include "../prim.hpp"
 
-namespace weft {
+namespace weft::inline WEFT_ABI {
 
 // How a process ended (rules 3.5, 4.3, 4.6, 6.5).
 enum class Ending : std::uint8_t { returned, retired, poisoned, cancelled, failed };
 
-}  // namespace weft
+}  // namespace weft::inline WEFT_ABI
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 class Executor;
 class Group;
@@ -208,4 +208,4 @@ class Executor {
   ~Executor() = default;
 };
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

@@ -25,7 +25,7 @@
 #include "process.hpp"
 #include "timer.hpp"
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 class Group;
 class Limit;
@@ -348,4 +348,4 @@ class Run final : public Activity {
   std::array<std::atomic<Executor*>, static_cast<std::size_t>(At::last)> executors_{};
 };
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

@@ -12,7 +12,7 @@
 #include "observer.hpp"
 #include "pages.hpp"
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 class Scheduler final : public Executor {
  public:
@@ -273,4 +273,4 @@ class Scheduler final : public Executor {
   Posting posting_;  // the last member: it goes first
 };
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

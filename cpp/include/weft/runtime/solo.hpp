@@ -7,7 +7,7 @@
 #include "affinity.hpp"
 #include "scheduler.hpp"
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 // Posted to a scheduler, it ends its loop.
 struct Stop : core::Waiter {
@@ -49,4 +49,4 @@ class Solo final : public Hired {
   std::thread thread_;
 };
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

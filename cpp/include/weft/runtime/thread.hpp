@@ -6,7 +6,7 @@
 #include "linger.hpp"
 #include "observer.hpp"
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 class ThreadProcess : public ProcessBase, public Executor {
  public:
@@ -139,4 +139,4 @@ class ThreadProcess : public ProcessBase, public Executor {
 
 inline const ProcessOps ThreadProcess::kOps{{&ThreadProcess::wake, nullptr, nullptr, 0}, &ThreadProcess::executor_of};
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

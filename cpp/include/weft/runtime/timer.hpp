@@ -5,7 +5,7 @@
 
 #include "../core/waiter.hpp"
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 // The time `span` ns after `now`; prim::forever, which never comes, if that lies at or beyond the end of the clock (rule 8.5).
 constexpr std::int64_t later(std::int64_t now, std::int64_t span) noexcept {
@@ -89,4 +89,4 @@ class TimerHeap {
   std::uint64_t next_order_ = 0;
 };
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

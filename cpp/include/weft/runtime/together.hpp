@@ -16,7 +16,7 @@
 #include "../core/channel.hpp"
 #include "process.hpp"
 
-namespace weft::runtime {
+namespace weft::inline WEFT_ABI::runtime {
 
 // A count that several threads may change (shared), or only one (local: no atomic read-modify-write).
 template <bool Shared>
@@ -168,4 +168,4 @@ class Together {
   Offers offers_;
 };
 
-}  // namespace weft::runtime
+}  // namespace weft::inline WEFT_ABI::runtime

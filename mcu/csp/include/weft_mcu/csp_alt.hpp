@@ -10,7 +10,7 @@
 
 #include "weft/core/select.hpp"  // after the above, which names the platform's primitives
 
-namespace weft::mcu {
+namespace weft::inline WEFT_ABI::mcu {
 
 template <std::uint32_t N>
 class Alternative {

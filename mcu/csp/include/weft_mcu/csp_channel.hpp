@@ -14,7 +14,7 @@
 
 #include "weft_mcu/csp_scheduler.hpp"
 
-namespace weft::mcu {
+namespace weft::inline WEFT_ABI::mcu {
 
 using core::Side;
 

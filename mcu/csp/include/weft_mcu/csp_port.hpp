@@ -15,7 +15,7 @@
 #pragma once
 #include "weft_mcu/csp_channel.hpp"
 
-namespace weft::mcu {
+namespace weft::inline WEFT_ABI::mcu {
 
 template <class T, std::uint32_t N>
 class Port : core::Node {

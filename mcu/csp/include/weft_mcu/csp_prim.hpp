@@ -12,7 +12,7 @@
 
 #include "weft_mcu/platform.h"
 
-namespace weft::prim {
+namespace weft::inline WEFT_ABI::prim {
 
 template <class T>
 class atomic {

@@ -24,7 +24,7 @@
 #include "weft/core/channel.hpp"
 #include "weft_mcu/actors.h"
 
-namespace weft::mcu {
+namespace weft::inline WEFT_ABI::mcu {
 
 class Scheduler;
 

@@ -2,8 +2,7 @@
 #
 #   vcpkg install weft --overlay-ports=CHECKOUT/packaging/vcpkg/ports
 #
-# Header-only: nothing is built, and there is nothing to debug.
-set(VCPKG_BUILD_TYPE release)
+# weft::weft is header-only, weft::compiled a library of the triplet's linkage.
 get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../../../.." ABSOLUTE)
 
 vcpkg_cmake_configure(
@@ -12,4 +11,4 @@ vcpkg_cmake_configure(
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(PACKAGE_NAME weft CONFIG_PATH share/cmake/weft)
 vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE")
-file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/lib" "${CURRENT_PACKAGES_DIR}/debug")
+file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/debug/include" "${CURRENT_PACKAGES_DIR}/debug/share")

@@ -1,0 +1,81 @@
+// How the library is compiled. cpp/docs/building.md tells a user what to choose.
+//
+//   header-only (the default)   each function is `inline`; the impl/*.ipp are included by their headers
+//   compiled (-DWEFT_COMPILED)  impl/*.ipp are compiled in cpp/src/weft.cpp alone: CMake's weft::compiled, which sets the macro
+//                               for whoever links it
+//
+// What stands in an .ipp depends on no type of the user's and is on no hot path.
+//
+//   -DWEFT_CHECKS=1     debug checks (rule 11.2); off unless it is asked for: NDEBUG has no part in it
+//   -DWEFT_NO_FUTEX     the standard library's condition variables where Linux has its futex
+//   -DWEFT_NO_BIAS      no biased locks
+//
+// All of these change what the library's types are made of, and so do the sanitizers. So everything stands in an inline namespace
+// whose name tells them, WEFT_ABI: files that were compiled differently have different types, and do not link with each other; the
+// name of what the linker misses says where they differ (weft::v0_1_compiled_checks::…).
+#pragma once
+
+#if defined(WEFT_COMPILED)
+#define WEFT_INLINE
+#define WEFT_ABI_FORM _compiled
+#else
+#define WEFT_INLINE inline
+#define WEFT_ABI_FORM _headers
+#endif
+
+#ifndef WEFT_CHECKS
+#define WEFT_CHECKS 0
+#endif
+#if WEFT_CHECKS
+#define WEFT_ABI_CHECKS _checks
+#else
+#define WEFT_ABI_CHECKS
+#endif
+
+#if defined(__linux__) && !defined(WEFT_NO_FUTEX)
+#define WEFT_FUTEX 1
+#define WEFT_ABI_FUTEX
+#else
+#define WEFT_FUTEX 0
+#define WEFT_ABI_FUTEX _no_futex
+#endif
+#if defined(WEFT_NO_BIAS)
+#define WEFT_ABI_BIAS _no_bias
+#else
+#define WEFT_ABI_BIAS
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
+#define WEFT_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WEFT_ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define WEFT_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WEFT_TSAN 1
+#endif
+#endif
+#ifdef WEFT_ASAN
+#define WEFT_ABI_SANITIZER _asan
+#elif defined(WEFT_TSAN)
+#define WEFT_ABI_SANITIZER _tsan
+#else
+#define WEFT_ABI_SANITIZER
+#endif
+#ifndef WEFT_ASAN
+#define WEFT_ASAN 0
+#endif
+#ifndef WEFT_TSAN
+#define WEFT_TSAN 0
+#endif
+
+#define WEFT_ABI_JOINED(major, minor, form, checks, futex, bias, sanitizer) v##major##_##minor##form##checks##futex##bias##sanitizer
+#define WEFT_ABI_JOIN(...) WEFT_ABI_JOINED(__VA_ARGS__)
+#define WEFT_ABI \
+  WEFT_ABI_JOIN(WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_ABI_FORM, WEFT_ABI_CHECKS, WEFT_ABI_FUTEX, WEFT_ABI_BIAS, WEFT_ABI_SANITIZER)
+
+#include "version.hpp"

@@ -1,0 +1,28 @@
+// The definitions of runtime/affinity.hpp; see config.hpp.
+#pragma once
+#include "../runtime/affinity.hpp"
+
+namespace weft::inline WEFT_ABI::runtime {
+
+#if defined(__linux__)
+WEFT_INLINE std::vector<int> cpus() {
+  std::vector<int> r;
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int i = 0; i < CPU_SETSIZE; ++i)
+      if (CPU_ISSET(i, &set)) r.push_back(i);
+  return r;
+}
+WEFT_INLINE void check_cpu(int cpu) {
+  const std::vector<int> may = cpus();
+  for (const int c : may)
+    if (c == cpu) return;
+  std::string list;
+  for (const int c : may) list += (list.empty() ? "" : ", ") + std::to_string(c);
+  throw BadUse("CPU " + std::to_string(cpu) + " is none that this program may use; it may use " + list);
+}
+#else
+WEFT_INLINE void check_cpu(int) { throw BadUse("holding a thread on a CPU is not supported on this system: leave the CPU out"); }
+#endif
+
+}  // namespace weft::inline WEFT_ABI::runtime

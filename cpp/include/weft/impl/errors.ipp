@@ -1,0 +1,93 @@
+// The definitions of errors.hpp; see config.hpp.
+#pragma once
+#include "../errors.hpp"
+
+namespace weft::inline WEFT_ABI {
+
+WEFT_INLINE std::string Failures::describe(const std::vector<std::exception_ptr>& e) {
+  std::string s = std::to_string(e.size()) + " processes failed";
+  for (const auto& x : e) {
+    try {
+      std::rethrow_exception(x);
+    } catch (const std::exception& y) {
+      s += std::string("; ") + y.what();
+    } catch (...) {
+      s += "; an exception of another type";
+    }
+  }
+  return s;
+}
+
+namespace detail {
+
+WEFT_INLINE std::string who() {
+  const runtime::ProcessBase* p = runtime::this_process();
+  return p ? runtime::path_of(*p) + ": " : std::string();
+}
+
+WEFT_INLINE Left left_by_handled() noexcept {
+  if (handled<Cancelled>()) return {Ending::cancelled};
+  if (const Retired* e = handled<Retired>()) return left_by(*e);
+  try {
+    throw;
+  } catch (const Cancelled&) {
+    return {Ending::cancelled};
+  } catch (const Retired& e) {
+    return left_by(e);
+  } catch (const Poisoned& e) {
+    return left_by(e);
+  } catch (...) {
+    return {Ending::failed};
+  }
+}
+
+[[noreturn]] WEFT_INLINE void raise_again(const std::exception_ptr& e) {
+  try {
+    std::rethrow_exception(e);
+  } catch (const Poisoned& p) {
+    p.under_way();
+    throw;
+  }
+}
+
+[[noreturn, gnu::cold]] WEFT_INLINE void throw_cancelled(runtime::ProcessBase& p, Error::Carried not_done) {
+  if (const runtime::Limit* const by = runtime::Limit::take(p)) {
+    TimedOut e(by);
+    e.carry(std::move(not_done));
+    throw e;
+  }
+  Cancelled e;
+  e.carry(std::move(not_done));
+  throw e;
+}
+
+[[noreturn, gnu::cold]] WEFT_INLINE void throw_end(Status s, const core::Place& c, std::uint8_t strength, const char* verb, int guard,
+                                                   Error::Carried not_done, bool met) {
+  const std::string at = who() + verb + " on channel " + runtime::name_of(c) + ": ";
+  if (s == Status::poisoned) {
+    Poisoned e(at + "it was poisoned", guard, strength, met);
+    e.carry(std::move(not_done));
+    throw e;
+  }
+  if (s == Status::died) {
+    PeerDied e(at + "its holder died", guard, met);
+    e.carry(std::move(not_done));
+    throw e;
+  }
+  if (s == Status::cancelled) {
+    if (runtime::ProcessBase* p = runtime::this_process()) throw_cancelled(*p, std::move(not_done));
+    Cancelled e;
+    e.carry(std::move(not_done));
+    throw e;
+  }
+  Retired e(at + "it has retired", guard, met);
+  e.carry(std::move(not_done));
+  throw e;
+}
+
+[[noreturn]] WEFT_INLINE void bad_use(const std::string& what) { throw BadUse(who() + what); }
+
+[[noreturn]] WEFT_INLINE void started_twice() { bad_use("a process that was started already (or moved away) cannot be started"); }
+
+}  // namespace detail
+}  // namespace weft::inline WEFT_ABI

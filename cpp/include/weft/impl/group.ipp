@@ -1,0 +1,289 @@
+// The definitions of runtime/group.hpp; see config.hpp.
+#pragma once
+#include <algorithm>
+
+#include "../runtime/group.hpp"
+#include "../runtime/report.hpp"
+
+namespace weft::inline WEFT_ABI::runtime {
+
+WEFT_INLINE std::uint32_t next_process_id() noexcept {
+  static prim::atomic<std::uint32_t> last{0};
+  return Identity::nth(last.fetch_add(1, std::memory_order_relaxed));
+}
+
+WEFT_INLINE void Group::add(ProcessBase& p) {
+  p.group = this;
+  if (p.id == 0) p.id = next_process_id();
+  lock_.lock();
+  p.index = count_name(p.function);
+  p.set_order(started_++);
+  p.sibling_next = children_;
+  p.sibling_prev = nullptr;
+  if (children_) children_->sibling_prev = &p;
+  children_ = &p;
+  ++live_;
+  if (cancelled_) p.cancel().store(1, std::memory_order_relaxed);
+  lock_.unlock();
+}
+
+WEFT_INLINE void Group::unlink(ProcessBase& p) noexcept {
+  lock_.lock();
+  if (p.sibling_prev)
+    p.sibling_prev->sibling_next = p.sibling_next;
+  else
+    children_ = p.sibling_next;
+  if (p.sibling_next) p.sibling_next->sibling_prev = p.sibling_prev;
+  lock_.unlock();
+}
+
+WEFT_INLINE void Group::finished(std::uint32_t order, std::exception_ptr left, Ending how) noexcept {
+  if (left && how == Ending::failed)
+    fail(order, std::move(left));
+  else if (left)
+    end_ = std::move(left);  // before live_ falls to 0, after which it is read
+  core::Node* w = nullptr;
+  Group* heir = nullptr;
+  lock_.lock();
+  const bool last = --live_ == 0;
+  if (last) {
+    std::swap(w, waiter_);
+    heir = heir_;
+  }
+  lock_.unlock();
+  // From here on the group may be gone, if nobody waits by the node, unless it was abandoned: then it is ours.
+  if (heir) {
+    for (auto& f : failures_) heir->fail(f.first, std::move(f.second));
+    delete this;
+    heir->finished(0, nullptr);
+  }
+  if (w) {
+    w->status = Status::ok;
+    core::Waker* k = core::waker_of(w);
+    k->ops->wake(k);
+  }
+}
+
+WEFT_INLINE Status Group::begin_wait(core::Node& n) noexcept {
+  lock_.lock();
+  const bool done = live_ == 0;
+  if (!done) {
+    n.status = Status::pending;
+    waiter_ = &n;
+  }
+  lock_.unlock();
+  return done ? Status::ok : Status::pending;
+}
+
+WEFT_INLINE bool Group::end_wait(core::Node& n) noexcept {
+  lock_.lock();
+  const bool waits = waiter_ == &n;
+  if (waits) waiter_ = nullptr;
+  lock_.unlock();
+  return waits;
+}
+
+WEFT_INLINE bool Group::done() noexcept {
+  lock_.lock();
+  const bool d = live_ == 0;
+  lock_.unlock();
+  return d;
+}
+
+WEFT_INLINE bool Group::abandon(Group& its) noexcept {
+  cancel();
+  Group* const heir = &its;
+  heir->adopt();
+  bool live = false;
+  run.still([&] {  // the owner is about to go; paths leave it out from here on
+    lock_.lock();
+    live = live_ > 0;
+    if (live) heir_ = heir;
+    lock_.unlock();
+  });
+  if (!live) {  // the last of them has just ended
+    bequeath(*heir);
+    heir->finished(0, nullptr);
+  }
+  return live;
+}
+
+WEFT_INLINE ProcessBase* Group::owner() const noexcept {
+  const Group* g = this;
+  while (g->heir_) g = g->heir_;
+  return g->parent;
+}
+
+WEFT_INLINE void Group::fail(std::uint32_t order, std::exception_ptr failure) {
+  lock_.lock();
+  const bool first = failures_.empty();
+  failures_.emplace_back(order, std::move(failure));
+  lock_.unlock();
+  if (!first) return;
+  cancel();
+  ask_block();
+  if (also) {
+    also->cancel();
+    also->ask_block();
+  }
+}
+
+WEFT_INLINE std::vector<std::exception_ptr> Group::take_failures() {
+  std::sort(failures_.begin(), failures_.end(), [](auto& a, auto& b) { return a.first < b.first; });
+  std::vector<std::exception_ptr> r;
+  for (auto& f : failures_) r.push_back(std::move(f.second));
+  failures_.clear();
+  return r;
+}
+
+WEFT_INLINE void Group::cancel() noexcept {
+  CancelLine& line = cancel_line;
+  if (line.at_work) {
+    if (!std::exchange(in_line_, true)) next_in_line_ = std::exchange(line.first, this);
+    return;
+  }
+  line.at_work = true;
+  cancel_children();
+  while (Group* g = line.first) {
+    line.first = g->next_in_line_;
+    g->in_line_ = false;
+    g->cancel_children();
+  }
+  line.at_work = false;
+}
+
+WEFT_INLINE void Group::cancel(ProcessBase& p) noexcept {
+  p.cancel().fetch_or(Identity::Cancel::asked);
+  ask(p);
+}
+
+WEFT_INLINE void Group::ask(ProcessBase& p) noexcept {
+  Executor* e = p.executor();
+  if (e->here())
+    e->withdraw(p);
+  else
+    e->nudge();
+}
+
+WEFT_INLINE void Group::pass_on() noexcept {
+  if (std::exchange(passed_on_, true)) return;
+  cancel();
+  if (also) also->cancel();
+}
+
+WEFT_INLINE void Group::open_block() noexcept {
+  lock_.lock();
+  block_ = Block::open;
+  lock_.unlock();
+}
+
+WEFT_INLINE void Group::close_block() noexcept {
+  lock_.lock();
+  const bool asked = std::exchange(block_, Block::none) == Block::cancelled;
+  lock_.unlock();
+  if (asked && !(parent->group && parent->group->cancelled()) && !run.block_cancelled(*parent))
+    parent->cancel().take_back(Identity::Cancel::asked);
+}
+
+WEFT_INLINE void Group::serve_cancellations(Executor& e) noexcept {
+  lock_.lock();
+  for (ProcessBase* p = children_; p; p = p->sibling_next)
+    if (p->cancel().load(std::memory_order_acquire) != 0 && p->executor() == &e) e.withdraw(*p);
+  lock_.unlock();
+}
+
+WEFT_INLINE std::uint32_t Group::started(const char* function) noexcept {
+  lock_.lock();
+  const auto n = names_.find(function ? function : "");
+  const std::uint32_t r = n == names_.end() ? 0 : n->second;
+  lock_.unlock();
+  return r;
+}
+
+WEFT_INLINE void Group::cancel_children() noexcept {
+  lock_.lock();
+  cancelled_ = true;
+  for (ProcessBase* p = children_; p; p = p->sibling_next)
+    if (p->cancel().fetch_or(Identity::Cancel::asked) == 0) ask(*p);  // else whoever asked before us sees to it
+  lock_.unlock();
+}
+
+WEFT_INLINE void Group::ask_block() noexcept {
+  lock_.lock();
+  if (block_ == Block::open) {
+    block_ = Block::cancelled;
+    parent->cancel().fetch_or(Identity::Cancel::asked);
+    ask(*parent);
+  }
+  lock_.unlock();
+}
+
+WEFT_INLINE void Group::bequeath(Group& heir) {
+  for (auto& f : failures_) heir.fail(f.first, std::move(f.second));
+  failures_.clear();
+}
+
+WEFT_INLINE void Group::adopt() noexcept {
+  lock_.lock();
+  ++live_;
+  lock_.unlock();
+}
+
+WEFT_INLINE std::uint32_t Group::count_name(const char* f) {
+  // Processes started in a row mostly have one name, and it is mostly one and the same text.
+  if (f != last_name_ || !last_count_) {
+    last_name_ = f;
+    last_count_ = &names_[f ? f : ""];
+  }
+  return (*last_count_)++;
+}
+
+WEFT_INLINE void Run::add_group(Group& g) noexcept {
+  const std::lock_guard lock(groups_mutex_);
+  g.next_ = groups_;
+  if (groups_) groups_->prev_ = &g;
+  groups_ = &g;
+}
+
+WEFT_INLINE void Run::remove_group(Group& g) noexcept {
+  const std::lock_guard lock(groups_mutex_);
+  if (g.prev_)
+    g.prev_->next_ = g.next_;
+  else
+    groups_ = g.next_;
+  if (g.next_) g.next_->prev_ = g.prev_;
+}
+
+WEFT_INLINE void Run::cancel_everybody() noexcept {
+  const std::lock_guard lock(groups_mutex_);
+  for (Group* g = groups_; g; g = g->next_) g->cancel();
+}
+
+WEFT_INLINE void Run::serve_cancellations(Executor& e) noexcept {
+  const std::lock_guard lock(groups_mutex_);
+  for (Group* g = groups_; g; g = g->next_) g->serve_cancellations(e);
+}
+
+WEFT_INLINE bool Run::block_cancelled(const ProcessBase& owner) noexcept {
+  const std::lock_guard lock(groups_mutex_);
+  bool any = false;
+  for (Group* g = groups_; g && !any; g = g->next_) {
+    if (g->parent != &owner) continue;
+    g->lock_.lock();
+    any = g->block_ == Group::Block::cancelled;
+    g->lock_.unlock();
+  }
+  return any;
+}
+
+WEFT_INLINE void Run::find_watch() noexcept {
+  while_all_sleep([this] {
+    bool found = false;
+    each_process([&](ProcessBase& p) {
+      if (found || !p.op) return;
+      if (Executor* const e = p.executor()) found = true, e->nudge();
+    });
+  });
+}
+
+}  // namespace weft::inline WEFT_ABI::runtime

@@ -1,0 +1,47 @@
+// The definitions of runtime/names.hpp; see config.hpp.
+#pragma once
+#include "../runtime/about.hpp"
+#include "../runtime/group.hpp"
+#include "../runtime/names.hpp"
+
+namespace weft::inline WEFT_ABI::runtime {
+
+WEFT_INLINE std::string path_of(const ProcessBase& process) {
+  constexpr int kPathLevels = 64;
+  std::string r;
+  const auto walk = [&] {
+    int level = 0;
+    for (const ProcessBase* p = &process; p; p = p->group ? p->group->owner() : nullptr) {
+      if (++level > kPathLevels) {
+        r.insert(0, "…/");
+        return;
+      }
+      std::string step = p->group && p->group->name ? std::string(p->group->name) + "/" : std::string();
+      step += p->function ? p->function : "process";
+      if (p->group && p->group->started(p->function) > 1) step.append("[").append(std::to_string(p->index)).append("]");
+      if (level > 1) step.append("/").append(r);
+      r = std::move(step);
+    }
+  };
+  if (process.group)
+    process.group->run.still(walk);
+  else
+    walk();
+  return r;
+}
+
+WEFT_INLINE std::string name_of(const core::Place& c) {
+  std::string r = c.name ? c.name : "?";
+  if (c.line == 0) return "'" + r + "'";
+  const std::size_t slash = r.rfind('/');
+  return (slash == std::string::npos ? r : r.substr(slash + 1)) + ":" + std::to_string(c.line);
+}
+
+WEFT_INLINE std::string where(const ProcessBase& p) {
+  if (!p.about || !p.about->file) return "?";
+  const std::string f = p.about->file;
+  const std::size_t slash = f.rfind('/');
+  return (slash == std::string::npos ? f : f.substr(slash + 1)) + ":" + std::to_string(p.line);
+}
+
+}  // namespace weft::inline WEFT_ABI::runtime

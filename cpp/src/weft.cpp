@@ -1,0 +1,14 @@
+// The compiled form of the library: everything of include/weft/impl/, once. See include/weft/config.hpp.
+#if !defined(WEFT_COMPILED)
+#error "weft.cpp is compiled with WEFT_COMPILED defined, as is whoever links it: use CMake's weft::compiled"
+#endif
+#include <weft/observe.hpp>
+#include <weft/weft.hpp>
+
+#include <weft/impl/affinity.ipp>
+#include <weft/impl/compose.ipp>
+#include <weft/impl/errors.ipp>
+#include <weft/impl/executors.ipp>
+#include <weft/impl/group.ipp>
+#include <weft/impl/names.ipp>
+#include <weft/impl/report.ipp>
