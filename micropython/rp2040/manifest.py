@@ -1,0 +1,4 @@
+# What is frozen into the firmware for the RP2040: the port's own modules, asyncio, and Weft. WEFT_DIR is the room micropython/.
+freeze("$(PORT_DIR)/modules")
+include("$(MPY_DIR)/extmod/asyncio")
+package("weft", base_path="$(WEFT_DIR)")
