@@ -584,11 +584,15 @@ static mp_obj_t core_methods(mp_obj_t reader, mp_obj_t writer) {
 }
 static MP_DEFINE_CONST_FUN_OBJ_2(core_methods_obj, core_methods);
 
-#define EXPORTS(X)                                                                                                                    \
-  X(Proc, TYPE(proc_type))                                                                                                            \
-  X(Chan, TYPE(chan_type)) X(Rd, TYPE(rd_type)) X(Wr, TYPE(wr_type)) X(CLOSED, &closed) X(DONE, &done_object) X(ONCE, &once_object)   \
-      X(push, &core_push_obj) X(cur, &core_cur_obj) X(setcur, &core_setcur_obj) X(waiting, &core_waiting_obj) X(room, &core_room_obj) \
-          X(loop, &core_loop_obj) X(hooks, &core_hooks_obj) X(methods, &core_methods_obj)
+// Each run of clang-format breaks these lines elsewhere.
+// clang-format off
+#define EXPORTS(X) \
+  X(Proc, TYPE(proc_type)) X(Chan, TYPE(chan_type)) X(Rd, TYPE(rd_type)) \
+  X(Wr, TYPE(wr_type)) X(CLOSED, &closed) X(DONE, &done_object) X(ONCE, &once_object) \
+  X(push, &core_push_obj) X(cur, &core_cur_obj) X(setcur, &core_setcur_obj) \
+  X(waiting, &core_waiting_obj) X(room, &core_room_obj) X(loop, &core_loop_obj) \
+  X(hooks, &core_hooks_obj) X(methods, &core_methods_obj)
+// clang-format on
 
 #if NATMOD
 

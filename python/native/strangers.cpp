@@ -13,9 +13,9 @@ namespace weft::py {
 
 namespace {
 
-bool wanted = false;           // a run stands still for one
-bool watching = false;         // somebody waits for their ends, or is about to
-PyObject* watch = nullptr;     // weft._strangers.watch()
+bool wanted = false;        // a run stands still for one
+bool watching = false;      // somebody waits for their ends, or is about to
+PyObject* watch = nullptr;  // weft._strangers.watch()
 
 // On a thread of its own: whoever finds a stranger may hold locks of the runtime, or be about to sleep, and calls no Python code.
 void begin_watching(void*) {

@@ -90,6 +90,7 @@ for _ in range(ROUNDS):
 print("left")
 """
 
+
 @pytest.mark.parametrize("seed", range(4))
 def test_alarms_in_between(seed: int) -> None:  # rules 7.5, 11.1
     with child("-c", HEAD + GROUPS, str(seed), seconds=200) as running:

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from weft import coroutines, observe, threads
 from weft import _native as native
+from weft import coroutines, observe, threads
 from weft.errors import WeftError
 
 HERE = Path(native.__file__).parent

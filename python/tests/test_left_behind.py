@@ -80,16 +80,12 @@ def prints(program: str, told: str) -> None:
 )
 def test_by_a_process_that_ends(how: str, place: str) -> None:  # rules 7.6, 11.1
     """Also where the process has a thread of its own, on which what it left runs."""
-    prints(
-        f"print(run([process({how}){place}(Channel('c'))]), log)", "[None] ['stayed']\n"
-    )
+    prints(f"print(run([process({how}){place}(Channel('c'))]), log)", "[None] ['stayed']\n")
 
 
 def test_by_one_that_was_left_itself() -> None:  # rules 7.6, 11.1
     """It never came to start anything, or what it started stays."""
-    prints(
-        "print(run([process(leaves_one_that_does).on('threads')(Channel('c'))]))", "[None]\n"
-    )
+    prints("print(run([process(leaves_one_that_does).on('threads')(Channel('c'))]))", "[None]\n")
 
 
 STRANGER = """
