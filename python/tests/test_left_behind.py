@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import textwrap
 
@@ -169,3 +170,34 @@ def test_by_a_loop_that_is_closed() -> None:  # rules 7.6, 13.5
         """,
         "ended\n",
     )
+
+
+def test_an_extended_read_that_nobody_ends() -> None:  # rules 1.6, 6.3, 10.1
+    """Its writer cannot be cancelled: the run waits until somebody lets go of it, and has deadlocked."""
+    program = """
+import signal
+signal.signal(signal.SIGUSR1, lambda *_: kept.clear())
+
+
+@process
+async def holds(r):
+    kept.append(r.extended())
+    await kept[-1].__aenter__()
+
+
+@process
+async def writes(w):
+    await w.write(1)
+
+
+c = Channel("c")
+try:
+    run(holds(+c), writes(-c))
+except Deadlock as e:
+    print(len(kept), [p.path for p in e.processes])
+"""
+    with child("-c", PARTS + program) as running:
+        until_asleep(running.pid)
+        running.send_signal(signal.SIGUSR1)
+        out, err = running.communicate()
+    assert (running.returncode, out, err) == (0, "0 ['main/writes']\n", "")

@@ -268,7 +268,7 @@ class Run final : public Activity {
 
   std::uint32_t quiescent() noexcept {
     core::Wakes wakes;
-    bool dead = false;
+    bool dead = false, again = false;
     {
       const std::lock_guard g(mutex_);
       const std::uint32_t number = ++standstill_ != 0 ? standstill_ : ++standstill_;  // of the one that begins, if it does
@@ -287,13 +287,17 @@ class Run final : public Activity {
         dead = detect_deadlock && !(anything_outside && anything_outside(*this)) && anybody_blocked();
         if (!dead) return told ? number : 0;
         activated();  // so that nobody else concludes the same
-        if (!deadlocked()) describe();
+        again = deadlocked();
+        if (!again) describe();
         deadlocked_.store(true, std::memory_order_release);
       }
     }
     wakes.run();
     if (dead && on_deadlock && !told_.exchange(true)) on_deadlock(report_);
     if (dead) cancel_everybody();
+    // Who is left cannot be withdrawn, and nobody lets it go (a writer that is held, rules 1.6, 6.3): to conclude the same again, and again,
+    // would never end.
+    if (std::int32_t ours = 1; again && active_.compare_exchange_strong(ours, 0, std::memory_order_seq_cst)) return 0;
     return deactivated();
   }
   // A standstill began, and nobody is about to sleep: who sleeps does so anew.
