@@ -12,3 +12,4 @@
 #include <weft/impl/group.ipp>
 #include <weft/impl/names.ipp>
 #include <weft/impl/report.ipp>
+#include <weft/impl/standstill.ipp>

@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "alt.hpp"
+#include "runtime/outside.hpp"
 #include "time.hpp"
 
 namespace weft::inline WEFT_ABI {

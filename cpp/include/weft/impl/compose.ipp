@@ -4,6 +4,7 @@
 #include "../runtime/cores.hpp"
 #include "../runtime/scheduler.hpp"
 #include "../runtime/solo.hpp"
+#include "standstill.ipp"
 
 namespace weft::inline WEFT_ABI {
 namespace detail {

@@ -1,0 +1,96 @@
+// The definitions of standstill.hpp; see config.hpp.
+#pragma once
+#include <cstdio>
+#include <memory>
+#include <mutex>
+
+#include "../runtime/outside.hpp"
+#include "../runtime/partial.hpp"
+#include "../runtime/report.hpp"
+#include "../standstill.hpp"
+
+namespace weft::inline WEFT_ABI {
+
+namespace detail {
+
+inline std::string listed(const std::vector<std::string>& names, const char* between) {
+  std::string s;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i == runtime::Report::kNames) return s + between + std::to_string(names.size() - i) + " more";
+    s += (i ? between : "") + names[i];
+  }
+  return s;
+}
+
+struct StandstillTeller {
+  std::mutex mutex;
+  std::function<void(const Standstill&)> tell;
+};
+inline StandstillTeller& standstill_teller() {
+  static auto& t = *new StandstillTeller;  // runs may stand still until the very end
+  return t;
+}
+
+class FoundStandstill final : public runtime::Run::Standstill {
+ public:
+  explicit FoundStandstill(runtime::AtRest&& r) {
+    for (runtime::StuckProcess& p : r.processes)
+      s_.processes.push_back(
+          {std::move(p.path), std::move(p.operation), std::move(p.at), std::move(p.places), std::move(p.waits_for), std::move(p.open)});
+    s_.waited = std::chrono::nanoseconds(runtime::patience().load(std::memory_order_relaxed));
+    s_.outside = runtime::Outsiders::all().strangers();
+  }
+  void tell() noexcept override {
+    std::function<void(const weft::Standstill&)> f;
+    {
+      const std::lock_guard g(standstill_teller().mutex);
+      f = standstill_teller().tell;
+    }
+    if (f)
+      f(s_);
+    else
+      std::fprintf(stderr, "weft: %s\n", s_.text().c_str());
+  }
+
+ private:
+  weft::Standstill s_;
+};
+
+inline std::unique_ptr<runtime::Run::Standstill> find_standstill(runtime::Run& run, const runtime::OpKind& waits) noexcept {
+  runtime::AtRest r;
+  run.while_all_sleep([&] { r = runtime::Partial::at_rest(run, waits); });
+  if (r.places == 0 || !run.first_of(r.places)) return nullptr;
+  return std::make_unique<FoundStandstill>(std::move(r));
+}
+
+}  // namespace detail
+
+WEFT_INLINE std::string Standstill::text() const {
+  const std::size_t n = processes.size();
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%g", static_cast<double>(waited.count()) * 1e-9);
+  std::string s = "standstill: nothing has run for " + std::string(seconds) + " s, and no timer or blocking call is due; " +
+                  std::to_string(n) + (n == 1 ? " process waits" : " processes wait");
+  for (std::size_t i = 0; i < n; ++i) {
+    if (i == runtime::Report::kLines) {
+      s += "\n  … and " + std::to_string(n - i) + " more";
+      break;
+    }
+    const Waits& p = processes[i];
+    s += "\n  " + p.path + ": " + p.operation;
+    if (!p.places.empty()) s += " " + detail::listed(p.places, ", ");
+    s += " at " + p.at;
+    if (!p.waits_for.empty()) s += "; held by " + detail::listed(p.waits_for, " and ");
+    if (!p.open.empty()) s += "; who has the other end of " + detail::listed(p.open, ", ") + " is not known";
+  }
+  return s + "\nwhat may still wake them: " + std::to_string(outside) + " weft::Outside token" + (outside == 1 ? "" : "s") +
+         " (say weft::Outside(weft::Outside::due) where its thread waits for something that takes its time)";
+}
+
+WEFT_INLINE void on_standstill(std::function<void(const Standstill&)> tell, std::chrono::nanoseconds after) {
+  if (after.count() >= 0) runtime::patience().store(after.count(), std::memory_order_relaxed);
+  const std::lock_guard g(detail::standstill_teller().mutex);
+  detail::standstill_teller().tell = std::move(tell);
+}
+
+}  // namespace weft::inline WEFT_ABI
