@@ -295,8 +295,8 @@ class Run final : public Activity {
     wakes.run();
     if (dead && on_deadlock && !told_.exchange(true)) on_deadlock(report_);
     if (dead) cancel_everybody();
-    // Who is left cannot be withdrawn, and nobody lets it go (a writer that is held, rules 1.6, 6.3): to conclude the same again, and again,
-    // would never end.
+    // Who is left cannot be withdrawn, and nobody lets it go (a writer that is held, rules 1.6, 6.3): to conclude the same again, and
+    // again, would never end.
     if (std::int32_t ours = 1; again && active_.compare_exchange_strong(ours, 0, std::memory_order_seq_cst)) return 0;
     return deactivated();
   }
