@@ -148,17 +148,13 @@ MUTANTS = [
         "co_await par(start(s(std::move(in), std::move(out))));",
         "co_await par(s(std::move(in), std::move(out)));",
     ),
-    blocks(
+    Text(
         "b1",
         "a closure's process that is poisoned leaves its captures to retire",
-        "if (const std::uint8_t s = this->group.poisoned()) throw",
-        "if (const std::uint8_t s = this->group.poisoned(); false) throw",
-    ),
-    blocks(
-        "b2",
-        "a poison is passed on with strength 1",
-        'Poisoned("a process was poisoned", -1, s);',
-        'Poisoned("a process was poisoned", -1, s ? 1 : 0);',
+        "impl/errors.ipp",
+        "    p.under_way();\n",
+        "",
+        "hosted_results.cpp",
     ),
     blocks(
         "b3",
