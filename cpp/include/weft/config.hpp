@@ -16,10 +16,10 @@
 #pragma once
 
 #if defined(WEFT_COMPILED)
-#define WEFT_INLINE
+#define WEFT_IMPL
 #define WEFT_ABI_FORM _compiled
 #else
-#define WEFT_INLINE inline
+#define WEFT_IMPL inline
 #define WEFT_ABI_FORM _headers
 #endif
 

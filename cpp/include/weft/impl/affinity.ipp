@@ -5,7 +5,7 @@
 namespace weft::inline WEFT_ABI::runtime {
 
 #if defined(__linux__)
-WEFT_INLINE std::vector<int> cpus() {
+WEFT_IMPL std::vector<int> cpus() {
   std::vector<int> r;
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0)
@@ -13,7 +13,7 @@ WEFT_INLINE std::vector<int> cpus() {
       if (CPU_ISSET(i, &set)) r.push_back(i);
   return r;
 }
-WEFT_INLINE void check_cpu(int cpu) {
+WEFT_IMPL void check_cpu(int cpu) {
   const std::vector<int> may = cpus();
   for (const int c : may)
     if (c == cpu) return;
@@ -22,7 +22,7 @@ WEFT_INLINE void check_cpu(int cpu) {
   throw BadUse("CPU " + std::to_string(cpu) + " is none that this program may use; it may use " + list);
 }
 #else
-WEFT_INLINE void check_cpu(int) { throw BadUse("holding a thread on a CPU is not supported on this system: leave the CPU out"); }
+WEFT_IMPL void check_cpu(int) { throw BadUse("holding a thread on a CPU is not supported on this system: leave the CPU out"); }
 #endif
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -9,7 +9,7 @@
 namespace weft::inline WEFT_ABI {
 namespace detail {
 
-WEFT_INLINE void Runner::launch() {
+WEFT_IMPL void Runner::launch() {
   run->activated();
   try {
     run->keep([this] { body(); });
@@ -23,7 +23,7 @@ WEFT_INLINE void Runner::launch() {
   }
 }
 
-WEFT_INLINE void Runner::body() noexcept {
+WEFT_IMPL void Runner::body() noexcept {
   runtime::Run& r = *run;
   runtime::Group& g = *group;
   const std::uint32_t my_order = order();
@@ -51,17 +51,17 @@ WEFT_INLINE void Runner::body() noexcept {
   r.gone();
 }
 
-[[noreturn]] WEFT_INLINE void raise_all(std::vector<std::exception_ptr> failures) {
+[[noreturn]] WEFT_IMPL void raise_all(std::vector<std::exception_ptr> failures) {
   if (failures.size() == 1) std::rethrow_exception(failures[0]);
   throw Failures(std::move(failures));
 }
 
-WEFT_INLINE bool withdraw_wait(runtime::ProcessBase& p) noexcept {
+WEFT_IMPL bool withdraw_wait(runtime::ProcessBase& p) noexcept {
   static_cast<runtime::Group*>(p.place)->pass_on();
   return false;
 }
 
-WEFT_INLINE void after_wait(runtime::ProcessBase& p, runtime::Group& g) {
+WEFT_IMPL void after_wait(runtime::ProcessBase& p, runtime::Group& g) {
   std::vector<std::exception_ptr> failures = g.take_failures();
   if (!failures.empty()) raise_all(std::move(failures));
   detail::meet_request(p);
@@ -76,8 +76,8 @@ struct Host {
 };
 
 // Run a network to its end. `key`: what the executor is known by in the run, or null.
-WEFT_INLINE void execute_on(const Host& host, const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
-                            const std::shared_ptr<const Where>& key, const StartOf& start) {
+WEFT_IMPL void execute_on(const Host& host, const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
+                          const std::shared_ptr<const Where>& key, const StartOf& start) {
   runtime::Group group(run, &host.executor, &self);
   runtime::Group spawn_group(run, &host.executor, &self);
   const bool outermost = !run.spawned;
@@ -115,8 +115,8 @@ WEFT_INLINE void execute_on(const Host& host, const RunOptions& o, runtime::Run&
   if (const std::exception_ptr end = group.take_end()) raise_again(end);
 }
 
-WEFT_INLINE void execute_solo(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
-                              const std::shared_ptr<const Where>& where, const StartOf& start) {
+WEFT_IMPL void execute_solo(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self, const std::shared_ptr<const Where>& where,
+                            const StartOf& start) {
   const runtime::Pinned pinned(where && !where->cpus.empty() ? where->cpus[0] : -1);
   runtime::Scheduler scheduler(run, &self);
   runtime::Stop stop(scheduler);
@@ -131,8 +131,8 @@ inline void execute_on(runtime::Cores& cores, const RunOptions& o, runtime::Run&
   const Host host{cores.executor(), release, [](runtime::Executor& e) { static_cast<runtime::Cores&>(e).loop(); }};
   execute_on(host, o, run, self, where, start);
 }
-WEFT_INLINE void execute_cores(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
-                               const std::shared_ptr<const Where>& where, const StartOf& start) {
+WEFT_IMPL void execute_cores(const RunOptions& o, runtime::Run& run, runtime::ThreadProcess& self,
+                             const std::shared_ptr<const Where>& where, const StartOf& start) {
   runtime::Cores cores(run, where->threads, where->cpus, &self);
   cores.start(1);
   execute_on(cores, o, run, self, where, start);
@@ -147,7 +147,7 @@ inline void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProce
 }
 
 // From main, or any thread that is no process: the outermost run. In a thread process: a network inside the same run.
-WEFT_INLINE void execute(const RunOptions& o, StartOf start) {
+WEFT_IMPL void execute(const RunOptions& o, StartOf start) {
   if (runtime::this_context && runtime::this_context->executor)
     bad_use("weft::run inside a coroutine process would block its scheduler: use co_await weft::par(…)");
   if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run) {
@@ -174,7 +174,7 @@ WEFT_INLINE void execute(const RunOptions& o, StartOf start) {
   execute(o, run, self, start);
 }
 
-WEFT_INLINE runtime::Run* current_run() noexcept {
+WEFT_IMPL runtime::Run* current_run() noexcept {
   if (const runtime::ProcessBase* p = runtime::this_process(); p && p->group) return &p->group->run;
   const runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
   return t ? t->run : nullptr;
@@ -182,7 +182,7 @@ WEFT_INLINE runtime::Run* current_run() noexcept {
 
 }  // namespace detail
 
-WEFT_INLINE bool YieldOp::Awaiter::await_ready() const {
+WEFT_IMPL bool YieldOp::Awaiter::await_ready() const {
   detail::meet_request(*p);
   if (runtime::Scheduler* s = runtime::Scheduler::current()) [[likely]]
     return !s->anything_ready() && s->nobody_ready();  // which looks: else a loop of yields would never hear of threads and timers

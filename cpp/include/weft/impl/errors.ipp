@@ -4,7 +4,7 @@
 
 namespace weft::inline WEFT_ABI {
 
-WEFT_INLINE std::string Failures::describe(const std::vector<std::exception_ptr>& e) {
+WEFT_IMPL std::string Failures::describe(const std::vector<std::exception_ptr>& e) {
   std::string s = std::to_string(e.size()) + " processes failed";
   for (const auto& x : e) {
     try {
@@ -20,12 +20,12 @@ WEFT_INLINE std::string Failures::describe(const std::vector<std::exception_ptr>
 
 namespace detail {
 
-WEFT_INLINE std::string who() {
+WEFT_IMPL std::string who() {
   const runtime::ProcessBase* p = runtime::this_process();
   return p ? runtime::path_of(*p) + ": " : std::string();
 }
 
-WEFT_INLINE Left left_by_handled() noexcept {
+WEFT_IMPL Left left_by_handled() noexcept {
   if (handled<Cancelled>()) return {Ending::cancelled};
   if (const Retired* e = handled<Retired>()) return left_by(*e);
   try {
@@ -41,7 +41,7 @@ WEFT_INLINE Left left_by_handled() noexcept {
   }
 }
 
-[[noreturn]] WEFT_INLINE void raise_again(const std::exception_ptr& e) {
+[[noreturn]] WEFT_IMPL void raise_again(const std::exception_ptr& e) {
   try {
     std::rethrow_exception(e);
   } catch (const Poisoned& p) {
@@ -50,7 +50,7 @@ WEFT_INLINE Left left_by_handled() noexcept {
   }
 }
 
-[[noreturn, gnu::cold]] WEFT_INLINE void throw_cancelled(runtime::ProcessBase& p, Error::Carried not_done) {
+[[noreturn, gnu::cold]] WEFT_IMPL void throw_cancelled(runtime::ProcessBase& p, Error::Carried not_done) {
   if (const runtime::Limit* const by = runtime::Limit::take(p)) {
     TimedOut e(by);
     e.carry(std::move(not_done));
@@ -61,8 +61,8 @@ WEFT_INLINE Left left_by_handled() noexcept {
   throw e;
 }
 
-[[noreturn, gnu::cold]] WEFT_INLINE void throw_end(Status s, const core::Place& c, std::uint8_t strength, const char* verb, int guard,
-                                                   Error::Carried not_done, bool met) {
+[[noreturn, gnu::cold]] WEFT_IMPL void throw_end(Status s, const core::Place& c, std::uint8_t strength, const char* verb, int guard,
+                                                 Error::Carried not_done, bool met) {
   const std::string at = who() + verb + " on channel " + runtime::name_of(c) + ": ";
   if (s == Status::poisoned) {
     Poisoned e(at + "it was poisoned", guard, strength, met);
@@ -85,9 +85,9 @@ WEFT_INLINE Left left_by_handled() noexcept {
   throw e;
 }
 
-[[noreturn]] WEFT_INLINE void bad_use(const std::string& what) { throw BadUse(who() + what); }
+[[noreturn]] WEFT_IMPL void bad_use(const std::string& what) { throw BadUse(who() + what); }
 
-[[noreturn]] WEFT_INLINE void started_twice() { bad_use("a process that was started already (or moved away) cannot be started"); }
+[[noreturn]] WEFT_IMPL void started_twice() { bad_use("a process that was started already (or moved away) cannot be started"); }
 
 }  // namespace detail
 }  // namespace weft::inline WEFT_ABI

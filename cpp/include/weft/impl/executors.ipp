@@ -9,11 +9,11 @@
 
 namespace weft::inline WEFT_ABI {
 
-WEFT_INLINE Executor::Executor(detail::Where w) : where_(std::make_shared<const detail::Where>(std::move(w))) {
+WEFT_IMPL Executor::Executor(detail::Where w) : where_(std::make_shared<const detail::Where>(std::move(w))) {
   for (const int cpu : where_->cpus) runtime::check_cpu(cpu);
 }
 
-WEFT_INLINE detail::Where Cores::checked(unsigned n, std::vector<int> cpus) {
+WEFT_IMPL detail::Where Cores::checked(unsigned n, std::vector<int> cpus) {
   constexpr unsigned most = 64;
   if (n < 1 || n > most) detail::bad_use("Cores: " + std::to_string(n) + " cores; it takes 1 to " + std::to_string(most));
   if (!cpus.empty() && cpus.size() != n)
@@ -23,7 +23,7 @@ WEFT_INLINE detail::Where Cores::checked(unsigned n, std::vector<int> cpus) {
 
 namespace detail {
 
-WEFT_INLINE std::shared_ptr<const Where> pinned_to(int cpu) {
+WEFT_IMPL std::shared_ptr<const Where> pinned_to(int cpu) {
   runtime::check_cpu(cpu);
   static std::mutex m;
   static std::map<int, std::shared_ptr<const Where>> all;
@@ -33,15 +33,15 @@ WEFT_INLINE std::shared_ptr<const Where> pinned_to(int cpu) {
   return w;
 }
 
-WEFT_INLINE std::unique_ptr<runtime::Hired> hire_solo(runtime::Run& run, const Where& w) {
+WEFT_IMPL std::unique_ptr<runtime::Hired> hire_solo(runtime::Run& run, const Where& w) {
   return std::make_unique<runtime::Solo>(run, w.cpus.empty() ? -1 : w.cpus[0]);
 }
-WEFT_INLINE std::unique_ptr<runtime::Hired> hire_cores(runtime::Run& run, const Where& w) {
+WEFT_IMPL std::unique_ptr<runtime::Hired> hire_cores(runtime::Run& run, const Where& w) {
   auto cores = std::make_unique<runtime::Cores>(run, w.threads, w.cpus);
   cores->start(0);
   return cores;
 }
-WEFT_INLINE runtime::At hire(runtime::Run& run, const std::shared_ptr<const Where>& w) {
+WEFT_IMPL runtime::At hire(runtime::Run& run, const std::shared_ptr<const Where>& w) {
   const runtime::At at = run.hire(w, [&] { return w->kind->hire(run, *w); });
   if (at == runtime::At::group) bad_use("a run uses at most 64 executors: share them between processes");
   return at;

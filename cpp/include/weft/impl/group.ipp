@@ -7,12 +7,12 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-WEFT_INLINE std::uint32_t next_process_id() noexcept {
+WEFT_IMPL std::uint32_t next_process_id() noexcept {
   static prim::atomic<std::uint32_t> last{0};
   return Identity::nth(last.fetch_add(1, std::memory_order_relaxed));
 }
 
-WEFT_INLINE void Group::add(ProcessBase& p) {
+WEFT_IMPL void Group::add(ProcessBase& p) {
   p.group = this;
   if (p.id == 0) p.id = next_process_id();
   lock_.lock();
@@ -27,7 +27,7 @@ WEFT_INLINE void Group::add(ProcessBase& p) {
   lock_.unlock();
 }
 
-WEFT_INLINE void Group::unlink(ProcessBase& p) noexcept {
+WEFT_IMPL void Group::unlink(ProcessBase& p) noexcept {
   lock_.lock();
   if (p.sibling_prev)
     p.sibling_prev->sibling_next = p.sibling_next;
@@ -37,7 +37,7 @@ WEFT_INLINE void Group::unlink(ProcessBase& p) noexcept {
   lock_.unlock();
 }
 
-WEFT_INLINE void Group::finished(std::uint32_t order, std::exception_ptr left, Ending how) noexcept {
+WEFT_IMPL void Group::finished(std::uint32_t order, std::exception_ptr left, Ending how) noexcept {
   if (left && how == Ending::failed)
     fail(order, std::move(left));
   else if (left)
@@ -64,7 +64,7 @@ WEFT_INLINE void Group::finished(std::uint32_t order, std::exception_ptr left, E
   }
 }
 
-WEFT_INLINE Status Group::begin_wait(core::Node& n) noexcept {
+WEFT_IMPL Status Group::begin_wait(core::Node& n) noexcept {
   lock_.lock();
   const bool done = live_ == 0;
   if (!done) {
@@ -75,7 +75,7 @@ WEFT_INLINE Status Group::begin_wait(core::Node& n) noexcept {
   return done ? Status::ok : Status::pending;
 }
 
-WEFT_INLINE bool Group::end_wait(core::Node& n) noexcept {
+WEFT_IMPL bool Group::end_wait(core::Node& n) noexcept {
   lock_.lock();
   const bool waits = waiter_ == &n;
   if (waits) waiter_ = nullptr;
@@ -83,14 +83,14 @@ WEFT_INLINE bool Group::end_wait(core::Node& n) noexcept {
   return waits;
 }
 
-WEFT_INLINE bool Group::done() noexcept {
+WEFT_IMPL bool Group::done() noexcept {
   lock_.lock();
   const bool d = live_ == 0;
   lock_.unlock();
   return d;
 }
 
-WEFT_INLINE bool Group::abandon(Group& its) noexcept {
+WEFT_IMPL bool Group::abandon(Group& its) noexcept {
   cancel();
   Group* const heir = &its;
   heir->adopt();
@@ -108,13 +108,13 @@ WEFT_INLINE bool Group::abandon(Group& its) noexcept {
   return live;
 }
 
-WEFT_INLINE ProcessBase* Group::owner() const noexcept {
+WEFT_IMPL ProcessBase* Group::owner() const noexcept {
   const Group* g = this;
   while (g->heir_) g = g->heir_;
   return g->parent;
 }
 
-WEFT_INLINE void Group::fail(std::uint32_t order, std::exception_ptr failure) {
+WEFT_IMPL void Group::fail(std::uint32_t order, std::exception_ptr failure) {
   lock_.lock();
   const bool first = failures_.empty();
   failures_.emplace_back(order, std::move(failure));
@@ -128,7 +128,7 @@ WEFT_INLINE void Group::fail(std::uint32_t order, std::exception_ptr failure) {
   }
 }
 
-WEFT_INLINE std::vector<std::exception_ptr> Group::take_failures() {
+WEFT_IMPL std::vector<std::exception_ptr> Group::take_failures() {
   std::sort(failures_.begin(), failures_.end(), [](auto& a, auto& b) { return a.first < b.first; });
   std::vector<std::exception_ptr> r;
   for (auto& f : failures_) r.push_back(std::move(f.second));
@@ -136,7 +136,7 @@ WEFT_INLINE std::vector<std::exception_ptr> Group::take_failures() {
   return r;
 }
 
-WEFT_INLINE void Group::cancel() noexcept {
+WEFT_IMPL void Group::cancel() noexcept {
   CancelLine& line = cancel_line;
   if (line.at_work) {
     if (!std::exchange(in_line_, true)) next_in_line_ = std::exchange(line.first, this);
@@ -152,12 +152,12 @@ WEFT_INLINE void Group::cancel() noexcept {
   line.at_work = false;
 }
 
-WEFT_INLINE void Group::cancel(ProcessBase& p) noexcept {
+WEFT_IMPL void Group::cancel(ProcessBase& p) noexcept {
   p.cancel().fetch_or(Identity::Cancel::asked);
   ask(p);
 }
 
-WEFT_INLINE void Group::ask(ProcessBase& p) noexcept {
+WEFT_IMPL void Group::ask(ProcessBase& p) noexcept {
   Executor* e = p.executor();
   if (e->here())
     e->withdraw(p);
@@ -165,19 +165,19 @@ WEFT_INLINE void Group::ask(ProcessBase& p) noexcept {
     e->nudge();
 }
 
-WEFT_INLINE void Group::pass_on() noexcept {
+WEFT_IMPL void Group::pass_on() noexcept {
   if (std::exchange(passed_on_, true)) return;
   cancel();
   if (also) also->cancel();
 }
 
-WEFT_INLINE void Group::open_block() noexcept {
+WEFT_IMPL void Group::open_block() noexcept {
   lock_.lock();
   block_ = Block::open;
   lock_.unlock();
 }
 
-WEFT_INLINE void Group::close_block() noexcept {
+WEFT_IMPL void Group::close_block() noexcept {
   lock_.lock();
   const bool asked = std::exchange(block_, Block::none) == Block::cancelled;
   lock_.unlock();
@@ -185,14 +185,14 @@ WEFT_INLINE void Group::close_block() noexcept {
     parent->cancel().take_back(Identity::Cancel::asked);
 }
 
-WEFT_INLINE void Group::serve_cancellations(Executor& e) noexcept {
+WEFT_IMPL void Group::serve_cancellations(Executor& e) noexcept {
   lock_.lock();
   for (ProcessBase* p = children_; p; p = p->sibling_next)
     if (p->cancel().load(std::memory_order_acquire) != 0 && p->executor() == &e) e.withdraw(*p);
   lock_.unlock();
 }
 
-WEFT_INLINE std::uint32_t Group::started(const char* function) noexcept {
+WEFT_IMPL std::uint32_t Group::started(const char* function) noexcept {
   lock_.lock();
   const auto n = names_.find(function ? function : "");
   const std::uint32_t r = n == names_.end() ? 0 : n->second;
@@ -200,7 +200,7 @@ WEFT_INLINE std::uint32_t Group::started(const char* function) noexcept {
   return r;
 }
 
-WEFT_INLINE void Group::cancel_children() noexcept {
+WEFT_IMPL void Group::cancel_children() noexcept {
   lock_.lock();
   cancelled_ = true;
   for (ProcessBase* p = children_; p; p = p->sibling_next)
@@ -208,7 +208,7 @@ WEFT_INLINE void Group::cancel_children() noexcept {
   lock_.unlock();
 }
 
-WEFT_INLINE void Group::ask_block() noexcept {
+WEFT_IMPL void Group::ask_block() noexcept {
   lock_.lock();
   if (block_ == Block::open) {
     block_ = Block::cancelled;
@@ -218,18 +218,18 @@ WEFT_INLINE void Group::ask_block() noexcept {
   lock_.unlock();
 }
 
-WEFT_INLINE void Group::bequeath(Group& heir) {
+WEFT_IMPL void Group::bequeath(Group& heir) {
   for (auto& f : failures_) heir.fail(f.first, std::move(f.second));
   failures_.clear();
 }
 
-WEFT_INLINE void Group::adopt() noexcept {
+WEFT_IMPL void Group::adopt() noexcept {
   lock_.lock();
   ++live_;
   lock_.unlock();
 }
 
-WEFT_INLINE std::uint32_t Group::count_name(const char* f) {
+WEFT_IMPL std::uint32_t Group::count_name(const char* f) {
   // Processes started in a row mostly have one name, and it is mostly one and the same text.
   if (f != last_name_ || !last_count_) {
     last_name_ = f;
@@ -238,14 +238,14 @@ WEFT_INLINE std::uint32_t Group::count_name(const char* f) {
   return (*last_count_)++;
 }
 
-WEFT_INLINE void Run::add_group(Group& g) noexcept {
+WEFT_IMPL void Run::add_group(Group& g) noexcept {
   const std::lock_guard lock(groups_mutex_);
   g.next_ = groups_;
   if (groups_) groups_->prev_ = &g;
   groups_ = &g;
 }
 
-WEFT_INLINE void Run::remove_group(Group& g) noexcept {
+WEFT_IMPL void Run::remove_group(Group& g) noexcept {
   const std::lock_guard lock(groups_mutex_);
   if (g.prev_)
     g.prev_->next_ = g.next_;
@@ -254,17 +254,17 @@ WEFT_INLINE void Run::remove_group(Group& g) noexcept {
   if (g.next_) g.next_->prev_ = g.prev_;
 }
 
-WEFT_INLINE void Run::cancel_everybody() noexcept {
+WEFT_IMPL void Run::cancel_everybody() noexcept {
   const std::lock_guard lock(groups_mutex_);
   for (Group* g = groups_; g; g = g->next_) g->cancel();
 }
 
-WEFT_INLINE void Run::serve_cancellations(Executor& e) noexcept {
+WEFT_IMPL void Run::serve_cancellations(Executor& e) noexcept {
   const std::lock_guard lock(groups_mutex_);
   for (Group* g = groups_; g; g = g->next_) g->serve_cancellations(e);
 }
 
-WEFT_INLINE bool Run::block_cancelled(const ProcessBase& owner) noexcept {
+WEFT_IMPL bool Run::block_cancelled(const ProcessBase& owner) noexcept {
   const std::lock_guard lock(groups_mutex_);
   bool any = false;
   for (Group* g = groups_; g && !any; g = g->next_) {
@@ -276,7 +276,7 @@ WEFT_INLINE bool Run::block_cancelled(const ProcessBase& owner) noexcept {
   return any;
 }
 
-WEFT_INLINE void Run::find_watch() noexcept {
+WEFT_IMPL void Run::find_watch() noexcept {
   while_all_sleep([this] {
     bool found = false;
     each_process([&](ProcessBase& p) {

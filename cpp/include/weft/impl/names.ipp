@@ -6,7 +6,7 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-WEFT_INLINE std::string path_of(const ProcessBase& process) {
+WEFT_IMPL std::string path_of(const ProcessBase& process) {
   constexpr int kPathLevels = 64;
   std::string r;
   const auto walk = [&] {
@@ -30,14 +30,14 @@ WEFT_INLINE std::string path_of(const ProcessBase& process) {
   return r;
 }
 
-WEFT_INLINE std::string name_of(const core::Place& c) {
+WEFT_IMPL std::string name_of(const core::Place& c) {
   std::string r = c.name ? c.name : "?";
   if (c.line == 0) return "'" + r + "'";
   const std::size_t slash = r.rfind('/');
   return (slash == std::string::npos ? r : r.substr(slash + 1)) + ":" + std::to_string(c.line);
 }
 
-WEFT_INLINE std::string where(const ProcessBase& p) {
+WEFT_IMPL std::string where(const ProcessBase& p) {
   if (!p.about || !p.about->file) return "?";
   const std::string f = p.about->file;
   const std::size_t slash = f.rfind('/');

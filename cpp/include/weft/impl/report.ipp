@@ -103,7 +103,7 @@ struct Report::Collect final : Places {
   }
 };
 
-WEFT_INLINE Report::Blocked* Report::find(std::uint32_t id) noexcept {
+WEFT_IMPL Report::Blocked* Report::find(std::uint32_t id) noexcept {
   std::size_t low = 0, high = blocked.size();
   while (low < high) {
     const std::size_t middle = (low + high) / 2;
@@ -115,7 +115,7 @@ WEFT_INLINE Report::Blocked* Report::find(std::uint32_t id) noexcept {
   return low < blocked.size() && blocked[low].first == id ? &blocked[low].second : nullptr;
 }
 
-WEFT_INLINE Report Report::of(Run& run) {
+WEFT_IMPL Report Report::of(Run& run) {
   Report r;
   if (report_hooks.begin) report_hooks.begin(run);
   std::vector<ProcessBase*> all;  // nothing can run, so they stay; paths take their groups' locks
@@ -154,7 +154,7 @@ WEFT_INLINE Report Report::of(Run& run) {
   return r;
 }
 
-WEFT_INLINE std::vector<std::string> Report::knot_paths() const {
+WEFT_IMPL std::vector<std::string> Report::knot_paths() const {
   std::vector<std::string> r;
   for (const std::uint32_t id : knot) r.push_back(of(id).path);
   return r;
@@ -162,7 +162,7 @@ WEFT_INLINE std::vector<std::string> Report::knot_paths() const {
 
 inline std::string and_more(std::size_t n) { return "\n  … and " + std::to_string(n) + " more"; }
 
-WEFT_INLINE std::string Report::text() const {
+WEFT_IMPL std::string Report::text() const {
   std::size_t n = 0;
   for (const auto& x : blocked) n += !x.second.for_children;
   std::string s =
@@ -186,7 +186,7 @@ WEFT_INLINE std::string Report::text() const {
 }
 
 // It may be that the program took the end of one channel for the end of a process: say how it says so.
-WEFT_INLINE std::string Report::ended() const {
+WEFT_IMPL std::string Report::ended() const {
   std::string s;
   std::size_t n = 0;
   for (const std::uint32_t id : order)
@@ -197,7 +197,7 @@ WEFT_INLINE std::string Report::ended() const {
   return n > kLines ? s + and_more(n - kLines) : s;
 }
 
-WEFT_INLINE void Report::sort_by_path() {
+WEFT_IMPL void Report::sort_by_path() {
   sort_numbers(order, {[](const void* x, std::uint32_t a, std::uint32_t b) {
                          const auto& r = *static_cast<const Report*>(x);
                          const int c = r.of(a).path.compare(r.of(b).path);
@@ -207,7 +207,7 @@ WEFT_INLINE void Report::sort_by_path() {
   for (std::uint32_t n = 0; n < order.size(); ++n) find(order[n])->node = n;
 }
 
-WEFT_INLINE std::string Report::waiting(std::uint32_t id) const {
+WEFT_IMPL std::string Report::waiting(std::uint32_t id) const {
   const Blocked& b = of(id);
   std::vector<std::uint32_t> others;  // in the order of `order`
   for (const std::uint32_t n : to_[b.node]) {
@@ -234,19 +234,19 @@ WEFT_INLINE std::string Report::waiting(std::uint32_t id) const {
   return s;
 }
 
-WEFT_INLINE std::string Report::line(const Blocked& b) {
+WEFT_IMPL std::string Report::line(const Blocked& b) {
   std::string s = b.path + ": " + b.verb;
   for (std::size_t i = 0; i < b.places.size() && i < kNames; ++i) s += (i ? ", " : " ") + b.places[i];
   if (b.places.size() > kNames) s += ", …";
   return s + " at " + b.at;
 }
 
-WEFT_INLINE bool Run::anybody_blocked() noexcept {
+WEFT_IMPL bool Run::anybody_blocked() noexcept {
   bool any = false;
   each_process([&](ProcessBase& p) { any = any || (p.op && p.op->visit); });
   return any;
 }
-WEFT_INLINE void Run::describe() noexcept {
+WEFT_IMPL void Run::describe() noexcept {
   const Report r = Report::of(*this);
   report_ = r.text();
   knot_ = r.knot_paths();

@@ -65,7 +65,7 @@ inline std::unique_ptr<runtime::Run::Standstill> find_standstill(runtime::Run& r
 
 }  // namespace detail
 
-WEFT_INLINE std::string Standstill::text() const {
+WEFT_IMPL std::string Standstill::text() const {
   const std::size_t n = processes.size();
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%g", static_cast<double>(waited.count()) * 1e-9);
@@ -87,7 +87,7 @@ WEFT_INLINE std::string Standstill::text() const {
          " (say weft::Outside(weft::Outside::due) where its thread waits for something that takes its time)";
 }
 
-WEFT_INLINE void on_standstill(std::function<void(const Standstill&)> tell, std::chrono::nanoseconds after) {
+WEFT_IMPL void on_standstill(std::function<void(const Standstill&)> tell, std::chrono::nanoseconds after) {
   if (after.count() >= 0) runtime::patience().store(after.count(), std::memory_order_relaxed);
   const std::lock_guard g(detail::standstill_teller().mutex);
   detail::standstill_teller().tell = std::move(tell);
