@@ -236,7 +236,7 @@ TEXT = [
         "runtime/deque.hpp",
         "if (!p || p->runs_on.load(std::memory_order_acquire) != 0) [[unlikely]]",
         "if (!p || p->runs_on.load(std::memory_order_acquire) == 255) [[unlikely]]",
-        "crew: a cancellation meets a wake-up",
+        "hosted: a write meets a read on two cores, twice",
     ),
     Text(
         "B",
@@ -276,7 +276,7 @@ TEXT = [
         "runtime/asymmetric.hpp",
         "== light && visitor_.load(std::memory_order_seq_cst) == 0) [[likely]]",
         "== light && visitor_.load(std::memory_order_seq_cst) < 2)",
-        "crew: a surplus is shared",
+        "crew: a cancellation is served while another",
     ),
     Text(
         "G",
