@@ -66,7 +66,6 @@ std::uint32_t& SelectMemory::of(std::uint64_t k) {
   start = 0;
   return start;
 }
-void forget_selects(SelectMemory* m) noexcept { delete m; }
 
 Choice::~Choice() {
   if (armed_) armed_->disarm(timer_);
@@ -125,7 +124,7 @@ int Choice::add(std::uint32_t i, PyObject* o, const char* verb) {
       break;
     }
     case GuardKind::end:
-      g.where = &proc(s.target)->watch->latch;
+      g.where = &proc(s.target)->watch()->latch;
       g.kind = core::Kind::latch;
       g.ops = &core::barrier_ops<core::LatchCore<Shared>>;
       break;

@@ -27,14 +27,6 @@ struct TimerObject {
   std::int64_t next;  // time of the next tick; 0: counted from its first use
 };
 
-// Where the ad-hoc selects of one process begin, by their guards, so that repeated ones are fair (rule 5.4).
-struct SelectMemory {
-  std::uint64_t key = 0;
-  std::uint32_t start = 0;
-  std::unique_ptr<std::vector<std::pair<std::uint64_t, std::uint32_t>>> more;
-  std::uint32_t& of(std::uint64_t k);
-};
-
 class Choice {
  public:
   static constexpr int parked = core::Select::parked;

@@ -84,7 +84,6 @@ struct EndObject {
   bool received;  // by a process that has not ended (held.cpp)
 };
 
-struct SelectMemory;
 struct GuestPart;
 struct ProcessObject;
 
@@ -96,6 +95,20 @@ struct Watch {
   std::vector<ProcessObject*> watchers;  // owned; until the process has ended
   bool beyond = false;                   // somebody watches who is no process
   bool watched = false;                  // its failure is its watchers'
+};
+
+// Where the ad-hoc selects of one process begin, by their guards, so that repeated ones are fair (rule 5.4).
+struct SelectMemory {
+  std::uint64_t key = 0;
+  std::uint32_t start = 0;
+  std::unique_ptr<std::vector<std::pair<std::uint64_t, std::uint32_t>>> more;
+  std::uint32_t& of(std::uint64_t k);  // choice.cpp
+};
+
+// What few processes need: apart, so that the others are smaller.
+struct Rare {
+  SelectMemory selects;
+  std::unique_ptr<Watch> watch;  // null: nobody has asked for the process's end
 };
 
 // The runtime's part of a process that a scheduler runs: a coroutine or a greenlet.
@@ -124,8 +137,7 @@ struct ProcessObject {
     runtime::Scheduler* own;  // of one that runs apart
   };
   GuestPart* guest;      // of a coroutine process of a network that is a guest (asyncio.hpp); else null
-  Watch* watch;          // null: nobody has asked for its end
-  SelectMemory* memory;  // where its ad-hoc selects begin (rule 5.4); null: none yet
+  Rare* rare;            // null: it needs none of it yet
   Kind kind;
   std::uint8_t started;
   std::uint8_t given_up;  // not started, and nobody need be told: by the Sequence that failed before it, or as `process * 0`
@@ -142,6 +154,8 @@ struct ProcessObject {
   std::uint8_t stepping;  // its coroutine runs: its frames are not to be looked at
 #endif
   EndObject* held[1];  // ob_size of them
+
+  Watch* watch() const noexcept { return rare ? rare->watch.get() : nullptr; }
 };
 inline ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObject*>(o); }
 // What its group knows it by, once it has been started.

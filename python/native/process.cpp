@@ -18,7 +18,6 @@
 
 namespace weft::py {
 
-void forget_selects(SelectMemory* m) noexcept;
 
 namespace {
 
@@ -36,8 +35,7 @@ ProcessObject* new_process(Kind kind, Ends& ends) {
   p->body = p->context = p->outcome = nullptr;
   p->thread = nullptr;
   p->strand = nullptr;
-  p->memory = nullptr;
-  p->watch = nullptr;
+  p->rare = nullptr;
   p->guest = nullptr;
   p->how = Ending::returned;
   p->kind = kind;
@@ -117,8 +115,7 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   Py_CLEAR(p->body);
   let_go(p);
   Py_CLEAR(p->context);
-  forget_selects(p->memory);
-  p->memory = nullptr;
+  if (!p->watch()) delete std::exchange(p->rare, nullptr);  // it selects no more
   if (p->guest) leave_guest(p);
   settle();
   g->unlink(b);
@@ -130,7 +127,7 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   else
     Py_XDECREF(left);
   const auto how = static_cast<weft::Ending>(p->how);
-  if (p->watch) tell_watchers(p);
+  if (p->watch()) tell_watchers(p);
   g->finished(id, std::move(ptr), how);
   if (waits_for_thread) runtime::Scheduler::current()->stop();  // it may have been the last
 }
@@ -155,7 +152,7 @@ void never_run(PyObject* list) noexcept {
     Py_XDECREF(body);
     p->how = Ending::cancelled;
     let_go(p);
-    if (p->watch) tell_watchers(p);
+    if (p->watch()) tell_watchers(p);
   }
   settle();
   PyErr_Restore(t, v, tb);
@@ -389,7 +386,7 @@ void start_thread(runtime::Group& g, ProcessObject* p) {
   p->thread = t;
   g.add(*t);
   p->base.id = std::uint32_t(t->id);
-  if (p->watch) name_watch(p);
+  if (p->watch()) name_watch(p);
   if (observing) [[unlikely]]
     observe_start(p);
   Py_INCREF(p);
@@ -440,7 +437,7 @@ void start_apart(runtime::Group& g, ProcessObject* p) {
   p->own = new runtime::Scheduler(g.run);
   p->base.ops = &p->own->homed(apart_ops);
   g.add(p->base);
-  if (p->watch) name_watch(p);
+  if (p->watch()) name_watch(p);
   Py_INCREF(p);
   Py_INCREF(p);  // the thread's, beyond its end as a process
   p->own->post(&p->base);
@@ -465,7 +462,7 @@ int process_traverse(PyObject* o, visitproc visit, void* arg) {
   }
   Py_VISIT(proc(o)->context);
   Py_VISIT(proc(o)->outcome);
-  if (const Watch* w = proc(o)->watch)
+  if (const Watch* w = proc(o)->watch())
     for (ProcessObject* x : w->watchers) Py_VISIT(reinterpret_cast<PyObject*>(x));
   for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i) Py_VISIT(reinterpret_cast<PyObject*>(proc(o)->held[i]));
   return 0;
@@ -499,9 +496,8 @@ void process_dealloc(PyObject* o) {
   Py_CLEAR(p->body);
   Py_CLEAR(p->context);
   Py_CLEAR(p->outcome);
-  forget_selects(p->memory);
   forget_watchers(p);
-  delete p->watch;
+  delete p->rare;
   PyObject_GC_Del(o);
 }
 
@@ -631,7 +627,7 @@ void start_process(runtime::Group& g, ProcessObject* p) {
   }
   auto& here = *static_cast<runtime::Scheduler*>(g.executor);  // it stays where it was started
   p->base.ops = p->kind == Kind::greenlet ? &greenlet_ops_on(here) : &here.homed(coroutine_ops);
-  if (p->watch) name_watch(p);
+  if (p->watch()) name_watch(p);
   if (p->kind == Kind::coroutine && here.host()) join_guest(here, p);
   if (observing) [[unlikely]]
     observe_start(p);

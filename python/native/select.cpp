@@ -123,8 +123,8 @@ SelectMemory* memory_of(ProcessObject* p) {
     static thread_local SelectMemory plain;  // of a thread that is no process
     return &plain;
   }
-  if (!p->memory) p->memory = new SelectMemory;
-  return p->memory;
+  if (!p->rare) p->rare = new Rare;
+  return &p->rare->selects;
 }
 
 // It was left, and a partner held what it had chosen: that is over.

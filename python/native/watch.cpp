@@ -9,12 +9,14 @@ namespace weft::py {
 namespace {
 
 Watch& watch_of(ProcessObject* p) {
-  if (p->watch) return *p->watch;
-  p->watch = new Watch;
-  p->watch->process = p;
+  if (Watch* w = p->watch()) return *w;
+  if (!p->rare) p->rare = new Rare;
+  p->rare->watch.reset(new Watch);
+  Watch& w = *p->rare->watch;
+  w.process = p;
   name_watch(p);
-  if (p->done) p->watch->latch.set();
-  return *p->watch;
+  if (p->done) w.latch.set();
+  return w;
 }
 
 PyObject* f_watched(PyObject*, PyObject* o) {
@@ -48,27 +50,28 @@ PyObject* process_ended(PyObject* o, PyObject*) {
 }
 
 void name_watch(ProcessObject* p) {
-  Watch& w = *p->watch;
+  Watch& w = *p->watch();
   w.name = "the end of " + (p->started && !p->done ? runtime::path_of(base_of(p)) : std::string(p->base.function ? p->base.function : "?"));
   w.latch.name = w.name.c_str();
   w.latch.last_writer = p->started ? std::uint32_t(p->base.id) : 0;
 }
 
 bool watched_by_others(ProcessObject* p) noexcept {
-  if (!p->watch || !p->watch->watched) return false;
-  if (p->watch->beyond) return true;
-  return std::any_of(p->watch->watchers.begin(), p->watch->watchers.end(), [](ProcessObject* w) { return !w->done; });
+  const Watch* const w = p->watch();
+  if (!w || !w->watched) return false;
+  return w->beyond || std::any_of(w->watchers.begin(), w->watchers.end(), [](ProcessObject* x) { return !x->done; });
 }
 
 void tell_watchers(ProcessObject* p) noexcept {
-  p->watch->latch.set();
+  p->watch()->latch.set();
   forget_watchers(p);
 }
 
 void forget_watchers(ProcessObject* p) noexcept {
-  if (!p->watch) return;
+  Watch* const watch = p->watch();
+  if (!watch) return;
   std::vector<ProcessObject*> gone;
-  gone.swap(p->watch->watchers);
+  gone.swap(watch->watchers);
   for (ProcessObject* w : gone) Py_DECREF(reinterpret_cast<PyObject*>(w));
 }
 
