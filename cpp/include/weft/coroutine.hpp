@@ -428,12 +428,12 @@ class BasicProcess {
 
   // Start it in a group; its result goes to *result, which must live until the group is done.
   template <class Slot>
-  void start(runtime::Group& g, Slot* result) {
+  [[gnu::always_inline]] void start(runtime::Group& g, Slot* result) {
     start(g, result, runtime::At::group, *g.executor);
   }
   // The same, on an executor of the run, where it is at `at`.
   template <class Slot>
-  void start(runtime::Group& g, Slot* result, runtime::At at, runtime::Executor& home) {
+  [[gnu::always_inline]] void start(runtime::Group& g, Slot* result, runtime::At at, runtime::Executor& home) {
     check(home);
     promise_type& p = std::exchange(h_, nullptr).promise();
     if constexpr (!std::is_void_v<R>) p.result = result;
