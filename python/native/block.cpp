@@ -237,7 +237,7 @@ PyObject* group_start(PyObject* o, PyObject* p) {
   if (!g->group || g->generation != generation || g->state == GroupState::made || g->state == GroupState::ended ||
       (g->state == GroupState::left && g->group->done()))
     return bad_use("start in a Group that is not open: start processes inside its with block");
-  if (!Py_IS_TYPE(p, &ProcessType)) return bad_use("%R is no process: call a function that is decorated with @process", p);
+  if (!Py_IS_TYPE(p, &ProcessType)) return no_process(p, "");
   PyObject* one = PyList_New(1);
   if (!one) return nullptr;
   PyList_SET_ITEM(one, 0, Py_NewRef(p));

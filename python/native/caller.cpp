@@ -31,13 +31,13 @@ PyObject* told_so(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
   struct Names final : runtime::Places {
     std::string all;
     std::size_t n = 0;
-    void add(const core::Place& p) {
-      if (++n <= 8) all.append(n > 1 ? ", " : " ").append(runtime::name_of(p));
+    void add(const core::Place& p, const char* kind) {
+      if (++n <= 8) all.append(n > 1 ? ", " : kind).append(runtime::name_of(p));
     }
-    void channel(const core::Place& p, bool) override { add(p); }
-    void barrier(const core::Place& p) override { add(p); }
+    void channel(const core::Place& p, bool) override { add(p, " on channel "); }
+    void barrier(const core::Place& p) override { add(p, " "); }
     void end(const core::Place&) override {}
-    void ended(const core::Place& p, std::uint32_t) override { add(p); }
+    void ended(const core::Place& p, std::uint32_t) override { add(p, " on channel "); }
   } at;
   if (kind.visit) kind.visit(t, at);
   PyObject* where = to_str(at.all);

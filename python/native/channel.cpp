@@ -7,6 +7,7 @@
 #include "asyncio.hpp"
 #include "choice.hpp"
 #include "leaf.hpp"
+#include "sites.hpp"
 
 namespace weft::py {
 
@@ -21,41 +22,14 @@ EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o)
 
 // --- Channel ----------------------------------------------------------------------------------------------------------------------
 
-// The line at which `f`, a frame of `code`, stands. The interpreter walks the table of all its lines for it: the places that made the last
-// channels are kept, with their codes, so that none is another at the same address.
-std::uint32_t line_of(PyFrameObject* f, [[maybe_unused]] PyCodeObject* code) {
-#if PY_VERSION_HEX < 0x030B0000
-  return static_cast<std::uint32_t>(PyFrame_GetLineNumber(f));
-#else
-  struct Place {
-    PyCodeObject* code;
-    int instruction;
-    std::uint32_t line;
-  };
-  static Place places[16];
-  const int instruction = PyFrame_GetLasti(f);
-  Place& at = places[(reinterpret_cast<std::uintptr_t>(code) / 64 + static_cast<unsigned>(instruction) / 2) % 16];
-  if (at.code != code || at.instruction != instruction) {
-    const auto line = static_cast<std::uint32_t>(PyFrame_GetLineNumber(f));
-    PyCodeObject* const before = at.code;
-    at = {reinterpret_cast<PyCodeObject*>(Py_NewRef(reinterpret_cast<PyObject*>(code))), instruction, line};
-    Py_XDECREF(reinterpret_cast<PyObject*>(before));
-    return line;
-  }
-  return at.line;
-#endif
-}
-
 // Where the caller is: `file:line`, for the name of a channel that was given none (rule 1.7).
 int birthplace(ChannelObject* c) {
-  PyFrameObject* f = PyEval_GetFrame();
-  if (!f) {
+  const std::uint32_t number = site_here();
+  if (number == 0) {
     c->name = PyUnicode_FromString("?");
   } else {
-    PyCodeObject* code = PyFrame_GetCode(f);
-    c->name = Py_NewRef(code->co_filename);
-    c->core.line = line_of(f, code);
-    Py_DECREF(code);
+    c->name = Py_NewRef(site_of(number).file);
+    c->core.line = site_of(number).line;
   }
   if (!c->name || !(c->core.name = PyUnicode_AsUTF8(c->name))) return -1;
   return 0;
@@ -69,10 +43,14 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   int immunity = 0;
   Overflow overflow = Overflow::block;
   if (PyTuple_GET_SIZE(args) != 0 || kw) {
+    if (PyTuple_GET_SIZE(args) > 1)
+      return PyErr_Format(PyExc_TypeError, "Channel takes the name alone without a keyword: Channel(%R, capacity=...)",
+                          PyTuple_GET_ITEM(args, 0));
     if (!PyArg_ParseTupleAndKeywords(args, kw, "|O$nUi:Channel", const_cast<char**>(names), &name, &capacity, &overflow_name, &immunity))
       return nullptr;
     if (name != Py_None && !PyUnicode_Check(name))
-      return PyErr_Format(PyExc_TypeError, "Channel: the name must be a str, not %.100s", Py_TYPE(name)->tp_name);
+      return PyErr_Format(PyExc_TypeError, "Channel: the name must be a str, not %.100s%s", Py_TYPE(name)->tp_name,
+                          PyLong_Check(name) ? "; for a buffer: capacity=..." : "");
     if (name != Py_None && PyUnicode_GET_LENGTH(name) == 0) return bad_use("Channel: the name is empty; leave it out for file:line");
     if (capacity < 0 || capacity > 0x3fffffff)
       return bad_use("Channel: capacity must be from 0 (rendezvous) to 2**30 - 1, not %zd", capacity);
@@ -158,15 +136,17 @@ PyObject* make_end(PyObject* o, PyObject*) {
   ChannelObject* c = channel(o);
   const char* verb = S == Side::in ? "reader()" : "writer()";
   if (!of_this_fork(c))
-    return bad_use("%s on channel '%U': it was made before a fork, and this is the child: make channels in the process that uses them",
-                   verb, c->name);
+    return bad_use("%s on channel %s: it was made before a fork, and this is the child: make channels in the process that uses them", verb,
+                   channel_name(c).c_str());
   if (!(S == Side::in ? c->core.first_reader() : c->core.first_writer())) {
     // What an operation there would raise (rule 2.5); if it would not, this very side is gone.
     Status s = c->core.how_ended<S>();
     if (!is_end(s)) s = c->core.how_ended < S == Side::in ? Side::out : Side::in > ();
     return raise_end(is_end(s) ? s : Status::retired, c, verb, -1, nullptr, false);
   }
-  return new_end(S == Side::in ? &ReaderType : &WriterType, c);
+  PyObject* const end = new_end(S == Side::in ? &ReaderType : &WriterType, c);
+  if (end) end_of(end)->site = site_here();
+  return end;
 }
 
 int strength_of(PyObject* const* args, Py_ssize_t n, PyObject* names, const char* verb) {
@@ -230,12 +210,25 @@ PyObject* plus(PyObject* o) { return make_end<Side::in>(o, nullptr); }
 PyObject* minus(PyObject* o) { return make_end<Side::out>(o, nullptr); }
 PyObject* class_getitem(PyObject* type, PyObject*) { return Py_NewRef(type); }
 
+// A channel is used through its ends.
+template <const char* Verb>
+PyObject* through_an_end(PyObject* o, PyObject*, PyObject*) {
+  const std::string_view verb(Verb);
+  const char* const ends = verb == "read" ? "reader()" : verb == "write" ? "writer()" : "reader() or writer()";
+  return bad_use("%s on channel %s itself: take an end of it, channel.%s", Verb, channel_name(channel(o)).c_str(), ends);
+}
+constexpr char kRead[] = "read", kWrite[] = "write", kRetire[] = "retire";
+constexpr int kAny = METH_VARARGS | METH_KEYWORDS;
+
 PyMethodDef channel_methods[] = {
     {"reader", gated<make_end<Side::in>>, METH_NOARGS,
      "A new reader end. Raises Retired, PeerDied or Poisoned if that side has ended (rule 2.5)."},
     {"writer", gated<make_end<Side::out>>, METH_NOARGS,
      "A new writer end. Raises Retired, PeerDied or Poisoned if that side has ended (rule 2.5)."},
     {"poison", method(gated<channel_poison>), METH_FASTCALL | METH_KEYWORDS, "Abort: whoever uses the channel gets Poisoned (rule 4)."},
+    {"read", method(gated<through_an_end<kRead>>), kAny, nullptr},
+    {"write", method(gated<through_an_end<kWrite>>), kAny, nullptr},
+    {"retire", method(gated<through_an_end<kRetire>>), kAny, nullptr},
     {"stats", gated<channel_stats>, METH_NOARGS, "Its figures at this moment, a ChannelStats."},
     {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr},
     {}};
@@ -314,16 +307,10 @@ PyObject* writer_call(PyObject* o, PyObject* args, PyObject* kw) {
   return operation_write(o, PyTuple_GET_ITEM(args, 0));
 }
 PyObject* not_a_reader(PyObject* o, PyObject*) {
-  PyObject* n = channel_get_name(reinterpret_cast<PyObject*>(end_of(o)->channel), nullptr);
-  if (n) bad_use("read on a writer end of channel %U: read from channel.reader()", n);
-  Py_XDECREF(n);
-  return nullptr;
+  return bad_use("read on a writer end of channel %s: read from channel.reader()", channel_name(end_of(o)->channel).c_str());
 }
 PyObject* not_a_writer(PyObject* o, PyObject*) {
-  PyObject* n = channel_get_name(reinterpret_cast<PyObject*>(end_of(o)->channel), nullptr);
-  if (n) bad_use("write on a reader end of channel %U: write to channel.writer()", n);
-  Py_XDECREF(n);
-  return nullptr;
+  return bad_use("write on a reader end of channel %s: write to channel.writer()", channel_name(end_of(o)->channel).c_str());
 }
 
 #define WEFT_END_METHODS                                                                                                           \
@@ -367,6 +354,7 @@ PyObject* new_end(PyTypeObject* type, ChannelObject* c) noexcept {
   e->holders = 0;
   e->state = EndState::open;
   e->received = false;
+  e->site = 0;
   track(e);
   return reinterpret_cast<PyObject*>(e);
 }
@@ -399,7 +387,9 @@ PyObject* make_transit(PyObject* end) noexcept {
     c->core.another_reader();
   else
     c->core.another_writer();
-  return new_end(Py_TYPE(end), c);
+  PyObject* const moved = new_end(Py_TYPE(end), c);
+  if (moved) end_of(moved)->site = end_of(end)->site;
+  return moved;
 }
 
 int Transit::prepare(PyObject* value, Transit& t, PyObject*& to_send) noexcept {

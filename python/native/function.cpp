@@ -223,6 +223,21 @@ PyObject* function_on(PyObject* self, PyObject* where) {
   if (greenlets && need_greenlets() < 0) return nullptr;
   return like(f, f->function, threads ? (is_async(f->kind) ? Kind::apart : Kind::thread) : greenlets ? Kind::greenlet : Kind::coroutine);
 }
+// What is of the process, and was asked of its function: the call is missing.
+PyObject* function_getattro(PyObject* o, PyObject* name) {
+  PyObject* const found = PyObject_GenericGetAttr(o, name);
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError) || !PyUnicode_Check(name)) return found;
+  for (const char* const of_process : {"cancel", "done", "ended", "id", "named", "path", "result"})
+    if (PyUnicode_CompareWithASCIIString(name, of_process) == 0) {
+      PyErr_Format(PyExc_AttributeError, "%R has no '%U', which a process has: call it first, %U(...).%U", o, name, func(o)->name, name);
+      break;
+    }
+  return nullptr;
+}
+PyObject* function_await(PyObject* o) {
+  return bad_use("%R is not awaited: `await Parallel(%U(...))` runs a process of it", o, func(o)->name);
+}
+
 PyMethodDef function_methods[] = {
     {"on", method(gated<with_keyword<"on", "backend", function_on>>), kKeywords,
      "The same process function on another backend: a module of weft or its name. Raises BadUse, ImportError."},
@@ -251,6 +266,10 @@ int init_function(PyObject* m) {
   ProcessFunctionType.tp_weaklistoffset = offsetof(FunctionObject, weakrefs);
   ProcessFunctionType.tp_descr_get = gated<function_get>;
   ProcessFunctionType.tp_repr = gated<function_repr>;
+  static PyAsyncMethods async{};
+  async.am_await = gated<function_await>;
+  ProcessFunctionType.tp_as_async = &async;
+  ProcessFunctionType.tp_getattro = function_getattro;
   ProcessFunctionType.tp_getset = function_getset;
   ProcessFunctionType.tp_methods = function_methods;
   if (PyType_Ready(&ProcessFunctionType) < 0) return -1;

@@ -100,7 +100,7 @@ PyObject* raise_deadlock(PyRun& run) {
     if (x) PyList_Append(processes, x);
     Py_XDECREF(x);
   }
-  PyObject* report = to_str(run.run.deadlock_report());
+  PyObject* report = to_str(run.run.deadlock_report() + say_left_open(run));
   PyObject* e = report ? PyObject_CallFunctionObjArgs(errors.Deadlock, report, knot, processes, nullptr) : nullptr;
   Py_XDECREF(report);
   Py_DECREF(knot);
@@ -437,8 +437,8 @@ void group_op_dealloc(PyObject* self) {
   if (o->parallel && !o->done && !o->waiting) {
     PyObject *t, *v, *tb;
     PyErr_Fetch(&t, &v, &tb);
-    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "Parallel of %zd processes was never awaited: write `await` before it",
-                         PyList_GET_SIZE(o->group->list)) < 0)
+    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "Parallel of %zd process%s was never awaited: write `await` before it",
+                         PyList_GET_SIZE(o->group->list), PyList_GET_SIZE(o->group->list) == 1 ? "" : "es") < 0)
       PyErr_WriteUnraisable(Py_None);
     PyErr_Restore(t, v, tb);
   }

@@ -79,10 +79,12 @@ enum class EndState : std::uint8_t { open, retired, let_go, sent, died };
 struct EndObject {
   PyObject_HEAD ChannelObject* channel;
   std::uint32_t holders;  // processes that were given it and have not finished (rule 2.3)
-  EndState state;
-  bool traced;    // as its channel is
-  bool received;  // by a process that has not ended (held.cpp)
+  EndState state : 4;
+  bool traced : 1;          // as its channel is
+  bool received : 1;        // by a process that has not ended (held.cpp)
+  std::uint32_t site : 24;  // where it was made (sites.hpp)
 };
+static_assert(sizeof(EndObject) == sizeof(PyObject) + 16);
 
 struct GuestPart;
 struct ProcessObject;
@@ -215,6 +217,11 @@ inline ProcessBase& base_of(ProcessObject* p) noexcept {
 }
 
 // An outermost run: what the runtime's Run does not know.
+// Of a channel at which a process was blocked at a deadlock: ends of the side it waited for, which no process had been given.
+struct LeftOpen {
+  ChannelObject* channel;  // owned
+  bool readers;
+};
 struct PyRun {
   runtime::Run run;
   ThreadProcess self;
@@ -226,6 +233,7 @@ struct PyRun {
   bool counted;  // its thread, among those that the interpreter counts (report.cpp)
 #endif
   std::vector<runtime::Report::Blocked> blocked;  // at a deadlock
+  std::vector<LeftOpen> left_open;                // at a deadlock
   explicit PyRun(runtime::Clock c);
   PyRun(const PyRun&) = delete;
   PyRun& operator=(const PyRun&) = delete;
@@ -289,6 +297,7 @@ struct Failure {
 
 // All set a Python exception and return null.
 PyObject* bad_use(const char* format, ...);
+PyObject* no_process(PyObject* o, const char* where);  // `where`: what follows its repr, as " in a list"
 PyObject* raise_closed(EndObject* e, const char* verb);
 PyObject* limit_object(runtime::Limit* l) noexcept;          // borrowed; null: of null
 PyObject* raise_cancelled(ProcessBase& p, PyObject* value);  // meets what the process was asked
@@ -435,6 +444,7 @@ PyObject* raise_left(const std::exception_ptr& left);  // what left the one proc
 // Raise what failed: the one exception, or a group of them (rule 7.2). `also`: the exception of the block, or null. Null.
 PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* also = nullptr);
 PyObject* raise_deadlock(PyRun& run);
+std::string say_left_open(PyRun& run);  // sentences for its report; forgets what was left open (left_open.cpp)
 
 runtime::Run* current_run() noexcept;
 std::int64_t now_ns() noexcept;
@@ -454,6 +464,7 @@ int init_strangers(PyObject* m);
 int init_returned();
 int init_greenlet(PyObject* m);
 int init_io(PyObject* m);
+int init_left_open(PyObject* m);
 int init_limit(PyObject* m);
 int init_watch(PyObject* m);
 int init_alloc(PyObject* m);

@@ -33,6 +33,7 @@ struct ExtendedObject {
   core::Node* partner;  // the held writer (rendezvous)
   bool entering;        // an operation of its waits
   bool inside;
+  bool entered;  // once, well or not
 };
 
 namespace {
@@ -591,11 +592,25 @@ PyObject* blocking_write(PyObject* end, PyObject* v) {
 // --- extended reads (rule 1.6) ----------------------------------------------------------------------------------------------------------
 
 void extended_dealloc(PyObject* o) {
+  if (!ext(o)->entered) [[unlikely]] {
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                         "extended read on channel %s was never entered: write `async with` before it (`with` where operations block)",
+                         channel_name(ext(o)->end->channel).c_str()) < 0)
+      PyErr_WriteUnraisable(Py_None);
+    PyErr_Restore(t, v, tb);
+  }
   leave_block(ext(o));
   Py_DECREF(reinterpret_cast<PyObject*>(ext(o)->end));
   PyObject_Free(o);
 }
+PyObject* extended_await(PyObject* o) {
+  ext(o)->entered = true;  // said already
+  return bad_use("an extended read is a block: write `async with reader.extended() as value:`");
+}
 PyObject* extended_aenter(PyObject* o, PyObject*) {
+  ext(o)->entered = true;
   if (!current_coroutine() && !in_task()) return bad_use("async with over an extended read is for coroutine processes: use with");
   return reinterpret_cast<PyObject*>(new_op(OpType_::extended, o));
 }
@@ -604,6 +619,7 @@ PyObject* extended_aexit(PyObject* o, PyObject*) {
   return operation_ready(Py_NewRef(Py_None));
 }
 PyObject* enter_extended(PyObject* o) {
+  ext(o)->entered = true;
   if (current_coroutine()) return bad_use("with over an extended read blocks: in a coroutine process use `async with`");
   settle();
   if (check_free(ext(o)) < 0) return nullptr;
@@ -774,7 +790,7 @@ PyObject* extended_new(PyObject* end) {
   if (!x) return nullptr;
   x->end = end_of(Py_NewRef(end));
   x->partner = nullptr;
-  x->entering = x->inside = false;
+  x->entering = x->inside = x->entered = false;
   return reinterpret_cast<PyObject*>(x);
 }
 
@@ -795,6 +811,9 @@ int init_operation(PyObject* m) {
   ExtendedType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   ExtendedType.tp_dealloc = gated<extended_dealloc>;
   ExtendedType.tp_methods = extended_methods;
+  static PyAsyncMethods extended_async{};
+  extended_async.am_await = gated<extended_await>;
+  ExtendedType.tp_as_async = &extended_async;
   if (PyType_Ready(&OpType) < 0 || PyType_Ready(&ExtendedType) < 0) return -1;
   return add_type(m, "Operation", &OpType);
 }

@@ -564,6 +564,11 @@ PyObject* process_never_run(PyObject* o, PyObject*) {
   Py_RETURN_NONE;
 }
 
+PyObject* process_await(PyObject* o) {
+  return bad_use("a process is not awaited: `await Parallel(%s(...))` runs it; of one that was started `await p.ended()` waits for its end",
+                 proc(o)->base.function);
+}
+
 PyMethodDef process_methods[] = {
     {"named", method(gated<with_keyword<"named", "name", process_named>>), kKeywords,
      "Give it another name in its path; returns the process."},
@@ -634,6 +639,18 @@ void start_process(runtime::Group& g, ProcessObject* p) {
   here.post(&p->base);
 }
 
+PyObject* no_process(PyObject* o, const char* where) {
+  if (Py_IS_TYPE(o, &ProcessFunctionType)) {
+    PyObject* const name = PyObject_GetAttrString(o, "__name__");
+    if (!name) PyErr_Clear();
+    bad_use("%R%s is no process yet: call it, %S(...)", o, where, name ? name : o);
+    Py_XDECREF(name);
+    return nullptr;
+  }
+  if (PyCoro_CheckExact(o)) return bad_use("%R%s is no process: decorate its function with @process", o, where);
+  return bad_use("%R%s is no process: call a function that is decorated with @process", o, where);
+}
+
 static PyObject* iterator_of(PyObject* o) {
   const Beyond beyond;
   return PyObject_GetIter(o);
@@ -654,7 +671,7 @@ PyObject* process_list(PyObject* const* args, Py_ssize_t n) {
     if (!it) {
       if (PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
-        bad_use("%R is no process: call a function that is decorated with @process", args[i]);
+        no_process(args[i], "");
       }
       Py_CLEAR(list);
       break;
@@ -662,7 +679,7 @@ PyObject* process_list(PyObject* const* args, Py_ssize_t n) {
     PyObject* p;
     while ((p = next_of(it))) {
       const bool fine = Py_IS_TYPE(p, &ProcessType);
-      if (!fine) bad_use("%R in an iterable of processes is no process: call a function that is decorated with @process", p);
+      if (!fine) no_process(p, " in an iterable of processes");
       const bool added = fine && PyList_Append(list, p) == 0;
       Py_DECREF(p);
       if (!added) break;
@@ -677,6 +694,9 @@ int init_process(PyObject* m) {
   static PyNumberMethods number{};
   number.nb_multiply = gated<process_times>;
   ProcessType.tp_as_number = &number;
+  static PyAsyncMethods async{};
+  async.am_await = gated<process_await>;
+  ProcessType.tp_as_async = &async;
   ProcessType.tp_name = "weft.Process";
   ProcessType.tp_doc =
       "A process: made by calling a function decorated with @process, started by run, Parallel, Sequence, Spawn or a Group.";

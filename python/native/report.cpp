@@ -121,6 +121,7 @@ struct Held {
   std::set<const EndObject*> reader_ends, writer_ends;  // distinct
 };
 std::map<const core::Place*, Held> held;  // during a report
+std::vector<LeftOpen> left_open;          // as the last report found it; borrowed, so good until processes go on
 
 void note_ends(ProcessObject* o, std::uint32_t id) {
   for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i) {
@@ -138,6 +139,7 @@ bool collector_was_on = false;
 void begin_report(runtime::Run& run) {
   collector_was_on = PyGC_Disable();  // frames are made below, under the runtime's locks: no finaliser may run there
   held.clear();
+  left_open.clear();
   run.each_process([](ProcessBase& p) {
     if (ProcessObject* o = process_object(&p)) note_ends(o, p.id);
     locate(p);
@@ -147,15 +149,26 @@ void end_report(runtime::Run&) {
   held.clear();
   if (collector_was_on) PyGC_Enable();
 }
+ChannelObject* channel_of_core(const Core& core) noexcept {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+  auto* const c = reinterpret_cast<ChannelObject*>(const_cast<char*>(reinterpret_cast<const char*>(&core)) - offsetof(ChannelObject, core));
+#pragma GCC diagnostic pop
+  return c;
+}
 void holders_of(const core::Place& c, bool readers, std::vector<std::uint32_t>& add) {
-  const auto it = held.find(&c);
-  if (it == held.end()) return;
-  const auto& who = readers ? it->second.readers : it->second.writers;
-  add.insert(add.end(), who.begin(), who.end());
+  if (const auto it = held.find(&c); it != held.end()) {
+    const auto& who = readers ? it->second.readers : it->second.writers;
+    add.insert(add.end(), who.begin(), who.end());
+  }
+  const auto& core = static_cast<const Core&>(c);
+  if (add.empty() && (readers ? core.reader_ends() : core.writer_ends()) > 0) left_open.push_back({channel_of_core(core), readers});
 }
 void on_deadlock(runtime::Run& run, const runtime::Report& r) {
   PyRun& mine = run_of(run);
   for (const auto& [id, b] : r.blocked) mine.blocked.push_back(b);
+  mine.left_open.swap(left_open);
+  for (const LeftOpen& l : mine.left_open) Py_INCREF(reinterpret_cast<PyObject*>(l.channel));
 }
 
 // --- threads that are no processes (rule 10.3)

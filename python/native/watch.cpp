@@ -21,7 +21,7 @@ Watch& watch_of(ProcessObject* p) {
 
 PyObject* f_watched(PyObject*, PyObject* o) {
   settle();
-  if (!Py_IS_TYPE(o, &ProcessType)) return bad_use("watched(%R): it is no process: call a function that is decorated with @process", o);
+  if (!Py_IS_TYPE(o, &ProcessType)) return no_process(o, ", given to watched,");
   if (proc(o)->started) return bad_use("watched(%R): it was started already: say so before", o);
   watch_of(proc(o)).watched = true;
   return Py_NewRef(o);

@@ -153,6 +153,69 @@ def test_which_programs_are_for_any_backend(text: str, expected: bool) -> None:
     assert styles.is_for_any_backend(text) is expected
 
 
+HELPER = "async def twice(r):\n    return 2 * await r.read()\n"
+ASKS = """
+    import weft, sys
+    sys.path.append(sys.argv[1])
+    from helper import twice
+
+    @weft.process
+    async def one(w):
+        await w.write(1)
+
+    @weft.process
+    async def asks(r):
+        print(await twice(r))
+
+    c = weft.Channel()
+    weft.run(one(c.writer()), asks(c.reader()))
+"""
+
+
+@EVERYWHERE
+def test_a_helper_beside_the_program_is_called_as_it_is(program, backend: str) -> None:  # rule 15
+    file, helper = program(ASKS), program(HELPER, "helper.py")
+    done = weft("run", "--on", backend, file, "nowhere")
+    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
+    kept = Path(helper).parent / "__pycache__"
+    if kept.exists():  # what was compiled without await is not what others find
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                "import helper, inspect; assert inspect.iscoroutinefunction(helper.twice)",
+            ],
+            cwd=kept.parent,
+            check=False,
+        )
+        assert done.returncode == 0
+
+
+@pytest.mark.parametrize("backend", ["threads", "greenlets"])
+def test_a_helper_elsewhere_that_would_be_awaited_is_told(program, tmp_path, backend: str) -> None:
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library/helper.py").write_text(HELPER)
+    (tmp_path / "programs").mkdir()
+    file = program(ASKS, "programs/program.py")
+    done = weft("run", "--on", backend, file, str(tmp_path / "library"))
+    assert done.returncode == 1 and done.stdout == ""
+    assert f"twice (helper.py:1) is an `async def`, and on {backend} nothing awaits" in done.stderr
+    assert "never awaited" not in done.stderr
+    assert weft("run", file, str(tmp_path / "library")).stdout == "2\n"
+
+
+def test_a_helper_with_an_event_loop_is_left_alone(program) -> None:
+    program("import asyncio\n" + HELPER, "helper.py")
+    done = weft("run", "--on", "threads", program(ASKS), "nowhere")
+    assert done.returncode == 1 and "import no event loop" in done.stderr
+
+
+def test_a_helper_that_is_no_python_is_told_by_import(program) -> None:
+    program("async def (", "helper.py")
+    done = weft("run", "--on", "threads", program(ASKS), "nowhere")
+    assert done.returncode == 1 and "SyntaxError" in done.stderr
+
+
 def test_the_call_style_of_a_program_is_the_same_without_the_words() -> None:
     text = """
 async def f(x):

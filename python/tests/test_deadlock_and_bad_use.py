@@ -170,9 +170,9 @@ def test_closed_ends_say_how_they_were_closed(b):  # rules 2.2, 11.1
 def test_reading_a_writer_and_writing_a_reader(b):  # rule 11.2
     c = b.weft.Channel("c")
     r, w = +c, -c
-    with pytest.raises(BadUse, match="read on a writer end of channel c"):
+    with pytest.raises(BadUse, match="read on a writer end of channel 'c'"):
         w.read()
-    with pytest.raises(BadUse, match="write on a reader end of channel c"):
+    with pytest.raises(BadUse, match="write on a reader end of channel 'c'"):
         r.write(1)
     with pytest.raises(TypeError, match="without arguments"):
         r(1)

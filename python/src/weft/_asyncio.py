@@ -273,6 +273,9 @@ async def parallel(*processes: Any) -> list[Any]:
     return results
 
 
+parallel.__name__ = parallel.__qualname__ = "Parallel"  # what is said of one that was never awaited
+
+
 async def run(first: Any, others: tuple[Any, ...], virtual: bool) -> Any:
     alone = not others and isinstance(first, _native.Process)
     results = await _drive(_native.Guest((first, *others), virtual, alone))

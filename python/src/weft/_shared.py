@@ -61,7 +61,13 @@ def left_by(error: BaseException, processes: Any) -> None:
 
 
 def statistics(channel: Any) -> ChannelStats:
-    """The figures of `channel` at this moment."""
+    """The figures of `channel` at this moment.
+
+    Raises:
+        BadUse: it is no channel.
+    """
+    if not isinstance(channel, _native.Channel):
+        raise BadUse(f"statistics of {channel!r}: give a channel; an end has it as .channel")
     stats: ChannelStats = channel.stats()
     return stats
 
@@ -172,12 +178,28 @@ async def run_async(first: Any, *others: Any, clock: str = "steady") -> Any:
 
 
 def poison(*ends: Any, strength: int = 1) -> None:
-    """Poison every end or channel given (rule 4)."""
+    """Poison every end or channel given (rule 4).
+
+    Raises:
+        BadUse: one of them is neither; then none is poisoned. Or an end is closed, or the strength not from 1 to 255.
+    """
+    _check_each("poison", "channels and ends of channels", ends)
     for end in ends:
         end.poison(strength)
 
 
 def retire(*ends: Any) -> None:
-    """Retire every end given (rule 3)."""
+    """Retire every end given (rule 3).
+
+    Raises:
+        BadUse: one of them is no end; then none is retired.
+    """
+    _check_each("retire", "ends of channels, reader() or writer()", ends, but=_native.Channel)
     for end in ends:
         end.retire()
+
+
+def _check_each(verb: str, wanted: str, given: tuple[Any, ...], but: type | None = None) -> None:
+    for one in given:
+        if not hasattr(one, verb) or (but is not None and isinstance(one, but)):
+            raise BadUse(f"{verb} of {one!r}: give {wanted}")

@@ -90,14 +90,15 @@ def _read_program(name: str) -> bytes:
         raise BadUse(f"cannot read {name}: {error.strerror}") from None
 
 
-def _compile_program(name: str, backend: str) -> CodeType:
+def _compile_program(name: str, backend: str) -> tuple[CodeType, bool]:
+    """Its code, and whether `async` and `await` were left out."""
     source = _read_program(name)
     from weft import styles
 
     try:
         if backend != "coroutines" and styles.is_for_any_backend(source):
-            return styles.compile_for(backend, source, name)
-        return compile(source, name, "exec", dont_inherit=True)
+            return styles.compile_for(backend, source, name), True
+        return compile(source, name, "exec", dont_inherit=True), False
     except SyntaxError as error:
         at = f" (line {error.lineno}: {error.msg})" if error.lineno else f" ({error.msg})"
         raise BadUse(f"{name} is not Python{at}; correct it or give another file") from None
@@ -122,7 +123,7 @@ def run_program(
     import weft
 
     chosen = backend_named(backend or os.environ.get("WEFT_BACKEND") or BACKENDS[0])
-    code = _compile_program(name, chosen)
+    code, for_any = _compile_program(name, chosen)
     weft.use(chosen)
     try:
         tracing = contextlib.nullcontext() if trace is None else weft.tracing(trace)
@@ -141,7 +142,10 @@ def run_program(
     sys.path[0:0] = [str(Path(name).resolve().parent)]
     sys.modules["__main__"] = main
     try:
-        with _InterruptWatch() as interrupts:
+        from weft import styles
+
+        beside = styles.Beside(Path(name).parent, chosen) if for_any else contextlib.nullcontext()
+        with _InterruptWatch() as interrupts, beside:
             return _execute(code, main, weft.Deadlock, weft.Cancelled, interrupts)
     except KeyboardInterrupt:
         # The run has said where each process was, cancelled all of them and waited for them.

@@ -2,21 +2,30 @@
 
 Coroutine processes await what thread and greenlet processes call, and the names are the same. So the program for
 those is the coroutine program without `async` and `await`, and nobody needs to write both. `weft run FILE --on threads` does
-this to FILE if FILE can only mean that (`is_for_any_backend`).
+this to FILE if FILE can only mean that (`is_for_any_backend`), and to the modules beside it that FILE imports (`Beside`).
 
 Invariants
 - Lines and columns stay what they are in the file, so errors, deadlock reports and debuggers point at the right
   place.
 - Only the syntax changes: `async def`, `await`, `async for`, `async with` and asynchronous comprehensions lose the
   word.
+- What was awaited is never dropped: if a call of a function that is not of this file gives a coroutine, which now
+  nobody awaits, that is BadUse (`called`).
 """
 
 from __future__ import annotations
 
 import ast
-from types import CodeType
+import importlib.machinery
+import importlib.util
+import inspect
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
 
-__all__ = ["compile_for", "is_for_any_backend"]
+__all__ = ["Beside", "called", "compile_for", "is_for_any_backend"]
 
 # Whoever imports these means one way of running: there `await` has a meaning of its own.
 _OWN_STYLE = (
@@ -30,12 +39,40 @@ _OWN_STYLE = (
 )
 
 
+# What Weft's own objects are asked; their names need no look at what they give.
+_OPERATIONS = {
+    "Parallel",
+    "Sequence",
+    "Spawn",
+    "ended",
+    "extended",
+    "read",
+    "run_async",
+    "select",
+} | {"sleep", "sync", "tick", "write", "yield_"}
+
+
 class _Call(ast.NodeTransformer):
     """Removes every `async` and `await` of a tree."""
 
+    def __init__(self, tree: ast.AST, backend: str) -> None:
+        self.backend = backend
+        self.own = {n.name for n in ast.walk(tree) if isinstance(n, ast.AsyncFunctionDef)}
+
     def visit_Await(self, node: ast.Await) -> ast.AST:
         self.generic_visit(node)
-        return node.value
+        function = node.value.func if isinstance(node.value, ast.Call) else None
+        name = getattr(function, "attr", getattr(function, "id", None))
+        if name is None or name in self.own or name in _OPERATIONS:
+            return node.value
+        look = f"__import__('weft.styles').styles.called({self.backend!r}, None)"
+        checked = ast.parse(look, mode="eval").body
+        assert isinstance(checked, ast.Call)
+        checked.args[1] = node.value
+        for new in ast.walk(checked):
+            if not hasattr(new, "lineno") or new.lineno == 1:
+                ast.copy_location(new, node)
+        return checked
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         self.generic_visit(node)
@@ -83,8 +120,75 @@ def compile_for(backend: str, source: str | bytes, filename: str) -> CodeType:
     """
     tree = _From(backend).visit(ast.parse(source, filename))
     if backend != "coroutines":
-        tree = _Call().visit(tree)
+        tree = ast.fix_missing_locations(_Call(tree, backend).visit(tree))
     return compile(tree, filename, "exec", dont_inherit=True)
+
+
+def called(backend: str, value: Any) -> Any:
+    """What a call gave that was awaited in the program as written.
+
+    Raises:
+        BadUse: it is a coroutine, which nobody awaits any more.
+    """
+    if not inspect.iscoroutine(value):
+        return value
+    code = value.cr_code
+    value.close()
+    from weft.errors import BadUse
+
+    raise BadUse(
+        f"{value.__qualname__} ({Path(code.co_filename).name}:{code.co_firstlineno}) is an `async def`, and on {backend} "
+        f"nothing awaits what it gives: `weft run` leaves `await` out of the program and of the modules in its folder that "
+        f"import no event loop. Move it there, write it as a `def`, or run --on coroutines"
+    )
+
+
+class Beside:
+    """Finds the modules in a program's folder, and compiles those that await as the program was compiled.
+
+    While it is on `sys.meta_path`, what `import` finds there means the backend too.
+    """
+
+    def __init__(self, folder: Path, backend: str) -> None:
+        self.folder = folder.resolve()
+        self.backend = backend
+
+    def __enter__(self) -> Beside:
+        if self.backend != "coroutines":
+            sys.meta_path.insert(0, self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is None or not isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+            return None
+        file = Path(spec.loader.path)
+        if self.folder not in file.resolve().parents or "site-packages" in file.parts:
+            return None
+        try:
+            if not _awaits_weft(spec.loader.get_data(str(file)), imports_weft=False):
+                return None
+        except (OSError, SyntaxError, ValueError):
+            return None  # import says what is wrong
+        spec.loader = _Loader(name, str(file), self.backend)
+        return spec
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Compiles for a backend, and keeps no bytecode, which would be found by those who run the module as it is."""
+
+    def __init__(self, name: str, path: str, backend: str) -> None:
+        super().__init__(name, path)
+        self.backend = backend
+
+    def get_code(self, fullname: str) -> CodeType:
+        return compile_for(self.backend, self.get_data(self.path), self.path)
 
 
 def is_for_any_backend(source: str | bytes) -> bool:
@@ -94,6 +198,10 @@ def is_for_any_backend(source: str | bytes) -> bool:
         SyntaxError: `source` is not Python.
         ValueError: `source` contains a null byte.
     """
+    return _awaits_weft(source, imports_weft=True)
+
+
+def _awaits_weft(source: str | bytes, imports_weft: bool) -> bool:
     awaits = False
     imported: set[str] = set()
     for node in ast.walk(ast.parse(source)):
@@ -107,4 +215,4 @@ def is_for_any_backend(source: str | bytes) -> bool:
     own = any(
         name == style or name.startswith(style + ".") for name in imported for style in _OWN_STYLE
     )
-    return awaits and "weft" in imported and not own
+    return awaits and ("weft" in imported or not imports_weft) and not own
