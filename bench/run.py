@@ -1,7 +1,7 @@
 """./run bench: measure Weft beside its peers.
 
 Exit status: 0 measured, whether the reach is met or not, and also if a peer is not on this machine; 1 if a program
-failed, hung or did not build, and with --check if a reach is not met; 2 bad usage; 130 Ctrl-C.
+failed, hung or did not build, and with --check if a reach is not met; 2 bad usage; 130 Ctrl-C, 143 SIGTERM.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -207,9 +208,18 @@ def main(argv: Sequence[str]) -> int:
     return status
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came: what runs is ended as at Ctrl-C."""
+
+
+def _terminated(*_: object) -> None:
+    raise Terminated
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _terminated)
     try:
         sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         say("\nbench: stopped; the bench that was running is not kept")
-        sys.exit(130)
+        sys.exit(143 if isinstance(stop, Terminated) else 130)

@@ -204,10 +204,16 @@ class Cpus(unittest.TestCase):
             runner.choose_cpus([0], 2)
 
 
-class CtrlC(unittest.TestCase):
+class Stopped(unittest.TestCase):
     """The whole command, stopped while a program hangs."""
 
-    def test_the_program_is_ended_and_the_status_is_130(self):
+    def test_ctrl_c_ends_the_program_and_the_status_is_130(self):
+        self.stop(signal.SIGINT, 130)
+
+    def test_sigterm_ends_the_program_and_the_status_is_143(self):
+        self.stop(signal.SIGTERM, 143)
+
+    def stop(self, number, status):
         with tempfile.TemporaryDirectory() as place:
             root = Path(place)
             (root / "bench").mkdir()
@@ -234,12 +240,16 @@ class CtrlC(unittest.TestCase):
                 "--json",
             ]
             child = subprocess.Popen(
-                argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+                argv,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
             )
             pid = int(fifo.read_text(encoding="ascii"))  # blocks until the program runs
-            child.send_signal(signal.SIGINT)
+            child.send_signal(number)
             out, err = child.communicate(timeout=60)
-            self.assertEqual(child.returncode, 130, err)
+            self.assertEqual(child.returncode, status, err)
             self.assertIn("stopped", err)
             self.assertNotIn("Traceback", err)
             self.assertEqual(out, "")

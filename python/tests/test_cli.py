@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from children import child, until_asleep
 
-from weft import cli, styles
+from weft import _commands, cli, styles
 
 EVERYWHERE = pytest.mark.parametrize("backend", ["coroutines", "threads", "greenlets"])
 
@@ -271,7 +271,7 @@ def test_a_program_that_fails_shows_its_own_traceback(program, backend: str) -> 
     done = weft("run", path, "--on", backend)
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stderr and f'"{path}", line 4' in done.stderr
-    assert "cli.py" not in done.stderr
+    assert "_commands.py" not in done.stderr
 
 
 DEADLOCK = """
@@ -452,6 +452,120 @@ def test_bench_outside_a_checkout_measures_commstime(tmp_path: Path) -> None:
     assert plain.returncode == 0 and "asyncio.Queue(1)" in plain.stdout
 
 
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_bench_passes_on_what_stops_it(tmp_path: Path, number: signal.Signals, status: int) -> None:
+    """`weft bench` alone gets the signal; `./run` of the checkout, which knows what it started, is told."""
+    for part in ("bench/run.py", "cpp/include/weft/version.hpp"):
+        (tmp_path / part).parent.mkdir(parents=True)
+        (tmp_path / part).touch()
+    (tmp_path / "run").write_text(
+        f"""#!{sys.executable}
+import os, signal, sys
+def ends(number, _):
+    print("ended by", signal.Signals(number).name)
+    sys.exit(3)
+signal.signal(signal.SIGINT, ends)
+signal.signal(signal.SIGTERM, ends)
+print(" ".join(sys.argv[1:]), flush=True)
+signal.pause()
+"""
+    )
+    (tmp_path / "run").chmod(0o755)
+    with child("-m", "weft.cli", "bench", "py-ring", "--json", cwd=tmp_path) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "bench py-ring --json\n"  # it has begun
+        running.send_signal(number)
+        assert running.stdout.read() == f"ended by {number.name}\n"
+        assert running.wait() == status
+
+
+def test_bench_gives_the_status_of_the_checkouts(tmp_path: Path) -> None:
+    for part in ("bench/run.py", "cpp/include/weft/version.hpp"):
+        (tmp_path / part).parent.mkdir(parents=True)
+        (tmp_path / part).touch()
+    (tmp_path / "run").write_text("#!/bin/sh\nexit 7\n")
+    (tmp_path / "run").chmod(0o755)
+    assert weft("bench", cwd=tmp_path).returncode == 7
+
+
+# --- what is not installed ---------------------------------------------------------------------------------
+
+
+def without(*names: str) -> str:
+    """Python that cannot import some packages, and then runs the command line."""
+    return textwrap.dedent(
+        f"""
+        import sys
+        class Hides:
+            def find_spec(self, name, path=None, target=None):
+                if name.partition(".")[0] in {names!r}:
+                    raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+        import importlib.util
+        found = importlib.util.find_spec
+        importlib.util.find_spec = lambda n, p=None: None if n in {names!r} else found(n, p)
+        sys.meta_path.insert(0, Hides())
+        import weft.cli
+        sys.exit(weft.cli.main(sys.argv[1:]))
+        """
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [(("click",), "'click'"), (("rich",), "'rich'"), (("click", "rich"), "'click' and 'rich'")],
+)
+def test_the_command_without_its_extra(program, names: tuple[str, ...], said: str) -> None:
+    for arguments in (["--version"], ["run", program("import weft")], ["bench"]):
+        done = subprocess.run(
+            [sys.executable, "-c", without(*names), *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert one_line(done) == f"weft: the command line needs {said}: pip install 'weft[cli]'\n"
+
+
+def test_the_package_needs_nothing_of_the_commands() -> None:
+    """Every module of the package that is not a command; measuring prints its table without rich."""
+    text = """
+import weft, weft.threads, weft.observe, weft.toolkit, weft.compat.pycsp.threads, weft._bench, weft.plugnplay
+with weft.measuring() as m:
+    @weft.process
+    async def one(w): await w.write(1)
+    @weft.process
+    async def other(r): await r.read()
+    c = weft.Channel("c")
+    weft.run(one(c.writer()), other(c.reader()))
+m.table()
+import sys
+assert not {"click", "rich"} & set(sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    heading, row = done.stdout.splitlines()
+    assert heading.split("  ")[0].strip() == "channel" and len(heading) == len(row)
+    assert row.split()[:3] == ["c", "1", "0"]
+
+
+def test_greenlets_without_greenlet(program) -> None:
+    path = program("print('it ran')")
+    for how in (["--on", "greenlets", path], [path, "--on=greenlets"]):
+        done = subprocess.run(
+            [sys.executable, "-c", without("greenlet"), "run", *how],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert one_line(done).startswith("weft: --on greenlets needs the package 'greenlet'")
+    done = subprocess.run(
+        [sys.executable, "-c", without("greenlet"), "run", path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "it ran\n"), done.stderr
+
+
 def test_bench_outside_a_checkout_has_no_other(tmp_path: Path) -> None:
     assert "commstime" in one_line(weft("bench", "py-ring", cwd=tmp_path))
 
@@ -466,7 +580,7 @@ def test_bench_in_a_checkout_is_its_run_bench(tmp_path: Path) -> None:
     done = weft("bench", "py-ring", "--json", cwd=below)
     assert (done.returncode, done.stdout) == (5, "bench py-ring --json\n")
     assert weft("bench", cwd=below).stdout == "bench\n"
-    assert cli.find_checkout(below) == tmp_path
+    assert _commands.find_checkout(below) == tmp_path
 
 
 # --- weft trace -----------------------------------------------------------------------------------

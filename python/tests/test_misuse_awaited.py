@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import threading
 import time
@@ -46,12 +47,16 @@ class Place:
         self.r, self.w = self.c.reader(), self.c.writer()
         self.barrier = Barrier(2)
         self.held = [self.other.reader(), self.other.writer()]
-        self.block = self.r.extended()
+
+    @functools.cached_property
+    def block(self):
+        return self.r.extended()
 
     async def outcome(self, op):
         """Of an extended read: its block is left at once."""
         result = await op
-        await self.block.__aexit__(None, None, None)
+        if "block" in vars(self):
+            await self.block.__aexit__(None, None, None)
         return result
 
 

@@ -21,7 +21,6 @@ import weft.greenlets
 import weft.threads
 from weft import plugnplay
 from weft.plugnplay import coroutines as co
-from weft.plugnplay._make import NAMES
 
 BACKENDS = [
     SimpleNamespace(name=m.__name__.rpartition(".")[2], weft=m, run=m.run)
@@ -243,11 +242,11 @@ def test_poison_goes_through(b: Any) -> None:
 
 def test_every_backend_has_every_name() -> None:
     for b in BACKENDS:
-        assert plug(b).__all__ == list(NAMES)
-        for name in NAMES:
+        assert plug(b).__all__ == list(co.__all__)
+        for name in co.__all__:
             assert isinstance(getattr(plug(b), name), type(co.identity))
             assert getattr(plug(b), name).__doc__
-    assert plugnplay.__all__ == list(NAMES) and set(dir(plugnplay)) == set(NAMES)
+    assert plugnplay.__all__ == list(co.__all__) and set(dir(plugnplay)) == set(co.__all__)
     with pytest.raises(AttributeError, match="no attribute 'identify'"):
         plugnplay.identify  # noqa: B018
 

@@ -5,6 +5,7 @@ The package inside is a small one made here, so that this tests how Weft is pack
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,9 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, VERSION
+
+sys.path.insert(0, str(ROOT / "tools"))
+from wheel_check import links_that_lead_nowhere
 
 pytestmark = pytest.mark.together  # what they share is dear
 NATIVE = """\
@@ -35,6 +39,7 @@ PyMODINIT_FUNC PyInit__native() {
 }
 """
 
+PAGE = "python/docs/package.md"  # what an index shows of the package
 PACKAGE = {
     "python/src/weft/__init__.py": "from weft._native import version as __version__\n",
     "python/src/weft/cli.py": "import weft\n\ndef main() -> None:\n    print('weft', weft.__version__)\n",
@@ -57,10 +62,16 @@ def pip(*arguments: str | Path) -> None:
 
 def copy_checkout(path: Path) -> None:
     """What a build needs of this checkout, with the small package in it."""
-    for name in ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", ".gitignore"):
+    for name in ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", ".gitignore", PAGE):
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, path / name)
-    for name in ("cpp/include", "cpp/src", "cpp/cmake", "tools"):
-        shutil.copytree(ROOT / name, path / name, dirs_exist_ok=True)
+    for name in ("cpp/include", "cpp/src", "cpp/cmake", "lf/src", "mcu", "tools"):
+        shutil.copytree(
+            ROOT / name,
+            path / name,
+            dirs_exist_ok=True,
+            ignore=shutil.ignore_patterns("node_modules", "__pycache__"),
+        )
     for name, text in PACKAGE.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_text(text)
@@ -102,7 +113,9 @@ def test_the_source_distribution_has_what_a_build_needs_and_no_more(sdist: Path)
         "cpp/include/weft/version.hpp",
     }
     assert needed | {"cpp/cmake/weft-config.cmake.in", "python/native/native.cpp"} <= names
-    assert {name for name in names if name.startswith(("tools", "python/tests", ".ci"))} == set()
+    assert {PAGE, "mcu/include/weft_mcu/lf.h", "mcu/src/actors.c", "mcu/program.mk"} <= names
+    apart = ("tools", "python/tests", ".ci", "mcu/emulator", "mcu/tests", "mcu/csp", "lf/tests")
+    assert {name for name in names if name.startswith(apart)} == set()
 
 
 def test_the_wheel_has_the_package_the_extension_and_the_command(wheel: Path) -> None:
@@ -112,7 +125,8 @@ def test_the_wheel_has_the_package_the_extension_and_the_command(wheel: Path) ->
         info = f"weft-{VERSION}.dist-info"
         entry_points = archive.read(f"{info}/entry_points.txt").decode()
         metadata = archive.read(f"{info}/METADATA").decode()
-    package = sorted(name for name in names if not name.startswith(info))
+    runtime = {name for name in names if name.startswith("weft_lf/mcu/")}
+    package = sorted(name for name in names if name.startswith("weft/"))
     assert next(name for name in package if name.endswith(".so")).startswith("weft/_native.")
     assert [name for name in package if not name.endswith(".so")] == [
         "weft/__init__.py",
@@ -122,6 +136,31 @@ def test_the_wheel_has_the_package_the_extension_and_the_command(wheel: Path) ->
     assert "weft=weft.cli:main" in entry_points.replace(" ", "")
     assert f"\nVersion: {VERSION}\n" in metadata
     assert "\nRequires-Python: >=3.10\n" in metadata
+    assert {
+        "include/weft_mcu/lf.h",
+        "ports/posix/port.c",
+        "ports/rp2040/sram.ld",
+        "program.mk",
+    } <= {name.removeprefix("weft_lf/mcu/") for name in runtime}
+    for name in runtime:  # what `weft lf` finds beside itself is what is in the checkout
+        assert (ROOT / name.removeprefix("weft_lf/")).is_file()
+
+
+def test_the_metadata_of_the_wheel_says_what_is_needed_and_needs_no_repository(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = archive.read(f"weft-{VERSION}.dist-info/METADATA").decode()
+    wants = re.findall(r"^Requires-Dist: (.*)$", metadata, re.MULTILINE)
+    core = [want for want in wants if "extra ==" not in want]
+    assert len(core) == 1 and core[0].startswith("exceptiongroup>=1.1;")
+    extras = {extra for want in wants for extra in re.findall(r"extra == ['\"](\w+)", want)}
+    assert extras == {"cli", "greenlets", "lf"}
+    assert "Processes and channels for Python" in metadata  # the page is there
+    assert links_that_lead_nowhere(metadata) == []
+
+
+def test_links_that_lead_nowhere_are_found() -> None:
+    text = "Name: weft\n\n[a](b/c.md) [d](https://x.org/y) ![p](p.svg) [q](#here)\n"
+    assert links_that_lead_nowhere(text) == ["b/c.md", "p.svg"]
 
 
 def test_what_is_installed_runs(wheel: Path, tmp_path: Path) -> None:

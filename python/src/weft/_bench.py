@@ -13,9 +13,6 @@ import json
 import os
 import time
 
-from rich.console import Console
-from rich.table import Table
-
 from weft.coroutines import Channel, Parallel, Reader, Writer, process, run
 
 NAME = "commstime"
@@ -118,6 +115,9 @@ def measure(rounds: int = ROUNDS, turns: int = TURNS) -> dict[str, float]:
 
 
 def main(as_json: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
     ns = measure()
     ratio = ns["weft.coroutines"] / ns["asyncio.Queue(1)"]
     table = Table(title="CommsTime, nanoseconds a communication (least of several turns)")

@@ -96,32 +96,34 @@ class Measurement:
 
     def table(self, file: Any = None) -> None:
         """Prints the rows as a table to `file` (standard output if None)."""
-        from rich.console import Console
-        from rich.table import Table
-
-        table = Table(title="channels")
-        table.add_column("channel", overflow="fold")
-        for heading in (
+        headings = (
+            "channel",
             "passed",
             "dropped",
             "readers waited",
             "writers waited",
             "longest lines",
             "buffered",
-        ):
-            table.add_column(heading, justify="right")
+        )
+        lines: list[tuple[str, ...]] = [headings]
         for row in self.rows():
-            table.add_row(
-                row.name if row.channels == 1 else f"{row.name} ({row.channels} of them)",
-                str(row.transfers),
-                str(row.dropped),
-                f"{row.blocked_readers:.6f} s",
-                f"{row.blocked_writers:.6f} s",
-                f"{row.max_waiting_readers} / {row.max_waiting_writers}",
-                str(row.max_buffered),
+            lines.append(
+                (
+                    row.name if row.channels == 1 else f"{row.name} ({row.channels} of them)",
+                    str(row.transfers),
+                    str(row.dropped),
+                    f"{row.blocked_readers:.6f} s",
+                    f"{row.blocked_writers:.6f} s",
+                    f"{row.max_waiting_readers} / {row.max_waiting_writers}",
+                    str(row.max_buffered),
+                )
             )
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         out = sys.stdout if file is None else file
-        Console(file=out, highlight=False, width=None if out.isatty() else 160).print(table)
+        for first, *others in lines:
+            cells = [first.ljust(widths[0])]
+            cells += [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+            print("  ".join(cells), file=out)
 
     # --- observing ----------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
-"""Types of weft.coroutines. Those of weft.threads follow from them: tools/stubs.py writes threads.pyi."""
+"""Types of weft.coroutines. Those of weft.threads and weft.greenlets follow from them: tools/names.py."""
 
+# --- written by tools/names.py: imports
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager
 from os import PathLike
@@ -35,6 +36,8 @@ from weft.observe import measuring as measuring
 from weft.observe import tracing as tracing
 from weft.observe import watchdog as watchdog
 from weft.observe import watching_deadlocks as watching_deadlocks
+
+# --- by hand: the types
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -238,6 +241,8 @@ def Spawn(*processes: Process[Any] | Iterable[Process[Any]]) -> None: ...
 def poison(*ends: Reader[Any] | Writer[Any] | Channel[Any], strength: int = 1) -> None: ...
 def retire(*ends: Reader[Any] | Writer[Any]) -> None: ...
 def statistics(channel: Channel[Any], /) -> ChannelStats: ...
+
+# --- written by tools/names.py: exports
 
 __all__ = [
     "Alternative",

@@ -1,4 +1,4 @@
-"""Types of weft.threads: those of weft.coroutines, by tools/stubs.py: do not edit."""
+"""Types of weft.threads: those of weft.coroutines, called. Written by tools/names.py: do not edit."""
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import AbstractContextManager

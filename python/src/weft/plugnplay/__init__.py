@@ -9,22 +9,25 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from weft.plugnplay._make import NAMES
-
 if TYPE_CHECKING:
-    from weft.plugnplay._source import *  # noqa: F403
-
-__all__ = list(NAMES)
+    from weft.plugnplay.coroutines import *  # noqa: F403
 
 
-def __getattr__(name: str) -> Any:
-    if name not in NAMES:
-        raise AttributeError(f"module 'weft.plugnplay' has no attribute {name!r}")
+def _chosen() -> Any:
     import weft
 
     backend = weft._backend().__name__.rpartition(".")[2]
-    return getattr(importlib.import_module(f"weft.plugnplay.{backend}"), name)
+    return importlib.import_module(f"weft.plugnplay.{backend}")
+
+
+def __getattr__(name: str) -> Any:
+    if name != "__all__" and name.startswith("_"):
+        raise AttributeError(f"module 'weft.plugnplay' has no attribute {name!r}")
+    chosen = _chosen()
+    if name == "__all__" or name in chosen.__all__:
+        return getattr(chosen, name)
+    raise AttributeError(f"module 'weft.plugnplay' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return list(NAMES)
+    return list(_chosen().__all__)

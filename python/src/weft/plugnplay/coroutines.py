@@ -1,12 +1,412 @@
-"""The plug-and-play processes as coroutines: see docs/toolkit.md."""
+"""The plug-and-play processes as coroutines (docs/toolkit.md).
+
+Each is a stream equation: what it writes, as a function of what it reads (tests/test_plugnplay.py). Each ends quietly
+when a channel that it needs has retired, and then its own ends retire: so do those after it.
+
+tools/names.py writes those of the other backends from this file. The names are those of PyCSP's plugNplay, JCSP's plugNplay and the plug-and-play processes of C++CSP.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TextIO
 
-from weft.plugnplay._make import fill
+from weft.coroutines import Input, Output, Reader, Writer, after, now, process, select, sleep
+from weft.coroutines import Retired as _Retired
 
-if TYPE_CHECKING:
-    from weft.plugnplay._source import *  # noqa: F403
+__all__ = [  # noqa: RUF022 – in the order of this file
+    "identity",
+    "prefix",
+    "tail",
+    "transform",
+    "successor",
+    "sign",
+    "substitute",
+    "not_",
+    "pairs",
+    "integrate",
+    "select_if",
+    "generate",
+    "numbers",
+    "from_iterable",
+    "black_hole",
+    "collect",
+    "take",
+    "printer",
+    "delta",
+    "parallel_delta",
+    "dynamic_delta",
+    "demultiplex",
+    "deparaplex",
+    "merge",
+    "multiplex",
+    "paraplex",
+    "combine",
+    "plus",
+    "minus",
+    "times",
+    "divide",
+    "and_",
+    "or_",
+    "xor",
+    "nand",
+    "nor",
+    "fixed_delay",
+    "regular",
+    "regulate",
+    "mult",
+]
 
-fill("coroutines", globals())
+# --- one stream ---------------------------------------------------------------------------------------
+
+
+@process
+async def identity(source: Reader[Any], out: Writer[Any]) -> None:
+    """Writes what it reads."""
+    async for value in source:
+        await out.write(value)
+
+
+@process
+async def prefix(source: Reader[Any], out: Writer[Any], first: Any) -> None:
+    """Writes `first`, then what it reads."""
+    await out.write(first)
+    async for value in source:
+        await out.write(value)
+
+
+@process
+async def tail(source: Reader[Any], out: Writer[Any]) -> None:
+    """Writes what it reads, but for the first value."""
+    await source.read()
+    async for value in source:
+        await out.write(value)
+
+
+@process
+async def transform(source: Reader[Any], out: Writer[Any], function: Callable[[Any], Any]) -> None:
+    """Writes `function` of each value."""
+    async for value in source:
+        await out.write(function(value))
+
+
+@process
+async def successor(source: Reader[Any], out: Writer[Any]) -> None:
+    """Writes each value plus 1."""
+    async for value in source:
+        await out.write(value + 1)
+
+
+@process
+async def sign(source: Reader[Any], out: Writer[Any], mark: str) -> None:
+    """Writes the text of each value behind `mark`."""
+    async for value in source:
+        await out.write(f"{mark}{value}")
+
+
+@process
+async def substitute(source: Reader[Any], out: Writer[Any], value: Any) -> None:
+    """Writes `value` for each that it reads."""
+    async for _ in source:
+        await out.write(value)
+
+
+@process
+async def not_(source: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the bitwise not of integers, the negation of booleans."""
+    async for value in source:
+        await out.write(_inverted(value))
+
+
+@process
+async def pairs(source: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the sum of each two neighbours (as JCSP's Pairs)."""
+    before = await source.read()
+    async for value in source:
+        await out.write(before + value)
+        before = value
+
+
+@process
+async def integrate(source: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the running sum."""
+    total: Any = 0
+    async for value in source:
+        total += value
+        await out.write(total)
+
+
+@process
+async def select_if(
+    source: Reader[Any], out: Writer[Any], condition: Callable[[Any], object]
+) -> None:
+    """Writes the values for which `condition` is true."""
+    async for value in source:
+        if condition(value):
+            await out.write(value)
+
+
+# --- sources and sinks ----------------------------------------------------------------------------------
+
+
+@process
+async def generate(out: Writer[Any], value: Any) -> None:
+    """Writes `value` for ever."""
+    while True:
+        await out.write(value)
+
+
+@process
+async def numbers(out: Writer[int], start: int = 0, step: int = 1) -> None:
+    """Writes start, start + step, start + 2 step, …"""
+    value = start
+    while True:
+        await out.write(value)
+        value += step
+
+
+@process
+async def from_iterable(out: Writer[Any], values: Iterable[Any]) -> None:
+    """Writes the values, then retires."""
+    for value in values:
+        await out.write(value)
+
+
+@process
+async def black_hole(source: Reader[Any]) -> None:
+    """Reads for ever."""
+    async for _ in source:
+        pass
+
+
+@process
+async def collect(source: Reader[Any]) -> list[Any]:
+    """Reads until its channel retires; its result is the list of values."""
+    return [value async for value in source]
+
+
+@process
+async def take(source: Reader[Any], out: Writer[Any], n: int) -> None:
+    """Writes the first `n` values, then retires both its ends."""
+    for _ in range(n):
+        await out.write(await source.read())
+
+
+@process
+async def printer(source: Reader[Any], file: TextIO | None = None) -> None:
+    """Prints each value on a line of `file` (standard output if None)."""
+    async for value in source:
+        print(value, file=file, flush=True)
+
+
+# --- one to many ------------------------------------------------------------------------------------------
+
+
+@process
+async def delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
+    """Writes each value to every writer, in their order; it goes on when all have it."""
+    async for value in source:
+        for out in outs:
+            await out.write(value)
+
+
+@process
+async def parallel_delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
+    """Writes each value to every writer, in whatever order they are ready; it goes on when all have it."""
+    n = len(outs)
+    async for value in source:
+        waiting = [True] * n
+        while any(waiting):
+            index, _ = await select(
+                *(Output(out, value).when(on) for out, on in zip(outs, waiting, strict=True))
+            )
+            waiting[index] = False
+
+
+@process
+async def dynamic_delta(source: Reader[Any], outs: Reader[Writer[Any]]) -> None:
+    """Writes each value to every writer that it was sent on `outs` so far; those whose readers are gone are dropped.
+
+    It ends when `source` retires; that `outs` retires means that no more writers come.
+    """
+    known: list[Writer[Any]] = []
+    ending = Input(source, ended="raise")  # the other may retire, and then falls silent (rule 5.6)
+    while True:
+        index, value = await select(outs, ending, mode="priority")
+        if index == 0:
+            known.append(value)
+            continue
+        for out in list(known):
+            try:
+                await out.write(value)
+            except _Retired:
+                known.remove(out)
+
+
+@process
+async def demultiplex(source: Reader[tuple[int, Any]], outs: Sequence[Writer[Any]]) -> None:
+    """Of each (index, value) the value is written to that writer: the inverse of :func:`multiplex`."""
+    async for index, value in source:
+        await outs[index].write(value)
+
+
+@process
+async def deparaplex(source: Reader[Sequence[Any]], outs: Sequence[Writer[Any]]) -> None:
+    """Writes the i-th element of each sequence to the i-th writer: the inverse of :func:`paraplex`."""
+    async for values in source:
+        for out, value in zip(outs, values, strict=True):
+            await out.write(value)
+
+
+# --- many to one ------------------------------------------------------------------------------------------
+
+
+async def _merge(sources: Sequence[Reader[Any]], out: Writer[Any], tag: bool) -> None:
+    while sources:  # without any it has ended; else a select ends with its last one (rule 5.6)
+        index, value = await select(*sources)
+        await out.write((index, value) if tag else value)
+
+
+@process
+async def merge(sources: Sequence[Reader[Any]], out: Writer[Any]) -> None:
+    """Writes what any of the readers gives, fairly; it ends when all have retired."""
+    await _merge(sources, out, False)
+
+
+@process
+async def multiplex(sources: Sequence[Reader[Any]], out: Writer[tuple[int, Any]]) -> None:
+    """As :func:`merge`, and says from which: writes (index, value)."""
+    await _merge(sources, out, True)
+
+
+@process
+async def paraplex(sources: Sequence[Reader[Any]], out: Writer[tuple[Any, ...]]) -> None:
+    """Writes tuples of one value from every reader; it ends with the first that retires."""
+    while True:
+        values: list[Any] = [None] * len(sources)
+        waiting = [True] * len(sources)
+        while any(waiting):
+            guards = (Input(r).when(on) for r, on in zip(sources, waiting, strict=True))
+            index, value = await select(*guards, ended="raise")
+            values[index] = value
+            waiting[index] = False
+        await out.write(tuple(values))
+
+
+async def _of_two(
+    a: Reader[Any], b: Reader[Any], out: Writer[Any], function: Callable[[Any, Any], Any]
+) -> None:
+    while True:
+        index, value = await select(a, b, ended="raise")
+        other = await (b if index == 0 else a).read()
+        await out.write(function(value, other) if index == 0 else function(other, value))
+
+
+@process
+async def combine(
+    a: Reader[Any], b: Reader[Any], out: Writer[Any], function: Callable[[Any, Any], Any]
+) -> None:
+    """Writes `function` of one value from each, which it takes in whatever order they come."""
+    await _of_two(a, b, out, function)
+
+
+@process
+async def plus(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the sums of one value from each."""
+    await _of_two(a, b, out, operator.add)
+
+
+@process
+async def minus(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the differences of one value from each."""
+    await _of_two(a, b, out, operator.sub)
+
+
+@process
+async def times(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the products of one value from each; also `mult`."""
+    await _of_two(a, b, out, operator.mul)
+
+
+@process
+async def divide(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the quotients of one value from each."""
+    await _of_two(a, b, out, operator.truediv)
+
+
+@process
+async def and_(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the bitwise and of one value from each."""
+    await _of_two(a, b, out, operator.and_)
+
+
+@process
+async def or_(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the bitwise or of one value from each."""
+    await _of_two(a, b, out, operator.or_)
+
+
+@process
+async def xor(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the bitwise exclusive or of one value from each."""
+    await _of_two(a, b, out, operator.xor)
+
+
+def _inverted(value: Any) -> Any:
+    return (not value) if isinstance(value, bool) else ~value
+
+
+@process
+async def nand(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the inverse of the bitwise and of one value from each."""
+    await _of_two(a, b, out, lambda x, y: _inverted(x & y))
+
+
+@process
+async def nor(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the inverse of the bitwise or of one value from each."""
+    await _of_two(a, b, out, lambda x, y: _inverted(x | y))
+
+
+# --- time -------------------------------------------------------------------------------------------------
+
+
+@process
+async def fixed_delay(source: Reader[Any], out: Writer[Any], seconds: float) -> None:
+    """Writes each value `seconds` after it was read."""
+    async for value in source:
+        await sleep(seconds)
+        await out.write(value)
+
+
+@process
+async def regular(out: Writer[Any], value: Any, seconds: float) -> None:
+    """Writes `value` every `seconds`, without drift, at once for the first time."""
+    due = now()
+    while True:
+        await out.write(value)
+        due = max(due + seconds, now())  # what a slow reader missed is not made up for
+        await sleep(due - now())
+
+
+@process
+async def regulate(source: Reader[Any], out: Writer[Any], seconds: float) -> None:
+    """Writes once every `seconds` the last value that it read: fewer or more often than they come.
+
+    The first is written when it comes. It ends when `source` retires.
+    """
+    value = await source.read()
+    await out.write(value)
+    due = now() + seconds
+    while True:
+        if now() >= due:  # asked here: a ready guard beats an expired timer (rule 5.7)
+            await out.write(value)
+            due = max(due + seconds, now())
+            continue
+        index, newer = await select(source, after(due - now()))
+        if index == 0:
+            value = newer
+
+
+mult = times

@@ -1,12 +1,406 @@
-"""The plug-and-play processes as threads: see docs/toolkit.md."""
+"""The plug-and-play processes as threads: those of coroutines.py, called. Written by tools/names.py: do not edit."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TextIO
 
-from weft.plugnplay._make import fill
+from weft.threads import Input, Output, Reader, Writer, after, now, process, select, sleep
+from weft.threads import Retired as _Retired
 
-if TYPE_CHECKING:
-    from weft.plugnplay._source import *  # noqa: F403
+__all__ = [  # noqa: RUF022 – in the order of this file
+    "identity",
+    "prefix",
+    "tail",
+    "transform",
+    "successor",
+    "sign",
+    "substitute",
+    "not_",
+    "pairs",
+    "integrate",
+    "select_if",
+    "generate",
+    "numbers",
+    "from_iterable",
+    "black_hole",
+    "collect",
+    "take",
+    "printer",
+    "delta",
+    "parallel_delta",
+    "dynamic_delta",
+    "demultiplex",
+    "deparaplex",
+    "merge",
+    "multiplex",
+    "paraplex",
+    "combine",
+    "plus",
+    "minus",
+    "times",
+    "divide",
+    "and_",
+    "or_",
+    "xor",
+    "nand",
+    "nor",
+    "fixed_delay",
+    "regular",
+    "regulate",
+    "mult",
+]
 
-fill("threads", globals())
+# --- one stream ---------------------------------------------------------------------------------------
+
+
+@process
+def identity(source: Reader[Any], out: Writer[Any]) -> None:
+    """Writes what it reads."""
+    for value in source:
+        out.write(value)
+
+
+@process
+def prefix(source: Reader[Any], out: Writer[Any], first: Any) -> None:
+    """Writes `first`, then what it reads."""
+    out.write(first)
+    for value in source:
+        out.write(value)
+
+
+@process
+def tail(source: Reader[Any], out: Writer[Any]) -> None:
+    """Writes what it reads, but for the first value."""
+    source.read()
+    for value in source:
+        out.write(value)
+
+
+@process
+def transform(source: Reader[Any], out: Writer[Any], function: Callable[[Any], Any]) -> None:
+    """Writes `function` of each value."""
+    for value in source:
+        out.write(function(value))
+
+
+@process
+def successor(source: Reader[Any], out: Writer[Any]) -> None:
+    """Writes each value plus 1."""
+    for value in source:
+        out.write(value + 1)
+
+
+@process
+def sign(source: Reader[Any], out: Writer[Any], mark: str) -> None:
+    """Writes the text of each value behind `mark`."""
+    for value in source:
+        out.write(f"{mark}{value}")
+
+
+@process
+def substitute(source: Reader[Any], out: Writer[Any], value: Any) -> None:
+    """Writes `value` for each that it reads."""
+    for _ in source:
+        out.write(value)
+
+
+@process
+def not_(source: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the bitwise not of integers, the negation of booleans."""
+    for value in source:
+        out.write(_inverted(value))
+
+
+@process
+def pairs(source: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the sum of each two neighbours (as JCSP's Pairs)."""
+    before = source.read()
+    for value in source:
+        out.write(before + value)
+        before = value
+
+
+@process
+def integrate(source: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the running sum."""
+    total: Any = 0
+    for value in source:
+        total += value
+        out.write(total)
+
+
+@process
+def select_if(
+    source: Reader[Any], out: Writer[Any], condition: Callable[[Any], object]
+) -> None:
+    """Writes the values for which `condition` is true."""
+    for value in source:
+        if condition(value):
+            out.write(value)
+
+
+# --- sources and sinks ----------------------------------------------------------------------------------
+
+
+@process
+def generate(out: Writer[Any], value: Any) -> None:
+    """Writes `value` for ever."""
+    while True:
+        out.write(value)
+
+
+@process
+def numbers(out: Writer[int], start: int = 0, step: int = 1) -> None:
+    """Writes start, start + step, start + 2 step, …"""
+    value = start
+    while True:
+        out.write(value)
+        value += step
+
+
+@process
+def from_iterable(out: Writer[Any], values: Iterable[Any]) -> None:
+    """Writes the values, then retires."""
+    for value in values:
+        out.write(value)
+
+
+@process
+def black_hole(source: Reader[Any]) -> None:
+    """Reads for ever."""
+    for _ in source:
+        pass
+
+
+@process
+def collect(source: Reader[Any]) -> list[Any]:
+    """Reads until its channel retires; its result is the list of values."""
+    return [value for value in source]
+
+
+@process
+def take(source: Reader[Any], out: Writer[Any], n: int) -> None:
+    """Writes the first `n` values, then retires both its ends."""
+    for _ in range(n):
+        out.write(source.read())
+
+
+@process
+def printer(source: Reader[Any], file: TextIO | None = None) -> None:
+    """Prints each value on a line of `file` (standard output if None)."""
+    for value in source:
+        print(value, file=file, flush=True)
+
+
+# --- one to many ------------------------------------------------------------------------------------------
+
+
+@process
+def delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
+    """Writes each value to every writer, in their order; it goes on when all have it."""
+    for value in source:
+        for out in outs:
+            out.write(value)
+
+
+@process
+def parallel_delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
+    """Writes each value to every writer, in whatever order they are ready; it goes on when all have it."""
+    n = len(outs)
+    for value in source:
+        waiting = [True] * n
+        while any(waiting):
+            index, _ = select(
+                *(Output(out, value).when(on) for out, on in zip(outs, waiting, strict=True))
+            )
+            waiting[index] = False
+
+
+@process
+def dynamic_delta(source: Reader[Any], outs: Reader[Writer[Any]]) -> None:
+    """Writes each value to every writer that it was sent on `outs` so far; those whose readers are gone are dropped.
+
+    It ends when `source` retires; that `outs` retires means that no more writers come.
+    """
+    known: list[Writer[Any]] = []
+    ending = Input(source, ended="raise")  # the other may retire, and then falls silent (rule 5.6)
+    while True:
+        index, value = select(outs, ending, mode="priority")
+        if index == 0:
+            known.append(value)
+            continue
+        for out in list(known):
+            try:
+                out.write(value)
+            except _Retired:
+                known.remove(out)
+
+
+@process
+def demultiplex(source: Reader[tuple[int, Any]], outs: Sequence[Writer[Any]]) -> None:
+    """Of each (index, value) the value is written to that writer: the inverse of :func:`multiplex`."""
+    for index, value in source:
+        outs[index].write(value)
+
+
+@process
+def deparaplex(source: Reader[Sequence[Any]], outs: Sequence[Writer[Any]]) -> None:
+    """Writes the i-th element of each sequence to the i-th writer: the inverse of :func:`paraplex`."""
+    for values in source:
+        for out, value in zip(outs, values, strict=True):
+            out.write(value)
+
+
+# --- many to one ------------------------------------------------------------------------------------------
+
+
+def _merge(sources: Sequence[Reader[Any]], out: Writer[Any], tag: bool) -> None:
+    while sources:  # without any it has ended; else a select ends with its last one (rule 5.6)
+        index, value = select(*sources)
+        out.write((index, value) if tag else value)
+
+
+@process
+def merge(sources: Sequence[Reader[Any]], out: Writer[Any]) -> None:
+    """Writes what any of the readers gives, fairly; it ends when all have retired."""
+    _merge(sources, out, False)
+
+
+@process
+def multiplex(sources: Sequence[Reader[Any]], out: Writer[tuple[int, Any]]) -> None:
+    """As :func:`merge`, and says from which: writes (index, value)."""
+    _merge(sources, out, True)
+
+
+@process
+def paraplex(sources: Sequence[Reader[Any]], out: Writer[tuple[Any, ...]]) -> None:
+    """Writes tuples of one value from every reader; it ends with the first that retires."""
+    while True:
+        values: list[Any] = [None] * len(sources)
+        waiting = [True] * len(sources)
+        while any(waiting):
+            guards = (Input(r).when(on) for r, on in zip(sources, waiting, strict=True))
+            index, value = select(*guards, ended="raise")
+            values[index] = value
+            waiting[index] = False
+        out.write(tuple(values))
+
+
+def _of_two(
+    a: Reader[Any], b: Reader[Any], out: Writer[Any], function: Callable[[Any, Any], Any]
+) -> None:
+    while True:
+        index, value = select(a, b, ended="raise")
+        other = (b if index == 0 else a).read()
+        out.write(function(value, other) if index == 0 else function(other, value))
+
+
+@process
+def combine(
+    a: Reader[Any], b: Reader[Any], out: Writer[Any], function: Callable[[Any, Any], Any]
+) -> None:
+    """Writes `function` of one value from each, which it takes in whatever order they come."""
+    _of_two(a, b, out, function)
+
+
+@process
+def plus(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the sums of one value from each."""
+    _of_two(a, b, out, operator.add)
+
+
+@process
+def minus(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the differences of one value from each."""
+    _of_two(a, b, out, operator.sub)
+
+
+@process
+def times(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the products of one value from each; also `mult`."""
+    _of_two(a, b, out, operator.mul)
+
+
+@process
+def divide(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the quotients of one value from each."""
+    _of_two(a, b, out, operator.truediv)
+
+
+@process
+def and_(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the bitwise and of one value from each."""
+    _of_two(a, b, out, operator.and_)
+
+
+@process
+def or_(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the bitwise or of one value from each."""
+    _of_two(a, b, out, operator.or_)
+
+
+@process
+def xor(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the bitwise exclusive or of one value from each."""
+    _of_two(a, b, out, operator.xor)
+
+
+def _inverted(value: Any) -> Any:
+    return (not value) if isinstance(value, bool) else ~value
+
+
+@process
+def nand(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the inverse of the bitwise and of one value from each."""
+    _of_two(a, b, out, lambda x, y: _inverted(x & y))
+
+
+@process
+def nor(a: Reader[Any], b: Reader[Any], out: Writer[Any]) -> None:
+    """Writes the inverse of the bitwise or of one value from each."""
+    _of_two(a, b, out, lambda x, y: _inverted(x | y))
+
+
+# --- time -------------------------------------------------------------------------------------------------
+
+
+@process
+def fixed_delay(source: Reader[Any], out: Writer[Any], seconds: float) -> None:
+    """Writes each value `seconds` after it was read."""
+    for value in source:
+        sleep(seconds)
+        out.write(value)
+
+
+@process
+def regular(out: Writer[Any], value: Any, seconds: float) -> None:
+    """Writes `value` every `seconds`, without drift, at once for the first time."""
+    due = now()
+    while True:
+        out.write(value)
+        due = max(due + seconds, now())  # what a slow reader missed is not made up for
+        sleep(due - now())
+
+
+@process
+def regulate(source: Reader[Any], out: Writer[Any], seconds: float) -> None:
+    """Writes once every `seconds` the last value that it read: fewer or more often than they come.
+
+    The first is written when it comes. It ends when `source` retires.
+    """
+    value = source.read()
+    out.write(value)
+    due = now() + seconds
+    while True:
+        if now() >= due:  # asked here: a ready guard beats an expired timer (rule 5.7)
+            out.write(value)
+            due = max(due + seconds, now())
+            continue
+        index, newer = select(source, after(due - now()))
+        if index == 0:
+            value = newer
+
+
+mult = times

@@ -1,0 +1,297 @@
+"""Writes what follows from names.toml: the modules of the backends, their stubs, and weft.plugnplay where operations are called.
+
+    python3 tools/names.py            writes them
+    python3 tools/names.py --check    exit status 1 if they are not what would be written
+
+What is written by hand: names.toml; in coroutines.pyi the types, below the imports; plugnplay/coroutines.py. The rest follows by rule:
+threads and greenlets call what coroutines await, and differ in nothing else.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import itertools
+import re
+import sys
+import tokenize
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import tomllib
+
+ROOT = Path(__file__).resolve().parent.parent
+TABLE = ROOT / "tools/names.toml"
+WEFT = ROOT / "python/src/weft"
+BACKENDS = ("coroutines", "threads", "greenlets")
+BY = "Written by tools/names.py: do not edit."
+
+Imports = dict[str, list[str]]  # by module
+
+
+class BadTable(Exception):
+    """The table or what is written by hand cannot be right; the text says why."""
+
+
+# --- the table --------------------------------------------------------------------------------------------
+
+
+def load(path: Path) -> dict[str, Any]:
+    """names.toml. Raises BadTable if a name stands in it twice."""
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    for backend in BACKENDS:
+        names = exported(table, backend)
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise BadTable(f"{path.name}: {backend} has {', '.join(twice)} twice")
+        if sorted(names) != sorted(exported(table, BACKENDS[0])):
+            raise BadTable(f"{path.name}: {backend} has not the names of {BACKENDS[0]}")
+    return table
+
+
+def every(imports: Imports) -> list[str]:
+    return [name for names in imports.values() for name in names]
+
+
+def exported(table: dict[str, Any], backend: str) -> list[str]:
+    """What the module of a backend exports, sorted."""
+    return sorted([*every(table["alike"]), *every(table["lazy"]), *every(table["own"][backend])])
+
+
+# --- text -------------------------------------------------------------------------------------------------
+
+
+def import_lines(*several: Imports, but: Iterable[str] = (), indent: str = "") -> list[str]:
+    """`from module import name as name`, in the order of the house's format."""
+    merged: Imports = {}
+    for imports in several:
+        for module, names in imports.items():
+            merged.setdefault(module, []).extend(n for n in names if n not in but)
+    return [
+        f"{indent}from {module} import {name} as {name}"
+        for module in sorted(merged)
+        for name in sorted(merged[module], key=lambda n: (n[0].islower(), n))
+    ]
+
+
+def list_lines(names: list[str]) -> list[str]:
+    return ["__all__ = [", *(f'    "{name}",' for name in names), "]"]
+
+
+def module(table: dict[str, Any], backend: str) -> str:
+    """The text of weft/BACKEND.py."""
+    lazy = sorted(every(table["lazy"]))
+    (observe,) = table["lazy"]
+    return "\n".join(
+        [
+            f'"""{table["says"][backend]}',
+            "",
+            f"{BY}",
+            '"""',
+            "",
+            "from __future__ import annotations",
+            "",
+            "import weft._extension  # isort: skip  # noqa: F401 – it says what to do if there is none",
+            "from importlib import import_module as _import_module",
+            "from typing import TYPE_CHECKING as _TYPE_CHECKING",
+            "from typing import Any as _Any",
+            "",
+            *import_lines(table["alike"], table["own"][backend]),
+            "",
+            "if _TYPE_CHECKING:",
+            *import_lines(table["lazy"], indent="    "),
+            "",
+            *list_lines(exported(table, backend)),
+            "",
+            f"_LATER = {{{', '.join(map(repr, lazy))}}}".replace("'", '"'),
+            "",
+            "",
+            "def __getattr__(name: str) -> _Any:",
+            '    """What observes a network is imported when it is asked for."""',
+            "    if name not in _LATER:",
+            '        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")',
+            f'    value = globals()[name] = getattr(_import_module("{observe}"), name)',
+            "    return value",
+            "",
+            "",
+            "def __dir__() -> list[str]:",
+            "    return sorted({*globals(), *__all__})",
+            "",
+        ]
+    )
+
+
+# --- stubs ------------------------------------------------------------------------------------------------
+
+
+def declared(text: str) -> set[str]:
+    """The classes and functions of a stub."""
+    found = (ast.ClassDef, ast.FunctionDef)
+    return {node.name for node in ast.parse(text).body if isinstance(node, found)}
+
+
+def by_hand(stub: str) -> str:
+    """The part of coroutines.pyi that is. Raises BadTable if its marks are not there."""
+    parts = re.split(r"^# --- (?:by hand: .*|written by .*: exports)\n", stub, flags=re.MULTILINE)
+    if len(parts) != 3:
+        raise BadTable("coroutines.pyi: the lines `# --- by hand` and `# --- written by` are gone")
+    return parts[1].strip("\n") + "\n"
+
+
+def coroutines_stub(table: dict[str, Any], stub: str) -> str:
+    """coroutines.pyi with its imports and exports written anew."""
+    hand = by_hand(stub)
+    names = exported(table, "coroutines")
+    more = declared(hand) - set(names)
+    if more:
+        raise BadTable(
+            f"coroutines.pyi declares what names.toml has not: {', '.join(sorted(more))}"
+        )
+    own = {"weft._native": ["ProcessFunction"]}
+    lines = import_lines(table["alike"], table["lazy"], own, but=declared(hand))
+    missing = set(names) - declared(hand) - {line.rpartition(" ")[2] for line in lines}
+    if missing:
+        raise BadTable(f"coroutines.pyi has no type of {', '.join(sorted(missing))}")
+    return "\n".join(
+        [
+            '"""Types of weft.coroutines. Those of weft.threads and weft.greenlets follow from them: tools/names.py."""',
+            "",
+            "# --- written by tools/names.py: imports",
+            *re.findall(
+                r"^from (?:collections|contextlib|os|types|typing)\b.*$", stub, re.MULTILINE
+            ),
+            "",
+            *(line.replace(" as ProcessFunction", "") for line in lines),
+            "",
+            "# --- by hand: the types",
+            "",
+            hand,
+            "# --- written by tools/names.py: exports",
+            "",
+            *list_lines(names),
+            "",
+        ]
+    )
+
+
+RULES = (
+    (
+        r"import AsyncIterator, Awaitable, Callable, Coroutine, Iterable$",
+        "import Callable, Coroutine, Iterable, Iterator",
+    ),
+    (r"\bAsyncIterator\b", "Iterator"),
+    (r"\bAbstractAsyncContextManager\b", "AbstractContextManager"),
+    (r"\basync def\b", "def"),
+    (r"\b__a(iter|next|enter|exit)__", r"__\1__"),
+    (r"^# --- .*\n\n?", ""),
+)
+
+
+def without_awaitable(text: str) -> str:
+    """`Awaitable[X]` becomes X, whatever brackets are in X."""
+    word = "Awaitable["
+    while (start := text.find(word)) >= 0:
+        depth, end = 1, start + len(word)
+        while depth:
+            depth += {"[": 1, "]": -1}.get(text[end], 0)
+            end += 1
+        text = text[:start] + text[start + len(word) : end - 1] + text[end:]
+    return text
+
+
+def called(stub: str) -> str:
+    """The types of what is awaited there, called."""
+    for pattern, replacement in RULES:
+        stub = re.sub(pattern, replacement, stub, flags=re.MULTILINE)
+    return without_awaitable(stub)
+
+
+def threads_stub(stub: str) -> str:
+    text = re.sub(
+        r"\A.*", f'"""Types of weft.threads: those of weft.coroutines, called. {BY}"""', stub
+    )
+    return called(text)
+
+
+def greenlets_stub(table: dict[str, Any]) -> str:
+    names = exported(table, "greenlets")
+    return "\n".join(
+        [
+            f'"""Types of weft.greenlets: those of weft.threads. {BY}"""',
+            "",
+            *import_lines({"weft.threads": names}),
+            "",
+            *list_lines(names),
+            "",
+        ]
+    )
+
+
+# --- programs ---------------------------------------------------------------------------------------------
+
+
+def without_await(text: str) -> str:
+    """A program without its words `async` and `await`; comments and strings stay."""
+    lines = text.splitlines(keepends=True)
+    tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    for token, following in reversed(list(itertools.pairwise(tokens))):
+        if token.type == tokenize.NAME and token.string in ("async", "await"):
+            row, column = token.start
+            assert following.start[0] == row, f"line {row}: the word and what follows it"
+            line = lines[row - 1]
+            lines[row - 1] = line[:column] + line[following.start[1] :]
+    return "".join(lines)
+
+
+def plug_and_play(text: str, backend: str) -> str:
+    """weft/plugnplay/BACKEND.py of that of coroutines."""
+    text = without_await(text).replace("from weft.coroutines import", f"from weft.{backend} import")
+    head = re.match(r'""".*?"""\n', text, re.DOTALL)
+    if head is None:
+        raise BadTable("plugnplay/coroutines.py begins without a docstring")
+    body = text[head.end() :]
+    return f'"""The plug-and-play processes as {backend}: those of coroutines.py, called. {BY}"""\n{body}'
+
+
+# --- all of it --------------------------------------------------------------------------------------------
+
+
+def files(table: dict[str, Any], weft: Path) -> dict[str, str]:
+    """What each file should be, by its path below weft/."""
+    awaited = (weft / "plugnplay/coroutines.py").read_text(encoding="utf-8")
+    stub = coroutines_stub(table, (weft / "coroutines.pyi").read_text(encoding="utf-8"))
+    return {
+        **{f"{backend}.py": module(table, backend) for backend in BACKENDS},
+        "coroutines.pyi": stub,
+        "threads.pyi": threads_stub(stub),
+        "greenlets.pyi": greenlets_stub(table),
+        **{f"plugnplay/{backend}.py": plug_and_play(awaited, backend) for backend in BACKENDS[1:]},
+    }
+
+
+def main(arguments: list[str]) -> int:
+    if arguments not in ([], ["--check"]):
+        print("usage: names.py [--check]", file=sys.stderr)
+        return 2
+    try:
+        wanted = files(load(TABLE), WEFT)
+    except BadTable as bad:
+        print(f"names: {bad}", file=sys.stderr)
+        return 1
+    old = []
+    for name, text in wanted.items():
+        path = WEFT / name
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        if arguments:
+            old.append(name)
+        else:
+            path.write_text(text, encoding="utf-8")
+    if old:
+        print(f"{', '.join(old)}: out of date; run python3 tools/names.py", file=sys.stderr)
+    return 1 if old else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,123 @@
+"""Tries a wheel in an environment that has nothing else: tools/wheel_check.py INTERPRETER WHEEL FOLDER
+
+First the core alone, then all extras. FOLDER is made anew, and everything runs in it, far from any checkout. Exit status 1, with what
+went wrong, if something does not work.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+PROGRAM = """\
+import weft
+
+@weft.process
+async def numbers(out, n):
+    for i in range(n):
+        await out.write(i)
+
+@weft.process
+async def total(source):
+    return sum([value async for value in source])
+
+c = weft.Channel()
+print(weft.run(numbers(c.writer(), 4), total(c.reader())))
+"""
+BLINK = """\
+target C { timeout: 1 sec, fast: true }
+main reactor {
+  timer t(0, 500 msec)
+  reaction(t) {= lf_print("tick"); =}
+}
+"""
+RELATIVE = re.compile(r"\]\((?!https?://|mailto:|#)([^)]*)\)")
+
+
+class Wrong(Exception):
+    """What the wheel does not do."""
+
+
+def links_that_lead_nowhere(metadata: str) -> list[str]:
+    """The links in a wheel's description that would need the repository."""
+    return RELATIVE.findall(str(Parser().parsestr(metadata).get_payload()))
+
+
+def call(*command: str | Path, status: int = 0) -> str:
+    """What the command prints, both outputs. Raises Wrong for another exit status."""
+    clean = {
+        k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "WEFT", "VIRTUAL_ENV"))
+    }
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=clean, check=False
+    )
+    said = " ".join(map(str, command)) + "\n" + done.stdout
+    print(said, flush=True)
+    if done.returncode != status:
+        raise Wrong(f"status {done.returncode} in place of {status}: {said}")
+    return done.stdout
+
+
+def expect(text: str, said: str) -> None:
+    if text not in said:
+        raise Wrong(f"no {text!r} in {said!r}")
+
+
+def check(interpreter: str, wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        bad = links_that_lead_nowhere(archive.read(name).decode())
+    if bad:
+        raise Wrong(f"the description links to {bad}")
+    call(interpreter, "-m", "venv", "venv")
+    python, weft = Path("venv/bin/python"), Path("venv/bin/weft")
+    Path("program.py").write_text(PROGRAM, encoding="utf-8")
+    Path("Blink.lf").write_text(BLINK, encoding="utf-8")
+
+    call(python, "-m", "pip", "-q", "install", "--disable-pip-version-check", wheel)
+    listed = call(python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check")
+    more = [
+        line for line in listed.split() if not re.match(r"(pip|setuptools|wheel|weft)[= ]", line)
+    ]
+    if [
+        line
+        for line in more
+        if not line.startswith(("exceptiongroup=", "typing_extensions=", "typing-extensions="))
+    ]:
+        raise Wrong(f"the core needs {more}")
+    expect("[None, 6]", call(python, "program.py"))
+    expect("weft[cli]", call(weft, "--version", status=2))
+
+    call(python, "-m", "pip", "-q", "install", "--disable-pip-version-check", f"{wheel}[cli,lf]")
+    expect("weft[greenlets]", call(weft, "run", "program.py", "--on", "greenlets", status=2))
+    call(python, "-m", "pip", "-q", "install", "--disable-pip-version-check", f"{wheel}[greenlets]")
+    for backend in ("coroutines", "threads", "greenlets"):
+        expect("[None, 6]", call(weft, "run", "program.py", "--on", backend))
+    expect("weft ", call(weft, "--version"))
+    expect("tick", call(weft, "lf", "run", "Blink.lf"))
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 3:
+        print(__doc__, file=sys.stderr)
+        return 2
+    interpreter, wheel, folder = arguments[0], Path(arguments[1]).resolve(), Path(arguments[2])
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    os.chdir(folder)
+    try:
+        check(interpreter, wheel)
+    except Wrong as wrong:
+        print(f"wheel_check: {wheel.name}: {wrong}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
