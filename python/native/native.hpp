@@ -138,8 +138,8 @@ struct ProcessObject {
     Strand* strand;           // of a greenlet process that runs
     runtime::Scheduler* own;  // of one that runs apart
   };
-  GuestPart* guest;      // of a coroutine process of a network that is a guest (asyncio.hpp); else null
-  Rare* rare;            // null: it needs none of it yet
+  GuestPart* guest;  // of a coroutine process of a network that is a guest (asyncio.hpp); else null
+  Rare* rare;        // null: it needs none of it yet
   Kind kind;
   std::uint8_t started;
   std::uint8_t given_up;  // not started, and nobody need be told: by the Sequence that failed before it, or as `process * 0`

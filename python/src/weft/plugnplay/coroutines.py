@@ -3,7 +3,8 @@
 Each is a stream equation: what it writes, as a function of what it reads (tests/test_plugnplay.py). Each ends quietly
 when a channel that it needs has retired, and then its own ends retire: so do those after it.
 
-tools/names.py writes those of the other backends from this file. The names are those of PyCSP's plugNplay, JCSP's plugNplay and the plug-and-play processes of C++CSP.
+The names are those of PyCSP's plugNplay, JCSP's plugNplay and the plug-and-play processes of C++CSP.
+tools/names.py writes the processes of the other backends from this file.
 """
 
 from __future__ import annotations
