@@ -17,6 +17,7 @@ import argparse
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -24,7 +25,14 @@ from .checker import Verdict, check
 from .explore import run
 from .interp import Record
 from .networks import DEFAULT, FEATURES, Net, generate, readable
+from .retiring import retiring
 from .shrink import repeated, report, shrink
+
+
+SHAPES: dict[str, Callable[[int, int, frozenset[str]], Net]] = {
+    "any": generate,
+    "retiring": retiring,
+}
 
 
 class Driver(Protocol):
@@ -265,13 +273,21 @@ def conform(
     size: int = 4,
     say: Callable[[str], None] = print,
     budget: int = 50_000,
+    shape: str = "any",
+    seconds: float = float("inf"),
 ) -> tuple[int, int, int]:
-    """Run the networks of `seeds`, shrink and show what fails → (passed, failed, undecided)."""
+    """Run the networks of `seeds`, of one of the SHAPES, shrink and show what fails → (passed, failed, undecided).
+
+    No new one is begun once `seconds` have passed.
+    """
     passed = failed = unknown = 0
+    until = time.monotonic() + seconds
     for seed in seeds:
+        if time.monotonic() >= until:
+            break
         if seed > seeds.start and (seed - seeds.start) % 50 == 0:
             print(f"  {seed - seeds.start} of {len(seeds)}", file=sys.stderr, flush=True)  # alive
-        net = generate(seed, size, driver.features)
+        net = SHAPES[shape](seed, size, driver.features)
         v, history = verdict(driver, net, seed, budget)
         unknown += v.unknown
         if v:
@@ -333,6 +349,18 @@ def main() -> int:
     args.add_argument("--seed", type=int, help="one network: show it, its history and the verdict")
     args.add_argument("--size", type=int, default=4, help="most processes at the top (default 4)")
     args.add_argument(
+        "--seconds",
+        type=float,
+        default=float("inf"),
+        help="begin no network after so many seconds: passed + failed tells how many of the seeds there were",
+    )
+    args.add_argument(
+        "--shape",
+        default="any",
+        choices=[*SHAPES],
+        help="any statements (default), or selects whose guards retire while they go on",
+    )
+    args.add_argument(
         "--grain", default="", choices=["", "atomic", "cores"], help="of model and program"
     )
     args.add_argument("--clock", default="", choices=["", "virtual", "real"], help="of program")
@@ -368,13 +396,16 @@ def main() -> int:
         )
     driver = driver_of(given.on, given.grain, given.clock, without, also)
     if given.seed is not None:
-        net = generate(given.seed, given.size, driver.features)
+        net = SHAPES[given.shape](given.seed, given.size, driver.features)
         v, history = verdict(driver, net, given.seed)
         print(report(net, history, v.why or "possible"))
         return 0 if v else 1
     lo, _, hi = given.seeds.partition(":")
-    print(f"{driver.name}: networks of the seeds {lo} to {int(hi) - 1}, size {given.size}")
-    passed, failed, unknown = conform(driver, range(int(lo), int(hi)), given.size)
+    shape = "" if given.shape == "any" else f"{given.shape} "
+    print(f"{driver.name}: {shape}networks of the seeds {lo} to {int(hi) - 1}, size {given.size}")
+    passed, failed, unknown = conform(
+        driver, range(int(lo), int(hi)), given.size, shape=given.shape, seconds=given.seconds
+    )
     if unknown:
         print(f"{unknown} of those that passed were not decided within the budget")
     print(f"{passed} passed, {failed} failed")

@@ -42,7 +42,7 @@ DEFAULT = FEATURES - {
 }  # a process that cancels another one by its number: few runtimes offer it to a process
 
 
-class _Maker:
+class Maker:
     def __init__(self, seed: int, size: int, features: frozenset[str]):
         self.rng = random.Random(seed)
         self.size, self.features = size, features
@@ -207,7 +207,7 @@ class _Maker:
 
 def generate(seed: int, size: int = 4, features: frozenset[str] = DEFAULT) -> Net:
     """A network of at most `size` processes at its top, 1 to 3 channels."""
-    m = _Maker(seed, size, features)
+    m = Maker(seed, size, features)
     chans = [m.channel() for _ in range(m.upto(3))]
     n = 1 + m.upto(size - 1)
     if m.has("barrier", 0.2):
@@ -233,7 +233,7 @@ def generate(seed: int, size: int = 4, features: frozenset[str] = DEFAULT) -> Ne
     }
 
 
-def _mobile(m: _Maker, target: int) -> list[dict[str, Any]]:
+def _mobile(m: Maker, target: int) -> list[dict[str, Any]]:
     """Two processes: one sends its writer end of `target` to the other, which writes to it (2.4)."""
     carrier = m.channel()
     a, b = m.next_id, m.next_id + 1

@@ -8,6 +8,7 @@
 // these with threads among the workers. The sum of a hash of all values sent must be that of all received (it does not depend on order),
 // and so must the count. A message counts once for every channel it goes through. The seed of a network that fails is printed, and repeats
 // its shape.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -18,25 +19,15 @@
 #include <weft/weft.hpp>
 
 #include "../explorer/progress.hpp"
+#include "random.hpp"
+#include "relay.hpp"
 
 namespace {
 
-using Value = std::uint64_t;
-
-class Random {  // splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014)
- public:
-  explicit Random(std::uint64_t seed) noexcept : x_(seed) {}
-  std::uint64_t next() noexcept { return mix(x_ += 0x9E3779B97F4A7C15ull); }
-  int below(int n) noexcept { return static_cast<int>(next() % static_cast<std::uint64_t>(n)); }
-  static std::uint64_t mix(std::uint64_t z) noexcept {
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBull;
-    return z ^ z >> 31;
-  }
-
- private:
-  std::uint64_t x_;
-};
+using weft::test::Random;
+using weft::test::Relay;
+using weft::test::Value;
+using weft::test::Wrong;
 
 struct Tally {
   std::atomic<std::uint64_t> count{0}, sum{0};
@@ -47,9 +38,10 @@ struct Tally {
 };
 struct Books {
   Tally sent, received;
+  std::atomic<std::uint64_t> ended{0};  // guards that ended while a select had them
 };
 
-enum class Take { plain, fair, priority, random, standing };
+enum class Take { plain, fair, priority, random, standing, relay };
 
 template <class P>
 struct Ends {
@@ -57,6 +49,10 @@ struct Ends {
   std::vector<weft::Writer<Value, P>> out;
   Take take = Take::plain;
   bool choose_output = false;
+  bool loud = false;        // a merge that asks for the end of each input
+  bool leaving = false;     // outputs may end before it does: it is a relay, or has none
+  std::uint64_t stays = 0;  // a relay leaves after so many values
+  std::uint64_t seed = 0;
 };
 template <class P>
 using SomeInputs = decltype(weft::Alternative(std::vector<weft::Reader<Value, P>>{}));
@@ -77,22 +73,45 @@ weft::Process source(Ends<P> e, Books& books, std::uint64_t seed, long n) {
   Random random(seed);
   std::uint64_t sum = 0;
   std::size_t turn = 0;
-  for (long i = 0; i < n; ++i) {
-    const Value v = random.next();
-    sum += Random::mix(v);
-    if (e.choose_output && e.out.size() > 1)
-      co_await weft::select(weft::out(e.out[0], v), weft::out(e.out[1], v));
-    else
-      co_await next_output(e, turn).write(v);
+  long i = 0;
+  try {
+    for (; i < n; ++i) {
+      const Value v = random.next();
+      if (e.choose_output && e.out.size() > 1)
+        co_await weft::select(weft::out(e.out[0], v), weft::out(e.out[1], v));
+      else
+        co_await next_output(e, turn).write(v);
+      sum += Random::mix(v);
+    }
+  } catch (const weft::Retired&) {
+    if (!e.leaving) throw Wrong("a source's channel has ended though nobody leaves");
   }
-  books.sent.add(static_cast<std::uint64_t>(n), sum);
+  books.sent.add(static_cast<std::uint64_t>(i), sum);
 }
 
-// Without outputs it is a sink. Inputs that have ended are switched off; the last one to end ends the process.
+// Retired, with this guard, of a merge: how many of its inputs have ended by that (rule 5.6). They must have, and say so at once.
+template <class P>
+weft::Process have_ended(const Ends<P>& e, int guard, std::vector<bool>& over) {
+  for (std::size_t i = 0; i < e.in.size(); ++i) {
+    if (over[i] || (e.loud && static_cast<int>(i) != guard)) continue;
+    bool ended = false;
+    try {
+      co_await weft::select(weft::Mode::priority, weft::in(e.in[i]).ends(), weft::skip());
+    } catch (const weft::Retired&) {
+      ended = true;
+    }
+    if (!ended) throw Wrong("a merge was told of an end that is none");
+    over[i] = true;
+  }
+}
+
+// Without outputs it is a sink. It ends with the last of its inputs; a loud one is told of each, and switches it off.
 template <class P, class Inputs>
 weft::Process choosing(Ends<P> e, Books& books, Inputs& inputs) {
   std::uint64_t count = 0, sum = 0;
   std::size_t turn = 0, left = e.in.size();
+  std::vector<bool> over(left);
+  if (e.loud) inputs.ends();
   while (left > 0) {
     int ended = -1;
     Value v = 0;
@@ -103,7 +122,10 @@ weft::Process choosing(Ends<P> e, Books& books, Inputs& inputs) {
       ended = r.guard;
     }
     if (ended >= 0) {
-      if (--left > 0) inputs.enable(static_cast<std::uint32_t>(ended), false);
+      if (over[static_cast<std::size_t>(ended)]) throw Wrong("a merge was told of one end twice");
+      co_await have_ended(e, ended, over);
+      left = static_cast<std::size_t>(std::count(over.begin(), over.end(), false));
+      if (left > 0) inputs.enable(static_cast<std::uint32_t>(ended), false);
     } else if (e.out.empty()) {
       ++count;
       sum += Random::mix(v);
@@ -114,10 +136,21 @@ weft::Process choosing(Ends<P> e, Books& books, Inputs& inputs) {
     }
   }
   books.received.add(count, sum);
+  books.ended += e.in.size();
+}
+
+template <class P>
+void settle(const Relay<P>& r, Books& books) {
+  books.received.add(r.kept(), r.kept_sum());
+  books.ended += r.retired;
 }
 template <class P>
 weft::Process worker(Ends<P> e, Books& books) {
-  if (e.take == Take::standing) {
+  if (e.take == Take::relay) {
+    Relay<P> relay(e.in, e.out, e.seed, e.stays);
+    co_await weft::test::drive(relay);
+    settle(relay, books);
+  } else if (e.take == Take::standing) {
     StandingInputs<P> inputs(e.in);
     co_await choosing<P>(std::move(e), books, inputs);
   } else if (e.take != Take::plain) {
@@ -142,32 +175,26 @@ weft::Process worker(Ends<P> e, Books& books) {
   }
 }
 
-// The same on a thread, which reads by choice.
+// A relay on a thread.
 struct ThreadWorker {
   Ends<weft::Shared> e;
   Books* books = nullptr;
   void operator()() {
-    std::uint64_t count = 0, sum = 0;
-    std::size_t turn = 0, left = e.in.size();
-    SomeInputs<weft::Shared> inputs(e.in, mode_of(e.take));
-    while (left > 0) {
-      try {
-        const Value v = *inputs.select()().value;
-        if (e.out.empty()) {
-          ++count;
-          sum += Random::mix(v);
-        } else if (e.choose_output && e.out.size() > 1) {
-          weft::select(weft::out(e.out[0], v), weft::out(e.out[1], v))();
-        } else {
-          next_output(e, turn)(v);
-        }
-      } catch (const weft::Retired& r) {
-        if (--left > 0) inputs.enable(static_cast<std::uint32_t>(r.guard), false);
-      }
-    }
-    books->received.add(count, sum);
+    Relay<weft::Shared> relay(e.in, e.out, e.seed, e.stays);
+    weft::test::drive_in_thread(relay);
+    settle(relay, *books);
   }
 };
+
+// How a worker reads. One that may find its outputs ended is a relay.
+template <class P>
+void take_at_random(Ends<P>& e, Random& random) {
+  // Reading one input to its end before the next may block a cycle of merges for ever: only where there is but one.
+  e.take = e.in.size() == 1 && random.below(2) == 0 ? Take::plain : static_cast<Take>(1 + random.below(5));
+  if (e.leaving && !e.out.empty()) e.take = Take::relay;
+  e.loud = random.below(2) == 0;
+  e.seed = random.next();
+}
 
 template <class P>
 std::uint64_t network(std::uint64_t seed, unsigned cores, bool with_threads, long values, Books& books) {
@@ -177,13 +204,14 @@ std::uint64_t network(std::uint64_t seed, unsigned cores, bool with_threads, lon
   std::vector<Thread> threads;
   std::vector<weft::Channel<Value, P>> channels;
   const int layers = 2 + random.below(5);
+  const bool leaving = random.below(3) == 0;  // some sinks leave early; nothing is buffered, for that would be dropped
   std::vector<Ends<P>> before(static_cast<std::size_t>(1 + random.below(4)));  // the layer whose outputs are being made
   const std::size_t sources = before.size();
   for (int layer = 1; layer <= layers; ++layer) {
     std::vector<Ends<P>> here(static_cast<std::size_t>(1 + random.below(5)));
     const int between = 1 + random.below(6);
     for (int c = 0; c < between; ++c) {
-      const int capacity = random.below(3) == 0 ? 1 + random.below(20) : 0;
+      const int capacity = !leaving && random.below(3) == 0 ? 1 + random.below(20) : 0;
       weft::Channel<Value, P> channel{capacity ? weft::buffer(static_cast<std::uint32_t>(capacity)) : weft::ChannelOptions{}};
       for (int k = 1 + random.below(2); k > 0; --k)
         before[static_cast<std::size_t>(random.below(static_cast<int>(before.size())))].out.push_back(channel.writer());
@@ -199,15 +227,14 @@ std::uint64_t network(std::uint64_t seed, unsigned cores, bool with_threads, lon
       if (e.in.empty()) e.in.push_back(shared.reader());
     for (auto& e : before) {
       e.choose_output = random.below(3) == 0 && e.out.size() > 1 && e.out[0].core() != e.out[1].core();
+      e.leaving = leaving;
       if (layer == 1) {
         all.push_back(source<P>(std::move(e), books, random.next(), values / static_cast<long>(sources)));
         continue;
       }
-      // Reading one input to its end before the next may block a cycle of merges for ever: only where there is but one.
-      e.take = e.in.size() == 1 && random.below(2) == 0 ? Take::plain : static_cast<Take>(1 + random.below(4));
+      take_at_random(e, random);
       if constexpr (P::shared) {
         if (with_threads && random.below(3) == 0) {
-          if (e.take == Take::standing || e.take == Take::plain) e.take = Take::fair;
           threads.push_back(weft::thread(ThreadWorker{std::move(e), &books}));
           continue;
         }
@@ -217,7 +244,9 @@ std::uint64_t network(std::uint64_t seed, unsigned cores, bool with_threads, lon
     before = std::move(here);
   }
   for (auto& e : before) {
-    e.take = e.in.size() == 1 && random.below(2) == 0 ? Take::plain : static_cast<Take>(1 + random.below(4));
+    take_at_random(e, random);
+    if (leaving && random.below(2) == 0)
+      e.take = Take::relay, e.stays = static_cast<std::uint64_t>(1 + random.below(static_cast<int>(values)));
     all.push_back(worker<P>(std::move(e), books));
   }
   const auto together = [](std::vector<weft::Process> ps) -> weft::Process { co_await weft::par(std::move(ps)); };
@@ -261,7 +290,7 @@ int main(int argc, char** argv) {
   using Steady = std::chrono::steady_clock;
   const auto start = Steady::now();
   auto said = start;
-  std::uint64_t messages = 0, networks = 0;
+  std::uint64_t messages = 0, networks = 0, ended = 0;
   const long base = wanted >= 10'000'000 ? 100'000 : 5'000;
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   while (messages < wanted && Steady::now() - start < std::chrono::seconds(seconds)) {
@@ -304,13 +333,14 @@ int main(int argc, char** argv) {
       return 1;
     }
     ++networks;
+    ended += books.ended;
     if (!quiet && Steady::now() - said > std::chrono::seconds(5)) {
       said = Steady::now();
       std::fprintf(stderr, "%llu networks, %.1f million messages\n", static_cast<unsigned long long>(networks),
                    static_cast<double>(messages) / 1e6);
     }
   }
-  std::printf("%llu networks, %llu messages, all checksums agree\n", static_cast<unsigned long long>(networks),
-              static_cast<unsigned long long>(messages));
+  std::printf("%llu networks, %llu messages, %llu guards ended in a select, all checksums agree\n",
+              static_cast<unsigned long long>(networks), static_cast<unsigned long long>(messages), static_cast<unsigned long long>(ended));
   return networks > 0 ? 0 : 1;
 }

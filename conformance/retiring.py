@@ -1,0 +1,158 @@
+"""Random networks in which guards retire while their select goes on (rule 5.6), as data for any runtime.
+
+    sources ──▶ a few channels ──▶ selectors ──▶ a few channels ──▶ sinks
+       └───────────────▶ stop channels ───▶┘
+
+Sources write a few values and leave, each at its own time; sinks read a few and leave, or read all;
+selectors stand between them and select over what they hold, turn after turn, until the select says
+that it is over: merges (inputs alone), dispatchers (outputs alone), buffers (both), joins and
+processes with a stop channel (`ended="raise"`).  Guards are off now and then, so that a silent guard,
+a guard that holds the select open and one that ends it meet in all ways.  A selector that is told of
+an end goes on with what is left, or asks once more.
+
+Nothing is random but the network: what a run of it may do is the model's to say (`checker.py`): each
+value that was taken is delivered once, each end is told of the guards that decided it, a silent guard
+is never chosen, and an output that was not taken stays with its writer.
+
+Invariants: the same seed gives the same network on every Python; every network ends, for each loop has
+a number of turns; no process is made inside a loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .networks import DEFAULT, Maker, Net
+
+TURNS = 9  # of a selector: more than its sources have values, so that its end is the channels'
+Side = tuple[int, str]
+
+
+class _Retiring(Maker):
+    """The pieces of such a network; `Maker` has the dice, the channels and the numbers of the processes."""
+
+    def some(self, chans: list[int], side: str, most: int) -> list[Side]:
+        """One to `most` ends, each of its own channel."""
+        left = list(chans)
+        mine: list[Side] = []
+        for _ in range(min(self.upto(most), len(left))):
+            c = self.pick(left)
+            left.remove(c)
+            mine.append((c, side))
+        return mine
+
+    def numbered(self, sides: list[Side], body: list[Any]) -> dict[str, Any]:
+        pid, self.next_id = self.next_id, self.next_id + 1
+        return {"id": pid, "ends": [list(s) for s in sides], "body": body}
+
+    def pause(self) -> list[Any]:
+        """Now and then something that moves this end before or after another's."""
+        if self.has("time", 0.25):
+            return [["sleep", self.upto(3)]]
+        return [["yield"]] if self.has("yield", 0.2) else []
+
+    def leaving(self, sides: list[Side]) -> list[Any]:
+        """How a process leaves: mostly it just ends; or it retires or poisons an end first, and stays a while."""
+        slot = int(self.rng.random() * len(sides))
+        if self.has("retire", 0.2):
+            return [["retire", slot], *self.pause()]
+        if self.has("poison", 0.06):
+            return [["poison", slot, 1]]
+        return [["fail"]] if self.has("fail", 0.03) else []
+
+    def source(self, sides: list[Side]) -> dict[str, Any]:
+        if len(sides) > 1 and self.has("output guards", 0.4):
+            each = [self.guards(sides, list(range(len(sides))))]
+        else:
+            each = [["write", int(self.rng.random() * len(sides))]]
+        values = int(self.rng.random() * 4)
+        body = [["loop", values, [*self.pause(), *each]]] if values else self.pause()
+        return self.numbered(sides, [*body, *self.leaving(sides)])
+
+    def sink(self, sides: list[Side]) -> dict[str, Any]:
+        slots = list(range(len(sides)))
+        if len(sides) > 1 or self.rng.random() < 0.3:
+            body = [["loop", self.upto(TURNS), [self.guards(sides, slots)]]]
+        elif self.rng.random() < 0.5:
+            body = [["loop", self.upto(3), [["read", 0]]]]  # leaves before its channel ends
+        else:
+            body = [["iter", 0, self.pause(), TURNS]]
+        return self.numbered(sides, [*self.pause(), *body, *self.leaving(sides)])
+
+    def selector(self, sides: list[Side]) -> dict[str, Any]:
+        slots = list(range(len(sides)))
+        outputs = [k for k in slots if sides[k][1] == "w"]
+        x = self.rng.random()
+        if outputs and x < 0.35:  # a merge that hands on
+            turn: list[Any] = [self.guards(sides, [k for k in slots if k not in outputs])]
+            turn.append(["write", self.pick(outputs)])
+        elif outputs and x < 0.6:  # a dispatcher
+            inputs = [k for k in slots if k not in outputs]
+            turn = [["read", self.pick(inputs)], self.guards(sides, outputs)]
+        else:  # a buffer, or a merge that keeps
+            turn = [self.guards(sides, slots)]
+            if self.rng.random() < 0.35:  # the same guards, others of them on
+                turn.append(self.guards(sides, slots))
+        body: list[Any] = [["loop", TURNS, [*self.pause(), *turn]]]
+        if self.has("try", 0.4):
+            after = self.guards(sides, slots) if self.rng.random() < 0.7 else ["yield"]
+            body = [["try", body, ["Retired"], [after, after][: self.upto(2)]]]
+        return self.numbered(sides, [*body, *self.leaving(sides)])
+
+    def guards(self, sides: list[Side], slots: list[int]) -> list[Any]:
+        """A select over those slots, in any order, some of them off, some whose retirement raises."""
+        order = sorted(slots, key=lambda _: self.rng.random())
+        out: list[dict[str, Any]] = []
+        for k in order:
+            g: dict[str, Any] = {"g": "in" if sides[k][1] == "r" else "out", "end": k}
+            if g["g"] == "out" and self.rng.random() < 0.15:
+                g["fn"] = "make"
+            if self.rng.random() < 0.13:
+                g["pre"] = False
+            if self.has("ends", 0.15):
+                g["ends"] = True
+            out.append(g)
+        if self.has("time", 0.12):
+            out.append({"g": "timeout", "t": int(self.rng.random() * 3)})
+        elif self.rng.random() < 0.06:
+            out.append({"g": "skip"})
+        if all(g.get("pre") is False for g in out):
+            del out[0]["pre"]
+        return ["select", "priority" if self.has("priority", 0.3) else "fair", out]
+
+    def network(self, size: int) -> list[dict[str, Any]]:
+        first = [self.channel() for _ in range(self.upto(3))]
+        second = [self.channel() for _ in range(int(self.rng.random() * 3))]
+        stops = [self.channel()] if self.rng.random() < 0.25 else []
+        sources = [self.some(first, "w", 2) for _ in range(self.upto(max(1, size - 1)))]
+        selectors = [
+            self.some(first, "r", 3) + (self.some(second, "w", 2) if second else [])
+            for _ in range(1 if self.rng.random() < 0.75 else 2)
+        ]
+        sinks = [self.some(second, "r", 2) for _ in range(self.upto(2) if second else 0)]
+        # every channel has both sides, else it would stay open for ever (2.5)
+        for chans, writers, readers in ((first, sources, selectors), (second, selectors, sinks)):
+            for c in chans:
+                for side, group in (("w", writers), ("r", readers)):
+                    if not any((c, side) in mine for mine in group):
+                        self.pick(group).append((c, side))
+        for c in stops:
+            self.pick(sources).append((c, "w"))
+            self.pick(selectors).append((c, "r"))
+        return [
+            *map(self.source, sources),
+            *map(self.selector, selectors),
+            *map(self.sink, sinks),
+        ]
+
+
+def retiring(seed: int, size: int = 4, features: frozenset[str] = DEFAULT) -> Net:
+    """A network of the shape above: at most `size` - 1 sources, two selectors and two sinks."""
+    m = _Retiring(seed, size, features)
+    procs = m.network(size)
+    return {
+        "seed": seed,
+        "channels": m.channels,
+        "barriers": [],
+        "main": {"id": 0, "ends": [], "body": [["par", procs]]},
+    }
