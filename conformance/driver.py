@@ -28,7 +28,6 @@ from .networks import DEFAULT, FEATURES, Net, generate, readable
 from .retiring import retiring
 from .shrink import repeated, report, shrink
 
-
 SHAPES: dict[str, Callable[[int, int, frozenset[str]], Net]] = {
     "any": generate,
     "retiring": retiring,
@@ -275,10 +274,11 @@ def conform(
     budget: int = 50_000,
     shape: str = "any",
     seconds: float = float("inf"),
+    first: bool = False,
 ) -> tuple[int, int, int]:
     """Run the networks of `seeds`, of one of the SHAPES, shrink and show what fails → (passed, failed, undecided).
 
-    No new one is begun once `seconds` have passed.
+    No new one is begun once `seconds` have passed. `first`: the first that fails is told as it is, and is the last.
     """
     passed = failed = unknown = 0
     until = time.monotonic() + seconds
@@ -294,6 +294,9 @@ def conform(
             passed += 1
             continue
         failed += 1
+        if first:
+            say(f"{driver.name}: seed {seed} fails: {v.why}")
+            break
 
         def once(n: Net, seed: int = seed) -> bool:
             return not verdict(driver, n, seed, budget)[0]
@@ -355,6 +358,9 @@ def main() -> int:
         help="begin no network after so many seconds: passed + failed tells how many of the seeds there were",
     )
     args.add_argument(
+        "--first", action="store_true", help="stop at the first that fails, without shrinking it"
+    )
+    args.add_argument(
         "--shape",
         default="any",
         choices=[*SHAPES],
@@ -404,7 +410,12 @@ def main() -> int:
     shape = "" if given.shape == "any" else f"{given.shape} "
     print(f"{driver.name}: {shape}networks of the seeds {lo} to {int(hi) - 1}, size {given.size}")
     passed, failed, unknown = conform(
-        driver, range(int(lo), int(hi)), given.size, shape=given.shape, seconds=given.seconds
+        driver,
+        range(int(lo), int(hi)),
+        given.size,
+        shape=given.shape,
+        seconds=given.seconds,
+        first=given.first,
     )
     if unknown:
         print(f"{unknown} of those that passed were not decided within the budget")

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .judge import Judge
-from .model import READ, WRITE, BadUse, Barrier, Chan, Guard, Op, Outcome
+from .objects import READ, WRITE, BadUse, Barrier, Chan, Guard, Op, Outcome
 from .program import Code, Proc
 
 Step = tuple

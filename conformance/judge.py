@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .model import READ, WRITE, Guard, Op, World
+from .model import World
+from .objects import READ, WRITE, Guard, Op
 from .program import Code, Proc
 
 QUIET = (

@@ -25,224 +25,24 @@ Where the rules leave a question open the model allows every answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
-OVERFLOWS = ("block", "drop_oldest", "drop_newest", "unbounded")
-READ, WRITE = 0, 1  # the two sides of a channel
-Outcome = tuple  # ("ok", …) or (exception name, …)
-
-
-class BadUse(Exception):
-    """Bad use (11): the step changes nothing."""
-
-
-class Guard(NamedTuple):
-    """One guard of a select; a plain operation is a select of one guard.
-
-    kind: "in", "out", "time", "skip", "barrier".  on: number of the channel or barrier.  end: number of the end.
-    value: what is sent (int, str, or ("end", number)); for "time" the absolute deadline.
-    made: a function makes the value; raises: it raises instead (5.8).  pre: the precondition (5.2).
-    ends: its retirement is ready at once, ended="raise" (5.6).
-    """
-
-    kind: str
-    on: int = -1
-    end: int = -1
-    value: Any = None
-    raises: bool = False
-    pre: bool = True
-    made: bool = False
-    ends: bool = False
+from .choosing import Choosing
+from .objects import (
+    READ,
+    WRITE,
+    BadUse,
+    Barrier,
+    Chan,
+    End,
+    Op,
+    Outcome,
+    any_of,
+    side_of,
+)
 
 
-class Op:
-    """An operation in progress. Its outcome `out` is ("ok", …) or (exception name, guard, …); where any of several guards
-    may be named (5.6) `guard` is the tuple of them.
-    """
-
-    __slots__ = (
-        "ext",
-        "guards",
-        "holding",
-        "kind",
-        "mode",
-        "out",
-        "pid",
-        "seen",
-        "silent",
-        "state",
-    )
-
-    def __init__(
-        self, pid: int, kind: str, guards: tuple[Guard, ...], mode: str = "fair", ext: bool = False
-    ):
-        self.pid, self.kind, self.guards, self.mode, self.ext = pid, kind, guards, mode, ext
-        self.state = "waiting"
-        self.out: Outcome | None = None
-        self.seen: tuple[
-            int, ...
-        ] = ()  # guards that were examined or enrolled so far (a select on threads takes them one by one)
-        self.silent: tuple[
-            int, ...
-        ] = ()  # of these, those that fell silent: for this operation for good (5.6)
-        self.holding: tuple[int, ...] = ()  # guards that are off and were open when it began (5.6)
-
-    def clone(self) -> Op:
-        new = Op(self.pid, self.kind, self.guards, self.mode, self.ext)
-        new.state, new.out, new.seen = self.state, self.out, self.seen
-        new.silent, new.holding = self.silent, self.holding
-        return new
-
-    def key(self) -> tuple:
-        return (
-            self.pid,
-            self.kind,
-            self.guards,
-            self.mode,
-            self.ext,
-            self.state,
-            self.out,
-            self.seen,
-            self.silent,
-            self.holding,
-        )
-
-
-class End:
-    """One reader or writer end (2.1). `how` says how it was closed; `holders` are the processes that hold it (2.3)."""
-
-    __slots__ = ("chan", "holders", "how", "side")
-
-    def __init__(self, chan: int, side: int):
-        self.chan, self.side = chan, side
-        self.how = ""  # open
-        self.holders: tuple[int, ...] = ()
-
-    def clone(self) -> End:
-        new = End(self.chan, self.side)
-        new.how, new.holders = self.how, self.holders
-        return new
-
-    def key(self) -> tuple:
-        return (self.chan, self.side, self.how, self.holders)
-
-
-class Chan:
-    """A channel: its line of readers, its line of writers, its buffer, the counts of its ends."""
-
-    __slots__ = (
-        "buf",
-        "capacity",
-        "died",
-        "dropped",
-        "immunity",
-        "lines",
-        "live",
-        "made",
-        "overflow",
-        "poison",
-        "reserved",
-        "slots",
-    )
-
-    def __init__(self, capacity: int = 0, overflow: str = "block", immunity: int = 1):
-        if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 0:
-            raise BadUse(
-                f"capacity {capacity!r}: give 0 for a rendezvous or n >= 1 for a buffer of n values"
-            )
-        if overflow not in OVERFLOWS:
-            raise BadUse(f"overflow {overflow!r}: give one of {', '.join(OVERFLOWS)}")
-        if capacity == 0 and overflow != "block":
-            raise BadUse(f"overflow {overflow!r} needs a buffer: give capacity >= 1")
-        if immunity < 1:
-            raise BadUse(f"immunity {immunity!r}: give a strength >= 1")
-        self.capacity, self.overflow, self.immunity = capacity, overflow, immunity
-        self.buf: list[Any] = []
-        self.lines: list[list[tuple[int, int]]] = [
-            [],
-            [],
-        ]  # parties (pid, guard index), first come first served
-        self.made = [0, 0]  # ends that each side ever had (2.5)
-        self.live = [0, 0]  # open ends of each side
-        self.died = [False, False]
-        self.poison = 0
-        self.dropped = 0
-        self.slots = 0  # slots of the buffer that extended reads keep occupied (1.6)
-        self.reserved = 0  # slots of the buffer whose values are being made (5.8)
-
-    def clone(self) -> Chan:
-        new = Chan.__new__(Chan)
-        new.capacity, new.overflow, new.immunity = self.capacity, self.overflow, self.immunity
-        new.buf, new.lines = self.buf[:], [self.lines[0][:], self.lines[1][:]]
-        new.made, new.live, new.died = self.made[:], self.live[:], self.died[:]
-        new.poison, new.dropped = self.poison, self.dropped
-        new.slots, new.reserved = self.slots, self.reserved
-        return new
-
-    def key(self) -> tuple:
-        return (
-            tuple(self.buf),
-            tuple(self.lines[0]),
-            tuple(self.lines[1]),
-            *self.made,
-            *self.live,
-            *self.died,
-            self.poison,
-            self.dropped,
-            self.slots,
-            self.reserved,
-        )
-
-    def ended(self, side: int) -> str:
-        """The exception that an operation on `side` raises now, or "" (2.5, 3.1–3.3, 4.2, 4.5)."""
-        if self.poison:
-            return "Poisoned"
-        other = 1 - side
-        if (
-            self.made[other] == 0 or self.live[other] or self.lines[other]
-        ):  # 2.5; 3.2: a blocked party counts as an end
-            return ""
-        if side == READ and (self.buf or self.reserved):
-            return ""  # 3.1: drain first what was committed
-        return "PeerDied" if self.died[other] else "Retired"
-
-    def room(self) -> bool:
-        return self.capacity > 0 and len(self.buf) + self.slots + self.reserved < self.capacity
-
-
-class Barrier:
-    """A barrier (8.1): parties enrolled, and those that wait in this phase."""
-
-    __slots__ = ("enrolled", "line", "phase")
-
-    def __init__(self, enrolled: int):
-        if enrolled < 0:
-            raise BadUse(f"a barrier of {enrolled} parties: give a number >= 0")
-        self.enrolled = enrolled
-        self.line: list[tuple[int, int]] = []
-        self.phase = 0
-
-    def clone(self) -> Barrier:
-        new = Barrier(self.enrolled)
-        new.line, new.phase = self.line[:], self.phase
-        return new
-
-    def key(self) -> tuple:
-        return (self.enrolled, tuple(self.line))
-
-
-def _side(g: Guard) -> int:
-    return READ if g.kind == "in" else WRITE
-
-
-def _any_of(guards: tuple[int, ...]) -> Any:
-    """One guard, or the tuple of those of which any may be named."""
-    found = tuple(dict.fromkeys(guards))
-    return found[0] if len(found) == 1 else found
-
-
-class World:
+class World(Choosing):
     """All channels, ends, barriers, timers and operations of one run."""
 
     def __init__(self) -> None:
@@ -359,7 +159,7 @@ class World:
                 e = self.ends[g.end]
                 if e.how:
                     raise BadUse(f"operation on an end that was closed: {e.how}")
-                if e.side != _side(g):
+                if e.side != side_of(g):
                     raise BadUse(
                         "reading a writer end" if g.kind == "in" else "writing a reader end"
                     )
@@ -381,97 +181,6 @@ class World:
         )
         self.ops[op.pid] = op
 
-    def ready(self, op: Op, i: int) -> bool:
-        """Could guard i commit now, by itself? (A skip and an expired timer are asked for separately, 5.7; so is the end
-        of the whole select, `ended_by`.)
-        """
-        g = op.guards[i]
-        if not g.pre:
-            return False
-        if g.kind in ("in", "out"):
-            if self.retired(op, i):
-                return g.ends
-            c = self.chans[g.on]
-            if c.ended(_side(g)):
-                return True
-            if g.kind == "in":
-                return bool(c.buf or self._offered(c, op.ext))
-            return bool(self._wanted(c, g) or c.room() or c.overflow != "block")
-        if g.kind == "barrier":  # 8.4: all other enrolled parties wait
-            b = self.barriers[g.on]
-            return len(b.line) + 1 >= b.enrolled
-        return False
-
-    def retired(self, op: Op, i: int) -> bool:
-        """Has the channel of guard i retired for it? A guard that fell silent stays so for its operation (5.6)."""
-        g = op.guards[i]
-        return i in op.silent or self.chans[g.on].ended(_side(g)) == "Retired"
-
-    def open(self, op: Op, i: int) -> bool:
-        g = op.guards[i]
-        return i not in op.silent and not self.chans[g.on].ended(_side(g))
-
-    def ended_by(self, op: Op) -> tuple[int, ...]:
-        """5.6: the guards that decide whether the select is ready with `Retired`, if it is; else none."""
-        on: dict[str, list[int]] = {}
-        for i, g in enumerate(op.guards):
-            if g.pre:
-                on.setdefault(g.kind, []).append(i)
-        decide = on.get("out") or ([] if "barrier" in on else on.get("in", []))
-        if not all(self.retired(op, i) for i in decide):
-            return ()
-        # What is off and the program may yet switch on: an output by what it reads, an input by the time.
-        for i in op.holding:
-            if op.guards[i].kind == "out" and any(self.open(op, k) for k in on.get("in", [])):
-                return ()
-            if op.guards[i].kind == "in" and ("time" in on or "skip" in on):
-                return ()
-        return tuple(decide)
-
-    def _offered(self, c: Chan, ext: bool) -> bool:
-        """Can a reader take what the first waiting writer holds? On a buffered channel a writer waits while the
-        buffer is empty if extended reads or values in the making occupy every slot; an extended read and a value
-        from a function need a slot.
-        """
-        if not c.lines[WRITE] or c.capacity == 0:
-            return bool(c.lines[WRITE])
-        pid, i = c.lines[WRITE][0]
-        return not self._made(self.ops[pid].guards[i]) and (not ext or c.room())
-
-    def _wanted(self, c: Chan, g: Guard) -> bool:
-        """Can a value go straight to the first waiting reader (1.5)?"""
-        if not c.lines[READ] or c.capacity == 0:
-            return bool(c.lines[READ])
-        return not self._made(g) and (not self.ops[c.lines[READ][0][0]].ext or c.room())
-
-    @staticmethod
-    def _made(g: Guard) -> bool:
-        return g.made or g.raises
-
-    def idle_guards(self, op: Op) -> Iterator[int]:
-        """Guards that are skips, a timeout ≤ 0 among them, and expired timers: deadlines that have passed (5.7)."""
-        for i, g in enumerate(op.guards):
-            if g.pre and (g.kind == "skip" or (g.kind == "time" and g.value <= self.now)):
-                yield i
-
-    def idle_in_turn(self, op: Op) -> list[int]:
-        """The same for a select with priorities: a skip competes in its place, an expired timer after all others."""
-        skips = [i for i, g in enumerate(op.guards) if g.pre and g.kind == "skip"]
-        return skips[:1] or list(self.idle_guards(op))[:1]
-
-    def choices(self, op: Op) -> list[int]:
-        """The guards to which the operation may commit at once, seen as one atomic step (5.4, 5.7); empty: it
-        must wait.
-        """
-        idle = list(self.idle_guards(op))
-        hot = [i for i in range(len(op.guards)) if self.ready(op, i)]
-        last = self.ended_by(op)  # competes in the place of any one of them (5.6)
-        if op.mode == "priority":
-            idle = self.idle_in_turn(op)
-            first = sorted(hot + [i for i in idle if op.guards[i].kind == "skip"])[:1]
-            return sorted({min([i, *first]) for i in last}) or first or idle
-        return sorted({*hot, *last}) or idle
-
     def commit(self, pid: int, i: int) -> None:
         """Commit guard i, which is ready, idle or among those by which it is over, of an operation that has begun."""
         op = self.ops[pid]
@@ -485,7 +194,7 @@ class World:
             self._phase(b)
         else:
             c = self.chans[g.on]
-            if c.ended(_side(g)) or i in op.silent:
+            if c.ended(side_of(g)) or i in op.silent:
                 self._fail(op, i, c)
             elif g.kind == "in":
                 self._take(op, i, c)
@@ -499,7 +208,7 @@ class World:
         self._settle()
 
     def _conclude(self, op: Op) -> None:
-        self._decide(op, ("Retired", _any_of(self.ended_by(op))))
+        self._decide(op, ("Retired", any_of(self.ended_by(op))))
 
     def enrol(self, pid: int, i: int) -> None:
         """Guard i takes its place in its line (1.2), or is silent (5.6); its operation waits."""
@@ -510,7 +219,7 @@ class World:
             return
         if g.kind in ("in", "out"):
             if i not in op.silent:
-                self.chans[g.on].lines[_side(g)].append((pid, i))
+                self.chans[g.on].lines[side_of(g)].append((pid, i))
         elif g.kind == "barrier":
             self.barriers[g.on].line.append((pid, i))
         elif (
@@ -596,7 +305,7 @@ class World:
         op.state, op.out = "done", out
         for g in op.guards:
             if g.kind in ("in", "out"):
-                line = self.chans[g.on].lines[_side(g)]
+                line = self.chans[g.on].lines[side_of(g)]
                 if any(p == op.pid for p, _ in line):
                     line[:] = [party for party in line if party[0] != op.pid]
                 self._dirty.append(g.on)
@@ -609,17 +318,17 @@ class World:
         """The channel of guard i has ended: the operation raises that, naming the guard (5.6); a writer keeps
         its value (3.3, 4.2).
         """
-        why = "Retired" if i in op.silent else c.ended(_side(op.guards[i]))
+        why = "Retired" if i in op.silent else c.ended(side_of(op.guards[i]))
         self._decide(op, (why, i, c.poison) if why == "Poisoned" else (why, i))
 
     def _told(self, pid: int, i: int, c: Chan) -> None:
         """The channel of guard i, which waits there, has ended: it is silent (5.6), or the operation raises that."""
         op = self.ops[pid]
-        side = _side(op.guards[i])
+        side = side_of(op.guards[i])
         if c.ended(side) != "Retired":
             self._fail(op, i, c)
         elif op.guards[i].ends:  # by itself, or as the end of the whole
-            self._decide(op, ("Retired", _any_of((i, *self.ended_by(op)))))
+            self._decide(op, ("Retired", any_of((i, *self.ended_by(op)))))
         else:
             c.lines[side].remove((pid, i))
             op.silent += (i,)
@@ -787,11 +496,6 @@ class World:
                 self._conclude(op)
                 return True
         return False
-
-    def has_ended(self, op: Op) -> bool:
-        """Does it wait though it is over? Until it has examined the guards that decide it may find another one ready."""
-        last = self.ended_by(op) if op.state == "waiting" else ()
-        return bool(last) and set(last) <= set(op.seen)
 
     # ------------------------------------------------------------------------------------------------ for tests
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .model import BadUse
+from .objects import BadUse
 
 
 class Code:

@@ -6,7 +6,8 @@ from typing import Any
 
 from conformance.explore import outcomes
 from conformance.interp import Sim
-from conformance.model import READ, WRITE, Chan, Guard, Op, World
+from conformance.model import World
+from conformance.objects import READ, WRITE, Chan, Guard, Op
 
 
 def proc(pid: int, ends: list[Any], *body: list[Any]) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import random
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,8 +17,11 @@ import pytest
 from conformance import task_driver
 from conformance.checker import check
 from conformance.driver import conform
+from conformance.interp import Sim
 from conformance.networks import DEFAULT, generate
 from conformance.python_driver import ApartDriver, PythonDriver
+from conformance.objects import Op
+from conformance.retiring import retiring
 from conformance.shrink import report
 from conformance.tests.kit import net, proc
 
@@ -46,6 +51,37 @@ def test_random_networks(driver: ApartDriver, first: int) -> None:
 
 
 @pytest.mark.parametrize("first", range(0, 50, EACH))
+def test_networks_whose_guards_retire(driver: ApartDriver, first: int) -> None:
+    """Rule 5.6: selects that lose guards one by one while they go on."""
+    conforms(driver, first, "retiring")
+
+
+def test_tasks_whose_guards_retire(tasks: ApartDriver) -> None:
+    """Rules 5.6, 6.6."""
+    conforms(tasks, 0, "retiring")
+
+
+def test_in_those_networks_selects_go_on_without_a_guard() -> None:
+    """Rule 5.6: else they would show nothing. Counted: selects of which a guard had retired, by what they came to."""
+    came_to: Counter[str] = Counter()
+    for seed in range(60):
+        sim = Sim(retiring(seed))
+        rng = random.Random(seed)
+        told: list[Op] = []  # a decided operation is seen at several steps
+        while steps := sim.steps():
+            sim.apply(rng.choice(steps))
+            for op in sim.ops.values():
+                if op.out is None or op.kind != "select" or any(op is known for known in told):
+                    continue
+                told.append(op)
+                on = [i for i, g in enumerate(op.guards) if g.pre and g.kind in ("in", "out")]
+                if any(sim.retired(op, i) for i in on):
+                    came_to[op.out[0]] += 1
+    assert came_to["ok"] >= 40, came_to
+    assert came_to["Retired"] >= 40, came_to
+
+
+@pytest.mark.parametrize("first", range(0, 50, EACH))
 def test_random_networks_of_tasks(tasks: ApartDriver, first: int) -> None:
     """Rules 6.3, 6.6, 13.7: the tasks are cancelled when a process fails, by number, and at a deadlock."""
     conforms(tasks, first)
@@ -61,10 +97,12 @@ def test_random_networks_with_cancellations(backend: str) -> None:
         on.close()
 
 
-def conforms(driver: ApartDriver, first: int) -> None:
-    print(f"{driver.name}: networks of the seeds {first} to {first + EACH - 1}")
+def conforms(driver: ApartDriver, first: int, shape: str = "any") -> None:
+    print(f"{driver.name}: {shape} networks of the seeds {first} to {first + EACH - 1}")
     said: list[str] = []
-    passed, failed, unknown = conform(driver, range(first, first + EACH), say=said.append)
+    passed, failed, unknown = conform(
+        driver, range(first, first + EACH), say=said.append, shape=shape
+    )
     assert (passed, failed) == (EACH, 0), "\n".join(said)
     assert unknown <= EACH // 5, "the checker's budget ran out too often to have compared anything"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.model import READ, WRITE, BadUse, Chan
+from conformance.objects import READ, WRITE, BadUse, Chan
 from conformance.tests.kit import Table, both, drops, logs, net, outcomes, proc, runs, values
 
 # ------------------------------------------------------------------------------------------------ 1 channels

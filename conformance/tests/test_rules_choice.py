@@ -6,7 +6,7 @@ import pytest
 
 from conformance.explore import run
 from conformance.interp import Sim
-from conformance.model import BadUse, Guard
+from conformance.objects import BadUse, Guard
 from conformance.tests.kit import Op, Table, both, logs, net, outcomes, proc, runs, values
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from conformance.checker import check
 from conformance.explore import run
-from conformance.model import READ, WRITE, BadUse, Barrier, Guard, Op
+from conformance.objects import READ, WRITE, BadUse, Barrier, Guard, Op
 from conformance.tests.kit import Table, both, logs, net, proc, runs
 
 OFF = {"pre": False}

@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from conformance.explore import run
-from conformance.model import BadUse, Barrier, Guard, Op
+from conformance.objects import BadUse, Barrier, Guard, Op
 from conformance.tests.kit import Table, both, logs, net, outcomes, proc, runs
 
 

@@ -13,8 +13,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from conformance.model import READ, WRITE, BadUse, Chan, Guard, Op, World
-from conformance.model import Barrier as BarrierState
+from conformance.model import World
+from conformance.objects import READ, WRITE, BadUse, Chan, Guard, Op
+from conformance.objects import Barrier as BarrierState
 
 
 class _Error(Exception):

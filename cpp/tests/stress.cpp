@@ -82,8 +82,8 @@ class Player {
       Chan& c = *round.lines[i].c;
       Chan& d = *round.lines[j].c;
       const std::uint32_t v = 1 + r.below(1000);
-      const std::uint32_t what = r.below(10);
-      const bool needs_read = what != 1 && what != 3 && what != 9;
+      const std::uint32_t what = r.below(11);
+      const bool needs_read = what != 1 && what != 3 && what < 9;
       if ((needs_read && !reads[i]) || ((what == 1 || what == 3) && !writes[i]) || (what >= 4 && what <= 8 && (!reads[j] || !writes[j])))
         continue;
       switch (what) {
@@ -154,6 +154,7 @@ class Player {
           if (retire && reads[i] && r.below(40) == 0) reads[i] = false, c.drop_reader();
           if (retire && writes[i] && r.below(40) == 0) writes[i] = false, c.drop_writer();
           break;
+        case 10: among(round, reads, writes, v, r); break;
       }
     }
     for (std::uint32_t i = 0; i < kChannels; ++i) {
@@ -183,6 +184,69 @@ class Player {
       }
     }
     me.unstand();
+  }
+  // A select over any of the channels, one end of each; some of them off, of some the retirement raises (rule 5.6). What it is told can be
+  // checked afterwards: a channel that has ended stays so.
+  void among(Round& round, const bool* reads, const bool* writes, std::uint32_t v, Random& r) {
+    struct {
+      std::uint32_t channel;
+      bool input, on, ends, over;
+    } g[kChannels];
+    std::uint32_t n = 0;
+    bool on = false;
+    for (std::uint32_t i = 0; i < kChannels; ++i) {
+      const bool input = r.below(2) != 0;
+      if (!(input ? reads : writes)[i] || r.below(4) == 0) continue;
+      g[n] = {i, input, r.below(5) != 0, r.below(4) == 0, false};
+      on |= g[n++].on;
+    }
+    if (!on) return;
+    for (std::uint32_t k = 0; k < n; ++k) {
+      if (g[k].input)
+        me.in(*round.lines[g[k].channel].c);
+      else
+        me.out(*round.lines[g[k].channel].c, v);
+      me.guard(k).enabled = g[k].on;
+      me.guard(k).ends = g[k].ends;
+    }
+    const bool timed = r.below(4) == 0;
+    if (timed) me.timer(prim::now() + 20'000);
+    static constexpr Mode modes[] = {Mode::fair, Mode::priority, Mode::random};
+    const Process::Chosen x = me.go(modes[r.below(3)], n ? r.below(n) : 0, r.next());
+    if (x.index < 0) {
+      ++t.cancelled;
+      return;
+    }
+    const auto at = static_cast<std::uint32_t>(x.index);
+    if (at >= n) {
+      ++t.timed_out;
+      return;
+    }
+    if (!g[at].on) wrong("a guard that is off was chosen");
+    if (x.status == Status::retired) {
+      bool outputs = false, output_off = false, input_off = false, open_input = false, all = true;
+      for (std::uint32_t k = 0; k < n; ++k) {
+        Chan& c = *round.lines[g[k].channel].c;
+        g[k].over = (g[k].input ? c.how_ended<core::Side::in>() : c.how_ended<core::Side::out>()) != Status::ok;
+        outputs |= g[k].on && !g[k].input;
+        output_off |= !g[k].on && !g[k].input && !g[k].over;
+        input_off |= !g[k].on && g[k].input && !g[k].over;
+        open_input |= g[k].on && g[k].input && !g[k].over;
+      }
+      for (std::uint32_t k = 0; k < n; ++k) all &= !g[k].on || g[k].input == outputs || g[k].over;
+      if (!g[at].over) wrong("a select was told of an end that is none");
+      if (!g[at].ends && (!all || g[at].input == outputs)) wrong("a select was over though a guard that decides was open");
+      if (!g[at].ends && outputs && output_off && open_input) wrong("a select was over though an output that is off held it open");
+      if (!g[at].ends && timed && input_off) wrong("a select was over though an input that is off held it open");
+    }
+    if (g[at].input)
+      got(g[at].channel, {x.status, x.value});
+    else
+      sent(g[at].channel, x.status, v);
+  }
+  [[noreturn]] static void wrong(const char* what) {
+    std::fprintf(stderr, "stress: %s\n", what);
+    std::abort();
   }
   void got(std::uint32_t i, Got g) {
     if (g.ok())

@@ -1,0 +1,120 @@
+"""Which guards of an operation are ready, and when a select is over (rules 5.4 to 5.7): questions, no step.
+
+    off (5.2)     never ready, decides nothing; may hold a select open (5.6)
+    open ──▶ ready: a partner, a value, a slot, an end other than retirement
+    retired ──▶ silent (5.6), or ready with that end if its guard has `ends`
+    all that decide retired ──▶ the select is over: `ended_by`
+
+Invariant: nothing here changes the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .objects import READ, WRITE, Barrier, Chan, Guard, Op, side_of
+
+
+class Choosing:
+    """The part of `model.World` that looks at guards; it has the fields named here."""
+
+    chans: list[Chan]
+    barriers: list[Barrier]
+    ops: dict[int, Op]
+    now: float
+
+    def ready(self, op: Op, i: int) -> bool:
+        """Could guard i commit now, by itself? (A skip and an expired timer are asked for separately, 5.7; so is the end
+        of the whole select, `ended_by`.)
+        """
+        g = op.guards[i]
+        if not g.pre:
+            return False
+        if g.kind in ("in", "out"):
+            if self.retired(op, i):
+                return g.ends
+            c = self.chans[g.on]
+            if c.ended(side_of(g)):
+                return True
+            if g.kind == "in":
+                return bool(c.buf or self._offered(c, op.ext))
+            return bool(self._wanted(c, g) or c.room() or c.overflow != "block")
+        if g.kind == "barrier":  # 8.4: all other enrolled parties wait
+            b = self.barriers[g.on]
+            return len(b.line) + 1 >= b.enrolled
+        return False
+
+    def retired(self, op: Op, i: int) -> bool:
+        """Has the channel of guard i retired for it? A guard that fell silent stays so for its operation (5.6)."""
+        g = op.guards[i]
+        return i in op.silent or self.chans[g.on].ended(side_of(g)) == "Retired"
+
+    def open(self, op: Op, i: int) -> bool:
+        g = op.guards[i]
+        return i not in op.silent and not self.chans[g.on].ended(side_of(g))
+
+    def ended_by(self, op: Op) -> tuple[int, ...]:
+        """5.6: the guards that decide whether the select is ready with `Retired`, if it is; else none."""
+        on: dict[str, list[int]] = {}
+        for i, g in enumerate(op.guards):
+            if g.pre:
+                on.setdefault(g.kind, []).append(i)
+        decide = on.get("out") or ([] if "barrier" in on else on.get("in", []))
+        if not all(self.retired(op, i) for i in decide):
+            return ()
+        # What is off and the program may yet switch on: an output by what it reads, an input by the time.
+        for i in op.holding:
+            if op.guards[i].kind == "out" and any(self.open(op, k) for k in on.get("in", [])):
+                return ()
+            if op.guards[i].kind == "in" and ("time" in on or "skip" in on):
+                return ()
+        return tuple(decide)
+
+    def _offered(self, c: Chan, ext: bool) -> bool:
+        """Can a reader take what the first waiting writer holds? On a buffered channel a writer waits while the
+        buffer is empty if extended reads or values in the making occupy every slot; an extended read and a value
+        from a function need a slot.
+        """
+        if not c.lines[WRITE] or c.capacity == 0:
+            return bool(c.lines[WRITE])
+        pid, i = c.lines[WRITE][0]
+        return not self._made(self.ops[pid].guards[i]) and (not ext or c.room())
+
+    def _wanted(self, c: Chan, g: Guard) -> bool:
+        """Can a value go straight to the first waiting reader (1.5)?"""
+        if not c.lines[READ] or c.capacity == 0:
+            return bool(c.lines[READ])
+        return not self._made(g) and (not self.ops[c.lines[READ][0][0]].ext or c.room())
+
+    @staticmethod
+    def _made(g: Guard) -> bool:
+        return g.made or g.raises
+
+    def idle_guards(self, op: Op) -> Iterator[int]:
+        """Guards that are skips, a timeout ≤ 0 among them, and expired timers: deadlines that have passed (5.7)."""
+        for i, g in enumerate(op.guards):
+            if g.pre and (g.kind == "skip" or (g.kind == "time" and g.value <= self.now)):
+                yield i
+
+    def idle_in_turn(self, op: Op) -> list[int]:
+        """The same for a select with priorities: a skip competes in its place, an expired timer after all others."""
+        skips = [i for i, g in enumerate(op.guards) if g.pre and g.kind == "skip"]
+        return skips[:1] or list(self.idle_guards(op))[:1]
+
+    def choices(self, op: Op) -> list[int]:
+        """The guards to which the operation may commit at once, seen as one atomic step (5.4, 5.7); empty: it
+        must wait.
+        """
+        idle = list(self.idle_guards(op))
+        hot = [i for i in range(len(op.guards)) if self.ready(op, i)]
+        last = self.ended_by(op)  # competes in the place of any one of them (5.6)
+        if op.mode == "priority":
+            idle = self.idle_in_turn(op)
+            first = sorted(hot + [i for i in idle if op.guards[i].kind == "skip"])[:1]
+            return sorted({min([i, *first]) for i in last}) or first or idle
+        return sorted({*hot, *last}) or idle
+
+    def has_ended(self, op: Op) -> bool:
+        """Does it wait though it is over? Until it has examined the guards that decide it may find another one ready."""
+        last = self.ended_by(op) if op.state == "waiting" else ()
+        return bool(last) and set(last) <= set(op.seen)

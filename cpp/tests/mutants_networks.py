@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Mutants of rule 5.6, guards that retire while their select goes on: random networks must notice each.
+
+    python3 cpp/tests/mutants_networks.py DIRECTORY [NAME ...]      the last line: N passed, N failed
+
+Each is built by g++ -O0 from a copy of the headers, as the program that is to notice it: the twin, whose
+networks of the shape `retiring` the model judges, or `networks`, whose relays check what they are told.
+A table of what noticed is printed. `soak` runs them.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import pathlib
+import subprocess
+import sys
+
+from mutants import CPP, Text, mutate, progress, work_directory
+
+STILL = 60  # seconds without a sign of life
+SEEDS = "0:400"
+MESSAGES = "400000"
+
+
+def judged(name: str, what: str, file: str, old: str, new: str) -> Text:
+    """The model's verdict on the twin's histories kills it."""
+    return Text(name, what, file, old, new, "twin/main.cpp")
+
+
+def told(name: str, what: str, file: str, old: str, new: str) -> Text:
+    """What a relay, a checksum or a deadlock says in `networks` kills it."""
+    return Text(name, what, file, old, new, "networks.cpp")
+
+
+RETIRED = "    if (x.node.status != Status::retired || x.ends) return chosen(i, x.node.status);"
+COUNTED = "      for (std::uint32_t i = 0; i < n_; ++i) count -= g_[i].silent && keep_.has(g_[i]);"
+HELD = "  const bool held = outputs && inputs && seen.off(Kind::output) && open_though_off(g, n, Kind::output);"
+NAMED = "return chosen(keep_.decides(g_[i]) ? i : first_decider(), Status::retired);"
+CLAIMED = """last_gone()) return false;
+  }
+  return Free{}.with(n) == Claim::won;"""
+LAST = "static_cast<KeptChoice*>(n->choice_)->last_gone()) return false;"
+ALL_GONE = "    return gone_[side] > 0 && gone_[side] == on_[side];"
+
+MUTANTS = [
+    judged(
+        "r1",
+        "a guard that has retired ends the whole select",
+        "select.hpp",
+        RETIRED,
+        "    return chosen(i, x.node.status);",
+    ),
+    told(
+        "r2",
+        "the same, and relays check it",
+        "select.hpp",
+        RETIRED,
+        "    return chosen(i, x.node.status);",
+    ),
+    judged(
+        "r3",
+        "a guard with ends() falls silent like any other",
+        "select.hpp",
+        RETIRED,
+        "    if (x.node.status != Status::retired) return chosen(i, x.node.status);",
+    ),
+    told(
+        "r4",
+        "guards that are silent already are counted among those that keep a select open",
+        "select.hpp",
+        COUNTED,
+        "      (void)0;",
+    ),
+    judged(
+        "r5",
+        "an output that is off holds nothing open",
+        "guard.hpp",
+        HELD,
+        "  const bool held = false;",
+    ),
+    judged(
+        "r6",
+        "an input that only held the select open is named as what ended it",
+        "select.hpp",
+        NAMED,
+        "return chosen(i, Status::retired);",
+    ),
+    told(
+        "r7",
+        "a guard that retires in line ends the select at once, whatever else is open",
+        "waiter.hpp",
+        LAST,
+        "(static_cast<KeptChoice*>(n->choice_)->last_gone(), false)) return false;",
+    ),
+    told(
+        "r8",
+        "a value that a blocked writer or a buffer holds is lost when its last end goes",
+        "sleepers.hpp",
+        "      if (!(special_ & B::kWritersGone) || (ring && (ring->size > 0 || ring->reserved > 0)) || blocked(wq_)) return false;",
+        "      if (!(special_ & B::kWritersGone) || blocked(wq_)) return false;",
+    ),
+    told(
+        "r9",
+        "a value that a select has taken is lost if its other guard retires before it goes on",
+        "waiter.hpp",
+        CLAIMED,
+        CLAIMED.replace("return Free{}.with(n) == Claim::won", "Free{}.with(n);\n  return true"),
+    ),
+    told(
+        "r10",
+        "a standing alternative is over once half of its inputs are",
+        "standing.hpp",
+        ALL_GONE,
+        "    return gone_[side] > 0 && 2 * gone_[side] >= on_[side];",
+    ),
+]
+
+
+def killed_by(m: Text, work: pathlib.Path) -> str:
+    """What noticed; "" if nothing did."""
+    include = mutate(m, work)
+    exe = work / f"mutant_{m.name}"
+    source = CPP / "tests" / m.killer
+    command = ["g++", "-std=c++20", "-O0", f"-I{include}", str(source), "-o", str(exe), "-pthread"]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    if built.returncode != 0:
+        return "(it does not compile)"
+    if "twin" in m.killer:
+        judge = [sys.executable, "-m", "conformance.driver", "--on", f"program:{exe}"]
+        judge += ["--grain", "atomic", "--shape", "retiring", "--seeds", SEEDS, "--first"]
+    else:
+        judge = [str(exe), "--messages", MESSAGES, "--quiet", "--seed", "1"]
+    run = progress.run(judge, name=f"networks of mutant {m.name}", still=STILL, cwd=CPP.parent)
+    if run.hung:
+        return "(it hangs)"
+    if run.status == 0:
+        return ""
+    if run.status < 0:
+        return f"(it crashed: signal {-run.status})"
+    said = [line for line in run.output.splitlines() if " fail" in line or "sent " in line]
+    return said[0].replace(str(work), "")[:120] if said else "(it failed)"
+
+
+def main() -> int:
+    work = work_directory(__doc__)
+    todo = [m for m in MUTANTS if not sys.argv[2:] or m.name in sys.argv[2:]]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        results = list(zip(todo, pool.map(lambda m: killed_by(m, work), todo), strict=True))
+    print("| mutant | what is broken | killed by |\n|---|---|---|")
+    for m, by in results:
+        print(f"| {m.name} | {m.what} | {by or '**nothing**'} |")
+    alive = sum(not by for _, by in results)
+    print(f"{len(results) - alive} passed, {alive} failed")
+    return 1 if alive else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
