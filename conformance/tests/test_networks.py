@@ -19,8 +19,8 @@ from conformance.checker import check
 from conformance.driver import conform
 from conformance.interp import Sim
 from conformance.networks import DEFAULT, generate
-from conformance.python_driver import ApartDriver, PythonDriver
 from conformance.objects import Op
+from conformance.python_driver import ApartDriver, PythonDriver
 from conformance.retiring import retiring
 from conformance.shrink import report
 from conformance.tests.kit import net, proc

@@ -1,6 +1,7 @@
 // Messages through random networks, with checksums: nothing is lost, doubled or changed, and every network closes down by itself.
 //
-//   networks [--messages N] [--seconds S] [--seed X] [--quiet]
+//   networks [--messages N] [--seconds S] [--seed X] [--values V] [--quiet]
+// Few values (V, of all sources together; threads have a twentieth) make many networks, which is what ends of channels need.
 //
 // A network: sources, layers of workers, sinks; between two layers some channels, each with writers before and readers behind it, some of
 // them buffered. A worker reads from its inputs (plainly, or by choice in one of the modes, or by a standing alternative) and writes to its
@@ -270,7 +271,7 @@ std::uint64_t number(const char* text) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::uint64_t wanted = 1'000'000, seconds = 3600, seed = 1;
+  std::uint64_t wanted = 1'000'000, seconds = 3600, seed = 1, values = 0;
   bool quiet = false;
   for (int i = 1; i < argc; ++i) {
     const std::string a = argv[i];
@@ -282,8 +283,10 @@ int main(int argc, char** argv) {
       seconds = number(argv[++i]);
     else if (a == "--seed" && i + 1 < argc)
       seed = number(argv[++i]);
+    else if (a == "--values" && i + 1 < argc)
+      values = number(argv[++i]);
     else {
-      std::fprintf(stderr, "usage: networks [--messages N] [--seconds S] [--seed X] [--quiet]\n");
+      std::fprintf(stderr, "usage: networks [--messages N] [--seconds S] [--seed X] [--values V] [--quiet]\n");
       return 2;
     }
   }
@@ -291,7 +294,7 @@ int main(int argc, char** argv) {
   const auto start = Steady::now();
   auto said = start;
   std::uint64_t messages = 0, networks = 0, ended = 0;
-  const long base = wanted >= 10'000'000 ? 100'000 : 5'000;
+  const long base = values ? static_cast<long>(values) : wanted >= 10'000'000 ? 100'000 : 5'000;  // of all sources of a network together
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   while (messages < wanted && Steady::now() - start < std::chrono::seconds(seconds)) {
     weft::progress::begin("networks");
