@@ -86,7 +86,7 @@ class _Retiring(Maker):
         if outputs and x < 0.35:  # a merge that hands on
             turn: list[Any] = [self.guards(sides, [k for k in slots if k not in outputs])]
             turn.append(["write", self.pick(outputs)])
-        elif outputs and x < 0.6:  # a dispatcher
+        elif outputs and x < 0.5:  # a dispatcher
             inputs = [k for k in slots if k not in outputs]
             turn = [["read", self.pick(inputs)], self.guards(sides, outputs)]
         else:  # a buffer, or a merge that keeps
@@ -116,13 +116,21 @@ class _Retiring(Maker):
             out.append({"g": "timeout", "t": int(self.rng.random() * 3)})
         elif self.rng.random() < 0.06:
             out.append({"g": "skip"})
+        gives = [g for g in out if g["g"] == "out"]
+        if (
+            len(gives) > 1
+            and any(g["g"] == "in" and g.get("pre", True) for g in out)
+            and self.rng.random() < 0.5
+        ):
+            gives[0]["pre"] = False  # it holds the select open as long as something may be read
+            gives[1].pop("pre", None)
         if all(g.get("pre") is False for g in out):
             del out[0]["pre"]
         return ["select", "priority" if self.has("priority", 0.3) else "fair", out]
 
     def network(self, size: int) -> list[dict[str, Any]]:
         first = [self.channel() for _ in range(self.upto(3))]
-        second = [self.channel() for _ in range(int(self.rng.random() * 3))]
+        second = [self.channel() for _ in range(self.pick([0, 1, 2, 2]))]
         stops = [self.channel()] if self.rng.random() < 0.25 else []
         sources = [self.some(first, "w", 2) for _ in range(self.upto(max(1, size - 1)))]
         selectors = [

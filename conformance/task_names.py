@@ -131,6 +131,11 @@ def Sequence(*processes: Any) -> Any:
     return _weft.Sequence(*map(_native, processes))
 
 
+def watched(one: Any) -> Any:
+    _weft.watched(_native(one))
+    return one
+
+
 def run(first: Any, *others: Any, clock: str = "steady") -> Any:
     """In ordinary code: the network on a loop of its own, whose time is virtual whatever `clock` says."""
 

@@ -19,7 +19,7 @@ CASES = [
     for name, run in all_of_it.items()
     if not set(run.needs) & set(LACKED[backend])  # type: ignore[attr-defined]
 ]
-LACKING = {"tasks": 17, "a block of greenlets": 2, "a block of threads": 2}  # not run, by LACKS
+LACKING = {"tasks": 19, "a block of greenlets": 3, "a block of threads": 3}  # not run, by LACKS
 
 # Rules of Part I that have no scenario here, and why.
 NO_SCENARIO = {
@@ -27,8 +27,6 @@ NO_SCENARIO = {
     "6.6": "foreign waiters; the scenarios run on them (tasks), test_networks.py and python/tests/test_asyncio_tasks.py have the rest",
     "6.7": "signals come from outside; python/tests/test_signals.py and cpp/tests/hosted_parking.cpp have them",
     "7.10": "par_read and par_write are C++; cpp/tests/library_blocks.cpp and explore_together.hpp have them",
-    "7.11": "a process's end; python/tests/test_ended.py has it",
-    "7.12": "limits; python/tests/test_limits.py and test_asyncio_limits.py have them",
     "9.2": "what a debug mode detects is its runtime's; python/tests/test_debug.py has it",
     "10.4": "of guests; python/tests/test_asyncio_guest.py has it",
     "10.5": "a report on demand; python/tests/test_observe.py and cpp/tests/hosted_observing.cpp have it",

@@ -40,7 +40,7 @@ CLAIMED = """last_gone()) return false;
   }
   return Free{}.with(n) == Claim::won;"""
 LAST = "static_cast<KeptChoice*>(n->choice_)->last_gone()) return false;"
-ALL_GONE = "    return gone_[side] > 0 && gone_[side] == on_[side];"
+ALL_GONE = "    if (!all_gone()) return none;\n    const int at = over(g_, n_);"
 
 MUTANTS = [
     judged(
@@ -108,10 +108,10 @@ MUTANTS = [
     ),
     told(
         "r10",
-        "a standing alternative is over once half of its inputs are",
+        "a standing alternative is over with the first of its inputs that is",
         "standing.hpp",
         ALL_GONE,
-        "    return gone_[side] > 0 && 2 * gone_[side] >= on_[side];",
+        "    const int at = i;",
     ),
 ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import atexit
 import functools
 import os
@@ -19,19 +18,11 @@ SCENARIOS = tiers.MADE / "scenarios"
 THREADS = ("pure", "native", "gil")  # threads are Python over either core
 
 
-def names() -> list[str]:
-    found = []
-    for path in sorted(converter.HERE.glob("rules_*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and any(
-                isinstance(d, ast.Call) and getattr(d.func, "id", "") in ("scenario", "outermost")
-                for d in node.decorator_list
-            ):
-                found.append(f"{path.stem}.{node.name}")
-    return found
-
-
-ALL = names()
+ALL = [
+    name
+    for path in sorted(converter.HERE.glob("rules_*.py"))
+    for name in converter.scenarios_of(path)
+]
 RUN = [name for name in ALL if name not in converter.LEFT_OUT]
 
 
