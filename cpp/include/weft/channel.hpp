@@ -30,6 +30,13 @@ struct ChannelOptions {
   std::uint8_t immunity = 0;   // poison below this strength is ignored
   const char* name = nullptr;  // copied
   ChannelKind kind = ChannelKind::any2any;
+
+  // The same with a name: weft::buffer(16).called("orders").
+  ChannelOptions called(const char* n) const {
+    ChannelOptions o = *this;
+    o.name = n;
+    return o;
+  }
 };
 inline ChannelOptions buffer(std::uint32_t capacity, Overflow overflow = Overflow::block) {
   return {capacity, overflow, 0, nullptr, ChannelKind::any2any};

@@ -89,7 +89,7 @@ class ThreadTask {
   }
   // Held on that CPU. BadUse if this program may not use it.
   ThreadTask&& pinned(int cpu) && {
-    runtime::check_cpu(cpu);
+    detail::check_cpu(cpu);
     cpu_ = cpu;
     return std::move(*this);
   }

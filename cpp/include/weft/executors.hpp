@@ -31,6 +31,9 @@ void execute_solo(const RunOptions&, runtime::Run&, runtime::ThreadProcess&, con
 void execute_cores(const RunOptions&, runtime::Run&, runtime::ThreadProcess&, const std::shared_ptr<const Where>&, const StartOf&);
 inline constexpr Kind single{false, &hire_solo, &execute_solo};
 inline constexpr Kind multi{true, &hire_cores, &execute_cores};
+// Throws BadUse if this program may not use that CPU.
+void check_cpu(int cpu);
+
 }  // namespace detail
 
 // Cores or Core. A copy means the same executor.

@@ -19,13 +19,13 @@ enum class Status : std::uint8_t {
 
 constexpr bool is_end(Status s) noexcept { return s == Status::retired || s == Status::poisoned || s == Status::died; }
 
-// A count of what happened: 64 bits, or one word where a word is less (it wraps; each count then costs a load and a store).
-using Tally = std::conditional_t<(sizeof(void*) < 8), std::uint32_t, std::uint64_t>;
-
 // What a full buffer does (rule 1.4).
 enum class Overflow : std::uint8_t { block, drop_oldest, drop_newest, unbounded, drop_last };
 
 namespace core {
+
+// A count of what happened: 64 bits, or one word where a word is less (it wraps; each count then costs a load and a store).
+using Tally = std::conditional_t<(sizeof(void*) < 8), std::uint32_t, std::uint64_t>;
 
 // What one attempt of a party at one channel came to, under the channel's lock.
 enum class Try : std::uint8_t {

@@ -13,16 +13,16 @@ WEFT_IMPL std::vector<int> cpus() {
       if (CPU_ISSET(i, &set)) r.push_back(i);
   return r;
 }
-WEFT_IMPL void check_cpu(int cpu) {
+WEFT_IMPL std::string cpu_refused(int cpu) {
   const std::vector<int> may = cpus();
   for (const int c : may)
-    if (c == cpu) return;
+    if (c == cpu) return {};
   std::string list;
   for (const int c : may) list += (list.empty() ? "" : ", ") + std::to_string(c);
-  throw BadUse("CPU " + std::to_string(cpu) + " is none that this program may use; it may use " + list);
+  return "CPU " + std::to_string(cpu) + " is none that this program may use; it may use " + list;
 }
 #else
-WEFT_IMPL void check_cpu(int) { throw BadUse("holding a thread on a CPU is not supported on this system: leave the CPU out"); }
+WEFT_IMPL std::string cpu_refused(int) { return "holding a thread on a CPU is not supported on this system: leave the CPU out"; }
 #endif
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -9,8 +9,13 @@
 
 namespace weft::inline WEFT_ABI {
 
+WEFT_IMPL void detail::check_cpu(int cpu) {
+  const std::string why = runtime::cpu_refused(cpu);
+  if (!why.empty()) throw BadUse(why);
+}
+
 WEFT_IMPL Executor::Executor(detail::Where w) : where_(std::make_shared<const detail::Where>(std::move(w))) {
-  for (const int cpu : where_->cpus) runtime::check_cpu(cpu);
+  for (const int cpu : where_->cpus) detail::check_cpu(cpu);
 }
 
 WEFT_IMPL detail::Where Cores::checked(unsigned n, std::vector<int> cpus) {
@@ -24,7 +29,7 @@ WEFT_IMPL detail::Where Cores::checked(unsigned n, std::vector<int> cpus) {
 namespace detail {
 
 WEFT_IMPL std::shared_ptr<const Where> pinned_to(int cpu) {
-  runtime::check_cpu(cpu);
+  detail::check_cpu(cpu);
   static std::mutex m;
   static std::map<int, std::shared_ptr<const Where>> all;
   const std::lock_guard g(m);

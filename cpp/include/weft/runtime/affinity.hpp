@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "../config.hpp"
-#include "../errors.hpp"
 
 #if defined(__linux__)
 #include <pthread.h>
@@ -47,8 +46,8 @@ class Pinned {
 // The CPUs that the calling thread may use, ascending.
 std::vector<int> cpus();
 #endif
-// BadUse if this program may not use that CPU.
-void check_cpu(int cpu);
+// Why this program may not use that CPU; empty if it may.
+std::string cpu_refused(int cpu);
 
 }  // namespace weft::inline WEFT_ABI::runtime
 

@@ -257,10 +257,10 @@ class Channel : public ChannelCore<T> {
     return Writer<T>{this->first_writer() ? this : nullptr};
   }
   // Values that a full buffer dropped.
-  Tally dropped() const noexcept
+  core::Tally dropped() const noexcept
     requires(N > 0)
   {
-    return static_cast<Tally>(ring_.dropped);
+    return static_cast<core::Tally>(ring_.dropped);
   }
 
  private:

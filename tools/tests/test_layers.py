@@ -1,0 +1,246 @@
+"""Rooms and layers include only downwards, as ARCHITECTURE.md draws them: in the table of rooms and under "Layers"."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+HEADERS = ROOT / "cpp/include/weft"
+PACKAGE = ROOT / "python/src/weft"
+
+
+def layers(of: str) -> list[list[str]]:
+    """The lines of the block `layers=OF`, the lowest first; each line is a list of patterns."""
+    (block,) = re.findall(rf"```text layers={of}\n(.*?)```", TEXT, re.DOTALL)
+    return [line.split() for line in reversed(block.splitlines())]
+
+
+def like(name: str, pattern: str) -> bool:
+    """`*` stands for a part of one name, not for a way into a folder."""
+    return re.fullmatch(re.escape(pattern).replace(r"\*", "[^/]*"), name) is not None
+
+
+def layer(name: str, of: list[list[str]]) -> int:
+    found = [n for n, patterns in enumerate(of) if name in patterns]  # by its own name, or else
+    found += [n for n, patterns in enumerate(of) if any(like(name, p) for p in patterns)]
+    assert found, f"{name} is in no layer: write it into ARCHITECTURE.md"
+    return found[0]
+
+
+def upwards(edges: Iterator[tuple[str, str]], of: list[list[str]]) -> list[str]:
+    return sorted({f"{a} -> {b}" for a, b in edges if layer(a, of) < layer(b, of)})
+
+
+# --- C++ --------------------------------------------------------------------------------------------------
+
+
+def included(file: Path) -> Iterator[str]:
+    """The headers of weft/ that one of them includes, as paths below weft/."""
+    text = file.read_text(encoding="utf-8")
+    for name in re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', text, re.MULTILINE):
+        for folder in (file.parent, HEADERS.parent):
+            path = (folder / name).resolve()
+            if path.is_file() and path.is_relative_to(HEADERS):
+                yield place(path)
+                break
+
+
+def place(path: Path) -> str:
+    """What is in impl/ stands where the header stands whose definitions it has."""
+    if path.suffix == ".ipp":
+        homes = [
+            h
+            for folder in ("runtime", ".", "core")
+            for h in [HEADERS / folder / f"{path.stem}.hpp"]
+        ]
+        path = next((home for home in homes if home.exists()), path)
+    return str(path.resolve().relative_to(HEADERS))
+
+
+def test_headers_include_only_downwards() -> None:
+    files = [*HEADERS.rglob("*.hpp"), *HEADERS.rglob("*.ipp")]
+    assert len(files) > 50
+    edges = ((place(file), other) for file in files for other in included(file))
+    assert upwards(edges, layers("cpp")) == []
+
+
+def test_no_header_includes_itself_by_a_way_round() -> None:
+    """Within a layer too. The version's text names the configuration, which names the version's numbers: one pair."""
+    edges: dict[str, set[str]] = {}
+    for file in HEADERS.rglob("*.hpp"):
+        name = str(file.relative_to(HEADERS))
+        edges[name] = {other for other in included(file) if other != name}
+    edges["version.hpp"].remove("config.hpp")
+    done: set[str] = set()
+
+    def walk(name: str, above: tuple[str, ...]) -> None:
+        assert name not in above, " -> ".join((*above, name))
+        if name not in done:
+            for other in sorted(edges.get(name, ())):
+                walk(other, (*above, name))
+            done.add(name)
+
+    for name in sorted(edges):
+        walk(name, ())
+
+
+# --- Python -----------------------------------------------------------------------------------------------
+
+
+def module_of(file: Path) -> str:
+    parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(file: Path, known: set[str]) -> Iterator[str]:
+    """The modules of weft that a file imports when it is imported itself: not those within functions or for types alone."""
+
+    def look(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+        for node in body:
+            if isinstance(node, ast.If):
+                if "TYPE_CHECKING" not in ast.unparse(node.test):
+                    yield from look([*node.body, *node.orelse])
+            elif isinstance(node, ast.Try):
+                yield from look([*node.body, *(n for h in node.handlers for n in h.body)])
+            elif isinstance(node, ast.With):
+                yield from look(node.body)
+            else:
+                yield node
+
+    for node in look(ast.parse(file.read_text(encoding="utf-8")).body):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{file}: imports of this package are absolute"
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [name if name in known else str(node.module) for name in inner]
+        yield from (name for name in names if name in known)
+
+
+def python_edges() -> Iterator[tuple[str, str]]:
+    files = {module_of(file): file for file in PACKAGE.rglob("*.py")}
+    known = {*files, "weft._native"}
+    assert len(known) > 50
+    for name, file in files.items():
+        for other in imported(file, known):
+            yield name, other
+
+
+def test_modules_import_only_downwards() -> None:
+    assert upwards(python_edges(), layers("python")) == []
+
+
+# --- rooms ------------------------------------------------------------------------------------------------
+
+
+def rooms() -> dict[str, set[str]]:
+    """What each room of the table stands on."""
+    found = {}
+    for line in TEXT.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        name = re.match(r"\[?`([\w/]+)/`", cells[0])
+        if name and len(cells) == 3:
+            found[name[1]] = set(re.findall(r"`([\w/]+)/`", cells[2]))
+            if "everything" in cells[2]:
+                found[name[1]] = {"everything"}
+    return found
+
+
+def stands_on(room: str, all_: dict[str, set[str]]) -> set[str]:
+    """What a room may know: what it stands on, and what that stands on."""
+    reached: set[str] = set()
+    waiting = [room]
+    while waiting:
+        for other in all_.get(waiting.pop(), set()) - reached:
+            reached.add(other)
+            waiting.append(other)
+    return reached
+
+
+def room_of(path: Path, all_: dict[str, set[str]]) -> str | None:
+    """The room whose folder it is in; the innermost."""
+    here = str(path.relative_to(ROOT))
+    found = [room for room in all_ if here.startswith(f"{room}/")]
+    return max(found, key=len, default=None)
+
+
+def outward(file: Path) -> Iterator[Path]:
+    """The files of the checkout that a C or C++ file includes, or whose package a Python file imports."""
+    text = file.read_text(encoding="utf-8", errors="replace")
+    if file.suffix == ".py":
+        own = "micropython" if "micropython" in file.relative_to(ROOT).parts else "python/src"
+        folders = {"weft": f"{own}/weft", "weft_lf": "lf/src/weft_lf", "conformance": "conformance"}
+        for node in ast.walk(ast.parse(text)):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [str(node.module)]
+            for name in {name.partition(".")[0] for name in names} & set(folders):
+                yield ROOT / folders[name] / "__init__.py"
+        return
+    roots = (file.parent, ROOT / "cpp/include", ROOT / "mcu/include", ROOT / "mcu/csp/include")
+    for name in re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', text, re.MULTILINE):
+        for root in roots:
+            path = (root / name).resolve()
+            if path.is_file() and path.is_relative_to(ROOT):
+                yield path
+                break
+
+
+SOURCES = ("*.py", "*.hpp", "*.ipp", "*.cpp", "*.h", "*.c")
+APART = {".build", ".venv", "out", "node_modules", "tests"}
+
+
+@pytest.mark.parametrize("room", sorted(rooms()))
+def test_a_room_knows_only_the_rooms_it_stands_on(room: str) -> None:
+    """Its tests may know more."""
+    all_ = rooms()
+    allowed = stands_on(room, all_) | {room}
+    if "everything" in allowed:
+        pytest.skip("it measures everything")
+    wrong = []
+    for pattern in SOURCES:
+        for file in (ROOT / room).rglob(pattern):
+            if APART & set(file.relative_to(ROOT).parts) or room_of(file, all_) != room:
+                continue
+            for other in outward(file):
+                where = room_of(other, all_)
+                if where is not None and where not in allowed:
+                    wrong.append(f"{file.relative_to(ROOT)} -> {other.relative_to(ROOT)}")
+    assert wrong == []
+
+
+# --- the checks themselves ----------------------------------------------------------------------------------
+
+
+def test_what_goes_upwards_is_found() -> None:
+    of = [["a"], ["b", "c/*"]]
+    assert upwards(iter([("a", "c/x"), ("b", "a"), ("b", "c/y")]), of) == ["a -> c/x"]
+    with pytest.raises(AssertionError, match="d is in no layer"):
+        layer("d", of)
+
+
+def test_the_table_of_rooms_is_read() -> None:
+    all_ = rooms()
+    assert all_["python"] == {"cpp", "lf"} and all_["cpp"] == set()
+    assert stands_on("mcu/csp", all_) == {"cpp", "mcu"}
+    assert "conformance" in all_ and "lf" in all_
+    assert room_of(ROOT / "mcu/csp/include/x.hpp", all_) == "mcu/csp"
+
+
+def test_what_a_module_imports_is_seen(tmp_path: Path) -> None:
+    file = tmp_path / "m.py"
+    file.write_text(
+        "from weft import _a\nfrom weft._b import c\nimport weft._d\nimport os\n"
+        "if TYPE_CHECKING:\n    import weft._e\n"
+        "try:\n    import weft._f\nexcept ImportError:\n    pass\n"
+        "def f():\n    import weft._g\n"
+    )
+    known = {f"weft._{letter}" for letter in "abdefg"} | {"weft"}
+    assert list(imported(file, known)) == ["weft._a", "weft._b", "weft._d", "weft._f"]
