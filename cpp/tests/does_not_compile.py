@@ -53,6 +53,16 @@ CASES = [
         "weft::Channel<weft::Mobile<int>> c; auto m = weft::make_mobile<int>(1); c.writer().write(m);",
         "say write(std::move(value))",
     ),
+    (
+        "a thread among processes",
+        "std::vector<weft::Process> v; v.push_back(weft::thread([] {}));",
+        "a thread(...) is no weft::Process",
+    ),
+    (
+        "threads of one function",
+        "auto f = [](int) { return weft::thread([] {}); }; std::vector<decltype(f(0))> v; v.push_back(f(1)); weft::par{std::move(v)};",
+        "",
+    ),
     ("a select over nothing", "(void)weft::select();", "select needs at least one guard"),
     (
         "a select over a writer",
@@ -123,6 +133,7 @@ CASES = [
 ]
 
 HEAD = """#include <string>
+#include <vector>
 #include <weft/plugnplay.hpp>
 #include <weft/skeletons.hpp>
 namespace pnp = weft::plugnplay;

@@ -253,6 +253,9 @@ TEST_CASE_TEMPLATE("rule 1.6: an extended read whose block is left by an excepti
 TEST_CASE("rule 1.7: a channel has a name, as given or where it was born") {
   weft::Channel<int> named{weft::named("orders")};
   CHECK(named.name() == "'orders'");
+  weft::Channel<int> both{weft::buffer(2).called("orders")};
+  CHECK(both.name() == "'orders'");
+  both.writer()(1);  // it does not wait: the capacity stayed
   weft::Channel<int> born;
   CHECK(born.name() == "hosted_channels.cpp:" + std::to_string(__LINE__ - 1));
 }

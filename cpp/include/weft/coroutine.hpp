@@ -397,6 +397,9 @@ class Promise<void> : public PromiseBase {
   void return_void() noexcept { ended_well(); }
 };
 
+template <class F>
+class ThreadTask;  // compose.hpp
+
 }  // namespace detail
 
 // A process that has not been started. It holds the ends in its arguments already; dropped unstarted, it lets go of them.
@@ -408,6 +411,13 @@ class BasicProcess {
   using Handle = std::coroutine_handle<promise_type>;
 
   BasicProcess(BasicProcess&& o) noexcept : h_(std::exchange(o.h_, nullptr)) {}
+  // NOLINTNEXTLINE: implicit, for the message where one is asked for by mistake.
+  template <class F>
+  BasicProcess(detail::ThreadTask<F>) {
+    static_assert(detail::never<F>,
+                  "weft: a thread(...) is no weft::Process: each has a type of its own, that of its function. Keep it by auto, several of "
+                  "one function in a std::vector of decltype(thread(f)); weft::par takes both");
+  }
   BasicProcess& operator=(BasicProcess o) noexcept {
     std::swap(h_, o.h_);
     return *this;
