@@ -59,6 +59,17 @@ CASES = [
     *(Case("foreign.pml", (f"MUT={m}",), m) for m in (6, 7)),
     Case("commit.pml", ("TOPO=1", "CANCEL", "MUT=8"), 8),
     *(Case("ended.pml", (f"MUT={m}",), m) for m in (21, 22, 23)),
+    *(Case("wire_delegated.pml", (f"FAULT={f}",), 0) for f in (0, 1, 2)),
+    Case("wire_credits.pml", (), 0),
+    Case("wire_resend.pml", (), 0),
+    *(Case("wire_ends.pml", macros, 0) for macros in ((), ("KILL",))),
+    *(
+        Case("wire_delegated.pml", (f"FAULT={f}", f"MUT={m}"), m)
+        for m, f in ((31, 2), (32, 0), (33, 2), (34, 1), (36, 0), (37, 0))
+    ),
+    *(Case("wire_credits.pml", (f"MUT={m}",), m) for m in range(41, 46)),
+    *(Case("wire_resend.pml", (f"MUT={m}",), m) for m in range(51, 56)),
+    *(Case("wire_ends.pml", ("KILL", f"MUT={m}"), m) for m in range(61, 66)),
 ]
 
 

@@ -4,6 +4,7 @@
 #endif
 #include <weft/observe.hpp>
 #include <weft/weft.hpp>
+#include <weft/wire/space.hpp>
 
 #include <weft/impl/affinity.ipp>
 #include <weft/impl/compose.ipp>
@@ -13,3 +14,7 @@
 #include <weft/impl/names.ipp>
 #include <weft/impl/report.ipp>
 #include <weft/impl/standstill.ipp>
+#include <weft/wire/impl/far.ipp>
+#include <weft/wire/impl/home.ipp>
+#include <weft/wire/impl/session.ipp>
+#include <weft/wire/impl/space.ipp>

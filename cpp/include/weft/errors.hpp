@@ -76,6 +76,7 @@ class Poisoned final : public ChannelEnd {
 class PeerDied final : public ChannelEnd {
  public:
   using ChannelEnd::ChannelEnd;
+  bool in_doubt = false;  // of a write to another address space: the value may have been taken (WIRE.md 8)
 };
 
 class Cancelled final : public Error {

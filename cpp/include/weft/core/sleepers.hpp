@@ -42,10 +42,12 @@ class Sleepers : public Buffered<T, P, Self> {
         if (WEFT_MUTANT == 4) continue;
         if (r->choice_->word() != WAITING) continue;
       }
+      Waker* const before = fx.last();
       const Try t = r->choice() ? match(*r, Enrolled{r->choice_, r->index}, fx) : match(*r, Free{}, fx);
       if (t == Try::not_ready) continue;
       if (!standing) this->template leave<Side::in>(*r);
-      if (t == Try::committed) fx.finish(r, Status::ok);
+      // The reader is woken before the writer: if both are of other spaces, it is to be told first (WIRE.md 4.2).
+      if (t == Try::committed) WEFT_MUTANT == 40 ? fx.finish(r, Status::ok) : fx.finish_behind(before, r, Status::ok);
       l = rq_.front();
     }
     // Output alternatives that stand here learn of waiting readers and of room.

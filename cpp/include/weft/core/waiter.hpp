@@ -228,6 +228,19 @@ class Wakes {
     n->status = s;
     add(waker_of(n));
   }
+  // The last one so far (null: none), and a way to put another one right behind it, before those that came meanwhile.
+  Waker* last() const noexcept { return tail_; }
+  void finish_behind(Waker* before, Node* n, Status s) noexcept {
+    n->status = s;
+    Waker* const w = waker_of(n);
+    Waker* const next = before ? next_of(before) : head_;
+    if (!next) return add(w);
+    w->next = next;
+    if (before)
+      before->next = w;
+    else
+      head_ = w;
+  }
   void run() noexcept {
     for (Waker* w = head_; w;) {
       Waker* next = next_of(w);

@@ -1,0 +1,29 @@
+// What an operation is told when its session ends under it (WIRE.md 8).
+#pragma once
+#include <cstdint>
+
+#include "../core/status.hpp"
+#include "../prim.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+// Where a delegated operation stands at its place.
+//
+//   unsent ──begin()──► open ──withdraw()──► asked ──an answer, lost()──► over
+//                        └─────────an answer, lost()──────────────────────►┘
+enum class Word : std::uint8_t { unsent, open, asked, over };
+
+struct Outcome {
+  Status status = Status::pending;
+  std::uint32_t guard = 0;    // which; of `ok` and of an end
+  std::uint8_t strength = 0;  // of a poison
+  bool in_doubt = false;      // it failed, and a value of it may have been taken
+};
+
+// `writes`: there is an output among its guards.
+constexpr Outcome when_lost(Word w, bool writes) noexcept {
+  const bool sent = w == Word::open || w == Word::asked;
+  return {Status::died, 0, 0, WEFT_MUTANT == 33 ? false : sent && writes};
+}
+
+}  // namespace weft::inline WEFT_ABI::wire

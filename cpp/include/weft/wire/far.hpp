@@ -1,0 +1,88 @@
+// A session's part as a party: our operations at ends whose home is the peer's space (WIRE.md 4, 8). The words are in doubt.hpp.
+//
+// Invariants (the space's lock)
+//  1 An operation is in `open_` from begin() until over() is called, which is once; after that nothing here touches it.
+//  2 Its rooms are its own: an input's is filled when, and only when, its outcome is ok at that guard.
+#pragma once
+#include <unordered_map>
+
+#include "doubt.hpp"
+#include "session.hpp"
+#include "value.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+struct FarGuard {
+  std::uint32_t end = 0;
+  bool writes = false;
+  Room* room = nullptr;
+};
+
+class FarOp {
+ public:
+  std::span<FarGuard> guards;
+  Outcome outcome{};
+  Word word() const noexcept { return word_; }
+
+  FarOp() = default;
+  FarOp(const FarOp&) = delete;
+  FarOp& operator=(const FarOp&) = delete;
+
+ protected:
+  ~FarOp() = default;
+  // It is over, and `outcome` says how. Under the space's lock; it may be gone when this returns.
+  virtual void over() noexcept = 0;
+
+ private:
+  friend class Far;
+  bool writes() const noexcept {
+    for (const FarGuard& g : guards)
+      if (g.writes) return true;
+    return false;
+  }
+  std::uint64_t op_ = 0;
+  Word word_ = Word::unsent;
+};
+
+class Far {
+ public:
+  explicit Far(Session& s) noexcept : session_(s) {}
+
+  // True: it is over already, and over() is not called. With the outcome `pending` nothing has happened: its values fit into no frame.
+  bool begin(FarOp& o);
+  // Asks for its withdrawal; the answer is told by over(). Once it has been asked, or is over: nothing.
+  void withdraw(FarOp& o);
+
+  // Frames; null, or what is wrong.
+  const char* done(const Frame& f);
+  const char* withdrawn(const Frame& f);
+  const char* ended(const Frame& f);
+
+  void lost() noexcept;
+  std::size_t open() const noexcept { return open_.size(); }
+
+ private:
+  FarOp* find(std::uint64_t op) const noexcept {
+    const auto it = open_.find(op);
+    return it == open_.end() ? nullptr : it->second;
+  }
+  void finish(FarOp& o, const Outcome& how) noexcept {
+    open_.erase(o.op_);
+    o.word_ = Word::over;
+    o.outcome = how;
+    o.over();
+  }
+
+  Session& session_;
+  std::unordered_map<std::uint64_t, FarOp*> open_;
+  std::uint64_t next_ = 1;
+  std::vector<Asked> asked_;
+  std::vector<Buffer> keep_;
+  Buffer body_;
+};
+
+}  // namespace weft::inline WEFT_ABI::wire
+
+#if !defined(WEFT_COMPILED)
+#include "impl/far.ipp"
+#endif

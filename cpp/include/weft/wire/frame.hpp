@@ -1,0 +1,247 @@
+// Frames: their layout, and the checked way back (WIRE.md 3).
+//
+// Invariants
+//  1 take() reads each byte of a header once, from memory that nobody changes meanwhile (the link has copied it).
+//  2 A Frame that take() gives has a known kind, flags that its kind knows, the seq that was due, and a body that is there if and only if
+//  it
+//    says so. What it means (whose end, whose operation) is checked by who takes it.
+//  3 No input, however made, reads outside of it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "../config.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+using Bytes = std::span<const std::byte>;
+using Buffer = std::vector<std::byte>;
+
+enum class Kind : std::uint8_t {
+  offer = 1,
+  withdraw = 2,
+  retire = 10,
+  poison = 11,
+  done = 20,
+  withdrawn = 21,
+  ended = 25,
+  give = 30,
+  hello = 40,
+  bye = 41,
+};
+
+struct Flag {
+  static constexpr std::uint8_t write = 1;
+  static constexpr std::uint8_t body = 128;
+};
+
+inline constexpr std::size_t kHeader = 32;
+inline constexpr std::size_t kMore = 16;             // of a further guard in an OFFER
+inline constexpr std::uint32_t kSmallest = 256;      // the least that a `largest` may be
+inline constexpr std::uint32_t kLargest = 65'528;    // bytes
+inline constexpr std::uint32_t kMagic = 0x54464557;  // "WEFT"
+
+constexpr std::size_t padded(std::size_t n) noexcept { return (n + 7) & ~std::size_t{7}; }
+
+// A value in a frame: in `small` or, if `in_body`, in `bytes` (WIRE.md 3.2).
+struct Payload {
+  std::uint64_t small = 0;
+  Bytes bytes{};
+  bool in_body = false;
+};
+
+struct Frame {
+  Kind kind{};
+  std::uint8_t flags = 0;
+  std::uint32_t where = 0;
+  std::uint32_t txn = 0;
+  std::uint64_t op = 0;
+  std::uint64_t val = 0;
+  Bytes body{};
+
+  // The value of a DONE.
+  Payload payload() const noexcept {
+    if (flags & Flag::body) return {0, body.first(static_cast<std::size_t>(val)), true};
+    return {val, {}, false};
+  }
+};
+
+namespace detail {
+
+// Little-endian, whatever the machine.
+template <class U>
+U get(const std::byte* p) noexcept {
+  U v = 0;
+  for (std::size_t i = 0; i < sizeof(U); ++i)
+    v = static_cast<U>(v | static_cast<U>(static_cast<U>(std::to_integer<std::uint8_t>(p[i])) << (8 * i)));
+  return v;
+}
+template <class U>
+void put(Buffer& out, U v) {
+  for (std::size_t i = 0; i < sizeof(U); ++i) out.push_back(static_cast<std::byte>(v >> (8 * i) & 0xFF));
+}
+inline void put(Buffer& out, Bytes b) { out.insert(out.end(), b.begin(), b.end()); }
+inline void pad(Buffer& out) { out.resize(padded(out.size())); }
+
+// What a kind may carry.
+struct Shape {
+  bool known = false;
+  std::uint8_t flags = 0;
+  enum Body : std::uint8_t { none, by_flag, by_val, free } body = none;
+};
+constexpr Shape shape_of(std::uint8_t kind) noexcept {
+  switch (static_cast<Kind>(kind)) {
+    case Kind::offer: return {true, Flag::write | Flag::body, Shape::free};
+    case Kind::done: return {true, Flag::body, Shape::by_flag};
+    case Kind::give: return {true, Flag::write, Shape::by_val};
+    case Kind::bye: return {true, 0, Shape::by_val};
+    case Kind::hello: return {true, 0, Shape::free};
+    case Kind::withdraw:
+    case Kind::retire:
+    case Kind::poison:
+    case Kind::withdrawn:
+    case Kind::ended: return {true, 0, Shape::none};
+  }
+  return {};
+}
+
+// Does a body have exactly `n` bytes and their padding, which is zero?
+inline bool holds(Bytes body, std::uint64_t n) noexcept {
+  if (n > body.size() || padded(static_cast<std::size_t>(n)) != body.size()) return false;
+  for (std::size_t i = static_cast<std::size_t>(n); i < body.size(); ++i)
+    if (body[i] != std::byte{0}) return false;
+  return true;
+}
+
+}  // namespace detail
+
+// Appends a frame. The body is padded; the caller has seen to it that it is not too long.
+inline void append(Buffer& out, const Frame& f, std::uint32_t seq) {
+  detail::put(out, static_cast<std::uint16_t>(kHeader + padded(f.body.size())));
+  detail::put(out, static_cast<std::uint8_t>(f.kind));
+  detail::put(out, f.flags);
+  detail::put(out, f.where);
+  detail::put(out, seq);
+  detail::put(out, f.txn);
+  detail::put(out, f.op);
+  detail::put(out, f.val);
+  detail::put(out, f.body);
+  out.resize(out.size() + padded(f.body.size()) - f.body.size());
+}
+
+struct Taken {
+  enum What : std::uint8_t { more, frame, fault } what = more;  // `more`: it is not all there yet
+  std::size_t size = 0;                                         // bytes of the frame
+  Frame frame_{};                                               // its body lies in the input
+  const char* why = nullptr;                                    // of a fault
+};
+
+// The frame at the beginning of `in`.
+inline Taken take(Bytes in, std::uint32_t seq, std::uint32_t largest) noexcept {
+  const auto fault = [](const char* why) noexcept { return Taken{Taken::fault, 0, {}, why}; };
+  if (in.size() < 2) return {};
+  const std::size_t size = detail::get<std::uint16_t>(in.data());
+  if (size < kHeader || size % 8 != 0) return fault("a frame's size is less than its header or no multiple of 8");
+  if (size > largest) return fault("a frame is larger than was agreed");
+  if (in.size() < kHeader) return {};
+  const std::byte* const p = in.data();
+  const auto kind = std::to_integer<std::uint8_t>(p[2]);
+  const detail::Shape shape = detail::shape_of(kind);
+  if (!shape.known) return fault("a frame of unknown kind");
+  Taken t{Taken::frame, size, {}, nullptr};
+  Frame& f = t.frame_;
+  f.kind = static_cast<Kind>(kind);
+  f.flags = std::to_integer<std::uint8_t>(p[3]);
+  f.where = detail::get<std::uint32_t>(p + 4);
+  f.txn = detail::get<std::uint32_t>(p + 12);
+  f.op = detail::get<std::uint64_t>(p + 16);
+  f.val = detail::get<std::uint64_t>(p + 24);
+  if (f.flags & ~shape.flags) return fault("a frame has a flag that its kind does not know");
+  if (detail::get<std::uint32_t>(p + 8) != seq) return fault("a frame is out of order: one was lost, doubled or made up");
+  if (in.size() < size) return {};
+  f.body = in.subspan(kHeader, size - kHeader);
+  bool good = true;
+  switch (shape.body) {
+    case detail::Shape::none: good = f.body.empty(); break;
+    case detail::Shape::by_flag: good = f.flags & Flag::body ? detail::holds(f.body, f.val) : f.body.empty(); break;
+    case detail::Shape::by_val: good = detail::holds(f.body, f.val); break;
+    case detail::Shape::free: break;
+  }
+  return good ? t : fault("a frame's body is not of the length it says");
+}
+
+// --- the guards of an OFFER (WIRE.md 3.5) ------------------------------------------------------------------------------------------------
+
+struct Asked {
+  std::uint32_t end = 0;
+  bool writes = false;
+  Payload value{};
+};
+
+inline constexpr std::size_t kGuards = 255;
+
+// What is wrong with it, or null. The values lie in the frame's body.
+inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
+  static constexpr const char* kBad = "an OFFER's guards do not add up";
+  out.clear();
+  Bytes rest = f.body;
+  const auto add = [&](std::uint32_t end, std::uint8_t flags, std::uint64_t val) {
+    Asked a{end, (flags & Flag::write) != 0, {val, {}, (flags & Flag::body) != 0}};
+    if (a.value.in_body) {
+      if (!a.writes || val > rest.size() || padded(static_cast<std::size_t>(val)) > rest.size()) return false;
+      const std::size_t whole = padded(static_cast<std::size_t>(val));
+      if (!detail::holds(rest.first(whole), val)) return false;
+      a.value.small = 0;
+      a.value.bytes = rest.first(static_cast<std::size_t>(val));
+      rest = rest.subspan(whole);
+    } else if (!a.writes && val != 0) {
+      return false;
+    }
+    out.push_back(a);
+    return true;
+  };
+  if (!add(f.where, f.flags, f.val)) return kBad;
+  while (!rest.empty()) {
+    if (rest.size() < kMore || out.size() == kGuards) return kBad;
+    const std::byte* const p = rest.data();
+    const auto end = detail::get<std::uint32_t>(p);
+    const auto flags = std::to_integer<std::uint8_t>(p[4]);
+    if ((flags & ~(Flag::write | Flag::body)) != 0 || p[5] != std::byte{0} || p[6] != std::byte{0} || p[7] != std::byte{0}) return kBad;
+    const auto val = detail::get<std::uint64_t>(p + 8);
+    rest = rest.subspan(kMore);
+    if (!add(end, flags, val)) return kBad;
+  }
+  return nullptr;
+}
+
+// The other way: the body and the fields of the OFFER that asks for these. `body` keeps what the frame refers to.
+inline Frame offer(std::uint64_t op, std::span<const Asked> guards, Buffer& body) {
+  Frame f{Kind::offer, 0, 0, 0, op, 0, {}};
+  body.clear();
+  for (std::size_t i = 0; i < guards.size(); ++i) {
+    const Asked& a = guards[i];
+    const auto flags = static_cast<std::uint8_t>((a.writes ? Flag::write : 0) | (a.value.in_body ? Flag::body : 0));
+    const std::uint64_t val = a.value.in_body ? a.value.bytes.size() : a.value.small;
+    if (i == 0) {
+      f.where = a.end;
+      f.flags = flags;
+      f.val = val;
+    } else {
+      detail::put(body, a.end);
+      detail::put(body, flags);
+      body.resize(body.size() + 3);
+      detail::put(body, val);
+    }
+    if (a.value.in_body) {
+      detail::put(body, a.value.bytes);
+      detail::pad(body);
+    }
+  }
+  f.body = body;
+  return f;
+}
+
+}  // namespace weft::inline WEFT_ABI::wire

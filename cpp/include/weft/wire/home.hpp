@@ -1,0 +1,99 @@
+// A session's part as a home: the ends that were handed to the peer, and the peer's operations at them (WIRE.md 4, 7).
+//
+// A remote operation is a guest at the channel: an ordinary party, plain or a select, whose waker answers by a frame.
+//
+//   OFFER ──asked()──► decided at once ──answer()──► DONE │ ENDED
+//             └──► open ──wake(): decided──► in the space's list ──answer()──► DONE │ ENDED
+//                    ├──withdraw(): it was in line──► WITHDRAWN
+//                    ├──withdraw(): too late──► in the space's list, and so on
+//                    └──lost(): in line: gone. Too late: the space's orphan, until its wake-up has come; nobody is answered
+//
+// Invariants (the space's lock)
+//  1 A guest is in `open_` until it is answered. It is destroyed only when it is in no line and no wake-up of it is under way.
+//  2 What is answered is answered once. At one commit the reader's answer is queued before the writer's (WIRE.md 4.2).
+#pragma once
+#include <memory>
+#include <unordered_map>
+
+#include "port.hpp"
+#include "session.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+class Home;
+class Space;
+
+class Guest final : public core::Waker {
+ public:
+  Guest(Home& h, std::uint64_t op);
+
+  struct At {
+    std::shared_ptr<Port> port;
+    std::unique_ptr<Room> room;
+  };
+
+  Home* home;  // null: its session has ended
+  const std::shared_ptr<Space> space;
+  const std::uint64_t op;
+  std::vector<At> at;
+  std::unique_ptr<core::Guard[]> guards;  // if there are several
+  core::Select select;
+
+  // Has it been decided at once? Then `chosen` says where.
+  bool begin() noexcept;
+  // True: withdrawn, nothing happened. False: it was decided, and its wake-up is under way or in the list.
+  bool withdraw() noexcept;
+  // After the wake-up.
+  void look() noexcept;
+  int chosen = 0;
+  Status outcome = Status::pending;
+
+  static Guest& of(core::Waker* w) noexcept { return *static_cast<Guest*>(w); }
+
+ private:
+  bool decide(int guard, Status s) noexcept;
+  static void wake(core::Waker* w) noexcept;
+  static const core::WakerOps kOps;
+};
+
+class Home {
+ public:
+  static constexpr std::size_t kOffers = 4096;  // open at a time
+
+  Home(Session& s, Space& space) noexcept : space(space), session_(s) {}
+
+  // Hands an end to the peer: its number. Name and type go with it.
+  std::uint32_t give(std::shared_ptr<Port> p, const std::string& type, const std::string& name, std::uint64_t capacity);
+
+  // Frames; null, or what is wrong.
+  const char* asked(const Frame& f);
+  const char* withdraw(const Frame& f);
+  const char* retire(const Frame& f);
+  const char* poison(const Frame& f);
+
+  // A guest of ours was decided, and has looked.
+  void answer(Guest& g);
+  // The session is over: all that the peer held through it is dead.
+  void lost() noexcept;
+
+  std::size_t open() const noexcept { return open_.size(); }
+
+  Space& space;
+  bool told_a_reader = false;  // a reader's answer was queued and not flushed yet
+
+ private:
+  struct Given {
+    std::shared_ptr<Port> port;
+    bool held = true;
+  };
+  Given* held(std::uint32_t end) noexcept { return end < ends_.size() && ends_[end].held ? &ends_[end] : nullptr; }
+
+  Session& session_;
+  std::vector<Given> ends_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Guest>> open_;
+  std::vector<Asked> asked_;
+  Buffer keep_;
+  std::uint64_t last_ = 0;
+};
+
+}  // namespace weft::inline WEFT_ABI::wire

@@ -1,0 +1,77 @@
+// The definitions of far.hpp; see ../../config.hpp.
+#pragma once
+#include "../far.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+WEFT_IMPL bool Far::begin(FarOp& o) {
+  if (session_.is_over()) {
+    o.outcome = when_lost(Word::unsent, false);
+    o.word_ = Word::over;
+    return true;
+  }
+  if (keep_.size() < o.guards.size()) keep_.resize(o.guards.size());
+  asked_.clear();
+  for (std::size_t i = 0; i < o.guards.size(); ++i) {
+    const FarGuard& g = o.guards[i];
+    asked_.push_back({g.end, g.writes, g.writes ? g.room->unload(keep_[i]) : Payload{}});
+  }
+  const Frame f = offer(next_, asked_, body_);
+  if (o.guards.size() > kGuards || kHeader + padded(f.body.size()) > session_.largest()) return true;
+  o.op_ = next_++;
+  o.word_ = Word::open;
+  open_.emplace(o.op_, &o);
+  session_.send(f);
+  return false;
+}
+
+WEFT_IMPL void Far::withdraw(FarOp& o) {
+  if (o.word_ != Word::open) return;
+  o.word_ = Word::asked;
+  session_.send(Frame{Kind::withdraw, 0, 0, 0, o.op_, 0, {}});
+  if (WEFT_MUTANT == 32) finish(o, {Status::cancelled, 0, 0, false});
+}
+
+WEFT_IMPL const char* Far::done(const Frame& f) {
+  FarOp* const o = find(f.op);
+  if (!o) return nullptr;
+  if (f.where >= o->guards.size()) return "a DONE of a guard that was not offered";
+  FarGuard& g = o->guards[f.where];
+  if (g.writes) {
+    if (f.flags || f.val) return "a DONE of a write with a value";
+  } else if (!g.room->load(f.payload())) {
+    return "a DONE with a value that is none of its channel's type";
+  }
+  finish(*o, {Status::ok, f.where, 0, false});
+  return nullptr;
+}
+
+WEFT_IMPL const char* Far::withdrawn(const Frame& f) {
+  FarOp* const o = find(f.op);
+  if (!o) return nullptr;
+  if (o->word_ != Word::asked) return "a WITHDRAWN that was not asked for";
+  finish(*o, {Status::cancelled, 0, 0, false});
+  return nullptr;
+}
+
+WEFT_IMPL const char* Far::ended(const Frame& f) {
+  FarOp* const o = find(f.op);
+  if (!o) return nullptr;
+  const std::uint64_t how = f.val & 0xFF, strength = f.val >> 8;
+  if (f.where >= o->guards.size()) return "an ENDED of a guard that was not offered";
+  if (how < 1 || how > 3 || strength > 255 || (how == 2) != (strength > 0)) return "an ENDED that does not say how";
+  finish(*o, {how == 1   ? Status::retired
+              : how == 2 ? Status::poisoned
+                         : Status::died,
+              f.where, static_cast<std::uint8_t>(strength), false});
+  return nullptr;
+}
+
+WEFT_IMPL void Far::lost() noexcept {
+  while (!open_.empty()) {
+    FarOp& o = *open_.begin()->second;
+    finish(o, when_lost(o.word_, o.writes()));
+  }
+}
+
+}  // namespace weft::inline WEFT_ABI::wire

@@ -1,0 +1,164 @@
+// The definitions of home.hpp; see ../../config.hpp.
+#pragma once
+#include "../home.hpp"
+#include "../space.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+inline constexpr core::WakerOps Guest::kOps{&Guest::wake, nullptr, nullptr, 0};
+
+WEFT_IMPL Guest::Guest(Home& h, std::uint64_t number) : home(&h), space(h.space.shared_from_this()), op(number) { ops = &kOps; }
+
+WEFT_IMPL void Guest::wake(core::Waker* w) noexcept {
+  // Once it is in the list another thread may answer and destroy it.
+  const std::shared_ptr<Space> s = of(w).space;
+  s->decided(w);
+}
+
+WEFT_IMPL bool Guest::begin() noexcept {
+  if (at.size() == 1) {
+    slot = at[0].room->slot();
+    status = Status::ok;
+    outcome = at[0].port->begin(*this);
+    return outcome != Status::pending && decide(0, outcome);
+  }
+  select.bind(guards.get(), static_cast<std::uint32_t>(at.size()), Mode::priority, this, 0);
+  int r = select.scan([] { return std::int64_t{0}; });
+  if (r == core::Select::none) r = select.enrol();
+  if (r == core::Select::parked) return false;
+  return decide(r, select.status());
+}
+
+WEFT_IMPL bool Guest::decide(int guard, Status s) noexcept {
+  chosen = guard;
+  outcome = s;
+  const At& there = at[static_cast<std::size_t>(guard)];
+  if (s == Status::ok && !there.port->writes()) there.room->filled();
+  return true;
+}
+
+WEFT_IMPL bool Guest::withdraw() noexcept {
+  if (at.size() == 1) return at[0].port->withdraw(*this);
+  if (select.held() || !select.choice.finish_as(core::CANCELLED)) return false;
+  select.finish();
+  return true;
+}
+
+WEFT_IMPL void Guest::look() noexcept {
+  if (at.size() == 1) {
+    decide(0, status);
+    return;
+  }
+  const int r = select.finish();
+  decide(r, select.status());
+}
+
+WEFT_IMPL std::uint32_t Home::give(std::shared_ptr<Port> p, const std::string& type, const std::string& name, std::uint64_t capacity) {
+  const auto end = static_cast<std::uint32_t>(ends_.size());
+  Buffer body;
+  detail::put(body, std::as_bytes(std::span(type)));
+  body.push_back(std::byte{0});
+  detail::put(body, std::as_bytes(std::span(name)));
+  session_.send(Frame{Kind::give, static_cast<std::uint8_t>(p->writes() ? Flag::write : 0), end, 0, capacity, body.size(), body});
+  ends_.push_back({std::move(p), true});
+  return end;
+}
+
+WEFT_IMPL const char* Home::asked(const Frame& f) {
+  if (f.op <= last_) return "an OFFER's number is not above those before it";
+  last_ = f.op;
+  if (const char* wrong = guards_of(f, asked_)) return wrong;
+  if (open_.size() == kOffers) return "more offers are open than a peer may have";
+  auto g = std::make_unique<Guest>(*this, f.op);
+  g->at.reserve(asked_.size());
+  for (const Asked& a : asked_) {
+    Given* const given = held(a.end);
+    if (!given) return "an OFFER at an end that this peer does not hold";
+    if (given->port->writes() != a.writes) return "an OFFER to write at a reader end, or to read at a writer end";
+    g->at.push_back({given->port, given->port->room()});
+    if (a.writes && !g->at.back().room->load(a.value)) return "an OFFER with a value that is none of its channel's type";
+  }
+  if (g->at.size() > 1) {
+    g->guards = std::make_unique<core::Guard[]>(g->at.size());
+    for (std::size_t i = 0; i < g->at.size(); ++i) {
+      g->at[i].port->arm(g->guards[i]);
+      g->guards[i].node.slot = g->at[i].room->slot();
+    }
+    if (core::find_fault(g->guards.get(), static_cast<std::uint32_t>(g->at.size())).what != core::Fault::none)
+      return "an OFFER with both ends of one channel among its guards";
+  }
+  Guest& guest = *g;
+  open_.emplace(f.op, std::move(g));
+  if (!guest.begin()) return nullptr;
+  // A reader that this write has met is in the list already, and goes before it.
+  const bool wrote = guest.at[static_cast<std::size_t>(guest.chosen)].port->writes();
+  if (wrote != (WEFT_MUTANT == 31)) space.answer_decided();
+  answer(guest);
+  return nullptr;
+}
+
+WEFT_IMPL void Home::answer(Guest& g) {
+  const auto node = open_.extract(g.op);
+  const auto i = static_cast<std::size_t>(g.chosen);
+  const auto where = static_cast<std::uint32_t>(i);
+  Guest::At& at = g.at[i];
+  if (g.outcome == Status::ok) {
+    Frame f{Kind::done, 0, where, 0, g.op, 0, {}};
+    if (!at.port->writes()) {
+      const Payload p = at.room->unload(keep_);
+      f.val = p.in_body ? p.bytes.size() : p.small;
+      f.flags = p.in_body ? Flag::body : 0;
+      f.body = p.bytes;
+      told_a_reader = true;
+    } else if (WEFT_MUTANT != 31) {
+      space.readers_first(*this);
+    }
+    session_.send(f);
+    return;
+  }
+  const std::uint64_t how = g.outcome == Status::retired ? 1 : g.outcome == Status::poisoned ? 2 : 3;
+  const std::uint64_t strength = how == 2 ? at.port->strength() : 0;
+  session_.send(Frame{Kind::ended, 0, where, 0, g.op, how | strength << 8, {}});
+}
+
+WEFT_IMPL const char* Home::withdraw(const Frame& f) {
+  const auto it = open_.find(f.op);
+  if (it == open_.end()) return nullptr;  // it crossed our answer
+  if (!it->second->withdraw()) return nullptr;
+  open_.erase(it);
+  session_.send(Frame{Kind::withdrawn, 0, 0, 0, f.op, 0, {}});
+  return nullptr;
+}
+
+WEFT_IMPL const char* Home::retire(const Frame& f) {
+  Given* const g = held(f.where);
+  if (!g) return "a RETIRE of an end that this peer does not hold";
+  if (f.val > 1) return "a RETIRE that says neither retired nor died";
+  if (WEFT_MUTANT == 36)
+    for (auto& [op, guest] : open_)
+      if (guest->at[0].port == g->port) guest->withdraw();
+  g->held = false;
+  g->port->close(f.val == 1);
+  return nullptr;
+}
+
+WEFT_IMPL const char* Home::poison(const Frame& f) {
+  Given* const g = held(f.where);
+  if (!g) return "a POISON through an end that this peer does not hold";
+  if (f.val < 1 || f.val > 255) return "a POISON whose strength is not between 1 and 255";
+  g->port->poison(static_cast<std::uint8_t>(f.val));
+  return nullptr;
+}
+
+WEFT_IMPL void Home::lost() noexcept {
+  for (auto& [op, guest] : open_) {
+    guest->home = nullptr;
+    if (WEFT_MUTANT != 34 && guest->withdraw()) continue;
+    space.adopt(std::move(guest));
+  }
+  open_.clear();
+  for (Given& g : ends_)
+    if (std::exchange(g.held, false)) g.port->close(WEFT_MUTANT != 39);
+}
+
+}  // namespace weft::inline WEFT_ABI::wire

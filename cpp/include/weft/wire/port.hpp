@@ -1,0 +1,69 @@
+// An end of a channel at its home, as the home's code sees it: whatever the type of its values.
+//
+// A port holds the end that was handed to a peer, and so the one count of it (WIRE.md 7.1): it is given back once, quietly or as died.
+#pragma once
+#include <memory>
+
+#include "../channel.hpp"
+#include "value.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+class Port {
+ public:
+  Port(bool writes) noexcept : writes_(writes) {}
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+  virtual ~Port() = default;
+
+  bool writes() const noexcept { return writes_; }
+  virtual std::unique_ptr<Room> room() const = 0;
+  // One operation, at this channel alone.
+  virtual Status begin(core::Node&) noexcept = 0;
+  virtual bool withdraw(core::Node&) noexcept = 0;  // true: it was in line still
+  // A guard of a select.
+  virtual void arm(core::Guard&) noexcept = 0;
+  virtual std::uint8_t strength() const noexcept = 0;
+  virtual void poison(std::uint8_t strength) noexcept = 0;
+  // The count is given back. A second time: nothing.
+  virtual void close(bool died) noexcept = 0;
+
+ private:
+  const bool writes_;
+};
+
+template <class T, core::Side S>
+class PortOf final : public Port {
+  using End = std::conditional_t<S == core::Side::in, Reader<T>, Writer<T>>;
+  using Core = typename End::Core;
+
+ public:
+  explicit PortOf(End e) : Port(S == core::Side::out), end_(std::move(e)), core_(end_.checked("to hand out")) { core_->references.up(); }
+  ~PortOf() override {
+    close(false);
+    weft::detail::release<T, Shared>(core_);  // its guests may have outlived the end
+  }
+
+  std::unique_ptr<Room> room() const override { return std::make_unique<RoomOf<T>>(); }
+  Status begin(core::Node& n) noexcept override { return core_->template begin<S>(n); }
+  bool withdraw(core::Node& n) noexcept override { return core_->template withdraw<S>(n); }
+  void arm(core::Guard& g) noexcept override {
+    g.kind = S == core::Side::in ? core::Kind::input : core::Kind::output;
+    g.ops = &core::channel_ops<Core, S>;
+    g.where = core_;
+  }
+  std::uint8_t strength() const noexcept override { return core_->poison_strength(); }
+  void poison(std::uint8_t s) noexcept override { core_->poison(s); }
+  void close(bool died) noexcept override {
+    if (died)
+      end_.die();
+    else
+      end_.retire();
+  }
+
+ private:
+  End end_;
+  Core* const core_;
+};
+
+}  // namespace weft::inline WEFT_ABI::wire

@@ -1,0 +1,106 @@
+// A session: a state machine that is fed with bytes and gives bytes (WIRE.md 2). It does no input or output; whoever does is the link.
+//
+//   fresh ──greet()──► greeting ──input(): HELLO, and it is good──► open ──bye(), input(): BYE, a fault; lost()──► over
+//                          └───────────bye(), input(): a fault; lost()──────────────────────────────────────────────┘
+//
+// Invariants (the space's lock)
+//  1 Frames leave with seq 0, 1, 2, …; the first is HELLO. Frames arrive so, or the session is over.
+//  2 over() is told to the receiver once, after every frame that came before it.
+//  3 Once it is over nothing is taken in, and nothing is added to what is to go out; what is there may still be sent.
+#pragma once
+#include <string>
+
+#include "frame.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+struct Version {
+  std::uint16_t lowest = 1, highest = 1;
+};
+
+struct Profile {
+  static constexpr std::uint32_t home = 1;  // it may have channels of its own
+};
+
+// What a space says of itself (WIRE.md 2.3).
+struct Greeting {
+  std::uint64_t incarnation = 0;  // random; not zero
+  std::string name;               // for people
+  std::uint32_t largest = kLargest;
+  Version version{};
+  std::uint32_t profile = Profile::home;
+};
+
+class Receiver {
+ public:
+  virtual void opened() = 0;                       // the peer's HELLO was good
+  virtual const char* received(const Frame&) = 0;  // null, or what is wrong with it: a fault
+  virtual void session_over() noexcept = 0;        // once
+
+ protected:
+  ~Receiver() = default;
+};
+
+class Session {
+ public:
+  enum class State : std::uint8_t { fresh, greeting, open, over };
+
+  Session(Receiver& r, Greeting mine) : receiver_(r), mine_(std::move(mine)) {}
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  State state() const noexcept { return state_; }
+  bool is_over() const noexcept { return state_ == State::over; }
+  // Why it is over: for people.
+  const std::string& why() const noexcept { return why_; }
+  const Greeting& mine() const noexcept { return mine_; }
+  const Greeting& theirs() const noexcept { return theirs_; }
+  // The largest frame that either may send, in bytes. Before the peer's HELLO: what any peer takes.
+  std::uint32_t largest() const noexcept { return largest_; }
+
+  void greet();
+  // What has arrived, in any pieces.
+  void input(Bytes in);
+  // The link's notice: the peer is gone.
+  void lost(const std::string& why) { end(why, false); }
+  // The orderly end; the peer is told why.
+  void bye(const std::string& why) { end(why, true); }
+
+  // Queues a frame. One that is too long ends the session: nobody could take it.
+  void send(const Frame& f);
+
+  // What is to go out, and how much of it went.
+  Bytes output() const noexcept { return Bytes(out_).subspan(sent_); }
+  void went(std::size_t bytes) {
+    sent_ += bytes;
+    if (sent_ == out_.size()) {
+      out_.clear();
+      sent_ = 0;
+    } else if (sent_ > (std::size_t{1} << 16)) {
+      out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(sent_));
+      sent_ = 0;
+    }
+  }
+
+ private:
+  void take_frames();
+  const char* hello(const Frame& f);
+  void end(const std::string& why, bool tell);
+
+  Receiver& receiver_;
+  const Greeting mine_;
+  Greeting theirs_;
+  State state_ = State::fresh;
+  std::uint32_t largest_ = kSmallest;
+  std::uint32_t next_in_ = 0, next_out_ = 0;
+  Buffer in_, out_;
+  std::size_t sent_ = 0;
+  std::string refused_;  // why a HELLO was not good
+  std::string why_;
+};
+
+}  // namespace weft::inline WEFT_ABI::wire
+
+#if !defined(WEFT_COMPILED)
+#include "impl/session.ipp"
+#endif

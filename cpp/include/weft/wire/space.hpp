@@ -1,0 +1,148 @@
+// This program as a space, and its sessions (WIRE.md 1, 2).
+//
+// All of the wire's state is under one lock of the space. Whoever holds it is in a *step*: it takes in what arrived, or begins or withdraws
+// an operation. At its end a step answers the guests that were decided meanwhile and lets the links send.
+//
+//   Step() ──lock──► … ──~Step(): answer_decided(), Link::flush()──► unlock ──somebody was decided meanwhile, and nobody else steps──► lock
+//   …
+//
+// Invariants
+//  1 A waker of a guest is called on any thread, and takes no lock but the list's; it steps itself only if nobody does. Who does looks at
+//  the
+//    list again after the lock is free. So nothing that was decided is left lying.
+//  2 In a step no lock of a channel is held when a link is called, and no code of the user's runs but the customisation point of values.
+#pragma once
+#include <mutex>
+#include <random>
+
+#include "far.hpp"
+#include "home.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+class Peer;
+
+// What carries a session's bytes.
+class Link {
+ public:
+  // In a step: there is output, or the session is over.
+  virtual void flush() noexcept = 0;
+
+ protected:
+  ~Link() = default;
+};
+
+class Space : public std::enable_shared_from_this<Space> {
+ public:
+  // `incarnation` 0: a random one.
+  static std::shared_ptr<Space> make(std::string name, std::uint64_t incarnation = 0) {
+    struct Made : Space {
+      Made(std::string n, std::uint64_t i) : Space(std::move(n), i) {}
+    };
+    return std::make_shared<Made>(std::move(name), incarnation);
+  }
+  Space(const Space&) = delete;
+  Space& operator=(const Space&) = delete;
+
+  class Step {
+   public:
+    explicit Step(Space& s) : space_(s), outer_(stepping) {
+      space_.lock_.lock();
+      stepping = &space_;
+    }
+    Step(const Step&) = delete;
+    Step& operator=(const Step&) = delete;
+    ~Step() { space_.end_step(outer_); }
+
+   private:
+    Space& space_;
+    Space* const outer_;
+  };
+
+  const Greeting& greeting() const noexcept { return greeting_; }
+
+  // A guest of one of our sessions was decided. From any thread.
+  void decided(core::Waker* w) noexcept;
+  // In a step: answer those that were.
+  void answer_decided() noexcept;
+  // In a step: the writer's answer of a commit is about to be queued at `h`. Readers elsewhere that were told in this step get theirs sent
+  // now: in one step frames of several commits gather, and links are flushed one after the other (WIRE.md 4.2).
+  void readers_first(const Home& h) noexcept;
+  // In a step: a guest whose session is over and whose wake-up is still to come.
+  void adopt(std::unique_ptr<Guest> g) noexcept { orphans_.push_back(std::move(g)); }
+
+ private:
+  friend class Peer;
+  Space(std::string name, std::uint64_t incarnation) {
+    greeting_.name = std::move(name);
+    greeting_.incarnation = incarnation;
+    while (greeting_.incarnation == 0) {
+      std::random_device random;
+      greeting_.incarnation = static_cast<std::uint64_t>(random()) << 32 | random();
+    }
+  }
+  void end_step(Space* outer) noexcept;
+  bool anybody_decided() noexcept {
+    const std::lock_guard g(list_lock_);
+    return first_ != nullptr;
+  }
+  static inline thread_local Space* stepping = nullptr;
+
+  std::mutex lock_;
+  Greeting greeting_;
+  std::vector<Peer*> peers_;
+  std::vector<std::unique_ptr<Guest>> orphans_;
+  std::mutex list_lock_;  // of the list, in the order in which they were decided
+  core::Waker* first_ = nullptr;
+  core::Waker* last_ = nullptr;
+};
+
+// The space at the other end of a session. Everything but the constructor and destructor is called in a step.
+class Peer final : public Receiver {
+ public:
+  explicit Peer(Space& s) : space(s.shared_from_this()), session(*this, s.greeting_), home(session, s), far(session) {
+    const Space::Step step(s);
+    s.peers_.push_back(this);
+  }
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+  ~Peer() {
+    const Space::Step step(*space);
+    session.bye("the space has let go of the session");
+    std::erase(space->peers_, this);
+  }
+
+  // An end that the peer has handed to us.
+  struct Offered {
+    std::uint32_t end = 0;
+    bool writes = false;
+    std::uint64_t capacity = 0;
+    std::string type, name;
+    bool taken = false;
+  };
+  std::vector<Offered> offered;
+  Link* link = nullptr;
+  void (*news)(Peer&) noexcept = nullptr;  // something was handed to us, or the session is over
+  void* listener = nullptr;                // of `news`
+
+  const std::shared_ptr<Space> space;
+  Session session;
+  Home home;
+  Far far;
+
+  void retire(std::uint32_t end, bool died) { session.send(Frame{Kind::retire, 0, end, 0, 0, died ? 1u : 0u, {}}); }
+  void poison(std::uint32_t end, std::uint8_t strength) { session.send(Frame{Kind::poison, 0, end, 0, 0, strength, {}}); }
+
+ private:
+  void opened() override {}
+  const char* received(const Frame& f) override;
+  const char* given(const Frame& f);
+  void session_over() noexcept override;
+};
+
+}  // namespace weft::inline WEFT_ABI::wire
+
+#if !defined(WEFT_COMPILED)
+#include "impl/home.ipp"
+#include "impl/space.ipp"
+#endif

@@ -1,0 +1,154 @@
+// Values on the wire, and the customisation point for types of one's own (WIRE.md 3.2, 7.2).
+//
+// A trivially copyable type passes as its bytes: both programs must lay it out alike, and its name says only size and alignment. Pointers
+// and ends are refused. For any other type specialise weft::wire::Value:
+//
+//   template <> struct weft::wire::Value<Order> {
+//     static std::string type() { return "order/1"; }                         // the same in both programs
+//     static void put(const Order& o, weft::wire::Buffer& out) { … }          // appends its bytes
+//     static std::optional<Order> get(weft::wire::Bytes in) { … }             // nothing: these are no Order. What comes is not trusted
+//   };
+//
+// std::string and std::vector of trivially copyable elements have theirs below.
+#pragma once
+#include <bit>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "frame.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+template <class T>
+struct Value {
+  static_assert(std::is_trivially_copyable_v<T>, "specialise weft::wire::Value for this type: it is not trivially copyable");
+  static_assert(!std::is_pointer_v<T> && !std::is_member_pointer_v<T>, "a pointer means nothing in another address space");
+  static_assert(std::endian::native == std::endian::little, "the bytes of a value are those of a little-endian machine");
+
+  static std::string type() {
+    const std::string size = std::to_string(sizeof(T));
+    if constexpr (std::is_same_v<T, bool>)
+      return "b" + size;
+    else if constexpr (std::is_floating_point_v<T>)
+      return "f" + size;
+    else if constexpr (std::is_integral_v<T>)
+      return (std::is_signed_v<T> ? "i" : "u") + size;
+    else
+      return "s" + size + "a" + std::to_string(alignof(T));
+  }
+  static constexpr bool fixed = true;  // always sizeof(T) bytes
+  static void put(const T& v, Buffer& out) {
+    const std::size_t at = out.size();
+    out.resize(at + sizeof(T));
+    std::memcpy(out.data() + at, &v, sizeof(T));
+  }
+  static std::optional<T> get(Bytes in) {
+    if (in.size() != sizeof(T)) return {};
+    if constexpr (std::is_same_v<T, bool>)
+      if (std::to_integer<unsigned>(in[0]) > 1) return {};
+    T v;
+    std::memcpy(&v, in.data(), sizeof(T));
+    return v;
+  }
+};
+
+template <>
+struct Value<std::string> {
+  static std::string type() { return "str"; }
+  static void put(const std::string& s, Buffer& out) { detail::put(out, std::as_bytes(std::span(s))); }
+  static std::optional<std::string> get(Bytes in) { return std::string(reinterpret_cast<const char*>(in.data()), in.size()); }
+};
+
+template <class E>
+  requires std::is_trivially_copyable_v<E>
+struct Value<std::vector<E>> {
+  static std::string type() { return "v:" + Value<E>::type(); }
+  static void put(const std::vector<E>& v, Buffer& out) { detail::put(out, std::as_bytes(std::span(v))); }
+  static std::optional<std::vector<E>> get(Bytes in) {
+    if (in.size() % sizeof(E) != 0) return {};
+    std::vector<E> v(in.size() / sizeof(E));
+    if (!in.empty()) std::memcpy(v.data(), in.data(), in.size());
+    return v;
+  }
+};
+
+// Has every value of the type the same size, so that one of at most 8 bytes lies in the header?
+template <class T>
+inline constexpr bool kFixed = requires {
+  requires Value<T>::fixed;
+};
+template <class T>
+inline constexpr bool kSmall = kFixed<T> && sizeof(T) <= 8;
+
+// Room for one value of some type, with the way from and to a frame.
+//
+//   empty ──load(), or whoever constructs at slot() and says filled()──► full ──take()──► empty
+class Room {
+ public:
+  Room() = default;
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+  virtual ~Room() = default;
+  virtual void* slot() noexcept = 0;
+  virtual bool load(const Payload&) = 0;           // false: that is no value of the type
+  virtual Payload unload(Buffer& keep) const = 0;  // of a full one; `keep` holds what the payload refers to
+  void filled() noexcept { full_ = true; }
+  // Somebody has moved the value out, and what is left is to be destroyed all the same: it stays full.
+  bool full() const noexcept { return full_; }
+
+ protected:
+  bool full_ = false;
+};
+
+template <class T>
+class RoomOf final : public Room {
+ public:
+  RoomOf() noexcept {}
+  explicit RoomOf(T v) : value_(std::move(v)) { full_ = true; }
+  ~RoomOf() override {
+    if (full_) value_.~T();
+  }
+  void* slot() noexcept override { return &value_; }
+  bool load(const Payload& p) override {
+    std::optional<T> v;
+    if constexpr (kSmall<T>) {
+      if (p.in_body || (sizeof(T) < 8 && p.small >> (8 * (sizeof(T) & 7)) != 0)) return false;
+      v = Value<T>::get(std::as_bytes(std::span(&p.small, 1)).first(sizeof(T)));
+    } else {
+      if (!p.in_body) return false;
+      v = Value<T>::get(p.bytes);
+    }
+    if (!v) return false;
+    ::new (static_cast<void*>(&value_)) T(std::move(*v));
+    full_ = true;
+    return true;
+  }
+  Payload unload(Buffer& keep) const override {
+    keep.clear();
+    Value<T>::put(value_, keep);
+    if constexpr (kSmall<T>) {
+      Payload p;
+      std::memcpy(&p.small, keep.data(), sizeof(T));
+      return p;
+    } else {
+      return {0, keep, true};
+    }
+  }
+  T take() {
+    T v(std::move(value_));
+    value_.~T();
+    full_ = false;
+    return v;
+  }
+
+ private:
+  union {
+    T value_;
+  };
+};
+
+}  // namespace weft::inline WEFT_ABI::wire

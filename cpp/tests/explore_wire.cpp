@@ -1,0 +1,228 @@
+// Exploration of the wire: the code of the home and of the far end, under a link that the explorer schedules. What may happen next is one
+// frame on one session, a withdrawal, a cut, or one side's learning of it: every order of these is run. The mutants are those of the models
+// (conformance/models/MUTANTS.md) and two of the code's own.
+#include <functional>
+
+#include "engine.hpp"
+#include "wire_world.hpp"
+
+namespace weft::test {
+namespace {
+
+using explorer::engine;
+
+// What can happen, and one of it.
+class Events {
+ public:
+  void may(bool now, std::function<void()> f) {
+    if (now) can_.push_back(std::move(f));
+  }
+  // False: nothing can.
+  bool one() {
+    if (can_.empty()) return false;
+    const std::size_t n = can_.size();
+    can_[n == 1 ? 0 : engine().choose(static_cast<std::uint32_t>(n))]();
+    can_.clear();
+    return true;
+  }
+  void frames(Wire& l) {
+    may(l.can_up(), [&l] { l.up(); });
+    may(l.can_down(), [&l] { l.down(); });
+  }
+
+ private:
+  std::vector<std::function<void()>> can_;
+};
+
+// A home and up to three spaces; everybody has been greeted.
+struct Net {
+  std::shared_ptr<w::Space> home = w::Space::make("home", 1);
+  std::array<std::shared_ptr<w::Space>, 3> far{w::Space::make("a", 2), w::Space::make("b", 3), w::Space::make("c", 4)};
+  Wire a{*home, *far[0]}, b{*home, *far[1]}, c{*home, *far[2]};
+  void settle() {
+    for (Wire* l : {&a, &b, &c}) l->pump();
+  }
+};
+
+SCENARIO("wire: a writer withdraws: it has happened or it has not (wire 4.3, rules 6.2-6.4)", 0) {
+  Channel<int> c;
+  Net n;
+  const auto w = n.a.give(c.writer()), r = n.b.give(c.reader());
+  n.settle();
+  Op write, read;
+  write.write(w, 7).begin(n.a.at_party);
+  read.read(r).begin(n.b.at_party);
+  bool asked = false;
+  Events e;
+  do {
+    e.frames(n.a);
+    e.frames(n.b);
+    e.may(!asked && !write.is_over, [&] { asked = true, write.withdraw(); });
+  } while (e.one());
+  REQUIRE_THAT(write.times == 1 && read.times <= 1);
+  REQUIRE_THAT(write.ok() == read.ok());
+  REQUIRE_THAT(write.ok() || (asked && write.status() == Status::cancelled && !read.is_over));
+  REQUIRE_THAT(!read.ok() || read.value() == 7);
+}
+
+SCENARIO("wire: a cut at every step: taken once, and no writer is told that its value was not taken if it was (wire 2.4, 2.5, 8)", 0) {
+  Channel<int> c;
+  Net n;
+  const auto w = n.a.give(c.writer()), r = n.b.give(c.reader()), s = n.c.give(c.reader());
+  n.settle();
+  Op write, first, second;
+  write.write(w, 7).begin(n.a.at_party);
+  first.read(r).begin(n.b.at_party);
+  second.read(s).begin(n.c.at_party);
+  Wire& victim = engine().choose(2) == 0 ? n.a : n.b;
+  bool home_knows = false, party_knows = false, known_before = false;
+  Events e;
+  do {
+    e.frames(n.a);
+    e.frames(n.b);
+    e.frames(n.c);
+    e.may(!victim.cut, [&] { victim.cut = true; });
+    e.may(victim.cut && !home_knows, [&] {
+      home_knows = true;
+      known_before = n.a.at_home.home.open() == 0 && n.a.can_up();  // the write is still on its way
+      victim.tell(victim.at_home);
+    });
+    e.may(victim.cut && !party_knows, [&] { party_knows = true, victim.tell(victim.at_party); });
+  } while (e.one());
+  const int taken = first.ok() + second.ok();
+  REQUIRE_THAT(taken <= 1);
+  REQUIRE_THAT(!(write.status() == Status::died && !write.outcome.in_doubt && taken));
+  REQUIRE_THAT(write.status() != Status::retired && first.status() != Status::retired && second.status() != Status::retired);
+  if (&victim == &n.a) {
+    REQUIRE_THAT(write.is_over && (write.ok() ? taken == 1 : write.outcome.in_doubt));
+    REQUIRE_THAT(first.is_over && second.is_over);  // who did not get the value learns that the writer died
+  } else {
+    REQUIRE_THAT(first.is_over && write.ok());  // there is a second reader: nobody is left waiting who could be served
+    if (known_before) REQUIRE_THAT(second.ok());
+  }
+}
+
+// The home's links: what they flush, in the order over all of them.
+struct Flushed final : w::Link {
+  struct Sent {
+    Wire* to;
+    w::Buffer frame;
+  };
+  static inline std::vector<Sent> all;
+  Wire& wire;
+  explicit Flushed(Wire& l) : wire(l) { l.at_home.link = this; }
+  ~Flushed() { wire.at_home.link = nullptr; }
+  void flush() noexcept override {
+    const w::Bytes out = wire.at_home.session.output();
+    if (out.empty()) return;
+    all.push_back({&wire, w::Buffer(out.begin(), out.end())});
+    wire.at_home.session.went(out.size());
+  }
+  // It died when so many had gone out; the links deliver them.
+  static void deliver(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const w::Space::Step step(*all[i].to->at_party.space);
+      all[i].to->at_party.session.input(all[i].frame);
+    }
+  }
+};
+
+SCENARIO("wire: a home that dies between any two frames: who was told that it was taken was told the truth (wire 4.2)", 0) {
+  Channel<int> c;
+  Net n;
+  const auto w = n.a.give(c.writer()), r = n.b.give(c.reader());
+  n.settle();
+  Flushed::all.clear();
+  Op write, read;
+  {
+    const Flushed to_a(n.a), to_b(n.b);
+    write.write(w, 7).begin(n.a.at_party);
+    read.read(r).begin(n.b.at_party);
+    const bool reader_last = engine().choose(2) == 0;
+    (reader_last ? n.a : n.b).up();
+    (reader_last ? n.b : n.a).up();
+    const auto sent = static_cast<std::uint32_t>(Flushed::all.size());
+    REQUIRE_THAT(sent == 2);
+    Flushed::deliver(engine().choose(sent + 1));
+    for (Wire* l : {&n.a, &n.b}) l->tell(l->at_party);
+  }
+  Flushed::all.clear();
+  REQUIRE_THAT(write.is_over && read.is_over);
+  REQUIRE_THAT(!write.ok() || read.ok());
+  REQUIRE_THAT(write.ok() || write.outcome.in_doubt);
+}
+
+struct Asleep : core::Waker {
+  static constexpr core::WakerOps kOps{.wake = [](core::Waker*) noexcept {}, .run = nullptr, .tell = [](core::Waker*) noexcept {}};
+  Asleep() { ops = &kOps; }
+};
+
+SCENARIO("wire: two who sleep are let to meet by one who leaves: the reader is told first (wire 4.2, rule 6.6)", 0) {
+  Channel<int> c;
+  Net n;
+  const auto w = n.a.give(c.writer()), r = n.b.give(c.reader());
+  n.settle();
+  Reader<int> mine = c.reader();
+  Asleep foreign;
+  detail::Slot<int> slot;
+  foreign.slot = &slot;
+  REQUIRE_THAT(mine.core()->begin_foreign(foreign) == Status::pending);
+  Op write, read;
+  read.read(r).begin(n.b.at_party);
+  write.write(w, 7).begin(n.a.at_party);
+  n.settle();
+  Flushed::all.clear();
+  {
+    const Flushed to_a(n.a), to_b(n.b);
+    REQUIRE_THAT(mine.core()->withdraw<core::Side::in>(foreign));
+    REQUIRE_THAT(Flushed::all.size() == 2 && Flushed::all[0].to == &n.b);
+    Flushed::deliver(2);
+  }
+  Flushed::all.clear();
+  REQUIRE_THAT(write.ok() && read.ok() && read.value() == 7);
+}
+
+SCENARIO("wire: a waiting write and its closed end: it delivers, then the channel has retired (wire 7.3, rules 3.1, 3.2)", 0) {
+  Channel<int> c;
+  Net n;
+  const auto w = n.a.give(c.writer()), r = n.b.give(c.reader());
+  n.settle();
+  Op write, first, second;
+  write.write(w, 7).begin(n.a.at_party);
+  n.a.retire(w);
+  first.read(r).begin(n.b.at_party);
+  second.read(r).begin(n.b.at_party);
+  Events e;
+  do {
+    e.frames(n.a);
+    e.frames(n.b);
+  } while (e.one());
+  REQUIRE_THAT(write.ok() && first.ok() && first.value() == 7);
+  REQUIRE_THAT(second.is_over && second.status() == Status::retired);
+}
+
+SCENARIO("wire: two choices at one home meet, or one withdraws: exactly one guard on each side (wire 4.5, rules 5.1, 5.3)", 0) {
+  Channel<int> c, d;
+  Net n;
+  const auto cw = n.a.give(c.writer()), dr = n.a.give(d.reader());
+  const auto cr = n.b.give(c.reader()), dw = n.b.give(d.writer());
+  n.settle();
+  Op x, y;
+  x.write(cw, 1).read(dr).begin(n.a.at_party);
+  y.write(dw, 2).read(cr).begin(n.b.at_party);
+  bool asked = false;
+  Events e;
+  do {
+    e.frames(n.a);
+    e.frames(n.b);
+    e.may(!asked && !x.is_over, [&] { asked = true, x.withdraw(); });
+  } while (e.one());
+  REQUIRE_THAT(x.times == 1 && y.times <= 1);
+  REQUIRE_THAT(x.ok() == y.ok());
+  if (!x.ok()) return;
+  REQUIRE_THAT(x.outcome.guard != y.outcome.guard);
+  REQUIRE_THAT(x.outcome.guard == 0 ? y.value() == 1 : x.value() == 2);
+}
+
+}  // namespace
+}  // namespace weft::test

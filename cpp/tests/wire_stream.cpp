@@ -1,0 +1,217 @@
+// The stream link, and far ends in threads and coroutines (WIRE.md 7, 8, 12), over real sockets.
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <thread>
+
+#include "weft/weft.hpp"
+#include "weft/wire/program.hpp"
+
+namespace {
+using namespace weft;
+namespace w = weft::wire;
+
+struct Pair {
+  std::shared_ptr<w::Space> home = w::Space::make("home"), far = w::Space::make("far");
+  int fds[2];
+  std::optional<w::StreamLink> h, f;
+  Pair() {
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+    h.emplace(home, fds[0]);
+    f.emplace(far, fds[1]);
+  }
+};
+
+TEST_CASE("wire 12: ints one way and strings the other, between two threads; then both channels retire (rules 3.1, 3.3)") {
+  Pair p;
+  Channel<int> c;
+  Channel<std::string> d;
+  p.h->give(c.reader(), "numbers");
+  p.h->give(d.writer(), "words");
+  std::thread other([&, token = Outside()] {
+    auto r = p.f->reader<int>("numbers");
+    auto words = p.f->writer<std::string>("words");
+    try {
+      for (;;) words(std::string(static_cast<std::size_t>(r()), 'x'));
+    } catch (const Retired&) {
+    }
+  });
+  Writer<int> to = c.writer();
+  Reader<std::string> from = d.reader();
+  for (int i = 0; i < 300; ++i) {
+    to(i * 20);
+    CHECK(from().size() == static_cast<std::size_t>(i * 20));
+  }
+  to.retire();
+  CHECK_THROWS_AS(from(), Retired);
+  other.join();
+}
+
+TEST_CASE("wire 6.1: a thousand ints through a buffer, in order, none lost or doubled (rule 1.3)") {
+  Pair p;
+  Channel<int> c{buffer(8)};
+  p.h->give(c.writer(), "in", 8);
+  std::thread other([&, token = Outside()] {
+    auto to = p.f->writer<int>("in");
+    for (int i = 0; i < 1000; ++i) to(i);
+  });
+  Reader<int> r = c.reader();
+  int next = 0, sum = 0;
+  for (int v : r) {
+    CHECK(v == next++);
+    sum += v;
+  }
+  CHECK((next == 1000 && sum == 499500));
+  other.join();
+}
+
+Process add(w::FarReader<int> a, w::FarWriter<int> out, int times) {
+  for (int i = 0; i < times; ++i) co_await out.write(co_await a.read() + 1);
+}
+Process count(Writer<int> to, Reader<int> from, int times, int& right) {
+  for (int i = 0; i < times; ++i) {
+    co_await to.write(i);
+    right += co_await from.read() == i + 1;
+  }
+}
+
+TEST_CASE("wire 4.1: coroutines on both sides; no run takes who waits for another space for a deadlock (rule 10.3)") {
+  Pair p;
+  Channel<int> c, d;
+  p.h->give(c.reader(), "a");
+  p.h->give(d.writer(), "b");
+  int right = 0;
+  std::thread other([&] { run(add(p.f->reader<int>("a"), p.f->writer<int>("b"), 200)); });
+  run(count(c.writer(), d.reader(), 200, right));
+  other.join();
+  CHECK(right == 200);
+}
+
+Process reads(w::FarReader<int> r, std::string& how) {
+  try {
+    co_await r.read();
+    how = "value";
+  } catch (const Cancelled&) {
+    how = "cancelled";
+    throw;
+  }
+}
+Process fails_after(Reader<int> go) {
+  co_await go.read();
+  throw std::runtime_error("enough");
+}
+
+TEST_CASE("wire 4.3: a cancelled read is withdrawn by a round trip, and nothing is lost (rules 6.2, 6.4)") {
+  Pair p;
+  Channel<int> c, go;
+  p.h->give(c.reader(), "r");
+  std::string how;
+  auto far = p.f->reader<int>("r");
+  std::thread other([w = go.writer(), token = Outside()] { w(1); });
+  CHECK_THROWS_AS(run(reads(std::move(far), how), fails_after(go.reader())), std::runtime_error);
+  other.join();
+  CHECK(how == "cancelled");
+}
+
+TEST_CASE("wire 7.2: an end of another type, of the other side, or taken twice, is bad use and says so") {
+  Pair p;
+  Channel<int> c;
+  p.h->give(c.reader(), "r");
+  CHECK_THROWS_WITH_AS((void)p.f->reader<double>("r"), doctest::Contains("is of type i4, and f8 was asked for"), BadUse);
+  CHECK_THROWS_WITH_AS((void)p.f->writer<int>("r"), doctest::Contains("is a reader end"), BadUse);
+  auto r = p.f->reader<int>("r");
+  CHECK_THROWS_WITH_AS((void)p.f->reader<int>("r"), doctest::Contains("is taken already"), BadUse);
+}
+
+TEST_CASE("wire 8: the end of a session: who waits learns it, and what it was; nobody hangs") {
+  Pair p;
+  Channel<int> c, d;
+  p.h->give(c.writer(), "w");
+  p.h->give(d.reader(), "r");
+  auto to = p.f->writer<int>("w");
+  auto from = p.f->reader<int>("r");
+  bool doubt = false, carried = false, read_died = false;
+  std::thread a([&, token = Outside()] {
+    try {
+      to(5);
+    } catch (const PeerDied& e) {
+      doubt = e.in_doubt;
+      carried = e.value<int>() && *e.value<int>() == 5;
+    }
+  });
+  std::thread b([&, token = Outside()] {
+    try {
+      from();
+    } catch (const PeerDied& e) {
+      read_died = !e.in_doubt;
+    }
+  });
+  // Both offers are at the home: then it goes.
+  const auto waits = [](auto& ch) {
+    bool any = false;
+    while (!any) {
+      ch.core()->with_lock([&](core::Queue& r, core::Queue& wr) { any = !r.empty() || !wr.empty(); });
+      std::this_thread::yield();
+    }
+  };
+  Reader<int> mine = c.reader();
+  Writer<int> there = d.writer();
+  waits(mine);
+  waits(there);
+  p.h.reset();
+  a.join();
+  b.join();
+  CHECK((doubt && carried && read_died));
+  CHECK_THROWS_AS(to(6), PeerDied);
+  CHECK_THROWS_AS(mine(), PeerDied);  // rule 4.5: the peer's ends died with the session
+}
+
+TEST_CASE("wire 2.4: who waits for an end that never comes learns that the session is over") {
+  Pair p;
+  std::thread ends([&] { p.h.reset(); });
+  CHECK_THROWS_AS((void)p.f->reader<int>("none"), PeerDied);
+  ends.join();
+  CHECK(p.f->wait() == "the peer said: the space has let go of the session");
+}
+
+TEST_CASE("wire 14.2: a peer that sends rubbish to the socket ends its session") {
+  const auto space = w::Space::make("home");
+  int fds[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+  w::StreamLink link(space, fds[0]);
+  REQUIRE(::send(fds[1], "GET / HTTP/1.1\r\n\r\n and some more", 32, 0) == 32);
+  CHECK(link.wait() == "a frame's size is less than its header or no multiple of 8");
+  ::close(fds[1]);
+}
+
+TEST_CASE("wire 9: a value that fits into no frame is bad use, and nothing was sent") {
+  Pair p;
+  Channel<std::string> c;
+  p.h->give(c.writer(), "w");
+  auto to = p.f->writer<std::string>("w");
+  CHECK_THROWS_AS(to(std::string(70'000, 'x')), BadUse);
+  std::thread reader([r = c.reader(), token = Outside()] { CHECK(r() == "short"); });
+  to("short");
+  reader.join();
+}
+
+TEST_CASE("wire 14.3: a peer that does not read holds up nobody but itself") {
+  const auto home = w::Space::make("home");
+  int fds[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+  w::StreamLink link(home, fds[0]);
+  Channel<std::string> c{buffer(4, Overflow::unbounded)};
+  link.give(c.reader(), "r");
+  // It says HELLO, asks for 500 values of 4,000 bytes, and reads nothing.
+  w::Buffer out;
+  const w::Buffer lease(8);
+  std::uint32_t seq = 0;
+  w::append(out, {w::Kind::hello, 0, w::kMagic, 0x0001'0001, 99, std::uint64_t{w::kLargest} << 32, lease}, seq++);
+  for (std::uint64_t op = 1; op <= 500; ++op) w::append(out, {w::Kind::offer, 0, 0, 0, op, 0, {}}, seq++);
+  REQUIRE(::send(fds[1], out.data(), out.size(), 0) == static_cast<ssize_t>(out.size()));
+  Writer<std::string> to = c.writer();
+  for (int i = 0; i < 500; ++i) to(std::string(4000, 'x'));  // never waits for the peer
+  ::close(fds[1]);
+  CHECK(link.wait().find("its socket") == 0);
+}
+}  // namespace
