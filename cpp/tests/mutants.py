@@ -22,7 +22,7 @@ sys.path.insert(0, str(CPP.parent / "tools"))
 
 import progress  # noqa: E402
 
-SOURCES = ("explore.cpp", "explore_hosted.cpp")
+SOURCES = ("explore.cpp", "explore_hosted.cpp", "explore_wire.cpp")
 
 NUMBERED = {
     1: "a locked peer is skipped",
@@ -48,6 +48,13 @@ NUMBERED = {
     21: "ended: only the guards that are enrolled so far are counted",
     22: "ended: a guard found ended while enrolling is not counted down",
     23: "ended: two who end the last two channels at once, neither of whom claims",
+    31: "wire: the writer is told before the reader",
+    32: "wire: a withdrawal does not wait for its answer",
+    33: "wire: a writer whose session ends is told that nothing happened",
+    34: "wire: offers outlive their session",
+    36: "wire: a retirement drops a write that waits",
+    39: "wire: ends whose session ended are retired, not dead",
+    40: "wire: of two sleepers who are let to meet the writer is woken first",
 }
 
 

@@ -1,0 +1,76 @@
+// A fuzz target for what a peer may send (WIRE.md 14): clang++ -fsanitize=fuzzer,address,undefined. The first byte of the input says how
+// the rest is taken: as raw bytes of a stream, in pieces; or as frames whose size and seq are put right, so that what lies behind these
+// checks is reached.
+//
+// Held: nothing crashes, no guest is left when the session is over, and the channels and another peer go on.
+#include <cstdlib>
+
+#include "wire_world.hpp"
+
+namespace {
+using namespace weft;
+using weft::test::Op;
+using weft::test::Wire;
+namespace w = weft::wire;
+
+void require(bool so) {
+  if (!so) std::abort();
+}
+
+struct Target {
+  std::shared_ptr<w::Space> home = w::Space::make("home", 1), bad = w::Space::make("bad", 2), good = w::Space::make("good", 3);
+  Channel<int> c, d{buffer(2)};
+  Channel<std::string> s;
+  Wire hostile{*home, *bad}, honest{*home, *good};
+  std::uint32_t seq = 0;
+  Target() {
+    hostile.give(c.writer());
+    hostile.give(c.reader());
+    hostile.give(d.writer());
+    hostile.give(s.reader());
+    hostile.give(s.writer());
+    honest.give(c.writer());
+    hostile.pump();
+    honest.pump();
+    seq = 1;  // its HELLO
+  }
+  void feed(w::Bytes b) {
+    const w::Space::Step step(*home);
+    hostile.at_home.session.input(b);
+    w::Session& out = hostile.at_home.session;
+    out.went(out.output().size());
+  }
+};
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  Target t;
+  w::Bytes in = std::as_bytes(std::span(data + 1, size - 1));
+  if (data[0] & 1) {
+    for (const std::size_t piece = 1 + data[0] / 2; !in.empty(); in = in.subspan(std::min(piece, in.size())))
+      t.feed(in.first(std::min(piece, in.size())));
+  } else {
+    // kind, flags, where, op, val (2 bytes), length of the body, body
+    while (in.size() >= 7) {
+      const auto at = [&](std::size_t i) { return std::to_integer<std::uint8_t>(in[i]); };
+      const std::size_t n = std::min<std::size_t>(at(6), in.size() - 7);
+      w::Buffer frame;
+      w::append(frame,
+                {static_cast<w::Kind>(at(0)), at(1), at(2), 0, at(3), at(4) | static_cast<std::uint64_t>(at(5)) << 8, in.subspan(7, n)},
+                t.seq++);
+      t.feed(frame);
+      in = in.subspan(7 + n);
+    }
+  }
+  t.hostile.tell(t.hostile.at_home);
+  require(t.hostile.at_home.home.open() == 0);
+  Op write;
+  write.write(0, 5).begin(t.honest.at_party);
+  t.honest.pump();
+  require(!t.honest.at_home.session.is_over());
+  write.withdraw();
+  t.honest.pump();
+  require(write.is_over && write.times == 1);
+  return 0;
+}

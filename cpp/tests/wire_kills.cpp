@@ -1,0 +1,156 @@
+// Programs that are killed at any moment, and what the others are told (WIRE.md 2.4, 4.2, 8; rules 4.5, 6.4).
+//
+//   wire_kills N [SEED]     N programs are started, each is killed while numbers pass. Last line: N passed, N failed.
+//
+// The started program has one part: it writes 1, 2, 3, … to a channel of ours, or reads them, or is the home of the channel to which we
+// write and from which another thread of ours reads. Each time: what arrives is 1, 2, 3, … without a gap; of the writes that were told to
+// be done each has arrived if the reader lives; of those that failed at most one has, and that one is in doubt. Nobody hangs, no descriptor
+// and no zombie is left.
+#include <dirent.h>
+
+#include <cstdio>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "weft/weft.hpp"
+#include "weft/wire/program.hpp"
+
+namespace {
+using namespace weft;
+namespace w = weft::wire;
+
+// --- the program that is killed ---------------------------------------------------------------------------------------------------------
+
+int part(const std::string& which, int socket) {
+  w::StreamLink link(w::Space::make(which), socket);
+  try {
+    if (which == "writer") {
+      auto to = link.writer<std::uint64_t>("c");
+      for (std::uint64_t i = 1;; ++i) to(i);
+    } else if (which == "reader") {
+      auto from = link.reader<std::uint64_t>("c");
+      for (;;) from();
+    } else {  // the home
+      Channel<std::uint64_t> c{which == "buffer" ? buffer(4) : ChannelOptions{}};
+      link.give(c.writer(), "to");
+      link.give(c.reader(), "from");
+      link.wait();
+    }
+  } catch (const ChannelEnd&) {
+  }
+  return 0;
+}
+
+// --- the one that kills -----------------------------------------------------------------------------------------------------------------
+
+struct Told {
+  std::uint64_t done = 0;  // writes that were told to be done: 1 to this
+  bool died = false, doubt = false;
+};
+
+// Writes 1, 2, 3, … until the other side dies.
+template <class W>
+Told write_all(W to) {
+  Told t;
+  try {
+    for (;; ++t.done) to(t.done + 1);
+  } catch (const PeerDied& e) {
+    t.died = true;
+    t.doubt = e.in_doubt;
+  }
+  return t;
+}
+// What came until the other side died; 0 beyond a gap.
+template <class R>
+std::uint64_t read_all(R from) {
+  std::uint64_t last = 0;
+  try {
+    for (;;) {
+      const std::uint64_t v = from();
+      if (v != last + 1) return 0;
+      last = v;
+    }
+  } catch (const PeerDied&) {
+  }
+  return last;
+}
+
+std::size_t descriptors() {
+  std::size_t n = 0;
+  DIR* const d = ::opendir("/proc/self/fd");
+  while (d && ::readdir(d)) ++n;
+  if (d) ::closedir(d);
+  return n;
+}
+
+const char* killed_once(const std::string& which, unsigned after) {
+  const auto space = w::Space::make("killer");
+  w::Program p(space, {"/proc/self/exe", which});
+  std::atomic<bool> begun{false};
+  // A while after the first value has passed: any moment of the traffic.
+  std::thread killer([&] {
+    while (!begun.load()) std::this_thread::yield();
+    for (volatile unsigned i = 0; i < after;) i = i + 1;
+    p.kill();
+  });
+  const auto started = [&](std::uint64_t v) {
+    begun = true;
+    return v;
+  };
+  const char* wrong = nullptr;
+  if (which == "writer") {
+    Channel<std::uint64_t> c;
+    p.link().give(c.writer(), "c");
+    Reader<std::uint64_t> r = c.reader();
+    if (read_all([&] { return started(r()); }) == 0) wrong = "a value was lost or doubled";
+  } else if (which == "reader") {
+    Channel<std::uint64_t> c;
+    p.link().give(c.reader(), "c");
+    Writer<std::uint64_t> to = c.writer();
+    const Told t = write_all([&](std::uint64_t v) { to(v), started(v); });
+    if (!t.died) wrong = "the writer was not told";
+    if (t.doubt) wrong = "a write at home is never in doubt";
+  } else {
+    auto to = p.link().writer<std::uint64_t>("to");
+    auto from = p.link().reader<std::uint64_t>("from");
+    std::uint64_t got = 0;
+    std::thread reader([&, token = Outside()] { got = read_all([&] { return started(from()); }); });
+    const Told t = write_all([&](std::uint64_t v) { to(v); });
+    reader.join();
+    const std::uint64_t slack = which == "buffer" ? 4 : 0;  // what the home's buffer held died with it
+    if (got + slack < t.done) wrong = "a write was told to be done, and its value is gone";
+    if (got > t.done + 1) wrong = "a value arrived that nobody has written";
+    if (got == t.done + 1 && !t.doubt) wrong = "a write that failed arrived, and was not in doubt";
+    if (!t.died) wrong = "the writer was not told";
+  }
+  begun = true;
+  killer.join();
+  return wrong;
+}
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (const int socket = w::inherited(); socket >= 0) return part(argc > 1 ? argv[1] : "", socket);
+  const long n = argc > 1 ? std::atol(argv[1]) : 40;
+  const unsigned seed = argc > 2 ? static_cast<unsigned>(std::atol(argv[2])) : 1;
+  std::mt19937 random(seed);
+  const char* const parts[] = {"writer", "reader", "home", "buffer"};
+  long passed = 0, failed = 0;
+  const std::size_t before = descriptors();
+  for (long i = 0; i < n; ++i) {
+    const std::string which = parts[i % 4];
+    const unsigned after = random() % 2'000'000;
+    if (const char* wrong = killed_once(which, after)) {
+      ++failed;
+      std::printf("FAIL kill %ld (seed %u, %s): %s\n", i, seed, which.c_str(), wrong);
+    } else {
+      ++passed;
+    }
+    if (i % 50 == 49) std::fprintf(stderr, "%ld kills\n", i + 1);
+  }
+  const bool clean = descriptors() == before && ::waitpid(-1, nullptr, WNOHANG) < 0;
+  if (!clean) std::printf("FAIL descriptors or zombies are left\n");
+  std::printf("%ld passed, %ld failed\n", passed + clean, failed + !clean);
+  return failed || !clean;
+}
