@@ -3,8 +3,9 @@
  * Invariants
  *  1. one[1 … count] (one = index - 1) is a heap: no entry goes before its parent, i / 2. The upper half of an entry is the event's offset
  *     from `base` in words, the lower 14 bits are the upper bits of its post's number.
- *  2. An event in the heap has its place: 4 i, the entry's offset in bytes. So it is found without a search, and its link is not 0 (idle).
- *     While a core holds it (claimed) the place is 0x8000 + the upper bits of the number, which the entry has no more.
+ *  2. An event in the heap has a place: 4 i, its entry's offset in bytes, or that of a descendant; for an entry that sinks writes the place, and
+ *     one that rises, to its parent, does not: a pop would pay for it at every level. So it is found in a walk towards the root, and its
+ *     link is not 0 (idle). While a core holds it (claimed) the place is 0x8000 + the upper bits of the number, which the entry has no more.
  *  3. Order: release time, then priority (high first), then the number of the post. So ties are first in, first out, and an event put back has
  *     its old place. The number has 30 bits and is compared by the sign of the difference: an event may wait while 2^29 others are posted.
  *
@@ -22,123 +23,116 @@ WEFT_INLINE weft_event *event_at(uint8_t *base, weft_heap_entry entry) { return 
 WEFT_INLINE weft_heap_entry *entry_at(weft_heap_entry *one, unsigned place) { return (weft_heap_entry *)(void *)((uint8_t *)one + place); }
 
 /* Of two events of the same release time: does a go before b? Out of line: ties are rare, and registers few. */
-static bool __attribute__((noinline)) tie_before(weft_heap *h, weft_heap_entry entry_a, weft_heap_entry entry_b) {
-  const weft_event *a = event_at(h->base, entry_a), *b = event_at(h->base, entry_b);
+static bool __attribute__((noinline)) tie_before(uint8_t *base, weft_heap_entry entry_a, weft_heap_entry entry_b) {
+  const weft_event *a = event_at(base, entry_a), *b = event_at(base, entry_b);
   unsigned pa = a->actor->mark >> WEFT_PRIORITY_SHIFT, pb = b->actor->mark >> WEFT_PRIORITY_SHIFT;
   if (pa != pb) return pa > pb;
   uint32_t na = entry_a << 16 | a->node.number_low, nb = entry_b << 16 | b->node.number_low;
   return (int32_t)((na - nb) << 2) < 0;
 }
-static bool before(weft_heap *h, weft_heap_entry a, weft_heap_entry b) {
-  int32_t d = (int32_t)(event_at(h->base, a)->time - event_at(h->base, b)->time);
-  return d < 0 || (d == 0 && tie_before(h, a, b));
+static bool before(uint8_t *base, weft_heap_entry a, weft_heap_entry b) {
+  int32_t d = (int32_t)(event_at(base, a)->time - event_at(base, b)->time);
+  return d < 0 || (d == 0 && tie_before(base, a, b));
 }
 
-/* The two loops below are functions of their own, count entries in bytes (4i: places) and leave ties to their callers: so all they need is
- * in the M0+'s low registers. The order of the subtractions saves a comparison. */
+/* The two loops below count entries in bytes (4i: places) and leave ties to others: so all they need is in the M0+'s low registers. */
 
-WEFT_INLINE void move_to(weft_heap_entry *one, unsigned place, weft_heap_entry entry, weft_event *e) {
+/* An entry goes down, or comes in: its event is told its place. One that rises is not (invariant 2). */
+WEFT_INLINE void put_at(weft_heap_entry *one, uint8_t *base, unsigned place, weft_heap_entry entry) {
   *entry_at(one, place) = entry;
-  e->node.place = (uint16_t)place;
+  event_at(base, entry)->node.place = (uint16_t)place;
 }
-/* Let ancestors of the hole sink into it while they are later than `time`, two at a time: who goes before the parent's parent goes
- * before the parent. Where the hole has come to. */
-WEFT_INLINE unsigned climb_in_line(weft_heap_entry *one, uint8_t *base, unsigned hole, uint32_t time) {
+/* The same if the parent of the hole has the release time of `entry`: they go by priority and number. */
+static void __attribute__((noinline)) climb_tie(weft_heap_entry *one, uint8_t *base, unsigned hole, weft_heap_entry entry) {
   unsigned above;
-  while ((above = hole >> 4 << 2)) {
-    weft_heap_entry up = *entry_at(one, above);
-    weft_event *e = event_at(base, up);
-    if ((int32_t)(time - e->time) >= 0) break;
-    unsigned middle = hole >> 3 << 2;
-    weft_heap_entry between = *entry_at(one, middle);
-    move_to(one, middle, up, e);
-    move_to(one, hole, between, event_at(base, between));
+  while ((above = hole >> 3 << 2) && before(base, entry, *entry_at(one, above))) {
+    put_at(one, base, hole, *entry_at(one, above));
     hole = above;
   }
-  if ((above = hole >> 3 << 2)) {
+  put_at(one, base, hole, entry);
+}
+/* Put an entry into the hole, or above it: ancestors that are later sink into the hole, three at a time while it can be, for who goes before the
+ * parent of the parent's parent goes before those between. */
+WEFT_HOT static void __attribute__((noinline)) climb(weft_heap_entry *one, uint8_t *base, unsigned hole, weft_heap_entry entry) {
+  uint32_t time = event_at(base, entry)->time;
+#ifdef WEFT_HEAP_CLIMB
+  WEFT_HEAP_CLIMB(one, base, hole, time, entry, tie); /* the loops below as the port would have them compiled */
+#else
+  unsigned above;
+  while ((above = hole >> 5 << 2)) {
     weft_heap_entry up = *entry_at(one, above);
-    weft_event *e = event_at(base, up);
-    if ((int32_t)(time - e->time) < 0) {
-      move_to(one, hole, up, e);
-      hole = above;
-    }
+    if ((int32_t)(time - event_at(base, up)->time) >= 0) break;
+    unsigned parent = hole >> 3 << 2;
+    put_at(one, base, hole, *entry_at(one, parent));
+    hole = parent >> 3 << 2;
+    put_at(one, base, parent, *entry_at(one, hole));
+    put_at(one, base, hole, up);
+    hole = above;
   }
-  return hole;
-}
-WEFT_HOT static unsigned __attribute__((noinline)) climb(weft_heap_entry *one, uint8_t *base, unsigned hole, uint32_t time) {
-  return climb_in_line(one, base, hole, time);
-}
-/* Let the earlier child rise into the hole, down to a leaf of the entries up to `end` (a place), then let the hole climb to where the entry
- * behind them belongs. Where it has come to; plus 1: there are two children of the same time. */
-WEFT_HOT static unsigned __attribute__((noinline)) sift(weft_heap_entry *one, uint8_t *base, unsigned hole, unsigned end) {
-  unsigned child;
-  while ((child = hole + hole) < end) {
-    const weft_heap_entry *two = entry_at(one, child);
-    weft_heap_entry earlier = two[0], other = two[1];
-    weft_event *e = event_at(base, earlier), *o = event_at(base, other);
-    int32_t distance = (int32_t)(e->time - o->time);
-    if (distance >= 0) {
-      if (!distance) return hole + 1;
-      earlier = other;
-      e = o;
-      child += 4;
-    }
-    move_to(one, hole, earlier, e);
-    hole = child;
+  while ((above = hole >> 3 << 2)) {
+    weft_heap_entry up = *entry_at(one, above);
+    int32_t distance = (int32_t)(time - event_at(base, up)->time);
+    if (!distance) goto tie;
+    if (distance > 0) break;
+    put_at(one, base, hole, up);
+    hole = above;
   }
-  if (child == end) { /* an only child */
-    weft_heap_entry only = *entry_at(one, child);
-    move_to(one, hole, only, event_at(base, only));
-    hole = child;
-  }
-  return climb_in_line(one, base, hole, event_at(base, *entry_at(one, end + 4))->time);
+#endif
+  put_at(one, base, hole, entry);
+  return;
+tie:
+  climb_tie(one, base, hole, entry);
 }
 
 /* The hole has two children of the same time: let the one that goes first rise into it. */
-static unsigned __attribute__((noinline)) descend_tie(weft_heap *h, unsigned hole) {
-  weft_heap_entry *one = h->index - 1;
+static unsigned __attribute__((noinline)) sink_tie(weft_heap_entry *one, uint8_t *base, unsigned hole) {
   unsigned child = hole * 2;
-  if (before(h, *entry_at(one, child + 4), *entry_at(one, child))) child += 4;
-  move_to(one, hole, *entry_at(one, child), event_at(h->base, *entry_at(one, child)));
+  if (before(base, *entry_at(one, child + 4), *entry_at(one, child))) child += 4;
+  *entry_at(one, hole) = *entry_at(one, child);
   return child;
 }
-/* The parent of the hole has the release time of `entry`: they go by priority and number. */
-static unsigned __attribute__((noinline)) rise_tie(weft_heap *h, unsigned hole, weft_heap_entry entry) {
-  weft_heap_entry *one = h->index - 1;
-  unsigned above;
-  while ((above = hole >> 3 << 2) && before(h, entry, *entry_at(one, above))) {
-    move_to(one, hole, *entry_at(one, above), event_at(h->base, *entry_at(one, above)));
-    hole = above;
-  }
-  return hole;
-}
-/* Put an entry into the hole that has climbed to its place, but for ties. */
-WEFT_INLINE void settle(weft_heap *h, weft_heap_entry *one, uint8_t *base, unsigned hole, weft_heap_entry entry) {
-  weft_event *e = event_at(base, entry);
-  unsigned above = hole >> 3 << 2;
-  if (above && __builtin_expect(event_at(base, *entry_at(one, above))->time == e->time, 0)) hole = rise_tie(h, hole, entry);
-  move_to(one, hole, entry, e);
-}
-
-/* Take out the entry at a place: sink the hole to a leaf, then let the last entry rise from there (above the place as well, if it was within). */
+/* Take out the entry at a place: the earlier child rises into the hole, down to a leaf; from there the last entry climbs to where it belongs (above
+ * the place as well, if it was within). */
 WEFT_HOT static void __attribute__((noinline)) take_out(weft_heap *h, unsigned hole) {
-  unsigned last = h->count;
-  h->count = last - 1;
-  if (hole == last * 4) return;
+  unsigned end = 4 * --h->count;
+  if (hole == end + 4) return;
   weft_heap_entry *one = h->index - 1;
-  uint8_t *base = h->base;
-  while ((hole = sift(one, base, hole, last * 4 - 4)) & 1) hole = descend_tie(h, hole - 1);
-  settle(h, one, base, hole, one[last]);
+  uint8_t *times = h->base + offsetof(weft_node, time); /* the base of all times: a load by two registers and no addition */
+sink:;
+#ifdef WEFT_HEAP_SINK
+  WEFT_HEAP_SINK(one, times, hole, end, tie); /* the loop below as the port would have it compiled */
+#else
+  for (unsigned child; (child = hole + hole) < end; hole = child) {
+    weft_heap_entry earlier = *entry_at(one, child), other = *entry_at(one, child + 4);
+    int32_t distance = (int32_t)(*(uint32_t *)(void *)(times + (earlier >> 14)) - *(uint32_t *)(void *)(times + (other >> 14)));
+    if (!distance) goto tie;
+    if (distance > 0) {
+      earlier = other;
+      child += 4;
+    }
+    *entry_at(one, hole) = earlier;
+  }
+#endif
+  if (hole + hole == end) { /* an only child */
+    *entry_at(one, hole) = *entry_at(one, end);
+    hole = end;
+  }
+  climb(one, times - offsetof(weft_node, time), hole, *entry_at(one, end + 4));
+  return;
+tie:
+  hole = sink_tie(one, times - offsetof(weft_node, time), hole);
+  goto sink;
 }
 
-/* Give an event that is in no queue the number of a new post. */
-WEFT_INLINE void heap_hold(weft_queue *q, weft_event *e) {
-  uint32_t number = ++heap_of(q)->posts;
+/* The number of a new post, for an event that is in no queue: its upper bits. */
+WEFT_INLINE unsigned heap_number(weft_heap *h, weft_event *e) {
+  uint32_t number = ++h->posts;
   e->node.number_low = (uint16_t)number;
-  e->node.place = (uint16_t)(HELD | (number >> 16 & HIGH));
+  return number >> 16 & HIGH;
 }
-/* Put in an event that has a number. */
-WEFT_INLINE int heap_put(weft_heap *h, weft_event *e) {
+WEFT_INLINE void heap_hold(weft_queue *q, weft_event *e) { e->node.place = (uint16_t)(HELD | heap_number(heap_of(q), e)); }
+/* Put in an event that has a number; `high`: its upper bits. */
+WEFT_INLINE int heap_put(weft_heap *h, weft_event *e, unsigned high) {
   size_t offset = (size_t)((uintptr_t)e - (uintptr_t)h->base);
   unsigned count = h->count;
   if (offset >> 18 || count >= h->capacity) {
@@ -146,16 +140,12 @@ WEFT_INLINE int heap_put(weft_heap *h, weft_event *e) {
     return WEFT_MISTAKE(WEFT_E_ARENA, "an event outside the heap's memory, or more events than its capacity");
   }
   h->count = ++count;
-  weft_heap_entry *one = h->index - 1;
-  settle(h, one, h->base, climb(one, h->base, 4 * count, e->time), (weft_heap_entry)offset << 14 | (e->node.place & HIGH));
+  climb(h->index - 1, h->base, 4 * count, (weft_heap_entry)offset << 14 | high);
   return WEFT_OK;
 }
 
-WEFT_INLINE int heap_insert(weft_queue *q, weft_event *e) {
-  heap_hold(q, e);
-  return heap_put(heap_of(q), e);
-}
-WEFT_INLINE void heap_put_back(weft_queue *q, weft_event *e) { (void)heap_put(heap_of(q), e); }
+WEFT_INLINE int heap_insert(weft_queue *q, weft_event *e) { return heap_put(heap_of(q), e, heap_number(heap_of(q), e)); }
+WEFT_INLINE void heap_put_back(weft_queue *q, weft_event *e) { (void)heap_put(heap_of(q), e, e->node.place & HIGH); }
 
 /* The place of the first entry whose actor is free, 0 if none; the root's is busy. */
 static unsigned __attribute__((noinline)) first_below(weft_heap *h) {
@@ -165,7 +155,7 @@ static unsigned __attribute__((noinline)) first_below(weft_heap *h) {
   todo[n++] = 1;
   while (n) {
     unsigned i = todo[--n];
-    if (best && !before(h, one[i], one[best])) continue;
+    if (best && !before(h->base, one[i], one[best])) continue;
     if (!(event_at(h->base, one[i])->actor->mark & WEFT_BUSY)) best = i;
     else
       for (unsigned child = 2 * i; child <= 2 * i + 1 && child <= h->count; child++) todo[n++] = (uint16_t)child;
@@ -198,13 +188,16 @@ WEFT_INLINE bool heap_goes_first(weft_queue *q, uint32_t time) {
   return !h->count || (int32_t)(event_at(h->base, h->index[0])->time - time) > 0;
 }
 
-/* Its place says where it is, and the entry there whether it is of this queue at all. */
+/* It is at its place or above it; the entry found says whether it is in this queue at all. */
 WEFT_INLINE bool heap_remove(weft_queue *q, weft_event *e) {
   weft_heap *h = heap_of(q);
-  unsigned place = e->node.place;
-  if (place - 4 >= 4 * h->count || (place & 3) || event_at(h->base, h->index[place / 4 - 1]) != e) return false;
-  take_out(h, place);
-  return true;
+  weft_heap_entry *one = h->index - 1;
+  for (unsigned place = e->node.place >> 2 << 2; place; place = place >> 3 << 2)
+    if (place <= 4 * h->count && event_at(h->base, *entry_at(one, place)) == e) {
+      take_out(h, place);
+      return true;
+    }
+  return false;
 }
 
 static int heap_post_rare(weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq);

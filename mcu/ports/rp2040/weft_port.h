@@ -98,6 +98,54 @@ WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) {
                : end);                                                                                        \
   } while (0)
 
+/* The loops of the heap (heap_queue.c), for the same reason: they need all low registers, and none of them moved to and fro. */
+#define WEFT_HEAP_SINK(one, times, hole, end, tie)                                                            \
+  do {                                                                                                        \
+    register uint32_t weft_a __asm("r4"), weft_b __asm("r5"), weft_x, weft_y, weft_child;                     \
+    __asm goto("b 2f\n"                                                                                       \
+               "1: add %[x], %[o], %[c]\n\tldm %[x]!, {r4, r5}\n\tlsr %[y], r4, #14\n\tlsr %[x], r5, #14\n\t" \
+               "ldr %[y], [%[t], %[y]]\n\tldr %[x], [%[t], %[x]]\n\tsub %[y], %[y], %[x]\n\tbpl 3f\n\t"       \
+               "str r4, [%[o], %[h]]\n\tmov %[h], %[c]\n"                                                     \
+               "2: add %[c], %[h], %[h]\n\tcmp %[c], %[e]\n\tblo 1b\n\tb 4f\n"                                \
+               "3: beq %l[" #tie "]\n\tadd %[c], #4\n\tstr r5, [%[o], %[h]]\n\tmov %[h], %[c]\n\t"            \
+               "add %[c], %[c]\n\tcmp %[c], %[e]\n\tblo 1b\n4:"                                               \
+               : [h] "+&l"(hole), "=&l"(weft_a), "=&l"(weft_b), [x] "=&l"(weft_x), [y] "=&l"(weft_y),         \
+                 [c] "=&l"(weft_child)                                                                        \
+               : [o] "l"(one), [t] "l"(times), [e] "h"(end)                                                   \
+               : "cc", "memory"                                                                               \
+               : tie);                                                                                        \
+  } while (0)
+/* The entry is kept in lr, which is free: to free another one costs four cycles more. */
+#define WEFT_HEAP_CLIMB(one, base, hole, time, entry, tie)                                                    \
+  do {                                                                                                        \
+    __label__ weft_tied;                                                                                      \
+    register uint32_t weft_kept __asm("lr") = (entry);                                                        \
+    uint32_t weft_above, weft_up, weft_e, weft_x, weft_m;                                                     \
+    __asm goto("lsr %[a], %[h], #5\n\tlsl %[a], #2\n\tbeq 4f\n"                                               \
+               "1: ldr %[u], [%[o], %[a]]\n\tlsr %[e], %[u], #14\n\tadd %[e], %[e], %[b]\n\t"                 \
+               "ldr %[x], [%[e], #4]\n\tcmp %[t], %[x]\n\tbpl 4f\n\t"                                         \
+               "lsr %[m], %[h], #3\n\tlsl %[m], #2\n\tldr %[x], [%[o], %[m]]\n\tstr %[x], [%[o], %[h]]\n\t"   \
+               "lsr %[x], #14\n\tstrh %[h], [%[b], %[x]]\n\t"                                                 \
+               "lsr %[h], %[m], #3\n\tlsl %[h], #2\n\tldr %[x], [%[o], %[h]]\n\tstr %[x], [%[o], %[m]]\n\t"   \
+               "lsr %[x], #14\n\tstrh %[m], [%[b], %[x]]\n\t"                                                 \
+               "str %[u], [%[o], %[h]]\n\tstrh %[h], [%[e]]\n\tmov %[h], %[a]\n\t"                            \
+               "lsr %[a], %[h], #5\n\tlsl %[a], #2\n\tbne 1b\n\tb 4f\n"                                       \
+               "3: str %[u], [%[o], %[h]]\n\tstrh %[h], [%[e]]\n\tmov %[h], %[a]\n"                           \
+               "4: lsr %[a], %[h], #3\n\tlsl %[a], #2\n\tbeq 5f\n\t"                                          \
+               "ldr %[u], [%[o], %[a]]\n\tlsr %[e], %[u], #14\n\tadd %[e], %[e], %[b]\n\t"                    \
+               "ldr %[x], [%[e], #4]\n\tcmp %[t], %[x]\n\tbmi 3b\n\tbeq %l[weft_tied]\n5:"                    \
+               : [h] "+&l"(hole), [a] "=&l"(weft_above), [u] "=&l"(weft_up), [e] "=&l"(weft_e),               \
+                 [x] "=&l"(weft_x), [m] "=&l"(weft_m), "+r"(weft_kept)                                        \
+               : [o] "l"(one), [b] "l"(base), [t] "h"(time)                                                   \
+               : "cc", "memory"                                                                               \
+               : weft_tied);                                                                                  \
+    (entry) = weft_kept;                                                                                      \
+    break;                                                                                                    \
+  weft_tied:                                                                                                  \
+    (entry) = weft_kept;                                                                                      \
+    goto tie;                                                                                                 \
+  } while (0)
+
 int weft_start_core(void (*fn)(void), void *stack, size_t bytes);
 #ifdef WEFT_PICO_SDK
 WEFT_INLINE int weft_stack_ok(void) { return 1; }
