@@ -48,11 +48,23 @@ end:
 WEFT_INLINE int list_insert(weft_queue *q, weft_event *e) { return insert_either(q, e, false); }
 WEFT_INLINE void list_put_back(weft_queue *q, weft_event *e) { (void)insert_either(q, e, true); }
 
-/* The common case: a time before all others. In line. */
+/* The common cases, in line: a time before all others; the place right behind the event that was inserted last. */
 WEFT_INLINE int list_insert_alone(weft_queue *q, weft_event *e) {
+  uint32_t time = e->time;
   weft_node *next = q->first;
-  if (next != &q->head && (int32_t)(next->time - e->time) <= 0) return WEFT_TIED;
-  link_between(&q->head, e, next);
+  if (next == &q->head || (int32_t)(next->time - time) > 0) {
+    link_between(&q->head, e, next);
+    return WEFT_OK;
+  }
+  weft_node *at = q->near;
+  if (at == &q->head) return WEFT_TIED;
+  int32_t distance = (int32_t)(at->time - time);
+  if (distance >= 0 && (distance || priority_of(at) < priority_of(&e->node))) return WEFT_TIED;
+  next = at->next;
+  if (next != &q->head && (int32_t)(next->time - time) <= 0) return WEFT_TIED;
+  q->near = &e->node;
+  __asm("" : "+r"(at)); /* GCC would store for both cases in one place, and move registers for it */
+  link_between(at, e, next);
   return WEFT_OK;
 }
 static int list_post_rare(weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq);

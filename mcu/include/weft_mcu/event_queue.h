@@ -130,7 +130,7 @@ static inline weft_queue *weft_base(weft_heap *q) { return &q->queue; }
  * a heap also WEFT_E_ARENA. All releases in a queue must lie within 2^31 us of each other: post less than WEFT_HORIZON (35.5
  * minutes) ahead. Being 32 bits, a time beyond looks like one past: a debug build panics at one more than 2^30 us past;
  * weft_post_in and weft_post_at check it always and return WEFT_E_HORIZON; weft_far_post takes any time.
- * List: 44 cycles before all others, 119 behind the one posted last or, from the head, + 11 an entry passed; heap: see README.md. */
+ * List: 44 cycles before all others, 66 behind the one posted last or, from the head, + 11 an entry passed; heap: see README.md. */
 #define weft_post(q, e, release) WEFT_EITHER(q, post)((q), (e), (release))
 /* weft_post_as(q, e, release, policy): the same for an event that may be in the queue already. */
 #define weft_post_as(q, e, release, policy) WEFT_EITHER(q, post_as)((q), (e), (release), (policy))

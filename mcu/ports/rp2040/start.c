@@ -9,47 +9,49 @@ extern uint32_t __weft_bss_start, __weft_bss_end, __weft_data_start, __weft_data
 int main(void);
 void weft_start(void);
 
-enum { SET = 0x2000, CLR = 0x3000, UNTIL = 1 }; /* aliases of a register; UNTIL (addresses are even): wait for these bits */
+enum { SET = 0x2000, CLR = 0x3000, UNTIL = 0x1000 }; /* aliases of a register; UNTIL in the place of one that is not used: wait for these bits */
 enum { IO_BANK0 = 1u << 5, PADS_BANK0 = 1u << 8, PLL_SYS = 1u << 12, TIMER = 1u << 21, CORE1 = 1u << 16 };
-static const struct { uint32_t address, value; } steps[] = {
+/* Six bytes a step: the address above 0x40000000 in words, the value in halves. */
+#define STEP(address, value) {(uint16_t)(((address) - 0x40000000u) >> 2), (uint16_t)(value), (uint16_t)((uint32_t)(value) >> 16)}
+static const struct { uint16_t place, low, high; } steps[] = {
   /* Core 1 may still run what was here before a soft reset: force it off, and on again into its boot code. */
-  {PSM_FRCE_OFF + SET, CORE1},
-  {PSM_FRCE_OFF + UNTIL, CORE1},
-  {PSM_FRCE_OFF + CLR, CORE1},
-  {RESETS_RESET + CLR, IO_BANK0 | PADS_BANK0 | TIMER},
-  {RESETS_RESET_DONE + UNTIL, IO_BANK0 | PADS_BANK0 | TIMER},
-  {XOSC_CTRL, 0xaa0},   /* 1-15 MHz */
-  {XOSC_CTRL + SET, 0xfabu << 12}, /* on; its start-up time is 4 ms out of reset */
-  {XOSC_STATUS + UNTIL, 1u << 31},
+  STEP(PSM_FRCE_OFF + SET, CORE1),
+  STEP(PSM_FRCE_OFF + UNTIL, CORE1),
+  STEP(PSM_FRCE_OFF + CLR, CORE1),
+  STEP(RESETS_RESET + CLR, IO_BANK0 | PADS_BANK0 | TIMER),
+  STEP(RESETS_RESET_DONE + UNTIL, IO_BANK0 | PADS_BANK0 | TIMER),
+  STEP(XOSC_CTRL, 0xaa0),   /* 1-15 MHz */
+  STEP(XOSC_CTRL + SET, 0xfabu << 12), /* on; its start-up time is 4 ms out of reset */
+  STEP(XOSC_STATUS + UNTIL, 1u << 31),
   /* clk_sys must not run from the PLL while that is set up: after a soft reset it may. */
-  {CLK_SYS_CTRL + CLR, 1},
-  {CLK_SYS_SELECTED + UNTIL, 1},
-  {CLK_REF_CTRL, 2},    /* the crystal */
-  {CLK_REF_SELECTED + UNTIL, 4},
-  {RESETS_RESET + SET, PLL_SYS},
-  {RESETS_RESET + CLR, PLL_SYS},
-  {RESETS_RESET_DONE + UNTIL, PLL_SYS},
-  {PLL_SYS_CS, 1},
-  {PLL_SYS_FBDIV_INT, 125},
-  {PLL_SYS_PWR + CLR, 0x21}, /* power, VCO */
-  {PLL_SYS_CS + UNTIL, 1u << 31},
-  {PLL_SYS_PRIM, 6u << 16 | 2u << 12},
-  {PLL_SYS_PWR + CLR, 8},    /* post-dividers */
-  {CLK_SYS_CTRL, 0},    /* auxiliary source: the system PLL */
-  {CLK_SYS_CTRL + SET, 1},
-  {CLK_SYS_SELECTED + UNTIL, 2},
-  {CLK_PERI_CTRL, 1u << 11}, /* from clk_sys */
-  {WATCHDOG_TICK, 12 | 1u << 9},
+  STEP(CLK_SYS_CTRL + CLR, 1),
+  STEP(CLK_SYS_SELECTED + UNTIL, 1),
+  STEP(CLK_REF_CTRL, 2),    /* the crystal */
+  STEP(CLK_REF_SELECTED + UNTIL, 4),
+  STEP(RESETS_RESET + SET, PLL_SYS),
+  STEP(RESETS_RESET + CLR, PLL_SYS),
+  STEP(RESETS_RESET_DONE + UNTIL, PLL_SYS),
+  STEP(PLL_SYS_CS, 1),
+  STEP(PLL_SYS_FBDIV_INT, 125),
+  STEP(PLL_SYS_PWR + CLR, 0x21), /* power, VCO */
+  STEP(PLL_SYS_CS + UNTIL, 1u << 31),
+  STEP(PLL_SYS_PRIM, 6u << 16 | 2u << 12),
+  STEP(PLL_SYS_PWR + CLR, 8),    /* post-dividers */
+  STEP(CLK_SYS_CTRL, 0),    /* auxiliary source: the system PLL */
+  STEP(CLK_SYS_CTRL + SET, 1),
+  STEP(CLK_SYS_SELECTED + UNTIL, 2),
+  STEP(CLK_PERI_CTRL, 1u << 11), /* from clk_sys */
 };
 
 /* In flash and without data or bss: it runs before they exist. */
 static void clocks(void) {
   for (unsigned i = 0; i < sizeof steps / sizeof *steps; i++) {
-    uint32_t address = steps[i].address, value = steps[i].value;
-    if (address & UNTIL)
+    uint32_t address = 0x40000000u + 4u * steps[i].place, value = steps[i].low | (uint32_t)steps[i].high << 16;
+    if ((address & CLR) == UNTIL)
       while (value & ~WEFT_REG(address - UNTIL)) {}
     else WEFT_REG(address) = value;
   }
+  WEFT_REG(WATCHDOG_TICK) = 12 | 1u << 9;
 }
 
 void weft_start(void) {

@@ -98,7 +98,9 @@ WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) {
                : end);                                                                                        \
   } while (0)
 
-/* The loops of the heap (heap_queue.c), for the same reason: they need all low registers, and none of them moved to and fro. */
+/* The loops of the heap (heap_queue.c), for the same reason: they need all low registers, and none of them moved to and fro. Without
+ * optimisation one of these is the frame's. */
+#ifdef __OPTIMIZE__
 #define WEFT_HEAP_SINK(one, times, hole, end, tie)                                                            \
   do {                                                                                                        \
     register uint32_t weft_a __asm("r4"), weft_b __asm("r5"), weft_x, weft_y, weft_child;                     \
@@ -145,6 +147,7 @@ WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) {
     (entry) = weft_kept;                                                                                      \
     goto tie;                                                                                                 \
   } while (0)
+#endif
 
 int weft_start_core(void (*fn)(void), void *stack, size_t bytes);
 #ifdef WEFT_PICO_SDK
