@@ -26,7 +26,14 @@ class Weft(ConanFile):
     default_options = {"shared": False, "fPIC": True}  # noqa: RUF012
     implements = ["auto_shared_fpic"]  # noqa: RUF012
     exports = "cpp/include/weft/version.hpp"
-    exports_sources = "CMakeLists.txt", "LICENSE", "cpp/include/*", "cpp/src/*", "cpp/cmake/*"
+    exports_sources = (
+        "CMakeLists.txt",
+        "LICENSE",
+        "cpp/include/*",
+        "cpp/src/*",
+        "cpp/cmake/*",
+        "cpp/gdb/*",
+    )
     generators = "CMakeToolchain"
     no_copy_source = True
     test_package_folder = "packaging/conan/test_package"

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import progress
+import ratchet
 
 try:
     import tomllib
@@ -420,6 +421,8 @@ def run_all(kind: str, names: list[str]) -> int:
         for room in rooms[len(results) :]:
             results.append(Result(room.name, failed=1, budget=room.of(kind), notes=["stopped"]))
     whole = house.total if kind == "test" and not names else None
+    if whole is not None and exit_status is None:
+        say("\n" + "\n".join(ratchet.report()))
     status = report(results, kind, setup_seconds, time.monotonic() - start, whole)
     return status if exit_status is None else exit_status
 

@@ -1,0 +1,80 @@
+"""How large the house is, beside what it was: what is counted, what is told, and that nothing is enforced."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+import ratchet as tool
+
+ratchet: Any = tool
+
+
+def house(path: Path, **files: int) -> Path:
+    """A repository of files with so many lines; a `_` in a name stands for `/`."""
+    subprocess.run(["git", "init", "-q", path], check=True)
+    for name, lines in files.items():
+        file = path / name.replace("__", ".").replace("_", "/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x\n" * lines)
+    subprocess.run(["git", "add", "."], cwd=path, check=True)
+    return path
+
+
+def test_sources_and_tests_of_each_room_are_counted_apart(tmp_path: Path) -> None:
+    root = house(
+        tmp_path, cpp_a__hpp=10, cpp_b__hpp=30, cpp_tests_c__cpp=50, py_d__py=7, py_e__md=99
+    )
+    (root / "cpp/unknown.hpp").write_text("x\n" * 1000)  # git does not know it
+    assert ratchet.count(root, ratchet.known(root)) == {
+        "cpp": {"lines": 40, "tests": 50, "longest": 30, "file": "cpp/b.hpp"},
+        "py": {"lines": 7, "tests": 0, "longest": 7, "file": "py/d.py"},
+    }
+
+
+def figures(lines: int, longest: int, seconds: float) -> dict[str, Any]:
+    row = {"lines": lines, "tests": 5, "longest": longest, "file": "cpp/a.hpp"}
+    return {"rooms": {"cpp": row}, "weft.hpp": {"lines": 100, "seconds": seconds}}
+
+
+def test_growth_is_told() -> None:
+    now, before = figures(1100, 700, 2.0), figures(1000, 700, 1.0)
+    assert ratchet.grown(now, before) == [
+        "cpp: 1100 lines of source, 1000 before",
+        "parsing <weft/weft.hpp>: 2.0 seconds, 1.0 before",
+    ]
+    said = ratchet.table(now, before)
+    assert said[1].split() == ["cpp", "1100", "(+100)", "5", "700", "cpp/a.hpp"]
+    assert said[2] == "parsing <weft/weft.hpp>: 100 lines, 2.0 (+1.00) s of CPU"
+
+
+@pytest.mark.parametrize("before", [figures(1000, 700, 1.0), figures(1200, 900, 2.0), {}])
+def test_what_has_not_grown_is_not_told(before: dict[str, Any]) -> None:
+    assert ratchet.grown(figures(1010, 700, 1.01), before) == []
+
+
+def test_it_enforces_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ratchet, "STORED", tmp_path / "ratchet.json")
+    monkeypatch.setattr(ratchet, "measure", lambda: figures(9999, 999, 9.0))
+    (tmp_path / "ratchet.json").write_text(json.dumps(figures(1, 1, 0.1)))
+    assert ratchet.main([]) == 0
+    assert "grown: cpp: 9999 lines of source, 1 before" in capsys.readouterr().out
+    assert ratchet.main(["--write"]) == 0
+    assert "grown" not in capsys.readouterr().out
+    (tmp_path / "ratchet.json").write_text("{")
+    assert ratchet.report()[0].startswith("ratchet: cannot measure")
+    assert ratchet.main(["--wriet"]) == 2
+
+
+def test_there_are_stored_figures_of_every_room() -> None:
+    rooms = set(ratchet.stored(ROOT / "tools/ratchet.json")["rooms"])
+    assert {"cpp", "python", "mcu", "micropython", "lf", "conformance", "bench", "tools"} <= rooms
