@@ -6,14 +6,27 @@
 #include <weft/weft.hpp>
 #include <weft/wire/space.hpp>
 
+#include <weft/impl/about.ipp>
 #include <weft/impl/affinity.ipp>
+#include <weft/impl/blocking.ipp>
+#include <weft/impl/channel.ipp>
 #include <weft/impl/compose.ipp>
+#include <weft/impl/coroutine.ipp>
 #include <weft/impl/errors.ipp>
 #include <weft/impl/executors.ipp>
 #include <weft/impl/group.ipp>
+#include <weft/impl/limit.ipp>
+#include <weft/impl/linger.ipp>
 #include <weft/impl/names.ipp>
+#include <weft/impl/outside.ipp>
+#include <weft/impl/parking.ipp>
+#include <weft/impl/pool.ipp>
 #include <weft/impl/report.ipp>
+#include <weft/impl/run.ipp>
 #include <weft/impl/standstill.ipp>
+#include <weft/impl/stopping.ipp>
+#include <weft/impl/thread.ipp>
+#include <weft/impl/timer.ipp>
 #include <weft/wire/impl/far.ipp>
 #include <weft/wire/impl/home.ipp>
 #include <weft/wire/impl/session.ipp>

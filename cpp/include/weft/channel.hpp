@@ -9,9 +9,7 @@
 #pragma once
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <unordered_set>
 
 #include "core/one2one.hpp"
 #include "core/select.hpp"
@@ -53,12 +51,7 @@ class ChannelHandle;  // handle.hpp
 namespace detail {
 
 // Names outlive their channels (reports may come later); each distinct one is kept once.
-inline const char* intern(const char* name) {
-  static std::mutex m;
-  static std::unordered_set<std::string> names;
-  const std::lock_guard g(m);
-  return names.insert(name).first->c_str();
-}
+const char* intern(const char* name);
 
 template <class T, class P>
 using CoreOf = std::conditional_t<core::one_to_one<P>, core::OneToOneCore<T, P>, core::ChannelCore<T, P>>;
@@ -66,14 +59,8 @@ struct Unpooled {};  // what is aligned to cache lines is not
 template <class T, class P>
 struct PooledCore final : CoreOf<T, P>, std::conditional_t<core::one_to_one<P>, Unpooled, runtime::Pooled> {};
 
-[[noreturn, gnu::cold, gnu::noinline]] inline void one_too_many(const core::Place* c, const char* end) {
-  bad_use("channel " + runtime::name_of(*c) + " has a " + end + " end already and may have one only (rule 1.8): move that end, " +
-          "or make the channel with any2any");
-}
-[[noreturn, gnu::cold, gnu::noinline]] inline void not_at_home(const core::Place* c, const char* what) {
-  bad_use(std::string(what) + " on local channel " + runtime::name_of(*c) + ", at which a process of another scheduler waits: a " +
-          "weft::Local channel works on one scheduler only (rule 11.2); make it weft::Shared, or run both processes on one executor");
-}
+[[noreturn, gnu::cold]] void one_too_many(const core::Place* c, const char* end);
+[[noreturn, gnu::cold]] void not_at_home(const core::Place* c, const char* what);
 // Where an end refers to that is closed. Nobody has ever used it, so that whoever begins an operation there looks closer (begin_operation).
 inline constinit core::Place closed_place{};
 template <class U>
@@ -198,9 +185,7 @@ void release(CoreOf<T, P>* c) noexcept {
   if (c->references.down()) destroy<T, P>(c);
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] inline void closed_end(const char* what, const char* kind) {
-  bad_use(std::string(what) + " on a " + kind + " end that is closed (retired, moved away or never opened)");
-}
+[[noreturn, gnu::cold]] void closed_end(const char* what, const char* kind);
 
 template <class C>
 [[noreturn, gnu::cold]] void throw_end_of(C* c, Status s, const char* verb, int guard = -1, bool met = true) {
@@ -252,11 +237,7 @@ inline constexpr runtime::OpKind write_op{"write", &withdraw_plain<C, core::Side
                                           &passed_plain<C, true>};
 
 // The blocking forms are for threads. A coroutine that called one would stop its whole scheduler.
-[[gnu::noinline]] inline runtime::ThreadProcess& blocking_guest(const char* what) {
-  if (runtime::this_context && runtime::this_context->executor && runtime::this_context->running)
-    bad_use(std::string(what) + " blocks the thread: in a coroutine process use co_await");
-  return runtime::ThreadProcess::self();
-}
+runtime::ThreadProcess& blocking_guest(const char* what);
 inline runtime::ThreadProcess& blocking_caller(const char* what) {
   if (runtime::ThreadProcess* p = runtime::ThreadProcess::plain()) [[likely]]
     return *p;
@@ -613,3 +594,7 @@ Channel<T, P> any2any(ChannelOptions o = {}, const char* file = __builtin_FILE()
 }
 
 }  // namespace weft::inline WEFT_ABI
+
+#if !defined(WEFT_COMPILED)
+#include "impl/channel.ipp"
+#endif

@@ -229,12 +229,7 @@ class [[nodiscard("a process does nothing until it is started: give it to run, p
 
 namespace detail {
 
-[[noreturn]] inline void local_on_cores(const runtime::ProcessBase& p) {
-  bad_use(std::string("start of '") + (p.function ? p.function : "process") +
-          "' on a multi-core executor: it is given an end of a weft::Local channel, which works on one core only; make the channel "
-          "weft::Shared, or "
-          "run the process on a weft::Core");
-}
+[[noreturn]] void local_on_cores(const runtime::ProcessBase& p);
 
 class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
  public:
@@ -278,13 +273,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   };
   Final final_suspend() const noexcept { return {}; }
 
-  void unhandled_exception() noexcept {
-    std::exception_ptr& kept = *::new (static_cast<void*>(&slot)) std::exception_ptr;
-    const Left l = left_by_handled();
-    ending = l.how;
-    dying = l.poison;
-    if (ending == Ending::failed || group->keeps_end()) kept = std::current_exception();
-  }
+  void unhandled_exception() noexcept;
 
   template <class T, class P>
   [[gnu::always_inline]] ReadAwaiter<T, P> await_transform(ReadOp<T, P>* o, std::uint32_t at = __builtin_LINE()) {
@@ -491,3 +480,7 @@ inline BasicProcess<void> Promise<void>::get_return_object(const char* f, const 
 }  // namespace detail
 
 }  // namespace weft::inline WEFT_ABI
+
+#if !defined(WEFT_COMPILED)
+#include "impl/coroutine.ipp"
+#endif

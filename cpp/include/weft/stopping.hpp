@@ -7,15 +7,11 @@
 // Invariants of `signals`: a handler only writes to a pipe; a thread of the object's reads it and writes to a buffered channel that drops
 // the oldest, so that neither ever waits. One object at a time has a signal; what handled it before does so again afterwards.
 #pragma once
-#include <fcntl.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <initializer_list>
 #include <optional>
-#include <system_error>
 #include <thread>
 
 #include "alt.hpp"
@@ -93,46 +89,10 @@ BasicProcess<detail::InTime<P>> timeout(Span s, P p) {
 class signals {
  public:
   // Throws std::system_error (no pipe), BadUse (another object has that signal; no such signal).
-  signals(std::initializer_list<int> which)
-      : channel_(ChannelOptions{16, Overflow::drop_oldest, 0, "signals", ChannelKind::any2any}), reader_(channel_.reader()) {
-    if (::pipe2(pipe_, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "weft::signals: pipe");
-    ::fcntl(pipe_[1], F_SETFL, O_NONBLOCK);
-    for (const int n : which) {
-      struct sigaction a {};
-      a.sa_handler = &handle;
-      sigemptyset(&a.sa_mask);
-      a.sa_flags = SA_RESTART;
-      int free = -1;
-      if (n <= 0 || n >= kSignals || !to()[static_cast<std::size_t>(n)].compare_exchange_strong(free, pipe_[1]) ||
-          ::sigaction(n, &a, &before_[static_cast<std::size_t>(n)]) != 0) {
-        give_back();
-        close_pipe();
-        detail::bad_use("weft::signals: signal " + std::to_string(n) + " cannot be handled, or another weft::signals has it");
-      }
-      mine_[static_cast<std::size_t>(n)] = true;
-    }
-    thread_ = std::thread([w = channel_.writer(), from = pipe_[0]] {
-      for (unsigned char n = 0;;) {
-        const ssize_t got = ::read(from, &n, 1);
-        if (got < 0 && errno == EINTR) continue;
-        if (got != 1 || n == 0) return;
-        try {
-          w(static_cast<int>(n));
-        } catch (const ChannelEnd&) {
-          return;
-        }
-      }
-    });
-  }
+  signals(std::initializer_list<int> which);
   signals(const signals&) = delete;
   signals& operator=(const signals&) = delete;
-  ~signals() {
-    give_back();
-    const unsigned char end = 0;
-    while (::write(pipe_[1], &end, 1) < 0 && (errno == EINTR || errno == EAGAIN)) std::this_thread::yield();
-    thread_.join();
-    close_pipe();
-  }
+  ~signals();
 
   // The signals, by their numbers; a copy may be given to a process.
   Reader<int> reader() const { return reader_; }
@@ -142,32 +102,10 @@ class signals {
  private:
   static constexpr int kSignals = 65;
   // By signal: where its handler writes; -1: nowhere.
-  static std::array<std::atomic<int>, kSignals>& to() noexcept {
-    static auto* const all = [] {
-      auto* const a = new std::array<std::atomic<int>, kSignals>;
-      for (auto& x : *a) x = -1;
-      return a;
-    }();
-    return *all;
-  }
-  static void handle(int n) {
-    const int saved = errno;
-    const unsigned char byte = static_cast<unsigned char>(n);
-    if (const int fd = to()[static_cast<std::size_t>(n)].load(); fd >= 0 && ::write(fd, &byte, 1) < 0) errno = 0;  // full: enough have come
-    errno = saved;
-  }
-  void give_back() noexcept {
-    for (std::size_t n = 1; n < kSignals; ++n) {
-      if (!mine_[n]) continue;
-      ::sigaction(static_cast<int>(n), &before_[n], nullptr);
-      to()[n] = -1;
-      mine_[n] = false;
-    }
-  }
-  void close_pipe() noexcept {
-    ::close(pipe_[0]);
-    ::close(pipe_[1]);
-  }
+  static std::array<std::atomic<int>, kSignals>& to() noexcept;
+  static void handle(int n);
+  void give_back() noexcept;
+  void close_pipe() noexcept;
 
   Outside outside_{Outside::due};
   Channel<int> channel_;
@@ -179,3 +117,7 @@ class signals {
 };
 
 }  // namespace weft::inline WEFT_ABI
+
+#if !defined(WEFT_COMPILED)
+#include "impl/stopping.ipp"
+#endif

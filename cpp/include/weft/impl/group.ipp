@@ -12,6 +12,9 @@ WEFT_IMPL std::uint32_t next_process_id() noexcept {
   return Identity::nth(last.fetch_add(1, std::memory_order_relaxed));
 }
 
+WEFT_IMPL Group::Group(Run& r, Executor* e, ProcessBase* p) noexcept : run(r), executor(e), parent(p) { run.add_group(*this); }
+WEFT_IMPL Group::~Group() { run.remove_group(*this); }
+
 WEFT_IMPL void Group::add(ProcessBase& p) {
   p.group = this;
   if (p.id == 0) p.id = next_process_id();

@@ -8,11 +8,9 @@
 // Only arguments that lie in the frame count: what a reference refers to may be gone before the process is. All of it stays until the
 // program ends.
 #pragma once
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <span>
 
 #include "../core/waiter.hpp"
@@ -41,34 +39,11 @@ struct About {
 };
 using Abouts = std::atomic<const About*>;
 
-inline const About* enlist(Abouts& first, About* a) {
-  a->next = first.load(std::memory_order_relaxed);
-  while (!first.compare_exchange_weak(a->next, a, std::memory_order_acq_rel, std::memory_order_relaxed))
-    ;
-  return a;
-}
-
 // `first`: of the functions with the same parameters.
-inline const About* layout(Abouts& first, const HeldAt* at, std::size_t n) {
-  for (const About* a = first.load(std::memory_order_acquire); a; a = a->next)
-    if (std::equal(a->held.begin(), a->held.end(), at, at + n)) return a;
-  auto* const kept = new HeldAt[n];
-  std::copy(at, at + n, kept);
-  auto* a = new About;
-  a->held = {kept, n};
-  return enlist(first, a);
-}
+const About* layout(Abouts& first, const HeldAt* at, std::size_t n);
 
 inline const About no_ends;
-[[gnu::noinline]] inline const About* first_in_file(const About& a, const char* file) noexcept {
-  for (const About* f = a.in_files.load(std::memory_order_acquire); f; f = f->next)
-    if (f->file == file) return f;
-  auto* const f = new (std::nothrow) About;
-  if (!f) return &a;
-  f->file = file;
-  f->held = a.held;
-  return enlist(a.in_files, f);
-}
+const About* first_in_file(const About& a, const char* file) noexcept;
 // `file` is compared by its address, and must be there for as long as somebody may ask. `a`: by layout(), or null: no ends.
 inline const About* in_file(const About* a, const char* file) noexcept {
   if (!a) a = &no_ends;
@@ -84,3 +59,7 @@ struct LastFrame {
 inline constinit thread_local LastFrame last_frame;
 
 }  // namespace weft::inline WEFT_ABI::runtime
+
+#if !defined(WEFT_COMPILED)
+#include "../impl/about.ipp"
+#endif

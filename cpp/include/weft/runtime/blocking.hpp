@@ -25,72 +25,15 @@ class Helpers final : public Part {
  public:
   static constexpr unsigned kMost = 64;
 
-  ~Helpers() override {
-    {
-      const std::lock_guard g(mutex_);
-      ending_ = true;
-    }
-    some_.notify_all();
-    for (std::thread& t : threads_) t.join();
-  }
+  ~Helpers() override;
 
   // Throws what std::thread throws if there is no helper and the system gives none.
-  void submit(Job& j) {
-    j.run->enter_outside();
-    {
-      const std::lock_guard g(mutex_);
-      if (waiting_ <= queued_ && threads_.size() < kMost) {
-        try {
-          threads_.emplace_back([this] { help(); });
-        } catch (...) {
-          if (threads_.empty()) {
-            j.run->leave_outside();
-            throw;
-          }
-        }
-      }
-      j.next = nullptr;
-      (last_ ? last_->next : first_) = &j;
-      last_ = &j;
-      ++queued_;
-    }
-    some_.notify_one();
-  }
+  void submit(Job& j);
   // True: it had not begun, and will not.
-  bool withdraw(Job& j) noexcept {
-    {
-      const std::lock_guard g(mutex_);
-      Job* before = nullptr;
-      Job* x = first_;
-      while (x && x != &j) before = std::exchange(x, x->next);
-      if (!x) return false;
-      (before ? before->next : first_) = j.next;
-      if (last_ == &j) last_ = before;
-      --queued_;
-    }
-    return true;
-  }
+  bool withdraw(Job& j) noexcept;
 
  private:
-  void help() {
-    std::unique_lock l(mutex_);
-    for (;;) {
-      ++waiting_;
-      some_.wait(l, [this] { return first_ || ending_; });
-      --waiting_;
-      if (!first_) return;
-      Job* j = first_;
-      first_ = j->next;
-      if (!first_) last_ = nullptr;
-      --queued_;
-      l.unlock();
-      Run& run = *j->run;
-      j->call(*j);
-      j->process->ops->wake(j->process);  // the job is in its frame, which may be gone now
-      run.leave_outside();
-      l.lock();
-    }
-  }
+  void help();
 
   std::mutex mutex_;
   std::condition_variable some_;
@@ -103,3 +46,7 @@ class Helpers final : public Part {
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime
+
+#if !defined(WEFT_COMPILED)
+#include "../impl/blocking.ipp"
+#endif

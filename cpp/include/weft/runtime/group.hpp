@@ -34,10 +34,10 @@ class Group {
   ProcessBase* parent;         // who waits for it, or null; gone once it is abandoned: see owner()
   const char* name = nullptr;  // part of the path, may be null
 
-  Group(Run& r, Executor* e, ProcessBase* p) noexcept : run(r), executor(e), parent(p) { run.add_group(*this); }
+  Group(Run& r, Executor* e, ProcessBase* p) noexcept;
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
-  ~Group() { run.remove_group(*this); }
+  ~Group();
 
   // The process is a child from now on; making it runnable is the caller's.
   void add(ProcessBase& p);

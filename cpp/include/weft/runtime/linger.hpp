@@ -8,27 +8,10 @@
 #pragma once
 #include "parking.hpp"
 
-#if defined(__linux__)
-#include <sched.h>
-#include <unistd.h>
-#else
-#include <thread>
-#endif
-
 namespace weft::inline WEFT_ABI::runtime {
 
 // How many CPUs the program may use, as far as the calling thread can tell; 1: none but ours is known.
-inline std::int32_t usable_cpus() noexcept {
-#if defined(__linux__)
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  // The main thread's, since a thread may have been held to one of them.
-  return sched_getaffinity(getpid(), sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-#else
-  const unsigned n = std::thread::hardware_concurrency();
-  return n > 0 ? static_cast<std::int32_t>(n) : 1;
-#endif
-}
+std::int32_t usable_cpus() noexcept;
 
 // A short look-out of a thread before it sleeps, for a peer on another CPU that is about to do what we wait for. Bounded by time and by
 // what it has been worth; none at all where more of the threads that use it are awake than there are CPUs: the peer would wait for ours.
@@ -71,3 +54,7 @@ class Linger {
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime
+
+#if !defined(WEFT_COMPILED)
+#include "../impl/linger.ipp"
+#endif

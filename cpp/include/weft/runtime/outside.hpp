@@ -20,34 +20,12 @@ namespace runtime {
 
 class Outsiders {
  public:
-  static Outsiders& all() {
-    static Outsiders o;
-    return o;
-  }
-  void join(Run& r) {
-    const std::lock_guard g(mutex_);
-    runs_.push_back(&r);
-    for (unsigned i = 0; i < tokens_; ++i) r.enter_outside();
-    for (unsigned i = 0; i < strangers_; ++i) r.enter_outside(false);
-  }
-  void leave(Run& r) noexcept {
-    const std::lock_guard g(mutex_);
-    std::erase(runs_, &r);
-  }
-  void enter(bool due) noexcept {
-    const std::lock_guard g(mutex_);
-    ++(due ? tokens_ : strangers_);
-    for (Run* r : runs_) r->enter_outside(due);
-  }
-  void exit(bool due) noexcept {
-    const std::lock_guard g(mutex_);
-    --(due ? tokens_ : strangers_);
-    for (Run* r : runs_) r->leave_outside(due);
-  }
-  unsigned strangers() noexcept {
-    const std::lock_guard g(mutex_);
-    return strangers_;
-  }
+  static Outsiders& all();
+  void join(Run& r);
+  void leave(Run& r) noexcept;
+  void enter(bool due) noexcept;
+  void exit(bool due) noexcept;
+  unsigned strangers() noexcept;
 
  private:
   std::mutex mutex_;
@@ -79,3 +57,7 @@ class Outside {
 };
 
 }  // namespace weft::inline WEFT_ABI
+
+#if !defined(WEFT_COMPILED)
+#include "../impl/outside.ipp"
+#endif

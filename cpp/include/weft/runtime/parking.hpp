@@ -14,29 +14,13 @@
 // Counting before waking is what makes `active == 0` mean that nothing can run (rules 8.6 and 10.1).
 #pragma once
 #include <atomic>
-#include <cmath>
-#include <cstdlib>
 
 #include "../prim.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
 
 // ns for which nothing has run before a standstill is told (rule 10.6); 0: never.
-inline prim::atomic<std::int64_t>& patience() noexcept {
-  constexpr double second = 1e9, most = 9e18;
-  static prim::atomic<std::int64_t> ns{[] {
-    const char* const text = std::getenv("WEFT_STANDSTILL");
-    if (!text || !*text) return static_cast<std::int64_t>(2 * second);
-    char* end = nullptr;
-    const double s = std::strtod(text, &end);
-    if (end == text || *end || !(s >= 0)) {
-      std::fprintf(stderr, "weft: WEFT_STANDSTILL=%s is no number of seconds (0: never); it is taken to be 2\n", text);
-      return static_cast<std::int64_t>(2 * second);
-    }
-    return s * second >= most ? std::int64_t{0} : static_cast<std::int64_t>(std::ceil(s * second));
-  }()};
-  return ns;
-}
+prim::atomic<std::int64_t>& patience() noexcept;
 
 // Who is told when an executor stops and starts to have something to do.
 struct Activity {
@@ -104,137 +88,37 @@ class Parking {
   void* host = nullptr;                       // the bell's
 
   // Sleep until signalled or until the earliest timer. Returns the signals; 0: only time has passed.
-  std::uint32_t sleep() noexcept {
-    if (give_way()) return take();
-    std::uint32_t s = 0;
-    if (!word_.compare_exchange_strong(s, idle, std::memory_order_seq_cst)) return take();
-    const std::uint32_t standstill = activity ? activity->deactivated() : 0;
-    const std::int64_t until = activity ? activity->wake_time() : prim::forever;
-    std::int64_t look = standstill ? prim::now() + patience().load(std::memory_order_relaxed) : prim::forever;
-    bool timed = false;
-    if (asleep()) {
-      void* state = around_sleep.begin ? around_sleep.begin(*this) : nullptr;
-      if (around_sleep.begin && !state) signal(nudged);
-      while (asleep() && !timed) {
-        s = idle | stirred;
-        const bool was_stirred = word_.compare_exchange_strong(s, idle, std::memory_order_acq_rel);
-        if (!was_stirred) prim::park(word_, idle, nap(look < until ? look : until));
-        timed = until != prim::forever && prim::now() >= until;
-        if (look != prim::forever && !was_stirred && prim::now() >= look && asleep()) {
-          look = prim::forever;
-          if (state && around_sleep.step_back) around_sleep.step_back(state);
-          activity->stood_still(standstill);
-          if (state && around_sleep.step_aside) state = around_sleep.step_aside();
-          continue;
-        }
-        if (!timed && around_sleep.disturbed && asleep() && around_sleep.disturbed(state)) signal(nudged);
-      }
-      if (state) around_sleep.end(state);
-    }
-    // By time: counted active before the word says so, so that the count never dips while somebody is awake.
-    if (timed && activity) activity->activated();
-    const bool by_time = timed && leave_idle();
-    if (timed && !by_time && activity) activity->deactivated();  // a signaller has counted us as well
-    if (activity) activity->awoken();
-    return by_time ? 0 : take();
-  }
+  std::uint32_t sleep() noexcept;
 
   // From a signal's handler, on any thread, while we may be asleep: let sleep() ask at once what disturbed it. Needs no lock where
   // prim::wakes_from_handlers.
-  void stir() noexcept {
-    std::uint32_t s = idle;
-    if (word_.compare_exchange_strong(s, idle | stirred, std::memory_order_acq_rel)) prim::unpark(word_);
-  }
+  void stir() noexcept;
 
   // False: there are signals, so there is no resting.
-  bool rest() noexcept {
-    std::uint32_t s = 0;
-    if (!word_.compare_exchange_strong(s, idle, std::memory_order_seq_cst)) return false;
-    if (activity) activity->deactivated();
-    return true;
-  }
+  bool rest() noexcept;
   // After rest(), whatever the reason: counted active again. The signals are left for take().
-  void rise() noexcept {
-    if (activity) activity->activated();
-    if (!leave_idle() && activity) activity->deactivated();  // the signaller has counted us
-  }
+  void rise() noexcept;
 
   // Signals that came without our sleeping.
   std::uint32_t take() noexcept { return word_.exchange(0, std::memory_order_acq_rel) & (woken | nudged); }
   bool signalled() const noexcept { return word_.load(std::memory_order_relaxed) != 0; }
 
-  void signal(std::uint32_t bit) noexcept {
-    Activity* const a = activity;  // we may be gone as soon as the bit is seen: what is needed then is read before
-    void (*const ring)(Parking&) noexcept = bell;
-    std::uint32_t s = word_.load(std::memory_order_relaxed);
-    bool counted = false;
-    do {
-      if (s & bit) break;
-      if (sleeps(s) && a && !counted) {
-        a->activated();
-        counted = true;
-      }
-    } while (!word_.compare_exchange_weak(s, s | bit, std::memory_order_seq_cst));
-    if (sleeps(s)) {
-      if (ring)
-        ring(*this);  // a host outlives the calls of its bell
-      else
-        prim::unpark(word_);
-    } else if (counted) {
-      a->deactivated();  // it woke by itself or by another: counted twice
-    }
-  }
+  void signal(std::uint32_t bit) noexcept;
 
  private:
   static constexpr bool sleeps(std::uint32_t s) noexcept { return (s & ~stirred) == idle; }
   bool asleep() const noexcept { return sleeps(word_.load(std::memory_order_acquire)); }
   // Where a handler cannot wake us, look for ourselves.
-  static std::int64_t nap(std::int64_t until) noexcept {
-    if (prim::wakes_from_handlers || !around_sleep.disturbed) return until;
-    const std::int64_t soon = prim::now() + kNap;
-    return soon < until ? soon : until;
-  }
+  static std::int64_t nap(std::int64_t until) noexcept;
   static constexpr std::int64_t kNap = 50'000'000;  // ns
   // Unless somebody has signalled.
-  bool leave_idle() noexcept {
-    std::uint32_t s = word_.load(std::memory_order_relaxed);
-    while (sleeps(s))
-      if (word_.compare_exchange_weak(s, 0, std::memory_order_acq_rel)) return true;
-    return false;
-  }
+  bool leave_idle() noexcept;
   // Before the kernel is asked to put us to sleep, let whoever is to signal us run, if it shares our CPU: a hand-over by yielding costs one
   // switch of threads, by sleeping and waking two. Only as long as it works: each failure halves the patience, each success restores it.
   //
   // Under a global lock more so: who is woken runs into the lock that the waker holds, sleeps again, and is woken again.
-  bool give_way() noexcept {
-    if (around_sleep.begin && !around_sleep.step_aside) return false;  // the peer would wait for the global lock
-    if (patience_ == 0 && ++skipped_ % kRetry != 0) return false;
-    if (!around_sleep.step_aside) return yield_to_signaller();
-    if (forgone_ > 0) {
-      --forgone_;
-      return false;
-    }
-    const std::int64_t began = prim::now();
-    void* const state = around_sleep.step_aside();
-    const bool came = yield_to_signaller();
-    if (prim::now() - began > kBrief)
-      forgone_ = dear_ = dear_ < kMostForgone ? static_cast<std::uint16_t>(dear_ * 2) : dear_;
-    else if (dear_ > kRetry)
-      --dear_;
-    around_sleep.step_back(state);
-    return came;
-  }
-  bool yield_to_signaller() noexcept {
-    for (unsigned i = 0; i <= patience_; ++i) {
-      if (signalled()) {
-        patience_ = kPatience;
-        return true;
-      }
-      prim::yield();
-    }
-    patience_ /= 2;
-    return signalled();
-  }
+  bool give_way() noexcept;
+  bool yield_to_signaller() noexcept;
   static constexpr std::uint8_t kPatience = 4;  // yields
   static constexpr std::uint8_t kRetry = 64;    // sleeps between two attempts once patience is lost
   // Yields may go to another program that computes, which then has the CPU for some ms: so after an attempt that took long, some sleeps are
@@ -250,3 +134,7 @@ class Parking {
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime
+
+#if !defined(WEFT_COMPILED)
+#include "../impl/parking.ipp"
+#endif

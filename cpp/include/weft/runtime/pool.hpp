@@ -51,21 +51,7 @@ class Pool {
       c.lock.unlock();
       return b;
     }
-    std::size_t size = c.packed ? rounded(n) : lined(n);
-    if (c.left < size) {
-      c.packed = c.at != nullptr;
-      size = c.packed ? rounded(n) : lined(n);
-      c.lock.unlock();
-      char* const slab = new_slab();
-      c.lock.lock();
-      c.at = slab;  // what was left of another thread's slab, should there be one, is given up
-      c.left = kSlab;
-    }
-    void* p = c.at;
-    c.at += size;
-    c.left -= size;
-    c.lock.unlock();
-    return p;
+    return cut(c, n);
   }
 
   static void release(void* p, std::size_t n) noexcept {
@@ -84,40 +70,25 @@ class Pool {
   using Class = PoolClass;
   static constexpr std::size_t lined(std::size_t n) noexcept { return (n + kLine - 1) / kLine * kLine; }
   static constexpr std::size_t rounded(std::size_t n) noexcept { return (n + 7) / 8 * 8; }
+  // A block of the slab that is being cut. The lock is held, and released.
+  static void* cut(Class& c, std::size_t n);
   // Slabs are cut from chunks of the size of a huge page, and a chunk becomes one when all of it has been given out.
-  static char* new_slab() {
-    PoolSlabs& s = slabs_;
-    for (;;) {
-      s.lock.lock();
-      if (s.left > 0) {
-        char* const slab = s.at;
-        s.at += kSlab;
-        s.left -= kSlab;
-        s.lock.unlock();
-        return slab;
-      }
-      char* const used_up = std::exchange(s.begin, nullptr);
-      s.lock.unlock();
-      if (used_up) make_huge(used_up, kHugePage);
-      char* const chunk = static_cast<char*>(::operator new(kHugePage, std::align_val_t(kHugePage)));
-      s.lock.lock();
-      s.begin = s.at = chunk;  // what was left of another thread's, should there be one, is given up
-      s.left = kHugePage;
-      s.lock.unlock();
-    }
-  }
+  static char* new_slab();
   static inline constinit PoolSlabs slabs_{};
   static Class& of(std::size_t n) noexcept { return classes_[rounded(n) / 8]; }
   static inline constinit std::array<Class, kLargest / 8 + 1> classes_{};
 };
 
-// Base of what is allocated from the pool by its exact type.
-
 }  // namespace weft::inline WEFT_ABI::runtime
+
+#if !defined(WEFT_COMPILED)
+#include "../impl/pool.ipp"
+#endif
 #endif
 
 namespace weft::inline WEFT_ABI::runtime {
 
+// Base of what is allocated from the pool by its exact type.
 struct Pooled {
   static void* operator new(std::size_t n) { return Pool::allocate(n); }
   static void operator delete(void* p, std::size_t n) noexcept { Pool::release(p, n); }

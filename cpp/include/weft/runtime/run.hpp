@@ -45,19 +45,17 @@ class Hired {
 
 class Run final : public Activity {
  public:
-  explicit Run(Clock clock = Clock::steady) noexcept : clock_(clock) {}
+  explicit Run(Clock clock = Clock::steady) noexcept;
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
-  ~Run() = default;
+  ~Run();
 
   // --- activity -----------------------------------------------------------------------------------------------------------------
   void activated() noexcept override { active_.fetch_add(1, std::memory_order_seq_cst); }
-  std::uint32_t deactivated() noexcept override { return active_.fetch_sub(1, std::memory_order_seq_cst) == 1 ? quiescent() : 0; }
+  std::uint32_t deactivated() noexcept override;
   // The same by who does not sleep then.
-  void gone() noexcept {
-    if (deactivated()) find_watch();
-  }
-  std::int64_t wake_time() noexcept override { return clock_ == Clock::steady ? earliest() : prim::forever; }
+  void gone() noexcept;
+  std::int64_t wake_time() noexcept override;
 
   // Something beyond the run may wake it, from now on until leave_outside(). `due`: it will, or is meant to take its time (an io call, a
   // socket); of others nobody knows, and there may be a standstill.
@@ -65,22 +63,10 @@ class Run final : public Activity {
     if (!due) strangers_.fetch_add(1, std::memory_order_seq_cst);
     outside_.fetch_add(1, std::memory_order_seq_cst);
   }
-  void leave_outside(bool due = true) noexcept {
-    const std::int32_t before = outside_.fetch_sub(1, std::memory_order_seq_cst);
-    const std::int32_t others = due ? strangers_.load(std::memory_order_seq_cst) : strangers_.fetch_sub(1, std::memory_order_seq_cst) - 1;
-    if (before == others + 1 && active_.load(std::memory_order_seq_cst) == 0 && quiescent()) find_watch();
-  }
+  void leave_outside(bool due = true) noexcept;
   // For a host whose loop is idle, and that has entered outside for what the loop holds: nothing there is due. Concludes what follows; the
   // number of the standstill that begins, or 0.
-  std::uint32_t conclude() noexcept {
-    if (outside_.fetch_sub(1, std::memory_order_seq_cst) != 1 || active_.load(std::memory_order_seq_cst) != 0) {
-      outside_.fetch_add(1, std::memory_order_seq_cst);
-      return 0;
-    }
-    const std::uint32_t n = quiescent();
-    outside_.fetch_add(1, std::memory_order_seq_cst);
-    return n;
-  }
+  std::uint32_t conclude() noexcept;
   // Asked when nothing can run and nothing is known outside: is there something after all (threads that are no processes, rule 10.3)?
   bool (*anything_outside)(Run&) noexcept = nullptr;
 
@@ -92,14 +78,8 @@ class Run final : public Activity {
   };
   // Who waits where, while all of the run sleep. Null: nobody, or it was told before. A null function: standstills are not told.
   std::unique_ptr<Standstill> (*look_at_standstill)(Run&) noexcept = nullptr;
-  void stood_still(std::uint32_t number) noexcept override {
-    if (!is_standstill(number)) return;
-    if (const std::unique_ptr<Standstill> found = look_at_standstill(*this)) found->tell();
-  }
-  bool is_standstill(std::uint32_t number) noexcept {
-    const std::lock_guard g(mutex_);
-    return number == standstill_ && active_.load(std::memory_order_seq_cst) == 0;
-  }
+  void stood_still(std::uint32_t number) noexcept override;
+  bool is_standstill(std::uint32_t number) noexcept;
   // Calls f if all executors sleep; who is woken meanwhile goes on after it.
   template <class F>
   bool while_all_sleep(F&& f) {
@@ -111,44 +91,21 @@ class Run final : public Activity {
     closed_.store(0, std::memory_order_release);
     return all;
   }
-  void awoken() noexcept override {
-    if (look_at_standstill && closed_.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
-      const std::lock_guard g(door_);
-    }
-  }
+  void awoken() noexcept override;
   // Is it the first standstill of this run with those who wait, where they wait?
-  bool first_of(std::uint64_t places) {
-    const std::lock_guard g(mutex_);
-    return told_of_.insert(places).second;
-  }
+  bool first_of(std::uint64_t places);
 
   // --- time ---------------------------------------------------------------------------------------------------------------------
   Clock clock() const noexcept { return clock_; }
   std::int64_t now() const noexcept { return clock_ == Clock::steady ? prim::now() : virtual_now_.load(std::memory_order_relaxed); }
-  void arm(TimerNode& t) {
-    if (t.deadline == prim::forever) return;  // it never comes (rule 8.5)
-    const std::lock_guard g(mutex_);
-    timers_.add(t);
-    set_earliest();
-  }
-  void disarm(TimerNode& t) noexcept {
-    const std::lock_guard g(mutex_);
-    timers_.remove(t);
-    set_earliest();
-  }
+  void arm(TimerNode& t);
+  void disarm(TimerNode& t) noexcept;
   std::int64_t earliest() const noexcept { return earliest_.load(std::memory_order_seq_cst); }
   bool timers_due() const noexcept {
     const std::int64_t e = earliest_.load(std::memory_order_relaxed);
     return e != prim::forever && clock_ == Clock::steady && e <= prim::now();
   }
-  void fire_due() noexcept {
-    core::Wakes wakes;
-    {
-      const std::lock_guard g(mutex_);
-      fire(now(), wakes);
-    }
-    wakes.run();
-  }
+  void fire_due() noexcept;
 
   // Where spawned processes go (rule 7.4): the outermost network's, while there is one.
   Group* spawned = nullptr;
@@ -170,20 +127,9 @@ class Run final : public Activity {
     return at_of(hired_.size() - 1);
   }
   // The run began with this one, which has that key.
-  void list(const std::shared_ptr<const void>& key, Executor& e) {
-    const std::lock_guard g(hiring_);
-    hired_.push_back({key, nullptr});
-    executors_[hired_.size() - 1].store(&e, std::memory_order_release);
-  }
+  void list(const std::shared_ptr<const void>& key, Executor& e);
   // At::group: it is none of the list.
-  At whereabouts(const Executor& e) const noexcept {
-    for (std::size_t i = 0; i < executors_.size(); ++i) {
-      const Executor* x = executors_[i].load(std::memory_order_acquire);
-      if (x == &e) return at_of(i);
-      if (!x) break;
-    }
-    return At::group;
-  }
+  At whereabouts(const Executor& e) const noexcept;
   // Whatever else has threads that end with the run.
   template <class T>
   T& part() {
@@ -193,10 +139,7 @@ class Run final : public Activity {
     parts_.push_back(std::make_unique<T>());
     return static_cast<T&>(*parts_.back());
   }
-  void dismiss() noexcept {
-    hired_.clear();
-    parts_.clear();
-  }
+  void dismiss() noexcept;
 
   // --- groups, for reports and cancellation -------------------------------------------------------------------------------------
   void add_group(Group&) noexcept;
@@ -225,35 +168,9 @@ class Run final : public Activity {
     for (std::thread& t : done) t.join();
   }
   // The calling thread's process has ended; it does little more.
-  void thread_done() noexcept {
-    const std::lock_guard g(mutex_);
-    const auto me = std::find_if(threads_.begin(), threads_.end(), [](auto& t) { return t.get_id() == std::this_thread::get_id(); });
-    if (me == threads_.end()) return;  // somebody joins us
-    std::swap(*me, threads_.back());
-    try {
-      threads_done_.push_back(std::move(threads_.back()));
-    } catch (...) {
-      return;  // no memory for that: it is joined with the run
-    }
-    threads_.pop_back();
-  }
-  std::size_t threads_kept() noexcept {
-    const std::lock_guard g(mutex_);
-    return threads_.size() + threads_done_.size();
-  }
-  void join_threads() noexcept {
-    for (;;) {
-      std::thread t;
-      {
-        const std::lock_guard g(mutex_);
-        std::vector<std::thread>& from = threads_done_.empty() ? threads_ : threads_done_;
-        if (from.empty()) return;
-        t = std::move(from.back());
-        from.pop_back();
-      }
-      t.join();
-    }
-  }
+  void thread_done() noexcept;
+  std::size_t threads_kept() noexcept;
+  void join_threads() noexcept;
 
   // --- deadlock -----------------------------------------------------------------------------------------------------------------
   bool deadlocked() const noexcept { return deadlocked_.load(std::memory_order_acquire); }
@@ -266,51 +183,11 @@ class Run final : public Activity {
   friend struct Report;
   friend class Limit;
 
-  std::uint32_t quiescent() noexcept {
-    core::Wakes wakes;
-    bool dead = false, again = false;
-    {
-      const std::lock_guard g(mutex_);
-      const std::uint32_t number = ++standstill_ != 0 ? standstill_ : ++standstill_;  // of the one that begins, if it does
-      if (active_.load(std::memory_order_seq_cst) != 0) return 0;
-      const std::int32_t outside = outside_.load(std::memory_order_seq_cst);
-      if (outside != 0 && outside != strangers_.load(std::memory_order_seq_cst)) return 0;
-      timers_.drop_dead();
-      const bool told = look_at_standstill && patience().load(std::memory_order_relaxed) != 0;
-      if (outside != 0) return told && (timers_.empty() || clock_ != Clock::steady) ? number : 0;
-      if (!timers_.empty()) {
-        if (clock_ == Clock::steady) return 0;
-        activated();  // held until those who woke are counted
-        virtual_now_.store(timers_.earliest(), std::memory_order_relaxed);
-        fire(timers_.earliest(), wakes);
-      } else {
-        dead = detect_deadlock && !(anything_outside && anything_outside(*this)) && anybody_blocked();
-        if (!dead) return told ? number : 0;
-        activated();  // so that nobody else concludes the same
-        again = deadlocked();
-        if (!again) describe();
-        deadlocked_.store(true, std::memory_order_release);
-      }
-    }
-    wakes.run();
-    if (dead && on_deadlock && !told_.exchange(true)) on_deadlock(report_);
-    if (dead) cancel_everybody();
-    // Who is left cannot be withdrawn, and nobody lets it go (a writer that is held, rules 1.6, 6.3): to conclude the same again, and
-    // again, would never end.
-    if (std::int32_t ours = 1; again && active_.compare_exchange_strong(ours, 0, std::memory_order_seq_cst)) return 0;
-    return deactivated();
-  }
+  std::uint32_t quiescent() noexcept;
   // A standstill began, and nobody is about to sleep: who sleeps does so anew.
   void find_watch() noexcept;
 
-  void fire(std::int64_t now, core::Wakes& wakes) noexcept {
-    while (timers_.earliest() <= now) {
-      TimerNode* t = timers_.pop();
-      core::Choice* c = t->choice;
-      if (c->finish_as(core::TIMED_OUT)) wakes.add(c->waker);
-    }
-    set_earliest();
-  }
+  void fire(std::int64_t now, core::Wakes& wakes) noexcept;
 
   void set_earliest() noexcept { earliest_.store(timers_.earliest(), std::memory_order_seq_cst); }
   bool anybody_blocked() noexcept;
@@ -353,3 +230,7 @@ class Run final : public Activity {
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime
+
+#if !defined(WEFT_COMPILED)
+#include "../impl/run.ipp"
+#endif

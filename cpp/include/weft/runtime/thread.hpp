@@ -20,19 +20,7 @@ class ThreadProcess : public ProcessBase, public Executor {
   }
 
   // The process that this thread is; a thread that is none gets a guest's.
-  static ThreadProcess& self() noexcept {
-    if (current) return *current;
-    struct Beyond {  // for the timers of threads that are in no run; concludes nothing
-      Run run;
-      Beyond() noexcept { run.detect_deadlock = false; }
-    };
-    static Beyond made;
-    Run& beyond = made.run;
-    static thread_local ThreadProcess guest;
-    guest.run = &beyond;
-    guest.parking_.activity = &beyond;
-    return guest;
-  }
+  static ThreadProcess& self() noexcept;
   static ThreadProcess* current_or_null() noexcept { return current; }
   // For who switches between several threads' worth of state on one (a checker): the process that this thread is from now on.
   static ThreadProcess* become(ThreadProcess* p) noexcept { return std::exchange(current, p); }
@@ -79,11 +67,7 @@ class ThreadProcess : public ProcessBase, public Executor {
     }
     // From now on it waits by `op` at `place`, which the executor withdraws when it is nudged. A request that came before went to the
     // thread's own parking, or found nothing to withdraw.
-    void waits(const OpKind& op, void* place) noexcept {
-      self_.place = place;
-      self_.op = &op;
-      if (self_.cancel().load(std::memory_order_seq_cst)) executor_.nudge();
-    }
+    void waits(const OpKind& op, void* place) noexcept;
 
    private:
     ThreadProcess& self_;
@@ -92,36 +76,12 @@ class ThreadProcess : public ProcessBase, public Executor {
   };
 
   // Sleep until the operation that has begun is decided; serves cancellations and timers meanwhile.
-  void block(const OpKind& kind) noexcept {
-    op = &kind;
-    if (cancel().load(std::memory_order_acquire) && kind.withdraw(*this)) {
-      op = nullptr;
-      return;
-    }
-    if (Observer* const o = watched()) o->suspended(this, nullptr);
-    for (;;) {
-      Linger::one_less();
-      const std::uint32_t s = parking_.sleep();
-      Linger::one_more();
-      if (s & Parking::woken) break;
-      if (run && run->timers_due()) run->fire_due();
-      if ((s & Parking::nudged) && cancel().load(std::memory_order_acquire) && kind.withdraw(*this)) break;
-      if ((s & Parking::nudged) && interrupted && interrupted(*this) && kind.withdraw(*this)) break;
-    }
-    if (Observer* const o = watched()) o->resumes(*this, nullptr);
-    op = nullptr;
-  }
+  void block(const OpKind& kind) noexcept;
   // A host's signal (Ctrl-C) while parked: true asks for withdrawal.
   bool (*interrupted)(ThreadProcess&) = nullptr;
 
   void post(core::Waker*) noexcept override { parking_.signal(Parking::woken); }
-  void nudge() noexcept override {
-    const Posting::Now now(nudging_);
-    if (Executor* h = hosting_.load(std::memory_order_seq_cst))
-      h->nudge();
-    else
-      parking_.signal(Parking::nudged);
-  }
+  void nudge() noexcept override;
   bool here() const noexcept override { return current == this; }
 
  private:
@@ -140,3 +100,7 @@ class ThreadProcess : public ProcessBase, public Executor {
 inline const ProcessOps ThreadProcess::kOps{{&ThreadProcess::wake, nullptr, nullptr, 0}, &ThreadProcess::executor_of};
 
 }  // namespace weft::inline WEFT_ABI::runtime
+
+#if !defined(WEFT_COMPILED)
+#include "../impl/thread.ipp"
+#endif

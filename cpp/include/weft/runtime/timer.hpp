@@ -28,65 +28,24 @@ class TimerHeap {
   bool empty() const noexcept { return heap_.empty(); }
   std::int64_t earliest() const noexcept { return heap_.empty() ? prim::forever : heap_[0]->deadline; }
 
-  void add(TimerNode& t) {
-    t.order = next_order_++;
-    heap_.push_back(&t);
-    up(heap_.size() - 1);
-  }
-  void remove(TimerNode& t) noexcept {
-    if (t.at == TimerNode::unset) return;
-    const std::size_t i = t.at;
-    t.at = TimerNode::unset;
-    TimerNode* last = heap_.back();
-    heap_.pop_back();
-    if (last == &t) return;
-    put(i, last);
-    up(i);
-    down(last->at);
-  }
+  void add(TimerNode& t);
+  void remove(TimerNode& t) noexcept;
   // Timers of those that were decided otherwise and have not come to take them away (a writer held by an extended read).
-  void drop_dead() noexcept {
-    while (!heap_.empty() && heap_[0]->choice->word() > core::LOCKED) pop();  // LOCKED may become WAITING again
-  }
-  TimerNode* pop() noexcept {
-    TimerNode* t = heap_[0];
-    remove(*t);
-    return t;
-  }
+  void drop_dead() noexcept;
+  TimerNode* pop() noexcept;
 
  private:
-  static bool before(const TimerNode* a, const TimerNode* b) noexcept {
-    return a->deadline != b->deadline ? a->deadline < b->deadline : a->order < b->order;
-  }
-  void put(std::size_t i, TimerNode* t) noexcept {
-    heap_[i] = t;
-    t->at = static_cast<std::uint32_t>(i);
-  }
-  void up(std::size_t i) noexcept {
-    TimerNode* t = heap_[i];
-    for (; i > 0; i = (i - 1) / 2) {
-      TimerNode* parent = heap_[(i - 1) / 2];
-      if (!before(t, parent)) break;
-      put(i, parent);
-    }
-    put(i, t);
-  }
-  void down(std::size_t i) noexcept {
-    TimerNode* t = heap_[i];
-    const std::size_t n = heap_.size();
-    for (;;) {
-      std::size_t child = 2 * i + 1;
-      if (child >= n) break;
-      if (child + 1 < n && before(heap_[child + 1], heap_[child])) ++child;
-      if (!before(heap_[child], t)) break;
-      put(i, heap_[child]);
-      i = child;
-    }
-    put(i, t);
-  }
+  static bool before(const TimerNode* a, const TimerNode* b) noexcept;
+  void put(std::size_t i, TimerNode* t) noexcept;
+  void up(std::size_t i) noexcept;
+  void down(std::size_t i) noexcept;
 
   std::vector<TimerNode*> heap_;
   std::uint64_t next_order_ = 0;
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime
+
+#if !defined(WEFT_COMPILED)
+#include "../impl/timer.ipp"
+#endif

@@ -1,0 +1,171 @@
+// The definitions of runtime/limit.hpp; see config.hpp.
+#pragma once
+#include "../runtime/limit.hpp"
+
+namespace weft::inline WEFT_ABI::runtime {
+
+WEFT_IMPL void Limit::open(ProcessBase& p, std::int64_t deadline) {
+  Run& r = run_of(p);
+  const std::lock_guard g(r.mutex_);
+  Limit*& first = r.limits_[&p];
+  outer_ = first;
+  first = this;
+  r.limits_open_.fetch_add(1, std::memory_order_relaxed);
+  process_ = &p;
+  run_ = &r;
+  met_ = false;
+  arm(deadline);
+}
+
+WEFT_IMPL bool Limit::innermost(ProcessBase& p) noexcept {
+  if (process_ != &p) return false;
+  const std::lock_guard g(run_->mutex_);
+  return run_->limits_[&p] == this;
+}
+
+WEFT_IMPL void Limit::close() noexcept {
+  Run& r = *run_;
+  bool fired;
+  {
+    const std::lock_guard g(r.mutex_);
+    fired = disarm();
+    auto at = r.limits_.find(process_);
+    for (Limit** x = &at->second; *x; x = &(*x)->outer_)
+      if (*x == this) {
+        *x = outer_;
+        break;
+      }
+    if (!at->second) r.limits_.erase(at);
+    r.limits_open_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  if (fired) await_firing();
+  take_back();
+  process_ = nullptr;
+  run_ = nullptr;
+}
+
+WEFT_IMPL bool Limit::move(std::int64_t deadline) {
+  Run& r = *run_;
+  bool fired;
+  {
+    const std::lock_guard g(r.mutex_);
+    if (met_) return false;
+    fired = disarm();
+  }
+  if (fired) await_firing();
+  take_back();
+  const std::lock_guard g(r.mutex_);
+  arm(deadline);
+  return true;
+}
+
+WEFT_IMPL Limit* Limit::take(ProcessBase& p) noexcept {
+  if (!(p.cancel().load(std::memory_order_relaxed) & Identity::Cancel::limit)) [[likely]] {
+    p.take_cancel();
+    return nullptr;
+  }
+  Run& r = run_of(p);
+  const std::lock_guard g(r.mutex_);
+  const std::uint8_t what = p.cancel().exchange(0);
+  Limit* by = nullptr;
+  const auto at = r.limits_.find(&p);
+  for (Limit* l = at == r.limits_.end() ? nullptr : at->second; l; l = l->outer_)
+    if (l->asked_.exchange(false, std::memory_order_relaxed)) by = l;
+  if (what & ~Identity::Cancel::limit) by = nullptr;
+  if (by) by->met_ = true;
+  return by;
+}
+
+WEFT_IMPL void Limit::close_all(ProcessBase& p, Run& r) noexcept {
+  while (Limit* l = first_of(p, r)) l->close();
+}
+
+WEFT_IMPL bool Limit::any_armed(ProcessBase& p, Run& r) noexcept {
+  if (r.limits_open_.load(std::memory_order_relaxed) == 0) [[likely]]
+    return false;
+  const std::lock_guard g(r.mutex_);
+  const auto at = r.limits_.find(&p);
+  for (Limit* l = at == r.limits_.end() ? nullptr : at->second; l; l = l->outer_)
+    if (l->timer_.at != TimerNode::unset) return true;
+  return false;
+}
+
+WEFT_IMPL void Limit::lend(ProcessBase& from, Run& old, ProcessBase& to, Run& now) {
+  if (Limit* const l = first_of(from, old)) l->rehome_after_outer(to, now, true);
+}
+
+WEFT_IMPL void Limit::give_back(ProcessBase& to, Run& now, ProcessBase& from, Run& old) {
+  Limit* l = first_of(to, now);
+  for (; l && !l->lent_; l = first_of(to, now)) l->close();
+  if (l) l->rehome_after_outer(from, old, false);
+}
+
+WEFT_IMPL void Limit::arm(std::int64_t deadline) {
+  timer_.deadline = deadline;
+  told_.store(false, std::memory_order_relaxed);
+  if (deadline != prim::forever && deadline <= run_->now()) {
+    asked_.store(true, std::memory_order_relaxed);
+    process_->cancel().fetch_or(Identity::Cancel::limit);
+  } else if (deadline != prim::forever) {
+    choice_.arm();
+    run_->timers_.add(timer_);
+    run_->set_earliest();
+  }
+}
+
+WEFT_IMPL bool Limit::disarm() noexcept {  // true: whoever fires it is about to ask
+  const bool armed = timer_.at != TimerNode::unset;
+  run_->timers_.remove(timer_);
+  run_->set_earliest();
+  const bool fired = !armed && choice_.word() == core::TIMED_OUT;
+  choice_.reset();
+  return fired;
+}
+
+WEFT_IMPL Limit* Limit::first_of(ProcessBase& p, Run& r) noexcept {
+  if (r.limits_open_.load(std::memory_order_relaxed) == 0) [[likely]]
+    return nullptr;
+  const std::lock_guard g(r.mutex_);
+  const auto at = r.limits_.find(&p);
+  return at == r.limits_.end() ? nullptr : at->second;
+}
+
+WEFT_IMPL void Limit::await_firing() noexcept {
+  for (unsigned round = 0; !told_.load(std::memory_order_acquire); ++round) prim::pause(round);
+}
+
+WEFT_IMPL void Limit::take_back() noexcept {
+  const std::lock_guard g(run_->mutex_);
+  if (!asked_.exchange(false, std::memory_order_relaxed)) return;
+  const auto at = run_->limits_.find(process_);
+  for (Limit* l = at == run_->limits_.end() ? nullptr : at->second; l; l = l->outer_)
+    if (l->asked_.load(std::memory_order_relaxed)) return;  // the request is theirs as well
+  process_->cancel().take_back(Identity::Cancel::limit);
+}
+
+WEFT_IMPL void Limit::rehome_after_outer(ProcessBase& to, Run& now, bool lent) {
+  Limit* const outer = outer_;
+  const bool had_asked = asked_.load(std::memory_order_relaxed), was_met = met_;
+  const std::int64_t left = timer_.deadline == prim::forever ? prim::forever : timer_.deadline - run_->now();
+  close();
+  if (outer) outer->rehome_after_outer(to, now, lent);
+  const std::int64_t at = now.now();
+  const bool never = was_met || left == prim::forever;
+  open(to, never ? prim::forever : had_asked || left <= 0 ? at : later(at, left));
+  met_ = was_met;
+  lent_ = lent;
+}
+
+WEFT_IMPL void Limit::fire(core::Node* n) noexcept {
+  auto& l = *static_cast<Limit*>(n);
+  ProcessBase& p = *l.process_;
+  {
+    const std::lock_guard g(l.run_->mutex_);
+    l.asked_.store(true, std::memory_order_relaxed);
+    p.cancel().fetch_or(Identity::Cancel::limit);
+  }
+  Group::ask(p);
+  l.told_.store(true, std::memory_order_release);
+}
+
+}  // namespace weft::inline WEFT_ABI::runtime

@@ -1,0 +1,145 @@
+// The definitions of runtime/parking.hpp; see config.hpp.
+#pragma once
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "../runtime/parking.hpp"
+
+namespace weft::inline WEFT_ABI::runtime {
+
+WEFT_IMPL prim::atomic<std::int64_t>& patience() noexcept {
+  constexpr double second = 1e9, most = 9e18;
+  static prim::atomic<std::int64_t> ns{[] {
+    const char* const text = std::getenv("WEFT_STANDSTILL");
+    if (!text || !*text) return static_cast<std::int64_t>(2 * second);
+    char* end = nullptr;
+    const double s = std::strtod(text, &end);
+    if (end == text || *end || !(s >= 0)) {
+      std::fprintf(stderr, "weft: WEFT_STANDSTILL=%s is no number of seconds (0: never); it is taken to be 2\n", text);
+      return static_cast<std::int64_t>(2 * second);
+    }
+    return s * second >= most ? std::int64_t{0} : static_cast<std::int64_t>(std::ceil(s * second));
+  }()};
+  return ns;
+}
+
+WEFT_IMPL std::uint32_t Parking::sleep() noexcept {
+  if (give_way()) return take();
+  std::uint32_t s = 0;
+  if (!word_.compare_exchange_strong(s, idle, std::memory_order_seq_cst)) return take();
+  const std::uint32_t standstill = activity ? activity->deactivated() : 0;
+  const std::int64_t until = activity ? activity->wake_time() : prim::forever;
+  std::int64_t look = standstill ? prim::now() + patience().load(std::memory_order_relaxed) : prim::forever;
+  bool timed = false;
+  if (asleep()) {
+    void* state = around_sleep.begin ? around_sleep.begin(*this) : nullptr;
+    if (around_sleep.begin && !state) signal(nudged);
+    while (asleep() && !timed) {
+      s = idle | stirred;
+      const bool was_stirred = word_.compare_exchange_strong(s, idle, std::memory_order_acq_rel);
+      if (!was_stirred) prim::park(word_, idle, nap(look < until ? look : until));
+      timed = until != prim::forever && prim::now() >= until;
+      if (look != prim::forever && !was_stirred && prim::now() >= look && asleep()) {
+        look = prim::forever;
+        if (state && around_sleep.step_back) around_sleep.step_back(state);
+        activity->stood_still(standstill);
+        if (state && around_sleep.step_aside) state = around_sleep.step_aside();
+        continue;
+      }
+      if (!timed && around_sleep.disturbed && asleep() && around_sleep.disturbed(state)) signal(nudged);
+    }
+    if (state) around_sleep.end(state);
+  }
+  // By time: counted active before the word says so, so that the count never dips while somebody is awake.
+  if (timed && activity) activity->activated();
+  const bool by_time = timed && leave_idle();
+  if (timed && !by_time && activity) activity->deactivated();  // a signaller has counted us as well
+  if (activity) activity->awoken();
+  return by_time ? 0 : take();
+}
+
+WEFT_IMPL void Parking::stir() noexcept {
+  std::uint32_t s = idle;
+  if (word_.compare_exchange_strong(s, idle | stirred, std::memory_order_acq_rel)) prim::unpark(word_);
+}
+
+WEFT_IMPL bool Parking::rest() noexcept {
+  std::uint32_t s = 0;
+  if (!word_.compare_exchange_strong(s, idle, std::memory_order_seq_cst)) return false;
+  if (activity) activity->deactivated();
+  return true;
+}
+
+WEFT_IMPL void Parking::rise() noexcept {
+  if (activity) activity->activated();
+  if (!leave_idle() && activity) activity->deactivated();  // the signaller has counted us
+}
+
+WEFT_IMPL void Parking::signal(std::uint32_t bit) noexcept {
+  Activity* const a = activity;  // we may be gone as soon as the bit is seen: what is needed then is read before
+  void (*const ring)(Parking&) noexcept = bell;
+  std::uint32_t s = word_.load(std::memory_order_relaxed);
+  bool counted = false;
+  do {
+    if (s & bit) break;
+    if (sleeps(s) && a && !counted) {
+      a->activated();
+      counted = true;
+    }
+  } while (!word_.compare_exchange_weak(s, s | bit, std::memory_order_seq_cst));
+  if (sleeps(s)) {
+    if (ring)
+      ring(*this);  // a host outlives the calls of its bell
+    else
+      prim::unpark(word_);
+  } else if (counted) {
+    a->deactivated();  // it woke by itself or by another: counted twice
+  }
+}
+
+WEFT_IMPL std::int64_t Parking::nap(std::int64_t until) noexcept {
+  if (prim::wakes_from_handlers || !around_sleep.disturbed) return until;
+  const std::int64_t soon = prim::now() + kNap;
+  return soon < until ? soon : until;
+}
+
+WEFT_IMPL bool Parking::leave_idle() noexcept {
+  std::uint32_t s = word_.load(std::memory_order_relaxed);
+  while (sleeps(s))
+    if (word_.compare_exchange_weak(s, 0, std::memory_order_acq_rel)) return true;
+  return false;
+}
+
+WEFT_IMPL bool Parking::give_way() noexcept {
+  if (around_sleep.begin && !around_sleep.step_aside) return false;  // the peer would wait for the global lock
+  if (patience_ == 0 && ++skipped_ % kRetry != 0) return false;
+  if (!around_sleep.step_aside) return yield_to_signaller();
+  if (forgone_ > 0) {
+    --forgone_;
+    return false;
+  }
+  const std::int64_t began = prim::now();
+  void* const state = around_sleep.step_aside();
+  const bool came = yield_to_signaller();
+  if (prim::now() - began > kBrief)
+    forgone_ = dear_ = dear_ < kMostForgone ? static_cast<std::uint16_t>(dear_ * 2) : dear_;
+  else if (dear_ > kRetry)
+    --dear_;
+  around_sleep.step_back(state);
+  return came;
+}
+
+WEFT_IMPL bool Parking::yield_to_signaller() noexcept {
+  for (unsigned i = 0; i <= patience_; ++i) {
+    if (signalled()) {
+      patience_ = kPatience;
+      return true;
+    }
+    prim::yield();
+  }
+  patience_ /= 2;
+  return signalled();
+}
+
+}  // namespace weft::inline WEFT_ABI::runtime

@@ -1,0 +1,175 @@
+// The definitions of runtime/run.hpp; see config.hpp.
+#pragma once
+#include <algorithm>
+
+#include "../runtime/run.hpp"
+
+namespace weft::inline WEFT_ABI::runtime {
+
+WEFT_IMPL Run::Run(Clock clock) noexcept : clock_(clock) {}
+WEFT_IMPL Run::~Run() = default;
+
+WEFT_IMPL std::uint32_t Run::deactivated() noexcept { return active_.fetch_sub(1, std::memory_order_seq_cst) == 1 ? quiescent() : 0; }
+
+WEFT_IMPL void Run::gone() noexcept {
+  if (deactivated()) find_watch();
+}
+
+WEFT_IMPL std::int64_t Run::wake_time() noexcept { return clock_ == Clock::steady ? earliest() : prim::forever; }
+
+WEFT_IMPL void Run::leave_outside(bool due) noexcept {
+  const std::int32_t before = outside_.fetch_sub(1, std::memory_order_seq_cst);
+  const std::int32_t others = due ? strangers_.load(std::memory_order_seq_cst) : strangers_.fetch_sub(1, std::memory_order_seq_cst) - 1;
+  if (before == others + 1 && active_.load(std::memory_order_seq_cst) == 0 && quiescent()) find_watch();
+}
+
+WEFT_IMPL std::uint32_t Run::conclude() noexcept {
+  if (outside_.fetch_sub(1, std::memory_order_seq_cst) != 1 || active_.load(std::memory_order_seq_cst) != 0) {
+    outside_.fetch_add(1, std::memory_order_seq_cst);
+    return 0;
+  }
+  const std::uint32_t n = quiescent();
+  outside_.fetch_add(1, std::memory_order_seq_cst);
+  return n;
+}
+
+WEFT_IMPL void Run::stood_still(std::uint32_t number) noexcept {
+  if (!is_standstill(number)) return;
+  if (const std::unique_ptr<Standstill> found = look_at_standstill(*this)) found->tell();
+}
+
+WEFT_IMPL bool Run::is_standstill(std::uint32_t number) noexcept {
+  const std::lock_guard g(mutex_);
+  return number == standstill_ && active_.load(std::memory_order_seq_cst) == 0;
+}
+
+WEFT_IMPL void Run::awoken() noexcept {
+  if (look_at_standstill && closed_.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
+    const std::lock_guard g(door_);
+  }
+}
+
+WEFT_IMPL bool Run::first_of(std::uint64_t places) {
+  const std::lock_guard g(mutex_);
+  return told_of_.insert(places).second;
+}
+
+WEFT_IMPL void Run::arm(TimerNode& t) {
+  if (t.deadline == prim::forever) return;  // it never comes (rule 8.5)
+  const std::lock_guard g(mutex_);
+  timers_.add(t);
+  set_earliest();
+}
+
+WEFT_IMPL void Run::disarm(TimerNode& t) noexcept {
+  const std::lock_guard g(mutex_);
+  timers_.remove(t);
+  set_earliest();
+}
+
+WEFT_IMPL void Run::fire_due() noexcept {
+  core::Wakes wakes;
+  {
+    const std::lock_guard g(mutex_);
+    fire(now(), wakes);
+  }
+  wakes.run();
+}
+
+WEFT_IMPL void Run::list(const std::shared_ptr<const void>& key, Executor& e) {
+  const std::lock_guard g(hiring_);
+  hired_.push_back({key, nullptr});
+  executors_[hired_.size() - 1].store(&e, std::memory_order_release);
+}
+
+WEFT_IMPL At Run::whereabouts(const Executor& e) const noexcept {
+  for (std::size_t i = 0; i < executors_.size(); ++i) {
+    const Executor* x = executors_[i].load(std::memory_order_acquire);
+    if (x == &e) return at_of(i);
+    if (!x) break;
+  }
+  return At::group;
+}
+
+WEFT_IMPL void Run::dismiss() noexcept {
+  hired_.clear();
+  parts_.clear();
+}
+
+WEFT_IMPL void Run::thread_done() noexcept {
+  const std::lock_guard g(mutex_);
+  const auto me = std::find_if(threads_.begin(), threads_.end(), [](auto& t) { return t.get_id() == std::this_thread::get_id(); });
+  if (me == threads_.end()) return;  // somebody joins us
+  std::swap(*me, threads_.back());
+  try {
+    threads_done_.push_back(std::move(threads_.back()));
+  } catch (...) {
+    return;  // no memory for that: it is joined with the run
+  }
+  threads_.pop_back();
+}
+
+WEFT_IMPL std::size_t Run::threads_kept() noexcept {
+  const std::lock_guard g(mutex_);
+  return threads_.size() + threads_done_.size();
+}
+
+WEFT_IMPL void Run::join_threads() noexcept {
+  for (;;) {
+    std::thread t;
+    {
+      const std::lock_guard g(mutex_);
+      std::vector<std::thread>& from = threads_done_.empty() ? threads_ : threads_done_;
+      if (from.empty()) return;
+      t = std::move(from.back());
+      from.pop_back();
+    }
+    t.join();
+  }
+}
+
+WEFT_IMPL std::uint32_t Run::quiescent() noexcept {
+  core::Wakes wakes;
+  bool dead = false, again = false;
+  {
+    const std::lock_guard g(mutex_);
+    const std::uint32_t number = ++standstill_ != 0 ? standstill_ : ++standstill_;  // of the one that begins, if it does
+    if (active_.load(std::memory_order_seq_cst) != 0) return 0;
+    const std::int32_t outside = outside_.load(std::memory_order_seq_cst);
+    if (outside != 0 && outside != strangers_.load(std::memory_order_seq_cst)) return 0;
+    timers_.drop_dead();
+    const bool told = look_at_standstill && patience().load(std::memory_order_relaxed) != 0;
+    if (outside != 0) return told && (timers_.empty() || clock_ != Clock::steady) ? number : 0;
+    if (!timers_.empty()) {
+      if (clock_ == Clock::steady) return 0;
+      activated();  // held until those who woke are counted
+      virtual_now_.store(timers_.earliest(), std::memory_order_relaxed);
+      fire(timers_.earliest(), wakes);
+    } else {
+      dead = detect_deadlock && !(anything_outside && anything_outside(*this)) && anybody_blocked();
+      if (!dead) return told ? number : 0;
+      activated();  // so that nobody else concludes the same
+      again = deadlocked();
+      if (!again) describe();
+      deadlocked_.store(true, std::memory_order_release);
+    }
+  }
+  wakes.run();
+  if (dead && on_deadlock && !told_.exchange(true)) on_deadlock(report_);
+  if (dead) cancel_everybody();
+  // Who is left cannot be withdrawn, and nobody lets it go (a writer that is held, rules 1.6, 6.3): to conclude the same again, and
+  // again, would never end.
+  if (std::int32_t ours = 1; again && active_.compare_exchange_strong(ours, 0, std::memory_order_seq_cst)) return 0;
+  return deactivated();
+}
+
+WEFT_IMPL void Run::fire(std::int64_t now, core::Wakes& wakes) noexcept {
+  while (timers_.earliest() <= now) {
+    TimerNode* t = timers_.pop();
+    core::Choice* c = t->choice;
+    if (c->finish_as(core::TIMED_OUT)) wakes.add(c->waker);
+  }
+  set_earliest();
+}
+
+}  // namespace weft::inline WEFT_ABI::runtime

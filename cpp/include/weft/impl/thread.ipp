@@ -1,0 +1,55 @@
+// The definitions of runtime/thread.hpp; see config.hpp.
+#pragma once
+#include "../runtime/thread.hpp"
+
+namespace weft::inline WEFT_ABI::runtime {
+
+WEFT_IMPL ThreadProcess& ThreadProcess::self() noexcept {
+  if (current) return *current;
+  struct Beyond {  // for the timers of threads that are in no run; concludes nothing
+    Run run;
+    Beyond() noexcept { run.detect_deadlock = false; }
+  };
+  static Beyond made;
+  Run& beyond = made.run;
+  static thread_local ThreadProcess guest;
+  guest.run = &beyond;
+  guest.parking_.activity = &beyond;
+  return guest;
+}
+
+WEFT_IMPL void ThreadProcess::block(const OpKind& kind) noexcept {
+  op = &kind;
+  if (cancel().load(std::memory_order_acquire) && kind.withdraw(*this)) {
+    op = nullptr;
+    return;
+  }
+  if (Observer* const o = watched()) o->suspended(this, nullptr);
+  for (;;) {
+    Linger::one_less();
+    const std::uint32_t s = parking_.sleep();
+    Linger::one_more();
+    if (s & Parking::woken) break;
+    if (run && run->timers_due()) run->fire_due();
+    if ((s & Parking::nudged) && cancel().load(std::memory_order_acquire) && kind.withdraw(*this)) break;
+    if ((s & Parking::nudged) && interrupted && interrupted(*this) && kind.withdraw(*this)) break;
+  }
+  if (Observer* const o = watched()) o->resumes(*this, nullptr);
+  op = nullptr;
+}
+
+WEFT_IMPL void ThreadProcess::nudge() noexcept {
+  const Posting::Now now(nudging_);
+  if (Executor* h = hosting_.load(std::memory_order_seq_cst))
+    h->nudge();
+  else
+    parking_.signal(Parking::nudged);
+}
+
+WEFT_IMPL void ThreadProcess::Hosting::waits(const OpKind& op, void* place) noexcept {
+  self_.place = place;
+  self_.op = &op;
+  if (self_.cancel().load(std::memory_order_seq_cst)) executor_.nudge();
+}
+
+}  // namespace weft::inline WEFT_ABI::runtime
