@@ -94,18 +94,36 @@ TEST_CASE("rule 7.11: one's own end is bad use; one that is never started is not
   weft::run(virtually, w.of(own(w)), waits(never));
 }
 
-TEST_CASE("rules 7.11, 10.2: in a deadlock the watcher waits for the process") {
+TEST_CASE("rules 7.11, 10.2: in a deadlock the watcher waits for the process, which is named with its line") {
   const weft::Watch<int> w;
   weft::Channel<int> c(weft::named("c"));
   auto watches = [](weft::Watch<int> x, weft::Writer<int>) -> Process { co_await x.ended(); };
   auto reads = [](weft::Reader<int> r) -> ProcessOf<int> { co_return co_await r.read(); };
+  const int here = __LINE__ + 2;
   try {
     weft::run(watches(w, c.writer()).named("watches"), w.of(reads(c.reader()).named("reads")));
     FAIL("no deadlock");
   } catch (const weft::Deadlock& e) {
     const std::string text = e.what();
-    CHECK(text.find("watches: wait for 'the end of a process'") != std::string::npos);
+    CHECK(text.find("watches: wait for 'the end of reads (hosted_watch.cpp:" + std::to_string(here) + ")'") != std::string::npos);
     CHECK(e.knot.size() == 3);
+  }
+}
+
+TEST_CASE("rules 7.11, 10.2: in a select too, and of a process on a thread; of none it says so") {
+  const weft::Watch<void> of_thread, of_none;
+  weft::Channel<int> c(weft::named("c"));
+  auto selects = [](weft::Watch<void> x, weft::Watch<void> y, weft::Writer<int>) -> Process {
+    co_await weft::select(x.ended(), y.ended());
+  };
+  try {
+    weft::run(selects(of_thread, of_none, c.writer()).named("selects"),
+              of_thread.of(weft::thread([r = c.reader()] { r(); }).named("in_a_thread")));
+    FAIL("no deadlock");
+  } catch (const weft::Deadlock& e) {
+    const std::string text = e.what();
+    CHECK(text.find("the end of in_a_thread (hosted_watch.cpp:") != std::string::npos);
+    CHECK(text.find("'the end of a process'") != std::string::npos);
   }
 }
 

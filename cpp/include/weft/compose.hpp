@@ -106,6 +106,7 @@ class ThreadTask {
     t->launch();
   }
   bool startable() const noexcept { return f_.has_value(); }
+  const char* called() const noexcept { return function_; }
 
  private:
   std::optional<F> f_;

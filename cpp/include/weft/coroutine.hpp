@@ -448,6 +448,8 @@ class BasicProcess {
     if (h_.promise().at == runtime::At::holds_local && home.multi()) detail::local_on_cores(h_.promise());
   }
   bool startable() const noexcept { return h_ != nullptr; }
+  // Its name in its path, for reports; null if it was started.
+  const char* called() const noexcept { return h_ ? h_.promise().function : nullptr; }
 
   explicit BasicProcess(Handle h) noexcept : h_(h) {}
 

@@ -86,6 +86,7 @@ class Placed {
     return std::move(*this);
   }
   bool startable() const noexcept { return p_.startable(); }
+  const char* called() const noexcept { return p_.called(); }
   void check(runtime::Group& g) const { p_.check(g.run.executor_at(detail::hire(g.run, where_))); }
   template <class Slot>
   void start(runtime::Group& g, Slot* result) {

@@ -11,6 +11,7 @@
 #pragma once
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "alt.hpp"
 #include "stopping.hpp"
@@ -35,7 +36,14 @@ struct WatchState {
   Ending how = Ending::returned;
   std::exception_ptr error;
   std::shared_ptr<const void> result;
+  std::string name;
   WatchState() noexcept { latch.name = "the end of a process"; }
+  // It is that of this process, which was given here.
+  void is_of(const char* process, const char* file, std::uint32_t line) {
+    const core::Place given_at{.name = file, .line = line, .last_reader = {}, .last_writer = {}};
+    name = std::string("the end of ") + (process ? process : "a process") + " (" + runtime::name_of(given_at) + ")";
+    latch.name = name.c_str();
+  }
 };
 
 inline bool withdraw_end(runtime::ProcessBase& p) noexcept {
@@ -102,15 +110,15 @@ class Watch {
  public:
   Watch() : state_(std::make_shared<detail::WatchState>()) {}
 
-  // A process that runs p; p's failure is its own. Once. BadUse: it was given one already.
+  // A process that runs p; p's failure is its own. Once. Reports name p and this line. BadUse: it was given one already.
   template <Startable P>
-  Process of(P p) const {
-    return give(state_, std::move(p), false);
+  Process of(P p, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) const {
+    return give(state_, std::move(p), false, file, line);
   }
   // The same, but p's failure goes to who watches, as long as another copy of this handle lives; else it is its own.
   template <Startable P>
-  Process watched(P p) const {
-    return give(state_, std::move(p), true);
+  Process watched(P p, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE()) const {
+    return give(state_, std::move(p), true, file, line);
   }
 
   // Ready once the process has ended, and then always; never if it is not started. BadUse: within that process.
@@ -138,10 +146,14 @@ class Watch {
  private:
   using State = std::shared_ptr<detail::WatchState>;
   template <class P>
-  static Process give(const State& s, P p, bool watched) {
+  static Process give(const State& s, P p, bool watched, const char* file, std::uint32_t line) {
     static_assert(std::is_same_v<typename P::result_type, R>, "weft: a Watch<R> is of a process whose result is an R");
     const std::lock_guard g(s->mutex);
     if (std::exchange(s->given, true)) detail::bad_use("a Watch is of one process: make another");
+    if constexpr (requires { p.called(); })
+      s->is_of(p.called(), file, line);
+    else
+      s->is_of(nullptr, file, line);
     return run(s, std::move(p), watched);
   }
   static bool begins(detail::WatchState& s) {
