@@ -4,46 +4,63 @@
 
 namespace weft::test {
 
-SCENARIO("two sources end while a select over them begins: it is told, once (rule 5.6)", 3) {
+// Two sources, each with one writer, and who selects over them.
+struct TwoSources {
   Balance b;
   Chan c, d;
-  c.first_writer(), d.first_writer();
   Process p;
   Process::Chosen x;
-  spawn("P", [&] {
+  TwoSources() noexcept { c.first_writer(), d.first_writer(); }
+  // The select over both.
+  void merge() noexcept {
     p.in(c), p.in(d);
     x = p.go();
-  });
-  spawn("C", [&] { c.drop_writer(); });
-  spawn("D", [&] { d.drop_writer(); });
+  }
+  void c_ends() {
+    spawn("C", [this] { c.drop_writer(); });
+  }
+  void both_end() {
+    c_ends();
+    spawn("D", [this] { d.drop_writer(); });
+  }
+  // The second has a value, and its writer leaves after it.
+  void d_writes_and_ends(Process& w) {
+    spawn("D", [this, &w] {
+      REQUIRE_THAT(w.write(d, 7) == Status::ok);
+      d.drop_writer();
+    });
+  }
+  // Nobody is left in a line, no value anywhere.
+  void settled() {
+    REQUIRE_THAT(empty(c) && empty(d));
+    b.check();
+  }
+};
+
+SCENARIO("two sources end while a select over them begins: it is told, once (rule 5.6)", 3) {
+  TwoSources t;
+  spawn("P", [&] { t.merge(); });
+  t.both_end();
   run();
-  REQUIRE_THAT(x.status == Status::retired && x.index >= 0);
-  REQUIRE_THAT(empty(c) && empty(d));
-  b.check();
+  REQUIRE_THAT(t.x.status == Status::retired && t.x.index >= 0);
+  t.settled();
 }
 
 SCENARIO("a merge is not over while a source is open (rule 5.6)", 3) {
-  Balance b;
-  Chan c, d;
-  c.first_writer(), d.first_writer();
-  Process p, w;
-  Process::Chosen x, y;
+  TwoSources t;
+  Process w;
+  Process::Chosen first;
   spawn("P", [&] {
-    p.in(c), p.in(d);
-    x = p.go();
-    p.in(c), p.in(d);
-    y = p.go();
+    t.merge();
+    first = t.x;
+    t.merge();
   });
-  spawn("C", [&] { c.drop_writer(); });
-  spawn("D", [&] {
-    REQUIRE_THAT(w.write(d, 7) == Status::ok);
-    d.drop_writer();
-  });
+  t.c_ends();
+  t.d_writes_and_ends(w);
   run();
-  REQUIRE_THAT(x.status == Status::ok && x.index == 1 && x.value == 7);
-  REQUIRE_THAT(y.status == Status::retired);
-  REQUIRE_THAT(empty(c) && empty(d));
-  b.check();
+  REQUIRE_THAT(first.status == Status::ok && first.index == 1 && first.value == 7);
+  REQUIRE_THAT(t.x.status == Status::retired);
+  t.settled();
 }
 
 SCENARIO("outputs decide: a value offered to two takers ends with the second, whatever may be read (rule 5.6)", 2) {
@@ -65,41 +82,26 @@ SCENARIO("outputs decide: a value offered to two takers ends with the second, wh
 }
 
 SCENARIO("ends() meets the end of the last source: one of them is chosen (rule 5.6)", 2) {
-  Balance b;
-  Chan c, d;
-  c.first_writer(), d.first_writer();
-  Process p;
-  Process::Chosen x;
+  TwoSources t;
   spawn("P", [&] {
-    p.in(c), p.in(d);
-    p.guard(1).ends = true;
-    x = p.go();
+    t.p.in(t.c), t.p.in(t.d);
+    t.p.guard(1).ends = true;
+    t.x = t.p.go();
   });
-  spawn("C", [&] { c.drop_writer(); });
-  spawn("D", [&] { d.drop_writer(); });
+  t.both_end();
   run();
-  REQUIRE_THAT(x.status == Status::retired && x.index >= 0);
-  REQUIRE_THAT(empty(c) && empty(d));
-  b.check();
+  REQUIRE_THAT(t.x.status == Status::retired && t.x.index >= 0);
+  t.settled();
 }
 
 SCENARIO("a cancellation meets the end of the last source (rules 5.6, 6.2, 6.4)", 2) {
-  Balance b;
-  Chan c, d;
-  c.first_writer(), d.first_writer();
-  Process p;
-  Process::Chosen x;
-  spawn("P", [&] {
-    p.in(c), p.in(d);
-    x = p.go();
-  });
-  spawn("C", [&] { c.drop_writer(); });
-  spawn("D", [&] { d.drop_writer(); });
-  spawn("X", [&] { p.cancel(); });
+  TwoSources t;
+  spawn("P", [&] { t.merge(); });
+  t.both_end();
+  spawn("X", [&] { t.p.cancel(); });
   run();
-  REQUIRE_THAT(x.status == Status::retired || x.status == Status::cancelled);
-  REQUIRE_THAT(empty(c) && empty(d));
-  b.check();
+  REQUIRE_THAT(t.x.status == Status::retired || t.x.status == Status::cancelled);
+  t.settled();
 }
 
 SCENARIO("two selects meet while the other guards of both end (rules 5.1, 5.3, 5.6)", 2) {
@@ -126,56 +128,46 @@ SCENARIO("two selects meet while the other guards of both end (rules 5.1, 5.3, 5
 }
 
 SCENARIO("a standing merge ends with its last source, and is not over before (rules 5.6, 5.9)", 2) {
-  Balance b;
-  Chan c, d;
-  c.first_writer(), d.first_writer();
-  Process s, w;
+  TwoSources t;
+  Process w;
   std::uint32_t sum = 0;
   spawn("S", [&] {
-    s.in(c), s.in(d);
-    s.stand();
+    t.p.in(t.c), t.p.in(t.d);
+    t.p.stand();
     for (;;) {
-      const auto x = s.next();
+      const auto x = t.p.next();
       if (x.status != Status::ok) {
         REQUIRE_THAT(x.status == Status::retired);
         break;
       }
       sum += x.value;
     }
-    REQUIRE_THAT(s.next().status == Status::retired);  // and it stays over
-    s.unstand();
+    REQUIRE_THAT(t.p.next().status == Status::retired);  // and it stays over
+    t.p.unstand();
   });
-  spawn("C", [&] { c.drop_writer(); });
-  spawn("D", [&] {
-    REQUIRE_THAT(w.write(d, 7) == Status::ok);
-    d.drop_writer();
-  });
+  t.c_ends();
+  t.d_writes_and_ends(w);
   run();
-  REQUIRE_THAT(sum == 7 && empty(c) && empty(d));
-  b.check();
+  REQUIRE_THAT(sum == 7);
+  t.settled();
 }
 
 SCENARIO("a standing alternative: poison meets a guard that fell silent (rules 4.2, 5.6, 5.9)", 2) {
-  Balance b;
-  Chan c, d;
-  c.first_writer(), d.first_writer();
-  Process s;
-  Process::Chosen x;
+  TwoSources t;
   spawn("S", [&] {
-    s.in(c), s.in(d);
-    s.stand();
-    x = s.next();
-    s.unstand();
+    t.p.in(t.c), t.p.in(t.d);
+    t.p.stand();
+    t.x = t.p.next();
+    t.p.unstand();
   });
   spawn("C", [&] {
-    c.drop_writer();
-    c.poison(1);
-    d.drop_writer();
+    t.c.drop_writer();
+    t.c.poison(1);
+    t.d.drop_writer();
   });
   run();
-  REQUIRE_THAT((x.status == Status::poisoned && x.index == 0) || x.status == Status::retired);
-  REQUIRE_THAT(empty(c) && empty(d));
-  b.check();
+  REQUIRE_THAT((t.x.status == Status::poisoned && t.x.index == 0) || t.x.status == Status::retired);
+  t.settled();
 }
 
 SCENARIO("a foreign select is told, and decides itself (rules 5.6, 6.6)", 2) {

@@ -15,6 +15,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 
 CPP = pathlib.Path(__file__).resolve().parent.parent
@@ -570,6 +571,22 @@ def work_directory(usage: str | None) -> pathlib.Path:
     work = pathlib.Path(sys.argv[1]).resolve()
     work.mkdir(parents=True, exist_ok=True)
     return work
+
+
+def each_dies(
+    usage: str | None, mutants: list[Text], killed_by: Callable[[Text, pathlib.Path], str]
+) -> int:
+    """The program of a list of mutants, or of those that are named: a table of what killed each, then the counts."""
+    work = work_directory(usage)
+    todo = [m for m in mutants if not sys.argv[2:] or m.name in sys.argv[2:]]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        results = list(zip(todo, pool.map(lambda m: killed_by(m, work), todo), strict=True))
+    print("| mutant | what is broken | killed by |\n|---|---|---|")
+    for m, by in results:
+        print(f"| {m.name} | {m.what} | {by or '**nothing**'} |")
+    alive = sum(not by for _, by in results)
+    print(f"{len(results) - alive} passed, {alive} failed")
+    return 1 if alive else 0
 
 
 def main() -> int:

@@ -8,12 +8,11 @@ that hangs is noticed too. A table of what noticed is printed. `soak` runs them.
 
 from __future__ import annotations
 
-import concurrent.futures
 import pathlib
 import subprocess
 import sys
 
-from mutants import CPP, Text, mutate, progress, work_directory
+from mutants import CPP, Text, each_dies, mutate, progress
 
 TESTS = CPP / "tests"
 STILL = 60  # seconds without a sign of life: the tests of one mutant take two
@@ -227,18 +226,5 @@ def killed_by(m: Text, work: pathlib.Path) -> str:
     return "; ".join(dict.fromkeys(cases)) or "(the tests failed)"
 
 
-def main() -> int:
-    work = work_directory(__doc__)
-    todo = [m for m in MUTANTS if not sys.argv[2:] or m.name in sys.argv[2:]]
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        results = list(zip(todo, pool.map(lambda m: killed_by(m, work), todo), strict=True))
-    print("| mutant | what is broken | killed by |\n|---|---|---|")
-    for m, by in results:
-        print(f"| {m.name} | {m.what} | {by or '**nothing**'} |")
-    alive = sum(not by for _, by in results)
-    print(f"{len(results) - alive} passed, {alive} failed")
-    return 1 if alive else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(each_dies(__doc__, MUTANTS, killed_by))
