@@ -22,6 +22,7 @@ class Choosing:
     barriers: list[Barrier]
     ops: dict[int, Op]
     now: float
+    gone: frozenset[int]  # processes that have ended, and let go of their ends (7.11)
 
     def ready(self, op: Op, i: int) -> bool:
         """Could guard i commit now, by itself? (A skip and an expired timer are asked for separately, 5.7; so is the end
@@ -42,7 +43,7 @@ class Choosing:
         if g.kind == "barrier":  # 8.4: all other enrolled parties wait
             b = self.barriers[g.on]
             return len(b.line) + 1 >= b.enrolled
-        return False
+        return g.kind == "ended" and g.on in self.gone
 
     def retired(self, op: Op, i: int) -> bool:
         """Has the channel of guard i retired for it? A guard that fell silent stays so for its operation (5.6)."""
@@ -59,7 +60,7 @@ class Choosing:
         for i, g in enumerate(op.guards):
             if g.pre:
                 on.setdefault(g.kind, []).append(i)
-        decide = on.get("out") or ([] if "barrier" in on else on.get("in", []))
+        decide = on.get("out") or ([] if on.keys() & {"barrier", "ended"} else on.get("in", []))
         if not all(self.retired(op, i) for i in decide):
             return ()
         # What is off and the program may yet switch on: an output by what it reads, an input by the time.

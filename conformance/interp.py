@@ -347,6 +347,8 @@ class Sim(Judge):
             return Op(p.pid, kind, (Guard("barrier", s[1]),))
         if kind == "sleep":
             return Op(p.pid, kind, (Guard("time", value=self.now + s[1]),))
+        if kind == "ended":
+            return Op(p.pid, kind, (self._end_of(p, s[1]),))
         guards, values = [], iter(p.values)
         for g in s[2]:
             pre, ends = g.get("pre", True), g.get("ends", False)
@@ -365,9 +367,25 @@ class Sim(Judge):
                 guards.append(Guard("time", value=g["t"], pre=pre))
             elif g["g"] == "barrier":
                 guards.append(Guard("barrier", g["b"], pre=pre))
+            elif g["g"] == "ended":
+                guards.append(self._end_of(p, g["p"], pre))
             else:
                 guards.append(Guard("skip", pre=pre))
         return Op(p.pid, kind, tuple(guards), mode=s[1])
+
+    @staticmethod
+    def _end_of(p: Proc, pid: int, pre: bool = True) -> Guard:
+        """7.11; to ask for one's own end is bad use, also where the guard is off."""
+        if pid == p.pid:
+            raise BadUse("the end of the process itself")
+        return Guard("ended", pid, pre=pre)
+
+    def _watches(self, p: Proc, op: Op) -> None:
+        """Who asks for an end is a watcher from then on (7.11)."""
+        for g in op.guards:
+            if g.kind == "ended" and g.on in self.procs:
+                q = self.procs[g.on]
+                q.watchers = tuple(sorted({*q.watchers, p.pid}))
 
     def _arrive(self, p: Proc, i: Any) -> None:
         kind = self._kind(p)
@@ -387,6 +405,7 @@ class Sim(Judge):
         else:
             if p.pid not in self.ops:
                 self.begin(self._op(p))
+                self._watches(p, self.ops[p.pid])
             op = self.ops[p.pid]
             if op.state != "waiting":
                 p.st = "parked"
@@ -478,6 +497,8 @@ class Sim(Judge):
                 details["pids"] = list(out[1])
         elif kind == "select" and name == "ok":
             shown.append(out[1])
+        if (ended := self._ended_at(p, kind, s, out)) >= 0:
+            details["how"] = self.how(ended)
         if guarded and name == "ok" and len(out) > 2:
             value = out[2]
             if isinstance(value, tuple):
@@ -514,6 +535,16 @@ class Sim(Judge):
             self._unwind(p)
         p.values = ()
         return {"p": p.pid, "e": "ret", "out": shown, "t": self.now}
+
+    @staticmethod
+    def _ended_at(p: Proc, kind: str, s: list[Any], out: tuple) -> int:
+        """The process whose end this outcome is; -1: it is none."""
+        if out[0] != "ok":
+            return -1
+        if kind == "ended":
+            return int(s[1])
+        g = s[2][out[1]] if kind == "select" else {}
+        return int(g["p"]) if g.get("g") == "ended" else -1
 
     def _unwind(self, p: Proc) -> None:
         """An exception goes outwards until something catches it; blocks of extended reads are left on the way (1.6)."""
@@ -635,6 +666,10 @@ class Sim(Judge):
             self.let_go(step[1], p.pid)
         else:
             p.st = "ended"
+            watched = self.code.procs[p.pid].get("watched", False)
+            alive = any(self.procs[w].st != "ended" for w in p.watchers)
+            p.excused = watched and alive and self._failed(p)
+            self.has_gone(p.pid)
             siblings = self.root if p.parent < 0 else self.procs[p.parent].kids
             parent = self.procs.get(p.parent)
             if self._failed(p):

@@ -50,6 +50,8 @@ class Judge(World):
                         for e in self.ends:
                             if e.chan == g.on and e.side == side and not e.how:
                                 for_whom.update(e.holders)
+                    elif g.kind == "ended":
+                        for_whom.add(g.on)
                     elif g.kind == "barrier":
                         waiting = {q for q, _ in self.barriers[g.on].line}
                         for_whom.update(
@@ -88,7 +90,16 @@ class Judge(World):
 
     @staticmethod
     def _failed(p: Proc) -> bool:
-        return p.exc is not None and (p.exc[0] not in QUIET or not p.exc[2])
+        return p.exc is not None and not p.excused and (p.exc[0] not in QUIET or not p.exc[2])
+
+    def how(self, pid: int) -> str:
+        """7.11: how a process that is gone ended."""
+        p = self.procs[pid]
+        if p.exc is None:
+            return "returned"
+        if p.excused or self._failed(p):
+            return "failed"
+        return {"Retired": "retired", "Poisoned": "poisoned", "Cancelled": "cancelled"}[p.exc[0]]
 
     @staticmethod
     def _failure(failed: list[Proc]) -> tuple | None:
@@ -169,5 +180,7 @@ class Judge(World):
                 yield Guard(kind, self.ends[end].chan, end, pre=pre, ends=ends)
             elif kind == "barrier":
                 yield Guard(kind, g["b"], pre=pre)
+            elif kind == "ended":
+                yield Guard(kind, g["p"], pre=pre)
             else:
                 yield Guard("skip", pre=pre)

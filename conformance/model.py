@@ -57,6 +57,7 @@ class World(Choosing):
             int, int
         ] = {}  # pid of a writer that is making a value → the reader that gets it
         self.now = 0
+        self.gone: frozenset[int] = frozenset()
         self.timers: list[
             tuple[int, int, int]
         ] = []  # (deadline, pid, guard), in the order of firing (8.5)
@@ -73,6 +74,7 @@ class World(Choosing):
         new.holds = dict(self.holds)
         new.feeds = dict(self.feeds)
         new.now, new.timers, new._dirty = self.now, self.timers[:], []
+        new.gone = self.gone
 
     def world_key(self) -> tuple:
         return (
@@ -84,6 +86,7 @@ class World(Choosing):
             tuple(sorted(self.feeds.items())),
             self.now,
             tuple(self.timers),
+            self.gone,
         )
 
     # ------------------------------------------------------------------------------------------------ ends (2, 3, 4)
@@ -185,7 +188,7 @@ class World(Choosing):
         """Commit guard i, which is ready, idle or among those by which it is over, of an operation that has begun."""
         op = self.ops[pid]
         g = op.guards[i]
-        if g.kind in ("skip", "time"):
+        if g.kind in ("skip", "time", "ended"):
             self._decide(op, ("ok", i))
         elif g.kind == "barrier":
             b = self.barriers[g.on]
@@ -268,6 +271,19 @@ class World(Choosing):
             self.chans[what].slots -= 1
             self._dirty.append(what)
             self._settle()
+
+    def has_gone(self, pid: int) -> None:
+        """7.11: a process has ended, for good; whoever waits for that goes on."""
+        self.gone |= {pid}
+        for op in list(self.ops.values()):
+            for i in op.seen:
+                if (
+                    op.state == "waiting"
+                    and op.guards[i][:2] == ("ended", pid)
+                    and op.guards[i].pre
+                ):
+                    self._decide(op, ("ok", i))
+        self._settle()
 
     # ----------------------------------------------------------------------------------------------
     # -- barriers and time (8)

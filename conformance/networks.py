@@ -35,11 +35,11 @@ FEATURES = frozenset(
         "ends",
         "strength",
         "cancel",
+        "ended",
     }
 )
-DEFAULT = FEATURES - {
-    "cancel"
-}  # a process that cancels another one by its number: few runtimes offer it to a process
+# A process that cancels another one by its number, or asks for its end (7.11): few runtimes offer it to a process.
+DEFAULT = FEATURES - {"cancel", "ended"}
 
 
 class Maker:
@@ -319,4 +319,6 @@ def _show_guard(g: dict[str, Any], end: Callable[[int], str]) -> str:
         return f"{word} {end(g['end'])} {g.get('fn', '')}".rstrip()
     if g["g"] in ("timeout", "deadline"):
         return f"{g['g']} {g['t']}"
+    if g["g"] == "ended":
+        return f"the end of p{g['p']}"
     return f"barrier b{g['b']}" if g["g"] == "barrier" else "skip"

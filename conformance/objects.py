@@ -22,7 +22,8 @@ class BadUse(Exception):
 class Guard(NamedTuple):
     """One guard of a select; a plain operation is a select of one guard.
 
-    kind: "in", "out", "time", "skip", "barrier".  on: number of the channel or barrier.  end: number of the end.
+    kind: "in", "out", "time", "skip", "barrier", "ended" (7.11).  on: number of the channel, barrier or process.
+    end: number of the end.
     value: what is sent (int, str, or ("end", number)); for "time" the absolute deadline.
     made: a function makes the value; raises: it raises instead (5.8).  pre: the precondition (5.2).
     ends: its retirement is ready at once, ended="raise" (5.6).

@@ -67,6 +67,8 @@ class Proc:
         "yielding",
         "starve",
         "late",
+        "watchers",
+        "excused",
     )
     __slots__ = FIELDS
 
@@ -75,6 +77,8 @@ class Proc:
         self.st = "new"
         self.frames: tuple = ()  # of (kind, body number, next statement, extra)
         self.cancel = self.doomed = self.started = self.late = False
+        self.watchers: tuple[int, ...] = ()  # who asked for its end (7.11)
+        self.excused = False  # it failed, and that is its watchers' (7.11)
         self.n = 0  # values made so far
         self.todo: tuple = ()
         self.exc: tuple | None = None  # what unwinds it, or left it: (name, strength, met)

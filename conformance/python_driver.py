@@ -87,8 +87,8 @@ class Names:
         return int(channel.stats().dropped)
 
     # choice
-    def guard(self, g: dict[str, Any], end: Any, value: Any, barrier: Any) -> Any:
-        """`value` is what an output guard sends, or the function that makes it."""
+    def guard(self, g: dict[str, Any], end: Any, value: Any, there: Any) -> Any:
+        """`value` is what an output guard sends, or the function that makes it; `there` what is a guard by itself."""
         m, kind = self.m, g["g"]
         how = {"ended": "raise"} if g.get("ends") else {}
         if kind == "in":
@@ -97,8 +97,8 @@ class Names:
             made = m.Output(
                 end, **({"make": value} if callable(value) else {"value": value}), **how
             )
-        elif kind == "barrier":
-            made = barrier
+        elif kind in ("barrier", "ended"):
+            made = there
         else:
             t = self.unit * g.get("t", 0)
             made = {
@@ -280,7 +280,8 @@ class _Play:
         self.channels = [names.channel(c) for c in net["channels"]]
         self.barriers = [names.m.Barrier(n) for n in net.get("barriers", [])]
         # the process objects, if they are needed: otherwise it is the runtime that keeps them, or not
-        self.made: dict[int, Any] | None = {} if '"cancel"' in json.dumps(net) else None
+        asked_for = any(f'"{word}"' in json.dumps(net) for word in ("cancel", "ended"))
+        self.made: dict[int, Any] | None = {} if asked_for else None
         self.desks: dict[int, task_driver.Desk] = {}
 
     def history(self) -> list[Record]:
@@ -386,7 +387,7 @@ class _Play:
         process = names.process(function, f"p{pid}")(*ends)
         if self.made is not None:
             self.made[pid] = process
-        return process
+        return names.m.watched(process) if proc.get("watched") else process
 
     def cancel(self, pid: int) -> None:
         """The statement: a process that has a task is cancelled by it."""
@@ -394,6 +395,11 @@ class _Play:
             self.desks[pid].cancel()
         elif self.made and pid in self.made:
             self.made[pid].cancel()
+
+    def end_of(self, pid: int) -> Any:
+        """The guard (7.11)."""
+        assert self.made is not None
+        return self.made[pid].ended()
 
     def names_of(self, pid: int) -> Names:
         return self.each[pid % len(self.each)]
@@ -509,6 +515,12 @@ class _Player:
             yield from self.operate("sleep", lambda: names.sleep(s[1]))
         elif kind == "cancel":
             yield from self.operate("cancel", lambda: self.play.cancel(s[1]))
+        elif kind == "ended":
+            yield from self.operate(
+                "ended",
+                lambda: self.play.end_of(s[1]).wait(),
+                shown=lambda end: [{"how": end.how}],
+            )
         elif kind == "yield":
             yield from self.operate("yield", lambda: names.m.yield_())
         elif kind == "retire":
@@ -642,7 +654,11 @@ class _Player:
                     g,
                     self.slots[g["end"]] if "end" in g else None,
                     values[k],
-                    self.play.barriers[g["b"]] if "b" in g else None,
+                    self.play.barriers[g["b"]]
+                    if "b" in g
+                    else self.play.end_of(g["p"])
+                    if "p" in g
+                    else None,
                 )
                 for k, g in enumerate(s[2])
             ]
@@ -652,6 +668,8 @@ class _Player:
             index, value = result
             if s[2][index]["g"] == "in":
                 return [index, *self.received(value)]
+            if s[2][index]["g"] == "ended":
+                return [index, {"how": value.how}]
             wrong = [
                 k for k, n in enumerate(calls) if n != (1 if k == index and "fn" in s[2][k] else 0)
             ]

@@ -67,7 +67,14 @@ class _Retiring(Maker):
             each = [["write", int(self.rng.random() * len(sides))]]
         values = int(self.rng.random() * 4)
         body = [["loop", values, [*self.pause(), *each]]] if values else self.pause()
-        return self.numbered(sides, [*body, *self.leaving(sides)])
+        return self.watched(self.numbered(sides, [*body, *self.leaving(sides)]))
+
+    def watched(self, process: dict[str, Any]) -> dict[str, Any]:
+        if "ended" in self.features:
+            process["watched"] = self.rng.random() < 0.5
+            if self.rng.random() < 0.2:
+                process["body"].append(["fail"])
+        return process
 
     def sink(self, sides: list[Side]) -> dict[str, Any]:
         slots = list(range(len(sides)))
@@ -116,6 +123,8 @@ class _Retiring(Maker):
             out.append({"g": "timeout", "t": int(self.rng.random() * 3)})
         elif self.rng.random() < 0.06:
             out.append({"g": "skip"})
+        if "ended" in self.features and self.next_id > 1 and self.rng.random() < 0.3:
+            out.append({"g": "ended", "p": self.upto(self.next_id - 1)})  # of one before it
         gives = [g for g in out if g["g"] == "out"]
         if (
             len(gives) > 1

@@ -28,6 +28,7 @@ from conformance.tests.kit import net, proc
 BACKENDS = ("coroutines", "threads", "greenlets", "mixed", "guest")  # guest: of an asyncio loop
 TASKS = ("tasks", "tasks+coroutines", "tasks+coroutines+greenlets+threads")
 EACH = 25  # networks a test
+BUDGET = 10_000  # states that the checker looks at, of a network
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
@@ -87,6 +88,16 @@ def test_random_networks_of_tasks(tasks: ApartDriver, first: int) -> None:
     conforms(tasks, first)
 
 
+@pytest.mark.parametrize("backend", ["coroutines", "threads", "greenlets", "mixed", "guest"])
+def test_networks_whose_processes_watch_one_another(backend: str) -> None:
+    """Rules 5.6, 7.11: ends of processes among guards that retire, and failures that are their watchers'."""
+    on = ApartDriver(backend, DEFAULT | {"ended"})
+    try:
+        conforms(on, 0, "retiring")
+    finally:
+        on.close()
+
+
 @pytest.mark.parametrize("backend", ["coroutines", "mixed", "guest"])
 def test_random_networks_with_cancellations(backend: str) -> None:
     """Rules 6.1 to 6.5, 7.2: processes that cancel one another."""
@@ -101,7 +112,7 @@ def conforms(driver: ApartDriver, first: int, shape: str = "any") -> None:
     print(f"{driver.name}: {shape} networks of the seeds {first} to {first + EACH - 1}")
     said: list[str] = []
     passed, failed, unknown = conform(
-        driver, range(first, first + EACH), say=said.append, shape=shape
+        driver, range(first, first + EACH), say=said.append, budget=BUDGET, shape=shape
     )
     assert (passed, failed) == (EACH, 0), "\n".join(said)
     assert unknown <= EACH // 5, "the checker's budget ran out too often to have compared anything"
