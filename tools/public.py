@@ -140,11 +140,12 @@ def tags(headers: Path) -> Iterator[dict[str, Any]]:
     if shutil.which("ctags") is None:
         raise Missing("universal-ctags is not installed: ./run setup cpp")
     with tempfile.TemporaryDirectory() as folder:
-        for file in [*headers.rglob("*.hpp"), *headers.rglob("*.ipp")]:
+        # An .ipp only defines what a header declares, and tells no access: what is private would be listed.
+        for file in headers.rglob("*.hpp"):
             copy = Path(folder) / file.relative_to(headers)
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text(plain(file.read_text(encoding="utf-8")), encoding="utf-8")
-        command = ["ctags", "--options=NONE", "--langmap=C++:.hpp.ipp", "--languages=C++", "-R"]
+        command = ["ctags", "--options=NONE", "--langmap=C++:.hpp", "--languages=C++", "-R"]
         command += [f"--kinds-C++={KINDS}", "--fields=+aiksSt", "--fields-C++=+{template}"]
         command += ["--extras=-F", "--output-format=json", "-f", "-", folder]
         out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
