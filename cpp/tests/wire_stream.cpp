@@ -113,6 +113,80 @@ TEST_CASE("wire 4.3: a cancelled read is withdrawn by a round trip, and nothing 
   CHECK(how == "cancelled");
 }
 
+Process picks(w::FarReader<int> r, w::FarWriter<std::string> to, int& ints, int& strings) {
+  for (int i = 0; i < 40; ++i) {
+    w::FarSelect s;
+    s.in(r).out(to, "word");
+    if (co_await s.go() == 0)
+      ints += s.value<int>() == 7;
+    else
+      ++strings;
+  }
+}
+
+TEST_CASE("wire 4.5: a select over far ends: each time exactly one guard (rule 5.1)") {
+  Pair p;
+  Channel<int> c;
+  Channel<std::string> d;
+  p.h->give(c.reader(), "ints");
+  p.h->give(d.writer(), "words");
+  int ints = 0, strings = 0;
+  std::thread other([&] { run(picks(p.f->reader<int>("ints"), p.f->writer<std::string>("words"), ints, strings)); });
+  Writer<int> to = c.writer();
+  Reader<std::string> from = d.reader();
+  for (int i = 0; i < 20; ++i) {
+    to(7);
+    CHECK(from() == "word");
+  }
+  other.join();
+  CHECK((ints == 20 && strings == 20));
+}
+
+TEST_CASE("wire 4.5, 8.2: a far select in a thread: its end, what spans, and a session that ends") {
+  Pair p, q;
+  Channel<int> c, d, e;
+  p.h->give(c.reader(), "c");
+  p.h->give(d.writer(), "d");
+  q.h->give(e.reader(), "e");
+  auto r = p.f->reader<int>("c");
+  auto to = p.f->writer<int>("d");
+  Writer<int> here = c.writer();
+  {
+    w::FarSelect s;
+    CHECK_THROWS_WITH_AS(s.in(r).in(q.f->reader<int>("e")), doctest::Contains("span"), BadUse);
+    CHECK_THROWS_AS((void)s.value<int>(), BadUse);
+    w::FarSelect none;
+    CHECK_THROWS_AS(none(), BadUse);
+  }
+  here.poison(2);
+  {
+    w::FarSelect s;
+    s.in(r).out(to, 1);
+    try {
+      s();
+      CHECK(false);
+    } catch (const Poisoned& x) {
+      CHECK((x.guard == 0 && x.strength == 2));
+    }
+  }
+  Reader<int> waits = d.reader();
+  bool doubt = false;
+  std::thread selecting([&, token = Outside()] {
+    w::FarSelect s;
+    s.out(to, 1).out(to, 2);
+    try {
+      s();
+    } catch (const PeerDied& x) {
+      doubt = x.in_doubt && x.guard == -1;
+    }
+  });
+  for (bool any = false; !any; std::this_thread::yield())
+    waits.core()->with_lock([&](core::Queue&, core::Queue& writers) { any = !writers.empty(); });
+  p.h.reset();
+  selecting.join();
+  CHECK(doubt);
+}
+
 TEST_CASE("wire 7.2: an end of another type, of the other side, or taken twice, is bad use and says so") {
   Pair p;
   Channel<int> c;

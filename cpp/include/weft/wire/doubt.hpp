@@ -18,12 +18,13 @@ struct Outcome {
   std::uint32_t guard = 0;    // which; of `ok` and of an end
   std::uint8_t strength = 0;  // of a poison
   bool in_doubt = false;      // it failed, and a value of it may have been taken
+  bool lost = false;          // by the end of its session
 };
 
 // `writes`: there is an output among its guards.
 constexpr Outcome when_lost(Word w, bool writes) noexcept {
   const bool sent = w == Word::open || w == Word::asked;
-  return {Status::died, 0, 0, WEFT_MUTANT == 33 ? false : sent && writes};
+  return {Status::died, 0, 0, WEFT_MUTANT == 33 ? false : sent && writes, true};
 }
 
 }  // namespace weft::inline WEFT_ABI::wire

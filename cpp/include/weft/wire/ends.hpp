@@ -45,54 +45,74 @@ class FarEnd {
 
 namespace detail {
 
-// One plain operation of a process. Waits as any other does; its place in reports is the end's.
-template <class T, core::Side S>
-class FarAwaiter final : public FarOp {
+// What a process does while an operation of its is elsewhere. It waits as at any other; its places in reports are the ends.
+class FarWait : public FarOp {
  public:
-  FarAwaiter(std::shared_ptr<FarEnd> e, runtime::ProcessBase* p) : end_(std::move(e)), process_(p) { bind_guard(); }
-  FarAwaiter(std::shared_ptr<FarEnd> e, runtime::ProcessBase* p, T v) : room_(std::move(v)), end_(std::move(e)), process_(p) {
-    bind_guard();
-  }
+  bool await_ready() { return begin(); }
+  void await_suspend(std::coroutine_handle<>) const noexcept {}
+
+ protected:
+  FarWait(runtime::ProcessBase* p, const runtime::OpKind& kind) noexcept : process_(p), kind_(kind) {}
+  ~FarWait() = default;
 
   // True: it need not wait.
   bool begin() {
     weft::detail::meet_request(*process_);
     process_->place = this;
-    process_->op = &kKind;
-    const Space::Step step(*end_->peer->space);
-    return end_->peer->far.begin(*this);
+    process_->op = &kind_;
+    const Space::Step step(*peer()->space);
+    return peer()->far.begin(*this);
   }
-  bool await_ready() { return begin(); }
-  void await_suspend(std::coroutine_handle<>) const noexcept {}
-  auto await_resume() { return finish(); }
-
-  auto finish() {
+  void block(runtime::ThreadProcess& self) {
+    if (!begin()) self.block(kind_);
+  }
+  // After it is over. Returns if it has happened. `guard`: to be told, -1 for a plain operation.
+  void look(const core::Place& at, const char* verb, int guard, Error::Carried (*not_done)(FarWait&)) {
     process_->op = nullptr;
-    switch (outcome.status) {
-      case Status::ok:
-        if constexpr (S == core::Side::in)
-          return room_.take();
-        else
-          return;
-      case Status::pending: weft::detail::bad_use("a value that does not fit into a frame of the session: send it in pieces");
-      case Status::cancelled: weft::detail::throw_cancelled(*process_, not_done());
-      default: break;
-    }
-    if (outcome.status == Status::died && !end_->peer->session.why().empty()) {
-      PeerDied e(std::string(kVerb) + " at " + runtime::name_of(end_->place) + ": the peer is gone (" + end_->peer->session.why() + ")" +
-                     (outcome.in_doubt ? "; the value may have been taken" : ""),
-                 -1, true);
-      e.in_doubt = outcome.in_doubt;
-      e.carry(not_done());
-      throw e;
-    }
-    weft::detail::throw_end(outcome.status, end_->place, outcome.strength, kVerb, -1, not_done());
+    if (outcome.status == Status::ok) return;
+    if (outcome.status == Status::pending)
+      weft::detail::bad_use("a value that does not fit into a frame of the session: send it in pieces");
+    if (outcome.status == Status::cancelled) weft::detail::throw_cancelled(*process_, not_done(*this));
+    if (!outcome.lost) weft::detail::throw_end(outcome.status, at, outcome.strength, verb, guard, not_done(*this));
+    PeerDied e(std::string(verb) + " at " + runtime::name_of(at) + ": the peer is gone (" + peer()->session.why() + ")" +
+                   (outcome.in_doubt ? "; the value may have been taken" : ""),
+               guard, true);
+    e.in_doubt = outcome.in_doubt;
+    e.carry(not_done(*this));
+    throw e;
   }
+  static bool withdraw(runtime::ProcessBase& p) noexcept {
+    auto& me = of(p);
+    const Space::Step step(*me.peer()->space);
+    me.peer()->far.withdraw(me);
+    return false;  // the answer will wake it
+  }
+  static FarWait& of(runtime::ProcessBase& p) noexcept { return *static_cast<FarWait*>(p.place); }
+  virtual Peer* peer() const noexcept = 0;
 
+ private:
+  void over() noexcept override { process_->ops->wake(process_); }
+
+  runtime::ProcessBase* const process_;
+  const runtime::OpKind& kind_;
+};
+
+// One plain operation.
+template <class T, core::Side S>
+class FarAwaiter final : public FarWait {
+ public:
+  FarAwaiter(std::shared_ptr<FarEnd> e, runtime::ProcessBase* p) : FarWait(p, kKind), end_(std::move(e)) { bind_guard(); }
+  FarAwaiter(std::shared_ptr<FarEnd> e, runtime::ProcessBase* p, T v) : FarWait(p, kKind), room_(std::move(v)), end_(std::move(e)) {
+    bind_guard();
+  }
+  auto await_resume() {
+    look(end_->place, kVerb, -1, &not_done);
+    if constexpr (S == core::Side::in) return room_.take();
+  }
   // In a thread.
-  auto block(runtime::ThreadProcess& self) {
-    if (!begin()) self.block(kKind);
-    return finish();
+  auto wait(runtime::ThreadProcess& self) {
+    block(self);
+    return await_resume();
   }
 
  private:
@@ -101,27 +121,20 @@ class FarAwaiter final : public FarOp {
     guard_ = {end_->number, S == core::Side::out, &room_};
     guards = std::span(&guard_, 1);
   }
-  Error::Carried not_done() {
+  Peer* peer() const noexcept override { return end_->peer.get(); }
+  static Error::Carried not_done(FarWait& me) {
     if constexpr (S == core::Side::out)
-      return Error::Carried::of(room_.take());
+      return Error::Carried::of(static_cast<FarAwaiter&>(me).room_.take());
     else
       return {};
   }
-  void over() noexcept override { process_->ops->wake(process_); }
-  static bool withdraw(runtime::ProcessBase& p) noexcept {
-    auto* const me = static_cast<FarAwaiter*>(p.place);
-    const Space::Step step(*me->end_->peer->space);
-    me->end_->peer->far.withdraw(*me);
-    return false;  // the answer will wake it
-  }
   static void visit(runtime::ProcessBase& p, runtime::Places& v) {
-    v.channel(static_cast<FarAwaiter*>(p.place)->end_->place, S == core::Side::out);
+    v.channel(static_cast<FarAwaiter&>(of(p)).end_->place, S == core::Side::out);
   }
   static constexpr runtime::OpKind kKind{kVerb, &withdraw, &visit};
 
   RoomOf<T> room_;
   const std::shared_ptr<FarEnd> end_;
-  runtime::ProcessBase* const process_;
   FarGuard guard_;
 };
 
@@ -141,7 +154,6 @@ class FarEndOf {
   void retire() noexcept { end_.reset(); }
   explicit operator bool() const noexcept { return static_cast<bool>(end_); }
 
- protected:
   const std::shared_ptr<FarEnd>& checked(const char* what) const {
     if (!end_) weft::detail::bad_use(std::string(what) + " on an end that is closed (retired, moved away or never opened)");
     return end_;
@@ -164,7 +176,7 @@ class FarReader : public FarEndOf<T> {
   // The same in a thread.
   T operator()() const {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("reader()");
-    return detail::FarAwaiter<T, core::Side::in>(this->checked("read"), &self).block(self);
+    return detail::FarAwaiter<T, core::Side::in>(this->checked("read"), &self).wait(self);
   }
 };
 
@@ -183,8 +195,90 @@ class FarWriter : public FarEndOf<T> {
   // The same in a thread.
   void operator()(T v) const {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("writer(value)");
-    detail::FarAwaiter<T, core::Side::out>(this->checked("write"), &self, std::move(v)).block(self);
+    detail::FarAwaiter<T, core::Side::out>(this->checked("write"), &self, std::move(v)).wait(self);
   }
+};
+
+// A select over far ends of one home, which decides it (WIRE.md 4.5): the first guard that is ready, in the order in which they were added.
+//
+//   wire::FarSelect s;
+//   s.in(r).out(w, 5);
+//   if (s() == 0) use(s.value<int>());        // in a coroutine: co_await s.go()
+//
+// One object is one select. It throws what a select of local ends throws, with the index of the guard; PeerDied is in doubt if an output
+// was among the guards. Guards of two sessions are bad use: that choice would span them, and is not built.
+class FarSelect {
+ public:
+  template <class T>
+  FarSelect& in(const FarReader<T>& r) {
+    return add(r.checked("select"), false, std::make_unique<RoomOf<T>>());
+  }
+  template <class T>
+  FarSelect& out(const FarWriter<T>& w, std::type_identity_t<T> v) {
+    return add(w.checked("select"), true, std::make_unique<RoomOf<T>>(std::move(v)));
+  }
+
+  class Awaiter final : public detail::FarWait {
+   public:
+    Awaiter(FarSelect& s, runtime::ProcessBase* p) : FarWait(p, kKind), s_(s) {
+      if (s.guards_.empty()) weft::detail::bad_use("select: no guard");
+      guards = s.guards_;
+    }
+    // The index of the guard that was chosen.
+    int await_resume() {
+      const auto i = static_cast<int>(outcome.guard);
+      look(s_.ends_[outcome.guard]->place, "select", outcome.lost ? -1 : i, [](FarWait&) { return Error::Carried{}; });
+      return s_.chosen_ = i;
+    }
+    int wait(runtime::ThreadProcess& self) {
+      block(self);
+      return await_resume();
+    }
+
+   private:
+    Peer* peer() const noexcept override { return s_.ends_[0]->peer.get(); }
+    static void visit(runtime::ProcessBase& p, runtime::Places& v) {
+      const FarSelect& s = static_cast<Awaiter&>(of(p)).s_;
+      for (std::size_t i = 0; i < s.ends_.size(); ++i) v.channel(s.ends_[i]->place, s.guards_[i].writes);
+    }
+    static constexpr runtime::OpKind kKind{"select", &withdraw, &visit};
+    FarSelect& s_;
+  };
+  struct Go {
+    FarSelect& s;
+    Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(s, p); }
+  };
+  // co_await: the index of the guard that was chosen.
+  [[nodiscard]] Go go() { return {*this}; }
+  // The same in a thread.
+  int operator()() {
+    runtime::ThreadProcess& self = weft::detail::blocking_caller("select");
+    return Awaiter(*this, &self).wait(self);
+  }
+  // The value of the input that was chosen, once. Throws BadUse if none was, or it is of another type.
+  template <class T>
+  T value() {
+    auto* const room = chosen_ < 0 || guards_[static_cast<std::size_t>(chosen_)].writes
+                           ? nullptr
+                           : dynamic_cast<RoomOf<T>*>(rooms_[static_cast<std::size_t>(chosen_)].get());
+    if (!room || !room->full()) weft::detail::bad_use("value(): no input of this type was chosen, or it was asked for already");
+    return room->take();
+  }
+
+ private:
+  FarSelect& add(const std::shared_ptr<FarEnd>& e, bool writes, std::unique_ptr<Room> room) {
+    if (!ends_.empty() && ends_[0]->peer != e->peer)
+      weft::detail::bad_use("select: guards at ends of two sessions would span them, which is not built (WIRE.md 5)");
+    ends_.push_back(e);
+    guards_.push_back({e->number, writes, room.get()});
+    rooms_.push_back(std::move(room));
+    return *this;
+  }
+
+  std::vector<std::shared_ptr<FarEnd>> ends_;
+  std::vector<std::unique_ptr<Room>> rooms_;
+  std::vector<FarGuard> guards_;
+  int chosen_ = -1;
 };
 
 }  // namespace weft::inline WEFT_ABI::wire

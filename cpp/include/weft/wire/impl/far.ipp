@@ -29,7 +29,7 @@ WEFT_IMPL void Far::withdraw(FarOp& o) {
   if (o.word_ != Word::open) return;
   o.word_ = Word::asked;
   session_.send(Frame{Kind::withdraw, 0, 0, 0, o.op_, 0, {}});
-  if (WEFT_MUTANT == 32) finish(o, {Status::cancelled, 0, 0, false});
+  if (WEFT_MUTANT == 32) finish(o, {Status::cancelled, 0, 0, false, false});
 }
 
 WEFT_IMPL const char* Far::done(const Frame& f) {
@@ -42,7 +42,7 @@ WEFT_IMPL const char* Far::done(const Frame& f) {
   } else if (!g.room->load(f.payload())) {
     return "a DONE with a value that is none of its channel's type";
   }
-  finish(*o, {Status::ok, f.where, 0, false});
+  finish(*o, {Status::ok, f.where, 0, false, false});
   return nullptr;
 }
 
@@ -50,7 +50,7 @@ WEFT_IMPL const char* Far::withdrawn(const Frame& f) {
   FarOp* const o = find(f.op);
   if (!o) return nullptr;
   if (o->word_ != Word::asked) return "a WITHDRAWN that was not asked for";
-  finish(*o, {Status::cancelled, 0, 0, false});
+  finish(*o, {Status::cancelled, 0, 0, false, false});
   return nullptr;
 }
 
@@ -63,7 +63,7 @@ WEFT_IMPL const char* Far::ended(const Frame& f) {
   finish(*o, {how == 1   ? Status::retired
               : how == 2 ? Status::poisoned
                          : Status::died,
-              f.where, static_cast<std::uint8_t>(strength), false});
+              f.where, static_cast<std::uint8_t>(strength), false, false});
   return nullptr;
 }
 
