@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import AbstractAsyncContextManager
 from os import PathLike
 from types import TracebackType
-from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, overload
+from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, final, overload
 
 from weft._native import Guard as Guard
 from weft._native import Process as Process
@@ -50,6 +50,7 @@ Mode: TypeAlias = Literal["fair", "priority", "random"]
 WhenEnded: TypeAlias = Literal["silent", "raise"]
 AnyGuard: TypeAlias = Reader[Any] | Guard | Barrier | Timer
 
+@final
 class Reader(Generic[T_co]):
     def read(self) -> Awaitable[T_co]: ...
     def __call__(self) -> Awaitable[T_co]: ...
@@ -64,6 +65,7 @@ class Reader(Generic[T_co]):
     @property
     def closed(self) -> bool: ...
 
+@final
 class Writer(Generic[T_contra]):
     def write(self, value: T_contra, /) -> Awaitable[None]: ...
     def __call__(self, value: T_contra, /) -> Awaitable[None]: ...
@@ -75,6 +77,7 @@ class Writer(Generic[T_contra]):
     @property
     def closed(self) -> bool: ...
 
+@final
 class Channel(Generic[T]):
     def __init__(
         self,
@@ -102,9 +105,11 @@ class ChannelArray(list[Channel[T]]):
     def __neg__(self) -> list[Writer[T]]: ...
     def poison(self, strength: int = 1) -> None: ...
 
+@final
 class Input(Guard):
     def __init__(self, reader: Reader[Any], *, ended: WhenEnded = "silent") -> None: ...
 
+@final
 class Output(Guard, Generic[T]):
     @overload
     def __init__(self, writer: Writer[T], value: T, *, ended: WhenEnded = "silent") -> None: ...
@@ -113,6 +118,7 @@ class Output(Guard, Generic[T]):
         self, writer: Writer[T], *, make: Callable[[], T], ended: WhenEnded = "silent"
     ) -> None: ...
 
+@final
 class Barrier:
     def __init__(self, parties: int) -> None: ...
     def sync(self) -> Awaitable[None]: ...
@@ -122,6 +128,7 @@ class Barrier:
     @property
     def parties(self) -> int: ...
 
+@final
 class Timer:
     def __init__(self, period: float) -> None: ...
     def tick(self) -> Awaitable[int]: ...
@@ -129,6 +136,7 @@ class Timer:
     @property
     def period(self) -> float: ...
 
+@final
 class Alternative:
     def __init__(
         self, *guards: AnyGuard, mode: Mode = "fair", ended: WhenEnded = "silent"
@@ -145,6 +153,7 @@ class Alternative:
         /,
     ) -> None: ...
 
+@final
 class Group:
     def __init__(self, *, clock: str = "steady") -> None: ...
     def start(self, process: Process[R]) -> Process[R]: ...

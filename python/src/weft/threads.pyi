@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import AbstractContextManager
 from os import PathLike
 from types import TracebackType
-from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, overload
+from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, final, overload
 
 from weft._native import Guard as Guard
 from weft._native import Process as Process
@@ -47,6 +47,7 @@ Mode: TypeAlias = Literal["fair", "priority", "random"]
 WhenEnded: TypeAlias = Literal["silent", "raise"]
 AnyGuard: TypeAlias = Reader[Any] | Guard | Barrier | Timer
 
+@final
 class Reader(Generic[T_co]):
     def read(self) -> T_co: ...
     def __call__(self) -> T_co: ...
@@ -61,6 +62,7 @@ class Reader(Generic[T_co]):
     @property
     def closed(self) -> bool: ...
 
+@final
 class Writer(Generic[T_contra]):
     def write(self, value: T_contra, /) -> None: ...
     def __call__(self, value: T_contra, /) -> None: ...
@@ -72,6 +74,7 @@ class Writer(Generic[T_contra]):
     @property
     def closed(self) -> bool: ...
 
+@final
 class Channel(Generic[T]):
     def __init__(
         self,
@@ -99,9 +102,11 @@ class ChannelArray(list[Channel[T]]):
     def __neg__(self) -> list[Writer[T]]: ...
     def poison(self, strength: int = 1) -> None: ...
 
+@final
 class Input(Guard):
     def __init__(self, reader: Reader[Any], *, ended: WhenEnded = "silent") -> None: ...
 
+@final
 class Output(Guard, Generic[T]):
     @overload
     def __init__(self, writer: Writer[T], value: T, *, ended: WhenEnded = "silent") -> None: ...
@@ -110,6 +115,7 @@ class Output(Guard, Generic[T]):
         self, writer: Writer[T], *, make: Callable[[], T], ended: WhenEnded = "silent"
     ) -> None: ...
 
+@final
 class Barrier:
     def __init__(self, parties: int) -> None: ...
     def sync(self) -> None: ...
@@ -119,6 +125,7 @@ class Barrier:
     @property
     def parties(self) -> int: ...
 
+@final
 class Timer:
     def __init__(self, period: float) -> None: ...
     def tick(self) -> int: ...
@@ -126,6 +133,7 @@ class Timer:
     @property
     def period(self) -> float: ...
 
+@final
 class Alternative:
     def __init__(
         self, *guards: AnyGuard, mode: Mode = "fair", ended: WhenEnded = "silent"
@@ -142,6 +150,7 @@ class Alternative:
         /,
     ) -> None: ...
 
+@final
 class Group:
     def __init__(self, *, clock: str = "steady") -> None: ...
     def start(self, process: Process[R]) -> Process[R]: ...

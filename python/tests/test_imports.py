@@ -1,0 +1,62 @@
+"""What importing the package costs, in modules: less than asyncio does. (In time: python -X importtime -c "import weft.coroutines".)"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def imported(statement: str) -> set[str]:
+    """The modules that a fresh interpreter imports for it."""
+    text = f"import sys, json; before = set(sys.modules)\n{statement}\nprint(json.dumps([*set(sys.modules) - before]))"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", text], capture_output=True, text=True, check=True
+    )
+    return set(json.loads(done.stdout))
+
+
+# What a program pays for only when it uses it.
+LATER = {
+    "argparse",
+    "asyncio",
+    "click",
+    "concurrent.futures",
+    "dataclasses",
+    "logging",
+    "pickle",
+    "rich",
+    "socket",
+    "ssl",
+    "subprocess",
+    "traceback",
+    "weft._asyncio",
+    "weft._measure",
+    "weft.observe",
+}
+
+
+@pytest.mark.parametrize("module", ["weft", "weft.coroutines", "weft.threads"])
+def test_importing_it_imports_less_than_asyncio(module: str) -> None:
+    found = imported(f"import {module}")
+    assert found & LATER == set()
+    assert len(found) < len(imported("import asyncio"))
+
+
+def test_weft_alone_imports_no_backend() -> None:
+    assert not {m for m in imported("import weft") if m.startswith("weft.")}
+
+
+@pytest.mark.parametrize("backend", ["coroutines", "threads", "greenlets"])
+def test_what_observes_is_there_when_it_is_asked_for(backend: str) -> None:
+    for name in ("measuring", "deadlocks"):
+        assert "weft.observe" in imported(f"from weft.{backend} import {name}")
+    assert "weft._measure" in imported(
+        f"from weft.{backend} import *\nassert measuring and tracing"
+    )
+    imported(f"import weft.{backend} as b\nassert {{'measuring', 'run'}} <= set(dir(b))")
+    imported(
+        f"import weft.{backend} as b\ntry: b.measurng\nexcept AttributeError as e: assert 'measurng' in str(e)\nelse: raise 1"
+    )
