@@ -51,6 +51,7 @@ _running = 0
 _leader = None
 _threads = 0
 MOST = 1 if sys.platform == "rp2" else 1 << 30  # threads besides the main program
+TRIES = 10 if MOST == 1 else 1  # a millisecond between them
 
 
 class Thread(_proc.Process):
@@ -84,13 +85,24 @@ class Thread(_proc.Process):
     def launch(self):
         """On a thread of its own; without the lock."""
         global _threads
-        if _threads >= MOST:
-            self.refuse(None)
-        try:
-            start_new_thread(self.body, ())
-        except (OSError, MemoryError, RuntimeError) as e:
-            self.refuse(e)
-        _threads += 1
+        with _lock:
+            full = _threads >= MOST
+            _threads += not full
+        e = None
+        for _ in range(0 if full else TRIES):
+            try:
+                start_new_thread(self.body, ())
+                return
+            except OSError as error:  # rp2: core 1 may not be quite out of the thread before
+                e = error
+                _pause(1)
+            except (MemoryError, RuntimeError) as error:
+                e = error
+                break
+        if not full:
+            with _lock:
+                _threads -= 1
+        self.refuse(e)
 
     def refuse(self, e):
         raise NoRoom(
@@ -104,13 +116,11 @@ class Thread(_proc.Process):
         )
 
     def body(self):
-        global _threads
-        self.on_this_thread()
-        _threads -= 1
+        self.on_this_thread(1)
 
-    def on_this_thread(self):
-        """Runs the function, and tells the party."""
-        global _running
+    def on_this_thread(self, own=0):
+        """Runs the function, and tells the party; own: 1 if the thread was made for it."""
+        global _running, _threads
         me = get_ident()
         value = error = None
         with _lock:
@@ -126,6 +136,7 @@ class Thread(_proc.Process):
             except BaseException as e:
                 error = e
         with _lock:
+            _threads -= own  # before the party is told: the next network may begin at once
             _proc.finish(self, value, error)
             if before is None:
                 del _here[me]

@@ -1,0 +1,74 @@
+# rp2's one thread besides the main program, played where there are more: two processes at a time, no third.
+from weft import threads
+from weft.threads import Channel, NoRoom, Parallel, process, run
+
+threads.MOST = 1
+threads.TRIES = 10
+start = threads.start_new_thread
+ran = []
+
+
+@process
+def put(out):
+    out.write(7)
+
+
+@process
+def get(source):
+    return source.read()
+
+
+@process
+def idle():
+    ran.append(1)
+
+
+@process
+def inner():
+    try:
+        Parallel(idle(), idle(), idle())
+    except NoRoom:
+        return "inside"
+
+
+def two():
+    c = Channel("c")
+    return run(put(-c), get(+c))
+
+
+def refused(*processes):
+    try:
+        run(*processes)
+    except NoRoom as e:
+        return e
+
+
+print("two:", two())
+c = Channel("c")
+print("three:", refused(put(-c), get(+c), idle()))
+print("the third ran:", len(ran))
+print("two again:", two())
+print("three inside:", run(inner()), len(ran) <= 1)
+
+# The thread is given back before the network's end is told: the next network finds it. This failed at times.
+print("2000 networks:", all(two() == [None, 7] for _ in range(2000)))
+
+# The port may say for a moment that core 1 is in use, when our thread has just ended.
+busy = [3]
+
+
+def in_use(body, args):
+    if busy[0]:
+        busy[0] -= 1
+        raise OSError("core1 in use")
+    return start(body, args)
+
+
+threads.start_new_thread = in_use
+print("after a moment:", two(), busy)
+busy[0] = 1000
+c = Channel("c")
+print("for good:", refused(put(-c), get(+c)))
+print("tries:", 1000 - busy[0])
+threads.start_new_thread = start
+print("and after it:", two())
