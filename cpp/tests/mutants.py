@@ -403,8 +403,8 @@ TEXT = [
         "V",
         "hosted: a block that has ended does not give the request back",
         "impl/group.ipp",
-        "!run.block_cancelled(*parent))\n    parent->cancel().take_back(Identity::Cancel::asked);",
-        "!run.block_cancelled(*parent)) return;",
+        "  if (unmet) run.withdraw_block(*parent);",
+        "",
         "hosted: a member fails as its block",
     ),
     Text(

@@ -115,8 +115,9 @@ void leave_with(GroupObject* g, PyObject* e) {
     g->outermost->run.self.group = nullptr;
     delete std::exchange(g->home, nullptr);
   }
-  if (e == Py_None) return;
-  Py_XSETREF(g->block, Py_NewRef(e));
+  const bool interrupted = g->outermost && g->outermost->run.interrupt;  // by a signal's handler, and the block met it nowhere
+  if (e == Py_None && !interrupted) return;
+  if (e != Py_None) Py_XSETREF(g->block, Py_NewRef(e));
   g->group->cancel();
   if (g->spawned) g->spawned->cancel();  // rule 7.4
 }
@@ -141,6 +142,8 @@ PyObject* group_aexit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
   leave_with(grp(o), args[1]);
   return new_group_op(grp(Py_NewRef(o)), false);
 }
+
+PyObject* leave_on_thread(GroupObject* g, PyObject* e);
 
 PyObject* group_enter(PyObject* o, PyObject*) {
   GroupObject* g = grp(o);
@@ -177,7 +180,7 @@ PyObject* group_enter(PyObject* o, PyObject*) {
   begin_block(g, static_cast<ProcessBase*>(t));
   g->group->open_block();
   g->state = GroupState::open;
-  if (g->outermost) g->outermost->cancel_if_interrupted();
+  if (g->outermost && g->outermost->was_interrupted()) return leave_on_thread(g, Py_None);  // which raises that
   return Py_NewRef(o);
 }
 // The block of a thread: `e` left it, or None.
@@ -195,7 +198,7 @@ PyObject* leave_on_thread(GroupObject* g, PyObject* e) {
   if (!g->borrowed) delete g->scheduler;
   g->scheduler = nullptr;
   PyObject* r = nullptr;
-  if (!raise_outcome(g->outermost ? &g->outermost->run : nullptr, failures, g->block))
+  if (!raise_outcome(self, g->outermost ? &g->outermost->run : nullptr, failures, g->block))
     r = !g->block && self.cancel().load() ? raise_cancelled(self, nullptr) : Py_NewRef(Py_False);
   if (g->outermost) {
     g->outermost->end(r);
@@ -349,6 +352,7 @@ void group_finalize(PyObject* o) {
   } else if (can_close(g)) {
     close_now(g);
   } else {
+    g->group->close_block();  // a failure there is nothing to whatever block its thread is in meanwhile
     g->group->cancel();
     g->spawned->cancel();
     g->state = GroupState::left;

@@ -79,8 +79,10 @@ PyObject* raise_closed(EndObject* e, const char* verb) {
 }
 
 PyObject* raise_cancelled(ProcessBase& p, PyObject* value) {
-  if (PyObject* e = guest_cancellation(p)) {
-    restore_exception(e);
+  PyObject* instead = guest_cancellation(p);
+  if (!instead) instead = block_interrupt(p);
+  if (instead) {
+    restore_exception(instead);
     return nullptr;
   }
   PyObject* const by = limit_object(runtime::Limit::take(p));

@@ -123,9 +123,6 @@ Outermost::Outermost(runtime::Clock clock) : run(clock), outer_(std::exchange(ro
   scope_.emplace(run.self);
   interrupts_.emplace();
 }
-void Outermost::cancel_if_interrupted() noexcept {
-  if (run.interrupt || run.interrupted) run.run.cancel_everybody();
-}
 void Outermost::end(PyObject*& result) noexcept {
   interrupts_.reset();
   scope_.reset();
@@ -147,9 +144,9 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runt
   }
 }
 
-bool raise_outcome(PyRun* outermost, std::vector<std::exception_ptr>& failures, PyObject* block) {
-  if (outermost && outermost->interrupt)
-    restore_exception(std::exchange(outermost->interrupt, nullptr));
+bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::exception_ptr>& failures, PyObject* block) {
+  if (PyObject* const e = outermost ? std::exchange(outermost->interrupt, nullptr) : block_interrupt(self))
+    restore_exception(e);
   else if (outermost && outermost->interrupted)
     PyErr_SetNone(PyExc_KeyboardInterrupt);
   else if (outermost && outermost->run.deadlocked())
@@ -182,14 +179,14 @@ PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost*
     }
     if (alone) group.keep_end();
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) start_process(group, proc(PyList_GET_ITEM(list, i)));
-    if (outermost) outermost->cancel_if_interrupted();
+    if (outermost && outermost->was_interrupted()) run.cancel_everybody();
     wait_here(scheduler, self, group, &spawned);
     if (outermost) outermost->run.spawned = nullptr;
     failures = group.take_failures();
     for (auto& f : spawned.take_failures()) failures.push_back(std::move(f));
     left = group.take_end();
   }
-  if (raise_outcome(outermost ? &outermost->run : nullptr, failures)) return nullptr;
+  if (raise_outcome(self, outermost ? &outermost->run : nullptr, failures)) return nullptr;
   if (self.cancel().load()) return raise_cancelled(self, nullptr);
   return left ? raise_left(left) : results_of(list);
 }

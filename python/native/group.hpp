@@ -18,8 +18,8 @@ class Outermost {
   ~Outermost() = default;
 
   PyRun run;
-  // A signal that came before the processes were started found nobody to cancel.
-  void cancel_if_interrupted() noexcept;
+  // By a signal that came before there were processes, and found nobody to cancel.
+  bool was_interrupted() const noexcept { return run.interrupt || run.interrupted; }
   // Ctrl-C and the thread are the program's again. `result`, if there is one, gives way to what a signal's handler raised last.
   void end(PyObject*& result) noexcept;
 
@@ -62,8 +62,8 @@ void forget_blocks() noexcept;            // in the child of a fork
 void close_left_blocks() noexcept;        // of ordinary code on this thread, that nobody can leave any more
 // Waits, as the scheduler of this thread, until the groups have ended.
 void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group, runtime::Group* spawned);
-// Raises what a network on a thread came to, unless that is a result: false. `outermost`: null if it is within another.
-bool raise_outcome(PyRun* outermost, std::vector<std::exception_ptr>& failures, PyObject* block = nullptr);
+// Raises what a network on a thread, `self`, came to, unless that is a result: false. `outermost`: null if it is within another.
+bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::exception_ptr>& failures, PyObject* block = nullptr);
 
 int init_block(PyObject* m);
 

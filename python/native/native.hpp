@@ -227,13 +227,16 @@ struct PyRun {
   ThreadProcess self;
   PyThreadState* state = nullptr;
   runtime::Group* spawned = nullptr;
-  PyObject* interrupt = nullptr;  // the exception that a signal's handler raised while the run slept
-  bool interrupted = false;       // by Ctrl-C
+  // The exception that a signal's handler raised while the run slept. In the block of ordinary code its thread raises it where it waits, or
+  // at its next operation (Cancel::host says so to it); elsewhere the run is cancelled, and it is raised at its end.
+  PyObject* interrupt = nullptr;
+  bool interrupted = false;  // by Ctrl-C
 #ifdef Py_GIL_DISABLED
   bool counted;  // its thread, among those that the interpreter counts (report.cpp)
 #endif
-  std::vector<runtime::Report::Blocked> blocked;  // at a deadlock
-  std::vector<LeftOpen> left_open;                // at a deadlock
+  std::vector<runtime::Report::Blocked> blocked;                    // at a deadlock
+  std::vector<LeftOpen> left_open;                                  // at a deadlock
+  bool in_block() const noexcept { return self.group != nullptr; }  // of ordinary code
   explicit PyRun(runtime::Clock c);
   PyRun(const PyRun&) = delete;
   PyRun& operator=(const PyRun&) = delete;
@@ -268,6 +271,8 @@ void watch_standstill(runtime::Run& run) noexcept;  // rule 10.6
 bool nobody_else() noexcept;                        // no run, and no other Python thread that could use an end
 PyObject* foreign_idents(runtime::Run& run);        // of live Python threads that are not the run's, as far as they can be seen
 extern thread_local PyRun* root_run;                // the outermost run that this thread runs
+PyObject* block_interrupt(
+    const ProcessBase& p) noexcept;  // owned: what `p`, in the block of a run, is to raise instead of Cancelled; or null
 
 // --- pending: what is done at the next safe point ------------------------------------------------------------------------------------
 

@@ -297,12 +297,23 @@ bool idle_worker(PyThreadState* t) noexcept {
 
 void keep_interrupt_for(PyRun* run, PyObject* owned) noexcept {
   if (!run) run = root_run;
-  if (run) {
+  if (run && run == root_run && run->in_block()) {
+    Py_XSETREF(run->interrupt, owned);
+    run->self.cancel().fetch_or(runtime::Identity::Cancel::host);
+    runtime::Group::ask(run->self);
+  } else if (run) {
     Py_XSETREF(run->interrupt, owned);
     run->run.cancel_everybody();
   } else {
     Py_XSETREF(guest_interrupt, owned);
   }
+}
+
+PyObject* block_interrupt(const ProcessBase& p) noexcept {
+  PyRun* const run = root_run;
+  if (!run || !run->interrupt || !run->in_block() || &p != &run->self) return nullptr;
+  run->self.cancel().take_back(runtime::Identity::Cancel::host);
+  return std::exchange(run->interrupt, nullptr);
 }
 
 void locate(ProcessBase& p) noexcept {

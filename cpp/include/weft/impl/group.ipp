@@ -175,17 +175,16 @@ WEFT_IMPL void Group::pass_on() noexcept {
 }
 
 WEFT_IMPL void Group::open_block() noexcept {
-  lock_.lock();
+  lock_.lock();  // nobody else looks at it before there is a failure
   block_ = Block::open;
   lock_.unlock();
 }
 
 WEFT_IMPL void Group::close_block() noexcept {
   lock_.lock();
-  const bool asked = std::exchange(block_, Block::none) == Block::cancelled;
+  const bool unmet = std::exchange(block_, Block::none) == Block::asked;
   lock_.unlock();
-  if (asked && !(parent->group && parent->group->cancelled()) && !run.block_cancelled(*parent))
-    parent->cancel().take_back(Identity::Cancel::asked);
+  if (unmet) run.withdraw_block(*parent);
 }
 
 WEFT_IMPL void Group::serve_cancellations(Executor& e) noexcept {
@@ -212,12 +211,15 @@ WEFT_IMPL void Group::cancel_children() noexcept {
 }
 
 WEFT_IMPL void Group::ask_block() noexcept {
+  run.groups_mutex_.lock();
   lock_.lock();
-  if (block_ == Block::open) {
-    block_ = Block::cancelled;
-    parent->cancel().fetch_or(Identity::Cancel::asked);
-    ask(*parent);
+  const bool open = block_ == Block::open;
+  if (open) {
+    block_ = Block::asked;
+    parent->cancel().fetch_or(Identity::Cancel::block);
   }
+  run.groups_mutex_.unlock();
+  if (open) ask(*parent);  // who closes the block waits for the lock: it is there yet
   lock_.unlock();
 }
 
@@ -267,16 +269,27 @@ WEFT_IMPL void Run::serve_cancellations(Executor& e) noexcept {
   for (Group* g = groups_; g; g = g->next_) g->serve_cancellations(e);
 }
 
-WEFT_IMPL bool Run::block_cancelled(const ProcessBase& owner) noexcept {
+WEFT_IMPL bool Run::meet_blocks(ProcessBase& owner) noexcept {
   const std::lock_guard lock(groups_mutex_);
-  bool any = false;
-  for (Group* g = groups_; g && !any; g = g->next_) {
+  for (Group* g = groups_; g; g = g->next_) {
     if (g->parent != &owner) continue;
     g->lock_.lock();
-    any = g->block_ == Group::Block::cancelled;
+    if (g->block_ == Group::Block::asked) g->block_ = Group::Block::met;
     g->lock_.unlock();
   }
-  return any;
+  return owner.cancel().take(Identity::Cancel::block) != 0;
+}
+
+WEFT_IMPL void Run::withdraw_block(ProcessBase& owner) noexcept {
+  const std::lock_guard lock(groups_mutex_);
+  for (Group* g = groups_; g; g = g->next_) {
+    if (g->parent != &owner) continue;
+    g->lock_.lock();
+    const bool asks = g->block_ == Group::Block::asked;
+    g->lock_.unlock();
+    if (asks) return;
+  }
+  owner.cancel().take_back(Identity::Cancel::block);
 }
 
 WEFT_IMPL void Run::find_watch() noexcept {

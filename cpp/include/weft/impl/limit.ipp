@@ -60,18 +60,19 @@ WEFT_IMPL bool Limit::move(std::int64_t deadline) {
 }
 
 WEFT_IMPL Limit* Limit::take(ProcessBase& p) noexcept {
-  if (!(p.cancel().load(std::memory_order_relaxed) & Identity::Cancel::limit)) [[likely]] {
-    p.take_cancel();
+  const std::uint8_t asked = p.cancel().load(std::memory_order_relaxed);
+  bool others = p.take_cancel();
+  if (asked & Identity::Cancel::block) others = run_of(p).meet_blocks(p) || others;
+  if (!(asked & Identity::Cancel::limit)) [[likely]]
     return nullptr;
-  }
   Run& r = run_of(p);
   const std::lock_guard g(r.mutex_);
-  const std::uint8_t what = p.cancel().exchange(0);
+  p.cancel().take_back(Identity::Cancel::limit);
   Limit* by = nullptr;
   const auto at = r.limits_.find(&p);
   for (Limit* l = at == r.limits_.end() ? nullptr : at->second; l; l = l->outer_)
     if (l->asked_.exchange(false, std::memory_order_relaxed)) by = l;
-  if (what & ~Identity::Cancel::limit) by = nullptr;
+  if (others) by = nullptr;
   if (by) by->met_ = true;
   return by;
 }

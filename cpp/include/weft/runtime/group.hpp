@@ -4,6 +4,9 @@
 //                ├──a failure──► cancel(): the others, and the owner while its block is open (open_block() … close_block(), rule 7.5)
 //                └──abandon()──► its owner's group waits in its owner's place
 //
+// The block: open ──a failure──► asked ──its owner meets the request──► met
+//              └──────────────────┴──close_block(): the request is taken back─┴──► none
+//
 // State under the group's lock: the list of children, live, failures, who waits, the names. A group belongs to the frame that waits for it.
 #pragma once
 #include <exception>
@@ -93,7 +96,7 @@ class Group {
   // Its owner is left while what failed here was raised nowhere, and nobody is live: the owner's group fails with it. On the owner's
   // thread.
   void bequeath() { bequeath(*parent->group); }
-  // The block has ended, and its owner waits from now on. Withdraws the request if the owner has not met it and nobody else asks.
+  // The block has ended, and its owner waits from now on. Withdraws the request if the owner has not met it and no other block of its asks.
   void close_block() noexcept;
 
   void serve_cancellations(Executor& e) noexcept;
@@ -119,7 +122,9 @@ class Group {
   core::SpinLock lock_;
   bool cancelled_ = false;
   bool passed_on_ = false;  // the owner's, or that of who withdraws it
-  enum class Block : std::uint8_t { none, open, cancelled };
+  // Of the blocks that a process is in several may ask it at once, by one bit (Identity::Cancel::block), which is set while any of them is
+  // `asked`. Written under the run's groups_mutex_ too.
+  enum class Block : std::uint8_t { none, open, asked, met };
   Block block_ = Block::none;
   bool keeps_end_ = false;
   std::exception_ptr end_;

@@ -76,7 +76,7 @@ enum class At : std::uint8_t { group = 0, first = 1, last = 64, holds_local = 25
 // A process's id, and the cancellations asked for and not yet raised: one word, since every operation asks for both. An id is not zero.
 class Identity {
  public:
-  static constexpr std::uint32_t kLast = (1u << 29) - 1;                                  // the largest id
+  static constexpr std::uint32_t kLast = (1u << 28) - 1;                                  // the largest id
   static constexpr std::uint32_t nth(std::uint32_t n) noexcept { return n % kLast + 1; }  // from 0 on; after the last one they begin again
 
   operator std::uint32_t() const noexcept { return word_.load(std::memory_order_relaxed) & kLast; }
@@ -94,6 +94,7 @@ class Identity {
     static constexpr std::uint8_t asked = 1;  // by a group, by a handle
     static constexpr std::uint8_t host = 2;   // by a host's task (Python's)
     static constexpr std::uint8_t limit = 4;  // by a time limit of the process's own (limit.hpp)
+    static constexpr std::uint8_t block = 8;  // by a failure in a group whose block the process is in (group.hpp)
     explicit Cancel(prim::atomic<std::uint32_t>& word) noexcept : word_(word) {}
     std::uint8_t load(std::memory_order o = std::memory_order_seq_cst) const noexcept { return of(word_.load(o)); }
     void store(std::uint8_t v, std::memory_order o = std::memory_order_seq_cst) noexcept { exchange(v, o); }
@@ -104,10 +105,12 @@ class Identity {
       return of(was);
     }
     std::uint8_t fetch_or(std::uint8_t v) noexcept { return of(word_.fetch_or(std::uint32_t{v} << kShift)); }
-    void take_back(std::uint8_t v) noexcept { word_.fetch_and(~(std::uint32_t{v} << kShift)); }
+    void take_back(std::uint8_t v) noexcept { take(v); }
+    // Those of them that were asked for are so no more.
+    std::uint8_t take(std::uint8_t v) noexcept { return of(word_.fetch_and(~(std::uint32_t{v} << kShift))) & v; }
 
    private:
-    static constexpr unsigned kShift = 29;
+    static constexpr unsigned kShift = 28;
     static std::uint8_t of(std::uint32_t word) noexcept { return static_cast<std::uint8_t>(word >> kShift); }
     prim::atomic<std::uint32_t>& word_;
   };
@@ -152,12 +155,8 @@ class ProcessBase : public core::Waiter {
   void set_order(std::uint32_t n) noexcept { core::Node::index = n; }
 
   Identity::Cancel cancel() noexcept { return id.cancel(); }
-  // At the start of an operation (rule 6.1). True: raise Cancelled now.
-  bool take_cancel() noexcept {
-    if (cancel().load(std::memory_order_relaxed) == 0) [[likely]]
-      return false;
-    return cancel().exchange(0, std::memory_order_acq_rel) != 0;
-  }
+  // It meets what was asked of it, but for the requests that somebody keeps account of: limits' and blocks' (Limit::take).
+  bool take_cancel() noexcept { return cancel().take(Identity::Cancel::asked | Identity::Cancel::host) != 0; }
 
  protected:
   constexpr ProcessBase() = default;

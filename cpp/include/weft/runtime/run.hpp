@@ -147,7 +147,9 @@ class Run final : public Activity {
   void cancel_everybody() noexcept;
   // On a nudge: withdraw what the processes of this executor wait for, if they were cancelled.
   void serve_cancellations(Executor&) noexcept;
-  bool block_cancelled(const ProcessBase& owner) noexcept;  // by the failure of a group of its own
+  // The owner of blocks meets the requests of groups that failed while it was in them (rule 7.5). False: there was none.
+  bool meet_blocks(ProcessBase& owner) noexcept;
+  void withdraw_block(ProcessBase& owner) noexcept;  // one that asked has ended: unless another asks too
   template <class F>
   void each_process(F&& f);
   // No group comes, goes or changes its owner meanwhile: those above a live process can be walked.
@@ -182,6 +184,7 @@ class Run final : public Activity {
  private:
   friend struct Report;
   friend class Limit;
+  friend class Group;
 
   std::uint32_t quiescent() noexcept;
   // A standstill began, and nobody is about to sleep: who sleeps does so anew.
@@ -214,7 +217,7 @@ class Run final : public Activity {
   std::vector<std::thread> threads_;
   std::vector<std::thread> threads_done_;
 
-  prim::Mutex groups_mutex_;
+  prim::Mutex groups_mutex_;  // groups_; and the requests of blocks, with what their groups know of them (Group::block_)
   Group* groups_ = nullptr;
 
   static std::size_t index_of(At at) noexcept { return static_cast<std::size_t>(at) - static_cast<std::size_t>(At::first); }
