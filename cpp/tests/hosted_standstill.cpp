@@ -213,10 +213,11 @@ TEST_CASE("rule 10.6: one wake-up in a sleep, however long that is") {
     void activated() noexcept override {}
     std::uint32_t deactivated() noexcept override { return 7; }
     std::int64_t wake_time() noexcept override { return weft::prim::forever; }
-    void stood_still(std::uint32_t number) noexcept override {
+    bool stood_still(std::uint32_t number) noexcept override {
       CHECK(number == 7);
       ++looks;
       std::thread([p = by] { p->signal(weft::runtime::Parking::woken); }).detach();
+      return false;
     }
   } one;
   weft::runtime::Parking p;

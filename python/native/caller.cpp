@@ -1,7 +1,7 @@
 // Who calls an operation that blocks, and how it waits. One path for threads and greenlets: they differ here alone.
 //
 //   Caller ──wait()──► a thread: ThreadProcess::block(); that of a block in ordinary code: wait_home()
-//                 │    ordinary code that nobody could wake: BadUse in its place (rule 11.2)
+//                 │    ordinary code that nobody could wake: BadUse in its place (rule 11.2); that waits for long: told (10.6)
 //                 └──► a greenlet: parked (op says on what) ──woken──► run again
 //                                     └──thrown into──► withdrawn, or parked on until what was committed arrives
 #include <sched.h>
@@ -27,7 +27,8 @@ bool waits_for_ever(runtime::ThreadProcess& t, const runtime::OpKind& kind) noex
   t.op = nullptr;
   return blocked && !program_handles_signals();
 }
-PyObject* told_so(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
+// The names of the places at which it waits, each with what is to stand before it.
+std::string names_of(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
   struct Names final : runtime::Places {
     std::string all;
     std::size_t n = 0;
@@ -40,7 +41,10 @@ PyObject* told_so(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
     void ended(const core::Place& p, std::uint32_t) override { add(p, " on channel "); }
   } at;
   if (kind.visit) kind.visit(t, at);
-  PyObject* where = to_str(at.all);
+  return at.all;
+}
+PyObject* told_so(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
+  PyObject* where = to_str(names_of(t, kind));
   if (where)
     bad_use(
         "%s%U in ordinary code would wait for ever: nothing runs that could meet it. Do it in a process that run(...) starts; a coroutine "
@@ -50,7 +54,40 @@ PyObject* told_so(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
   return take_exception();
 }
 
+// It has waited for patience(), outside any run: told, unless a run goes on that may wake it (rule 10.6). True: look again.
+bool stands_alone(runtime::ThreadProcess& t) noexcept {
+  if (!t.op || facing(t) != Facing::blocked || runtime::Limit::any_armed(t, *t.run)) return false;
+  for (PyRun* run : every_run())
+    if (!run->run.stands_still()) return true;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyObject* others = foreign_idents(nullptr);
+  PyObject* where = others ? to_str(names_of(t, *t.op)) : nullptr;
+  const bool handlers = on_main_thread() && program_handles_signals();
+  PyObject* r = nullptr;
+  if (where) {
+    const Beyond beyond;
+    PyObject* m = PyImport_ImportModule("weft._standstill");  // not before: it imports logging
+    if (m)
+      r = PyObject_CallMethod(m, "alone", "sOOOd", t.op->verb, where, others, handlers ? Py_True : Py_False,
+                              static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9);
+    Py_XDECREF(m);
+  }
+  const bool again = r == Py_True;
+  if (!r) {  // of a handler of the logger, or of a signal's: the operation raises it
+    keep_interrupt_for(nullptr, take_exception());
+    t.nudge();
+  }
+  Py_XDECREF(r);
+  Py_XDECREF(where);
+  Py_XDECREF(others);
+  PyErr_Restore(type, value, trace);
+  return again;
+}
+
 }  // namespace
+
+void init_caller() noexcept { runtime::ThreadProcess::stands_alone = &stands_alone; }
 
 Caller::Caller(const char* verb) noexcept {
   ProcessBase* const p = this_process();

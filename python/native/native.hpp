@@ -269,8 +269,9 @@ void look_again() noexcept;                      // let every run look whether a
 void watch_outside(runtime::Run& run) noexcept;  // threads that are no processes may hold ends (rule 10.3)
 void watch_standstill(runtime::Run& run) noexcept;  // rule 10.6
 bool nobody_else() noexcept;                        // no run, and no other Python thread that could use an end
-PyObject* foreign_idents(runtime::Run& run);        // of live Python threads that are not the run's, as far as they can be seen
-extern thread_local PyRun* root_run;                // the outermost run that this thread runs
+// Of live Python threads that are not the run's, as far as they can be seen; of none: that are no processes, but for the one that calls.
+PyObject* foreign_idents(runtime::Run* run);
+extern thread_local PyRun* root_run;  // the outermost run that this thread runs
 PyObject* block_interrupt(
     const ProcessBase& p) noexcept;  // owned: what `p`, in the block of a run, is to raise instead of Cancelled; or null
 
@@ -395,6 +396,7 @@ class Caller {
 };
 extern thread_local PyObject* guest_interrupt;  // what a signal's handler raised in a plain thread that waits
 bool settling_now() noexcept;                   // a finaliser runs (pending.cpp)
+void init_caller() noexcept;
 
 extern const runtime::OpKind wait_op;
 

@@ -148,7 +148,7 @@ class FoundStandstill final : public runtime::Run::Standstill {
   void tell() noexcept override {
     PyObject *t, *v, *tb;
     PyErr_Fetch(&t, &v, &tb);
-    PyObject* others = foreign_idents(run_);
+    PyObject* others = foreign_idents(&run_);
     PyObject* r = nullptr;
     if (others) {
       const Beyond beyond;

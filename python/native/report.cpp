@@ -358,11 +358,11 @@ bool nobody_else() noexcept {
 #endif
 }
 
-PyObject* foreign_idents([[maybe_unused]] runtime::Run& run) {
+PyObject* foreign_idents([[maybe_unused]] runtime::Run* run) {
   PyObject* list = PyList_New(0);
 #ifndef Py_GIL_DISABLED
   for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); list && t; t = PyThreadState_Next(t)) {
-    if (!is_foreign(t, run)) continue;
+    if (run ? !is_foreign(t, *run) : t == PyThreadState_Get() || is_helper(t) || own_threads.count(t) > 0) continue;
     PyObject* one = PyLong_FromUnsignedLong(t->thread_id);
     if (one) PyList_Append(list, one);
     Py_XDECREF(one);
@@ -381,6 +381,7 @@ int init_report(PyObject* module) {
   Py_DECREF(threads);
 #endif
   runtime::patience();  // reads the environment: what is wrong there is told now
+  init_caller();
   runtime::around_sleep.begin = &begin_sleep;
   runtime::around_sleep.end = &end_sleep;
   runtime::around_sleep.disturbed = &disturbed;

@@ -329,3 +329,178 @@ t.join()
 )
 def test_ordinary_code_that_may_be_woken_waits(program):  # rule 11.2
     runs(program, "threads")
+
+
+# ------------------------------------------------------------------------------------------------ ordinary code that waits
+
+
+@pytest.mark.parametrize("backend", ["coroutines", "greenlets", "threads"])
+@pytest.mark.parametrize("operation", [o for o in ORDINARY if o not in ("sleep", "tick")])
+def test_ordinary_code_that_waits_is_told_of(operation, backend):  # rules 10.6, 11.2
+    """Another thread lives, so that it is no bad use: it says what waits where, and what to do."""
+    out, _ = runs(
+        f"""
+def body(): pass
+warnings.simplefilter("ignore")  # a process that is never started
+r, w = c.reader(), c.writer()
+class Over(Exception): pass
+class Ends(logging.Handler):  # what the logger's handler raises ends the waiting
+    def handle(self, record): raise Over
+logging.getLogger("weft").addHandler(Ends())
+end = threading.Event()
+t = unrelated(end.wait)
+try:
+    {ORDINARY[operation]}
+except Over:
+    pass
+else:
+    raise AssertionError("it went on")
+finally:
+    end.set()
+    t.join()
+assert len(told) == 1, told
+print(told[0])
+""",
+        backend,
+    )
+    first, where, may = out.splitlines()
+    assert first == (
+        "standstill: ordinary code outside any run has waited for 0.02 s, and no run goes on that could wake it"
+    )
+    assert where.startswith("  MainThread: ")
+    assert "at <string>:" in where
+    if operation in ("read", "call", "write", "iterate", "extended", "select", "output"):
+        assert " 'c' at " in where
+    assert "run(...)" in may and "`await`" in may
+    assert "another thread" in may or not getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+def test_what_nobody_can_wake_but_a_signal_says_so():  # rules 10.6, 11.2
+    out, _ = runs(
+        """
+import signal
+class Rings(logging.Handler):
+    def handle(self, record): signal.raise_signal(signal.SIGUSR1)
+signal.signal(signal.SIGUSR1, lambda *_: keep.retire())
+logging.getLogger("weft").addHandler(Rings())
+try:
+    c.reader().read()
+except Retired:
+    print(told[0])
+assert len(told) == 1, told
+""",
+        "threads",
+    )
+    assert out.splitlines()[2].startswith("what may still wake it: a signal's handler. ")
+
+
+def test_ordinary_code_is_told_of_once_for_each_line():  # rule 10.6
+    runs(
+        CALLS
+        + """
+r = c.reader()
+def first(): return r.read()
+def second(): return r.read()
+def other():
+    wait_for(1)
+    keep.write(1)
+    wait_for(2)
+    keep.write(2)
+    another_is_told()  # so long has passed again
+    keep.write(3)
+t = unrelated(other)
+assert [first(), second(), first()] == [1, 2, 3]
+t.join()
+assert len(mine()) == 2, told
+""",
+        "threads",
+    )
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "r.read()",  # a write comes from the run below
+        "select(r, after(1000))",
+        "with timeout(1000): r.read()",
+    ],
+)
+def test_ordinary_code_that_something_will_wake_is_not_told_of(wait):  # rule 10.6
+    """A run goes on, in which a process does what is no operation of Weft; or there is a limit of time."""
+    runs(
+        CALLS
+        + f"""
+r = c.reader()
+@process
+def computes(w):
+    another_is_told()
+    w.write(1)
+def goes_on():
+    run(computes(keep))
+t = unrelated(goes_on)
+{wait}
+t.join()
+assert not mine(), told
+""",
+        "threads",
+    )
+
+
+def test_ordinary_code_is_told_of_once_the_run_has_ended():  # rule 10.6: looked at again
+    runs(
+        CALLS
+        + """
+r = c.reader()
+@process
+def computes():
+    another_is_told()
+    assert not mine(), told
+def goes_on():
+    run(computes())
+    with some:
+        some.wait_for(mine)
+    keep.write(1)
+t = unrelated(goes_on)
+r.read()
+t.join()
+assert len(mine()) == 1, told
+""",
+        "threads",
+    )
+
+
+def test_ordinary_code_beside_a_loop_is_not_told_of():  # rule 10.6: what waits for its sockets is no standstill
+    runs(
+        CALLS
+        + """
+import asyncio
+import weft.coroutines as tasks
+r, d2 = c.reader(), tasks.Channel(capacity=1)
+async def main():
+    await d2.writer().write(1)  # the loop meets Weft
+    await asyncio.to_thread(another_is_told)
+    assert not mine(), told
+    await keep.write(1)
+t = unrelated(lambda: asyncio.run(main()))
+r.read()
+t.join()
+assert not mine(), told
+""",
+        "threads",
+    )
+
+
+def test_a_thread_of_the_programs_is_named():  # rule 10.6
+    out, _ = runs(
+        """
+def waits():
+    c.reader().read()
+t = unrelated(waits)
+wait_for(1)
+keep.write(1)
+t.join()
+print(told[0])
+""",
+        "threads",
+    )
+    assert out.splitlines()[1].startswith("  unrelated: read 'c' at <string>:")

@@ -50,6 +50,11 @@ def _link_of(loop: Any) -> Any:
     return link
 
 
+def running_loops() -> list[Any]:
+    """The loops that have met Weft and run."""
+    return [loop for loop in list(_links) if loop.is_running()]
+
+
 def _lives(loop: Any, identity: int) -> bool:
     """Whether the task of that identity has not ended. (One that the collector has found is in no list any more.)"""
     return not loop.is_closed() and any(

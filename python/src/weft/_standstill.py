@@ -1,17 +1,20 @@
 """A standstill (rule 10.6): nothing can run, nothing is due, and yet no deadlock is proven.
 
 Told once a run for the same places, as a warning of the logger ``weft``. From the facts of one moment
-(python/native/partial.cpp); who notices it is said in cpp/include/weft/runtime/run.hpp.
+(python/native/partial.cpp); who notices it is said in cpp/include/weft/runtime/run.hpp. Of ordinary code that waits outside
+any run (python/native/caller.cpp): once for each of its lines.
 """
 
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Iterable
 from typing import Any
 
 from weft._deadlocks import Place, Waiter
+from weft._leaving import caller
 
 _LINES = 40  #: of processes, in a text
 
@@ -57,10 +60,14 @@ def text(waiters: list[Waiter], places: dict[int, Place], others: list[str], sec
     return "\n".join(lines)
 
 
+def _names(idents: Iterable[int]) -> list[str]:
+    names = {t.ident: t.name for t in threading.enumerate()}
+    return sorted({names.get(i, f"thread {i}") for i in idents})
+
+
 def tell(facts: tuple[Any, Any], idents: Iterable[int], seconds: float) -> None:
     raw_waiters, raw_places = facts
-    names = {t.ident: t.name for t in threading.enumerate()}
-    others = sorted({names.get(i, f"thread {i}") for i in idents})
+    others = _names(idents)
     _logger.warning(
         "%s",
         text(
@@ -70,3 +77,40 @@ def tell(facts: tuple[Any, Any], idents: Iterable[int], seconds: float) -> None:
             seconds,
         ),
     )
+
+
+_alone: set[tuple[str, str, int]] = set()  #: operations and lines that were told of
+
+
+def alone(verb: str, places: str, idents: Iterable[int], handlers: bool, seconds: float) -> bool:
+    """Ordinary code waits outside any run, on the thread that calls. True: it is too early to say; ask again.
+
+    Args:
+        places: the names of what it waits at, each with a space before it.
+        handlers: does the program handle a signal on this thread?
+    """
+    loops = getattr(sys.modules.get("weft._asyncio"), "running_loops", None)
+    if loops is not None and loops():
+        return True  # what waits for its sockets is no standstill
+    file, line = caller()
+    if (verb, file, line) in _alone:
+        return False
+    _alone.add((verb, file, line))
+    others = _names(idents)
+    may = [f"another thread ({', '.join(others)})"] if others else []
+    if handlers:
+        may.append("a signal's handler")
+    _logger.warning(
+        "standstill: ordinary code outside any run has waited for %g s, and no run goes on that could wake it\n"
+        "  %s: %s%s at %s:%d\n"
+        "what may still wake it: %s. If it is to meet a process: do it in a process that run(...) starts; a coroutine "
+        "process awaits it (`await`)",
+        seconds,
+        threading.current_thread().name,
+        verb,
+        places,
+        file,
+        line,
+        " or ".join(may) if may else "nothing that is known",
+    )
+    return False

@@ -41,10 +41,10 @@ WEFT_IMPL std::uint32_t Parking::sleep() noexcept {
       if (!was_stirred) prim::park(word_, idle, nap(look < until ? look : until));
       timed = until != prim::forever && prim::now() >= until;
       if (look != prim::forever && !was_stirred && prim::now() >= look && asleep()) {
-        look = prim::forever;
         if (state && around_sleep.step_back) around_sleep.step_back(state);
-        activity->stood_still(standstill);
+        const bool again = activity->stood_still(standstill);
         if (state && around_sleep.step_aside) state = around_sleep.step_aside();
+        look = again ? prim::now() + patience().load(std::memory_order_relaxed) : prim::forever;
         continue;
       }
       if (!timed && around_sleep.disturbed && asleep() && around_sleep.disturbed(state)) signal(nudged);

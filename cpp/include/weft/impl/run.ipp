@@ -33,9 +33,17 @@ WEFT_IMPL std::uint32_t Run::conclude() noexcept {
   return n;
 }
 
-WEFT_IMPL void Run::stood_still(std::uint32_t number) noexcept {
-  if (!is_standstill(number)) return;
+WEFT_IMPL bool Run::stood_still(std::uint32_t number) noexcept {
+  if (!is_standstill(number)) return false;
   if (const std::unique_ptr<Standstill> found = look_at_standstill(*this)) found->tell();
+  return false;
+}
+
+WEFT_IMPL bool Run::stands_still() noexcept {
+  const std::lock_guard g(mutex_);
+  timers_.drop_dead();
+  return active_.load(std::memory_order_seq_cst) == 0 && timers_.empty() &&
+         outside_.load(std::memory_order_seq_cst) == strangers_.load(std::memory_order_seq_cst);
 }
 
 WEFT_IMPL bool Run::is_standstill(std::uint32_t number) noexcept {

@@ -4,6 +4,17 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
+struct ThreadProcess::Lone final : Activity {
+  ThreadProcess process;
+  void activated() noexcept override { process.run->activated(); }
+  std::uint32_t deactivated() noexcept override {
+    process.run->deactivated();
+    return stands_alone && patience().load(std::memory_order_relaxed) != 0;
+  }
+  std::int64_t wake_time() noexcept override { return process.run->wake_time(); }
+  bool stood_still(std::uint32_t) noexcept override { return stands_alone(process); }
+};
+
 WEFT_IMPL ThreadProcess& ThreadProcess::self() noexcept {
   if (current) return *current;
   struct Beyond {  // for the timers of threads that are in no run; concludes nothing
@@ -11,11 +22,10 @@ WEFT_IMPL ThreadProcess& ThreadProcess::self() noexcept {
     Beyond() noexcept { run.detect_deadlock = false; }
   };
   static Beyond made;
-  Run& beyond = made.run;
-  static thread_local ThreadProcess guest;
-  guest.run = &beyond;
-  guest.parking_.activity = &beyond;
-  return guest;
+  static thread_local Lone guest;
+  guest.process.run = &made.run;
+  guest.process.parking_.activity = &guest;
+  return guest.process;
 }
 
 WEFT_IMPL void ThreadProcess::block(const OpKind& kind) noexcept {

@@ -47,7 +47,7 @@ class Crew {
     // As the run sees us: what our Parking tells it.
     void activated() noexcept override { crew->run_->activated(); }
     std::uint32_t deactivated() noexcept override { return crew->run_->deactivated(); }
-    void stood_still(std::uint32_t number) noexcept override { crew->run_->stood_still(number); }
+    bool stood_still(std::uint32_t number) noexcept override { return crew->run_->stood_still(number); }
     void awoken() noexcept override { crew->run_->awoken(); }
     std::int64_t wake_time() noexcept override { return crew->wake_time(*this); }
 

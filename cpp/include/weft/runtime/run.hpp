@@ -78,7 +78,8 @@ class Run final : public Activity {
   };
   // Who waits where, while all of the run sleep. Null: nobody, or it was told before. A null function: standstills are not told.
   std::unique_ptr<Standstill> (*look_at_standstill)(Run&) noexcept = nullptr;
-  void stood_still(std::uint32_t number) noexcept override;
+  bool stood_still(std::uint32_t number) noexcept override;
+  bool stands_still() noexcept;  // nothing of it can run, and nothing is due
   bool is_standstill(std::uint32_t number) noexcept;
   // Calls f if all executors sleep; who is woken meanwhile goes on after it.
   template <class F>

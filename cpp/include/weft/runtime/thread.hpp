@@ -21,6 +21,9 @@ class ThreadProcess : public ProcessBase, public Executor {
 
   // The process that this thread is; a thread that is none gets a guest's.
   static ThreadProcess& self() noexcept;
+  // A thread in no run that has waited for patience() (rule 10.6), on that thread, while it is asleep. True: ask again after as long. Null:
+  // nobody asks.
+  static inline bool (*stands_alone)(ThreadProcess&) noexcept = nullptr;
   static ThreadProcess* current_or_null() noexcept { return current; }
   // For who switches between several threads' worth of state on one (a checker): the process that this thread is from now on.
   static ThreadProcess* become(ThreadProcess* p) noexcept { return std::exchange(current, p); }
@@ -85,6 +88,7 @@ class ThreadProcess : public ProcessBase, public Executor {
   bool here() const noexcept override { return current == this; }
 
  private:
+  struct Lone;  // of a thread in no run
   static void wake(core::Waker* w) noexcept { self_of(w)->parking_.signal(Parking::woken); }
   static ThreadProcess* self_of(core::Waker* w) noexcept { return static_cast<ThreadProcess*>(static_cast<ProcessBase*>(w)); }
   static Executor* executor_of(ProcessBase& p) noexcept { return static_cast<ThreadProcess*>(&p); }
