@@ -76,6 +76,8 @@ int check_made(GroupObject* g, const runtime::Run* run) {
     bad_use("a Group is entered once: make another");
   else if (g->virtual_time && run && run->clock() == runtime::Clock::steady)
     bad_use("Group(clock='virtual') inside a run on the steady clock: the clock belongs to the outermost run");
+  else if (is_over(this_process()))
+    bad_use("a Group is entered in a process that has ended (a finaliser ran there): do it elsewhere");
   else
     return 0;
   return -1;
@@ -180,6 +182,7 @@ PyObject* group_enter(PyObject* o, PyObject*) {
   begin_block(g, static_cast<ProcessBase*>(t));
   g->group->open_block();
   g->state = GroupState::open;
+  if (g->outermost) g->outermost->begun();
   if (g->outermost && g->outermost->was_interrupted()) return leave_on_thread(g, Py_None);  // which raises that
   return Py_NewRef(o);
 }
@@ -190,6 +193,7 @@ PyObject* leave_on_thread(GroupObject* g, PyObject* e) {
   wait_here(*g->scheduler, self, *g->group, g->spawned);
   g->state = GroupState::ended;
   end_block(g);
+  if (g->outermost) g->outermost->over();
   std::vector<std::exception_ptr> failures = g->group->take_failures();
   if (g->spawned)
     for (auto& f : g->spawned->take_failures()) failures.push_back(std::move(f));

@@ -9,7 +9,9 @@
 //    another each time. Greenlets are started there alone: one that is started from within another lies deeper on the stack with each
 //    start.
 //  2 A greenlet that parks enters the next one itself if that has started (Scheduler::take), else the hub.
-//  3 What lies on the stack of a greenlet is in place only while it runs. What others may write meanwhile is in its Strand.
+//  3 What lies on the stack of a greenlet is in place only while it runs. What others may write meanwhile is in its Strand. The same holds
+//    for the hub, where that waits from deeper than a greenlet was started from (a block of ordinary code): what others may touch is on the
+//    heap.
 //  4 greenlet itself keeps the exception state, the context variables, the frames and the depth of recursion of each; not the critical
 //    sections of a free-threaded build, which are ours to take off and put back (Unchained).
 #include <greenlet/greenlet.h>

@@ -7,6 +7,8 @@
 // A group lives until all its processes have ended (rule 7.6); the objects here outlive their groups.
 #include "group.hpp"
 
+#include <array>
+
 #include "observe.hpp"
 
 namespace weft::py {
@@ -111,7 +113,12 @@ PyObject* raise_deadlock(PyRun& run) {
 
 // --- on a thread ------------------------------------------------------------------------------------------------------------------------
 
+namespace {
+constexpr runtime::OpKind between_op{"the beginning or the end of a run", [](ProcessBase&) noexcept { return false; }, nullptr};
+}  // namespace
+
 Outermost::Outermost(runtime::Clock clock) : run(clock), outer_(std::exchange(root_run, &run)) {
+  run.self.op = &between_op;
   run.state = run.self.state = PyThreadState_Get();
   run.self.function = "main";
   watch_outside(run.run);
@@ -122,6 +129,10 @@ Outermost::Outermost(runtime::Clock clock) : run(clock), outer_(std::exchange(ro
   }
   scope_.emplace(run.self);
   interrupts_.emplace();
+}
+void Outermost::over() noexcept {
+  run.spawned = nullptr;
+  run.self.op = &between_op;
 }
 void Outermost::end(PyObject*& result) noexcept {
   interrupts_.reset();
@@ -135,7 +146,9 @@ void Outermost::end(PyObject*& result) noexcept {
 
 void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group, runtime::Group* spawned) {
   runtime::ThreadProcess::Hosting hosting(self, scheduler);
-  runtime::Stop stop(scheduler);
+  // Not on the stack, and so are the groups: a greenlet that was started from less deep lies there when it wakes us (greenlet.cpp).
+  const auto waiting = std::make_unique<runtime::Stop>(scheduler);
+  runtime::Stop& stop = *waiting;
   hosting.waits(wait_op, &group);
   while (!group.done() || (spawned && !spawned->done())) {
     runtime::Group& g = group.done() ? *spawned : group;
@@ -170,8 +183,10 @@ PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost*
     std::optional<runtime::Scheduler> own;
     runtime::Scheduler* const home = home_here(self);  // within a block in ordinary code
     runtime::Scheduler& scheduler = home ? *home : own.emplace(run, &self);
-    runtime::Group group(run, &scheduler, &self);
-    runtime::Group spawned(run, &scheduler, &self);
+    const auto groups =
+        std::array{std::make_unique<runtime::Group>(run, &scheduler, &self), std::make_unique<runtime::Group>(run, &scheduler, &self)};
+    runtime::Group& group = *groups[0];
+    runtime::Group& spawned = *groups[1];
     if (outermost) {  // the two fail as one (rule 7.4)
       spawned.also = &group;
       group.also = &spawned;
@@ -181,7 +196,7 @@ PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost*
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) start_process(group, proc(PyList_GET_ITEM(list, i)));
     if (outermost && outermost->was_interrupted()) run.cancel_everybody();
     wait_here(scheduler, self, group, &spawned);
-    if (outermost) outermost->run.spawned = nullptr;
+    if (outermost) outermost->over();
     failures = group.take_failures();
     for (auto& f : spawned.take_failures()) failures.push_back(std::move(f));
     left = group.take_end();

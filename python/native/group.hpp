@@ -20,6 +20,10 @@ class Outermost {
   PyRun run;
   // By a signal that came before there were processes, and found nobody to cancel.
   bool was_interrupted() const noexcept { return run.interrupt || run.interrupted; }
+  // While it is made, and from over() on, when all its processes have ended, code that runs on the thread (a finaliser, a signal's handler)
+  // finds an operation under way: it begins nothing in a run that is not there yet, or about to go.
+  void begun() noexcept { run.self.op = nullptr; }
+  void over() noexcept;
   // Ctrl-C and the thread are the program's again. `result`, if there is one, gives way to what a signal's handler raised last.
   void end(PyObject*& result) noexcept;
 

@@ -199,6 +199,11 @@ inline ProcessObject* greenlet_of(ProcessBase* p) noexcept {
 inline ProcessObject* current_greenlet() noexcept { return greenlet_of(this_process()); }
 // Any process that has an object; null for the outermost run's own thread.
 ProcessObject* process_object(ProcessBase* p) noexcept;
+// Has it ended, and what runs in it is a finaliser of what it had? Then nobody would close what it opens.
+inline bool is_over(ProcessBase* p) noexcept {
+  const ProcessObject* const o = process_object(p);
+  return o && o->done;
+}
 
 // A thread process, or (without an object) the thread that runs an outermost network.
 struct PyRun;

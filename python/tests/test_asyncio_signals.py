@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
+import threading
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
@@ -463,3 +464,109 @@ def test_a_task_that_its_loop_drops_leaves_no_handler_of_a_runner_that_has_gone(
         runner.close()
     tasks.pop().close()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+DROPPED = """
+import asyncio, gc, signal, threading
+import weft._asyncio
+from weft.coroutines import Channel, process, run_async
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+saying = weft._asyncio._saying
+c = Channel("c")
+w = c.writer()
+
+@process
+async def reads(r):
+    await r.read()
+
+async def waits():
+    await run_async(reads(c.reader()))
+
+async def turns():
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+def a_task_that_ends_on_another_thread(close):
+    loop = asyncio.new_event_loop()
+    box = [loop.create_task(waits())]
+    loop.run_until_complete(turns())
+    assert signal.getsignal(signal.SIGINT) == saying._say
+    if close:
+        loop.close()
+    gc.collect()
+    def drops():
+        coroutine = box.pop().get_coro()
+        try:
+            coroutine.close()
+        except RuntimeError:
+            pass
+    t = threading.Thread(target=drops)
+    t.start()
+    t.join()
+    assert not saying._waiting, saying._waiting
+    return loop
+
+def interrupted_network():
+    async def main():
+        task = asyncio.ensure_future(waits())
+        await turns()
+        signal.raise_signal(signal.SIGINT)
+        await task
+    try:
+        asyncio.run(main())
+    except KeyboardInterrupt:
+        return
+    raise AssertionError("it went on")
+"""
+
+
+@pytest.mark.parametrize("close", [True, False])
+def test_a_network_whose_waiting_ends_on_another_thread(close: bool) -> None:  # rule 6.7
+    """No handler can be set there: the next Ctrl-C, or the next network, finds what is left."""
+    with child(
+        "-W",
+        "ignore",
+        "-c",
+        DROPPED
+        + f"""
+loop = a_task_that_ends_on_another_thread({close})
+try:
+    signal.raise_signal(signal.SIGINT)
+except KeyboardInterrupt:
+    pass
+else:
+    raise AssertionError("nothing was raised")
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+interrupted_network()
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+loop = a_task_that_ends_on_another_thread({close})
+interrupted_network()
+assert not saying._waiting
+print("as before")
+""",
+    ) as running:
+        out, err = running.communicate()
+    assert (running.returncode, out) == (0, "as before\n"), err
+    assert err.count("weft: interrupted; the processes were:") >= 2, err
+
+
+def test_a_network_that_is_waited_for_on_another_thread_counts_for_nothing() -> None:  # rule 6.7
+    """Its waiting may end on the main thread: that must not take away the handler of one that goes on there."""
+    saying = weft._asyncio._Saying()
+    began: list[object] = []
+    other = asyncio.new_event_loop()
+    t = threading.Thread(target=lambda: began.append(saying.begin(other)))
+    t.start()
+    t.join()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        mine = saying.begin(other)
+        assert signal.getsignal(signal.SIGINT) == saying._say
+        saying.end(other, began[0])
+        assert signal.getsignal(signal.SIGINT) == saying._say
+        saying.end(other, mine)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+        other.close()

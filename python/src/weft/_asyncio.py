@@ -153,29 +153,45 @@ class _Saying:
     """While tasks of the main thread's loop wait for networks, Ctrl-C says where their processes are, and then does what it did.
 
     Only in place of asyncio's handler and Python's default: a program's own is its own (rule 6.7).
+
+    A waiting may end on another thread than it began on (a task that its loop dropped is collected there), where no handler
+    can be set: then the loop's next turn, the next waiting or the next Ctrl-C takes ours away, whichever is first.
     """
 
     def __init__(self) -> None:
-        self._waiting = 0
+        self._waiting: set[object] = set()
         self._before: Any = None
 
-    def begin(self, loop: Any) -> None:
+    def begin(self, loop: Any) -> object | None:
+        """What `end` is given."""
         if threading.current_thread() is not threading.main_thread():
-            return
-        self._waiting += 1
-        if self._waiting > 1:
-            return
+            return None
+        mine = object()
+        self._waiting.add(mine)
+        if len(self._waiting) == 1:
+            self._stop(None)  # what a last one left
+            self._start(loop)
+        return mine
+
+    def _start(self, loop: Any) -> None:
         before = signal.getsignal(signal.SIGINT)
         runners = getattr(getattr(before, "func", None), "__name__", "") == "_on_sigint"
         if runners or before is signal.default_int_handler:
             self._set(self._say, loop)
             self._before = before
 
-    def end(self, loop: Any) -> None:
-        if threading.current_thread() is not threading.main_thread():
+    def end(self, loop: Any, mine: object | None) -> None:
+        if mine is None:
             return
-        self._waiting -= 1
-        if self._waiting == 0:
+        self._waiting.discard(mine)
+        if threading.current_thread() is threading.main_thread():
+            self._tidy(loop)
+        else:
+            with contextlib.suppress(RuntimeError):  # it is closed
+                loop.call_soon_threadsafe(self._tidy, loop)
+
+    def _tidy(self, loop: Any) -> None:
+        if not self._waiting:
             self._stop(loop)
 
     def _stop(self, loop: Any) -> None:
@@ -195,11 +211,12 @@ class _Saying:
                 )  # anew: it is held back where the others are
 
     def _say(self, number: int, frame: Any) -> None:
-        before = self._before
-        if before is None:
+        before, loop = self._before, asyncio._get_running_loop()
+        self._stop(loop)  # once
+        if before is not None and self._waiting:
+            _native._say_where()
+        if before is None or loop is None:
             raise KeyboardInterrupt
-        self._stop(asyncio._get_running_loop())  # once
-        _native._say_where()
         before(number, frame)
 
 
@@ -209,11 +226,11 @@ _saying = _Saying()
 async def _drive(guest: Any, block: BaseException | None = None) -> Any:
     """Wait for a network that is a guest: its results, or raises what failed in it."""
     loop = asyncio.get_running_loop()
-    _saying.begin(loop)
+    mine = _saying.begin(loop)
     try:
         return await _wait_for(guest, block, loop)
     finally:
-        _saying.end(loop)
+        _saying.end(loop, mine)
 
 
 async def _wait_for(guest: Any, block: BaseException | None, loop: Any) -> Any:

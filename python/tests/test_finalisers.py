@@ -1,0 +1,178 @@
+"""Rules 7.5, 7.6, 7.12, 11.1, 12.1: finalisers, and what else the interpreter calls, where a process or a run begins or ends.
+
+What such code opens there nobody would close: it is bad use, and the run goes on as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import signal
+import sys
+from functools import partial
+
+import pytest
+
+from weft import _native, coroutines, greenlets, threads
+from weft.coroutines import BadUse, Channel, Group
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:a Group, entered"),
+    pytest.mark.filterwarnings("ignore:.*never started"),
+]
+
+
+class Dies:
+    """Calls a function when it is collected."""
+
+    def __init__(self, act):
+        self.act = act
+
+    def __del__(self):
+        self.act()
+
+
+def attempt(told, act):
+    try:
+        act()
+    except BaseException as e:
+        told.append(e)
+    else:
+        told.append(None)
+
+
+def made(kind, function):
+    if kind == "coroutine":
+
+        @coroutines.process
+        async def process(*things):
+            function()
+
+        return process
+    return {"greenlet": greenlets, "thread": threads}[kind].process(lambda *things: function())
+
+
+@coroutines.process
+async def fails():
+    raise ValueError("boom")
+
+
+KINDS = ["coroutine", "greenlet", "thread"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_group_in_a_finaliser_of_a_process_that_has_ended(kind):  # rules 7.6, 11.1
+    """Its arguments go when it ends: after its own blocks were closed."""
+    told: list = []
+    kept: list = []
+
+    def enters():
+        g = Group()
+        kept.append(g)
+        if kind == "coroutine":
+            g.__aenter__()
+        else:
+            g.__enter__()
+        g.start(fails())
+
+    def main():
+        pass
+
+    for _ in range(3):
+        p = made(kind, main)(Dies(lambda: attempt(told, enters)))
+        with contextlib.suppress(ValueError):
+            coroutines.run([p, made(kind, main)()])
+        del p
+        gc.collect()
+    # A coroutine lets go of its arguments as its last step: its group is one that it never left.
+    assert [type(e) for e in told] == [type(None) if kind == "coroutine" else BadUse] * 3, told
+    for g in reversed(kept):
+        with contextlib.suppress(BadUse):
+            g.__exit__(None, None, None)
+    with Group():
+        threads.yield_()
+
+
+@pytest.mark.parametrize("kind", ["greenlet", "thread"])
+def test_a_timeout_in_a_finaliser_of_a_process_that_has_ended(kind):  # rules 7.12, 11.1
+    told: list = []
+    kept: list = []
+
+    def enters():
+        t = coroutines.timeout(1000)
+        kept.append(t)
+        t.__enter__()
+
+    for _ in range(3):
+        p = made(kind, lambda: None)(Dies(lambda: attempt(told, enters)))
+        coroutines.run([p, made(kind, lambda: None)()])
+        del p
+        gc.collect()
+    assert [type(e) for e in told] == [BadUse] * 3, told
+
+
+class Called:
+    """Acts when Python code of the package is called that has this name: between two steps of the extension."""
+
+    def __init__(self, name, act):
+        self.name, self.act, self.acted = name, act, False
+
+    def __call__(self, frame, event, argument):
+        if event == "call" and frame.f_code.co_name == self.name and not self.acted:
+            self.acted = True
+            self.act()
+
+
+@pytest.mark.parametrize("what", ["Group", "run", "spawn", "operation"])
+@pytest.mark.parametrize("how", ["run", "block"])
+def test_what_runs_as_an_outermost_run_ends(how, what):  # rules 7.5, 11.1
+    """Several failures are put together by Python code, when all processes have ended and the run has not."""
+    told: list = []
+    entered = Group()
+    b = Channel(capacity=1)
+    w = b.writer()
+    act = {
+        "Group": entered.__enter__,
+        "run": lambda: threads.run(fails()),
+        "spawn": lambda: threads.Spawn(fails()),
+        "operation": lambda: threads.select(threads.Output(w, 1), threads.after(0)),
+    }[what]
+    sys.setprofile(Called("_several", lambda: attempt(told, act)))
+    with pytest.raises(Exception) as raised:
+        try:
+            if how == "run":
+                coroutines.run(fails(), fails())
+            else:
+                with Group() as g:
+                    g.start(fails())
+                    g.start(fails())
+        finally:
+            sys.setprofile(None)
+    assert len(raised.value.exceptions) == 2  # type: ignore[attr-defined]
+    assert [type(e) for e in told] == [BadUse], told
+    with pytest.raises(BadUse, match="not open"):
+        entered.__exit__(None, None, None)
+    with Group():
+        threads.yield_()
+
+
+def test_what_a_handler_does_as_a_run_begins():  # rule 11.1: before there are processes
+    told: list = []
+    entered = Group()
+
+    @coroutines.process
+    async def nothing():
+        pass
+
+    raised = ctypes.PyDLL(None)["raise"]
+    raised.argtypes = [ctypes.c_int]
+    before = signal.signal(signal.SIGUSR1, lambda *_: attempt(told, entered.__enter__))
+    try:  # by C code, with no bytecode before the run looks for signals
+        calls = [partial(raised, signal.SIGUSR1), partial(_native.run, (nothing(),), False)]
+        list(map(partial.__call__, calls))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert [type(e) for e in told] == [BadUse], told
+    with Group():
+        threads.yield_()
