@@ -503,12 +503,12 @@ PyObject* f_run(PyObject*, PyObject* args) {
 
 PyObject* f_spawn(PyObject*, PyObject* const* args, Py_ssize_t n) {
   settle();
+  PyObject* list = process_list(args, n);  // by code of the user's, in which a block may begin or end
+  if (!list) return nullptr;
   runtime::Run* run = current_run();
   runtime::Group* spawned = run ? run_of(*run).spawned : nullptr;
-  if (!spawned) return bad_use("Spawn outside any run: there is nobody to wait for the process; start the network by run(...)");
-  PyObject* list = process_list(args, n);
-  if (!list) return nullptr;
-  if (claim_processes(list) < 0) {
+  if (!spawned) bad_use("Spawn outside any run: there is nobody to wait for the process; start the network by run(...)");
+  if (!spawned || claim_processes(list) < 0) {
     Py_DECREF(list);
     return nullptr;
   }

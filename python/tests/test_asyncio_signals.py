@@ -473,14 +473,15 @@ from weft.coroutines import Channel, process, run_async
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 saying = weft._asyncio._saying
-c = Channel("c")
-w = c.writer()
+kept = []
 
 @process
 async def reads(r):
     await r.read()
 
 async def waits():
+    c = Channel("c")
+    kept.append(c.writer())
     await run_async(reads(c.reader()))
 
 async def turns():

@@ -176,3 +176,29 @@ def test_what_a_handler_does_as_a_run_begins():  # rule 11.1: before there are p
     assert [type(e) for e in told] == [BadUse], told
     with Group():
         threads.yield_()
+
+
+def test_a_block_that_ends_while_processes_are_listed():  # rule 11.1: by the iterable that gives them
+    block = Group()
+
+    def ends():
+        block.__exit__(None, None, None)
+        yield fails()
+
+    block.__enter__()
+    with pytest.raises(BadUse, match="outside any run"):
+        threads.Spawn(ends())
+    with pytest.raises(BadUse, match="not open"):
+        block.__exit__(None, None, None)
+
+
+def test_a_block_that_begins_while_processes_are_listed():  # rule 7.4
+    block = Group()
+
+    def begins():
+        block.__enter__()
+        yield fails()
+
+    threads.Spawn(begins())
+    with pytest.raises(ValueError, match="boom"):
+        block.__exit__(None, None, None)
