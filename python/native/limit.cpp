@@ -72,7 +72,7 @@ PyObject* limit_enter(PyObject* o, PyObject* args) {
   std::int64_t ns;
   if (!deadline_of(when, relative != 0, p, ns)) return nullptr;
   if (lim(o)->state != LimitState::made) return bad_use("a timeout is entered once: make another");
-  if (is_over(&p)) return bad_use("a timeout in a process that has ended (a finaliser ran there): do it elsewhere");
+  if (is_over(this_process())) return bad_use("a timeout in a process that has ended (a finaliser ran there): do it elsewhere");
   lim(o)->limit.open(p, ns);
   lim(o)->state = LimitState::open;
   Py_RETURN_NONE;
