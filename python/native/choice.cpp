@@ -399,6 +399,15 @@ bool Choice::undecided() const noexcept {
   return (standing_ ? static_cast<const core::Choice&>(standing_->choice) : select_->choice).word() == core::WAITING;
 }
 
+bool Choice::with_partner() const noexcept {
+  if (held()) return true;
+  const core::Choice& choice = standing_ ? static_cast<const core::Choice&>(standing_->choice) : select_->choice;
+  const int i = chosen_ >= 0 ? chosen_ : choice.done() ? static_cast<int>(choice.winner()) : -1;
+  if (i < 0) return false;
+  const core::Guard& g = guards_[static_cast<std::size_t>(i)];
+  return g.kind <= core::Kind::output && g.node.status == Status::pending;
+}
+
 int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
   const auto i = static_cast<std::size_t>(index);
   core::Guard& g = guards_[i];

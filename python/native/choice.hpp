@@ -48,6 +48,9 @@ class Choice {
   int enable(Py_ssize_t i, bool on);
   bool has_timers() const noexcept { return armed_ != nullptr; }
   bool held() const noexcept { return standing_ ? standing_->held() : select_ && select_->held(); }
+  // It is decided, and the partner has the chosen guard's node yet: an extended reader whose block is open, or a writer that makes its
+  // value. The wake-up comes when that is over; the choice is to live until then.
+  bool with_partner() const noexcept;
 
   // Index or parked. `foreign`: p is an asyncio task's (rule 6.6); its timer is the caller's.
   int begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign = false);

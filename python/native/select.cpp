@@ -132,6 +132,14 @@ void end_late(PyObject* o, ProcessBase&) noexcept {
   sel(o)->choice->give_up();
   finish(sel(o));
 }
+// The same of one whose value had been made, and delivered.
+void end_delivered(PyObject* o, ProcessBase&) noexcept { finish(sel(o)); }
+
+// It is collected while a partner has its choice: that stays, and an Alternative with it.
+void leave_choice(SelectOpObject* o) noexcept {
+  o->choice = nullptr;
+  o->alternative = nullptr;
+}
 
 void abandon(SelectOpObject* o, bool withdrawn = false) noexcept {
   if (Party* const p = withdrawn ? nullptr : o->party) {
@@ -145,7 +153,7 @@ void abandon(SelectOpObject* o, bool withdrawn = false) noexcept {
         p->kept = Py_NewRef(reinterpret_cast<PyObject*>(o));
       } else {  // collected, and never closed: both stay
         o->party = nullptr;
-        o->choice = nullptr;
+        leave_choice(o);
       }
       return;
     }
@@ -153,12 +161,12 @@ void abandon(SelectOpObject* o, bool withdrawn = false) noexcept {
   if (ProcessObject* const me = std::exchange(o->process, nullptr)) {
     const Left how =
         leave(me, reinterpret_cast<PyObject*>(o), [o](ProcessBase&) { return o->state == SelectState::waiting && o->choice->withdraw(); });
-    if (how == Left::decided && o->choice->held()) {
-      o->state = SelectState::done;
+    if (how == Left::decided && o->choice->with_partner()) {
+      const bool delivered = std::exchange(o->state, SelectState::done) == SelectState::held;
       if (Py_REFCNT(o) > 0)
-        keep_until_woken(me, reinterpret_cast<PyObject*>(o), &end_late);
+        keep_until_woken(me, reinterpret_cast<PyObject*>(o), delivered ? &end_delivered : &end_late);
       else
-        o->choice = nullptr;  // collected: the choice stays
+        leave_choice(o);
       return;
     }
   }

@@ -426,14 +426,26 @@ def test_its_driver_ends_it_with_the_value_yet_to_be_made(
     assert isinstance(came[0], PeerDied)
 
 
-def test_a_held_writer_is_left():  # rules 1.6, 6.3, 11.1: the process goes on once it is let go
-    c: Channel = Channel()
-    r, w = c.reader(), c.writer()
+HELD = {
+    "write": lambda p: p.w.write(5),
+    "select": lambda p: select(Output(p.w, 5), p.held[0]),
+    "select made": lambda p: select(Output(p.w, make=lambda: 5), p.held[0]),
+    "alternative": lambda p: Alternative(Output(p.w, 5), p.held[0]).select(),
+    "alternative made": lambda p: Alternative(Output(p.w, make=lambda: 5), p.held[0]).select(),
+}
+
+
+@pytest.mark.parametrize("way", ["close", "throw", "collected"])
+@pytest.mark.parametrize("kind", HELD)
+def test_a_held_writer_is_left(
+    kind, way
+):  # rules 1.6, 6.3, 11.1: the process goes on once it is let go
+    p = Place()
     order = []
 
     @process
     async def holder(go):
-        async with r.extended() as x:
+        async with p.r.extended() as x:
             order.append(x)
             await go.read()
             order.append("let go")
@@ -446,17 +458,52 @@ def test_a_held_writer_is_left():  # rules 1.6, 6.3, 11.1: the process goes on o
     @process
     async def main():
         d: Channel = Channel()
-        coroutine = awaits(w.write(1))
+        coroutine = awaits(HELD[kind](p))
         Spawn(holder(d.reader()), lets_go(d.writer()))
         await settled()
         coroutine.send(None)  # the holder has it, and holds us
-        coroutine.close()
+        if way == "close":
+            coroutine.close()
+        elif way == "throw":
+            with pytest.raises(KeyError):
+                coroutine.throw(KeyError)
+        del coroutine
+        gc.collect()
         order.append("left")
         await sleep(0)
         order.append("goes on")
 
     run(main())
-    assert order == ["left", 1, "let go", "goes on"]
+    assert order == ["left", 5, "let go", "goes on"]
+
+
+@pytest.mark.parametrize("kind", ["write", "select", "alternative"])
+def test_one_that_a_thread_came_to_hold_is_left(kind):  # the same; it was in line first
+    p = Place()
+    holds, left = threading.Event(), threading.Event()
+
+    @threads.process
+    def holder():
+        with p.r.extended() as x:
+            holds.set()
+            assert left.wait(60)
+        return x
+
+    @process
+    async def main():
+        coroutine = awaits(HELD[kind](p))
+        coroutine.send(None)
+        thread = holder()
+        Spawn(thread)
+        assert holds.wait(60)
+        coroutine.close()
+        del coroutine
+        gc.collect()
+        left.set()
+        await sleep(0)
+        return (await select(thread.ended()))[1].result
+
+    assert run(main()) == 5
 
 
 @pytest.mark.parametrize("kind", KINDS)
