@@ -24,4 +24,9 @@ class Pool {
   static inline std::size_t at_ = 0;
 };
 
+// Made before anything else in an execution.
+struct FreshPool {
+  FreshPool() noexcept { Pool::reset(); }
+};
+
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -73,10 +73,7 @@ class Net {
   bool deadlocked() const noexcept { return run_.deadlocked(); }
 
  private:
-  // Before anything else is made: addresses are the same in every execution.
-  struct Fresh {
-    Fresh() noexcept { runtime::Pool::reset(); }
-  } fresh_;
+  runtime::FreshPool fresh_;
   const unsigned workers_;
   runtime::Run run_;
   runtime::ThreadProcess self_;

@@ -45,6 +45,7 @@ struct Net {
 };
 
 SCENARIO("wire: a writer withdraws: it has happened or it has not (wire 4.3, rules 6.2-6.4)", 0) {
+  runtime::FreshPool fresh;
   Channel<int> c;
   Net n;
   const auto w = n.a.give(c.writer()), r = n.b.give(c.reader());
@@ -66,6 +67,7 @@ SCENARIO("wire: a writer withdraws: it has happened or it has not (wire 4.3, rul
 }
 
 SCENARIO("wire: a cut at every step: taken once, and no writer is told that its value was not taken if it was (wire 2.4, 2.5, 8)", 0) {
+  runtime::FreshPool fresh;
   Channel<int> c;
   Net n;
   const auto w = n.a.give(c.writer()), r = n.b.give(c.reader()), s = n.c.give(c.reader());
@@ -128,6 +130,7 @@ struct Flushed final : w::Link {
 };
 
 SCENARIO("wire: a home that dies between any two frames: who was told that it was taken was told the truth (wire 4.2)", 0) {
+  runtime::FreshPool fresh;
   Channel<int> c;
   Net n;
   const auto w = n.a.give(c.writer()), r = n.b.give(c.reader());
@@ -158,6 +161,7 @@ struct Asleep : core::Waker {
 };
 
 SCENARIO("wire: two who sleep are let to meet by one who leaves: the reader is told first (wire 4.2, rule 6.6)", 0) {
+  runtime::FreshPool fresh;
   Channel<int> c;
   Net n;
   const auto w = n.a.give(c.writer()), r = n.b.give(c.reader());
@@ -183,6 +187,7 @@ SCENARIO("wire: two who sleep are let to meet by one who leaves: the reader is t
 }
 
 SCENARIO("wire: a waiting write and its closed end: it delivers, then the channel has retired (wire 7.3, rules 3.1, 3.2)", 0) {
+  runtime::FreshPool fresh;
   Channel<int> c;
   Net n;
   const auto w = n.a.give(c.writer()), r = n.b.give(c.reader());
@@ -202,6 +207,7 @@ SCENARIO("wire: a waiting write and its closed end: it delivers, then the channe
 }
 
 SCENARIO("wire: two choices at one home meet, or one withdraws: exactly one guard on each side (wire 4.5, rules 5.1, 5.3)", 0) {
+  runtime::FreshPool fresh;
   Channel<int> c, d;
   Net n;
   const auto cw = n.a.give(c.writer()), dr = n.a.give(d.reader());
