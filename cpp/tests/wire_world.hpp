@@ -18,6 +18,14 @@ class Op final : public w::FarOp {
   bool is_over = false;
   int times = 0;
 
+  Op() = default;
+  // Its peer is not to find it later, when the test's links end.
+  ~Op() {
+    if (!peer_ || is_over) return;
+    const w::Space::Step step(*peer_->space);
+    peer_->session.lost("the test is over");
+  }
+
   Op& read(std::uint32_t end) { return add(end, false, 0); }
   Op& write(std::uint32_t end, int v) { return add(end, true, v); }
   Op& begin(w::Peer& p) {
