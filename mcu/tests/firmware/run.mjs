@@ -65,10 +65,10 @@ for (const name of ['periodic-own-light', 'periodic-shared-light']) {
     if (ahead > 2.2 * US) waited.push(Math.round(began - release));
     else if (ahead > 0.65 * US) near.push(Math.round(began - release));
   }
-  check('entry after release, last action 2.2 us before or more, WEFT_LOCAL: cycles', Math.max(...waited), 15, waited.length > 100 && Math.max(...waited) <= 15);
+  check('entry after release, last action 2.2 us before or more, WEFT_LOCAL: cycles', Math.max(...waited), 14, waited.length > 100 && Math.max(...waited) <= 14);
   check('jitter of it', Math.max(...waited) - Math.min(...waited), 0);
-  check('entry after release, last action 0.65 to 2.2 us before: cycles at most', Math.max(...near), 19, near.length > 150 && Math.max(...near) <= 19);
-  check('the same, at least', Math.min(...near), 13, Math.min(...near) >= 13);
+  check('entry after release, last action 0.65 to 2.2 us before: cycles at most', Math.max(...near), 18, near.length > 150 && Math.max(...near) <= 18);
+  check('the same, at least', Math.min(...near), 12, Math.min(...near) >= 12);
 }
 { // schedule: from the first instruction of weft_post to its return, into an empty queue
   const m = load('periodic-own-saturated-post');
