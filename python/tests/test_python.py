@@ -345,9 +345,12 @@ def test_ctrl_c_while_a_coroutine_computes():
 def test_ctrl_c_in_a_plain_thread_that_waits():
     done = python(
         """
+        import threading
         from weft.threads import Channel
         c = Channel()
         r, w = c.reader(), c.writer()
+        # Somebody who might write: without, the read is bad use at once (rule 11.2).
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
         try:
             print("ready")
             r.read()
