@@ -177,6 +177,22 @@ def _take(
     return dict(table)
 
 
+def _one_each(where: str, entry: dict[str, Any]) -> list[dict[str, Any]]:
+    """An entry whose n is a list stands for one entry a number, {n} filled in where names are."""
+    n = entry.get("n")
+    if not isinstance(n, list):
+        return [entry]
+    if not n or not all(type(k) is int for k in n):
+        raise DefinitionError(f"{where}: n should be a number or a list of numbers")
+    if "{n}" not in str(entry.get("name")):
+        raise DefinitionError(f"{where}: n is a list, but the name has no {{n}}")
+    names = {key: entry[key] for key in ("name", "about", "top", "bottom") if key in entry}
+    return [
+        entry | {key: str(text).replace("{n}", str(k)) for key, text in names.items()} | {"n": k}
+        for k in n
+    ]
+
+
 def _bench(name: str, table: dict[str, Any]) -> Bench:
     where = f"bench.{name}"
     numbers: dict[str, type] = {
@@ -188,10 +204,14 @@ def _bench(name: str, table: dict[str, Any]) -> Bench:
     }
     texts: dict[str, type] = {"title": str, "counts": str, "features": str}
     lists: dict[str, type] = {"candidate": list, "target": list}
-    entries = _take(where, table, {**texts, **numbers, **lists}, {})
-    candidates = tuple(_candidate(where, entries, c) for c in entries["candidate"])
+    entries = _take(where, table, {**texts, **numbers, **lists}, {"kind": str, "source": str})
+    candidates = tuple(
+        _candidate(where, entries, c) for x in entries["candidate"] for c in _one_each(where, x)
+    )
     names = [c.name for c in candidates]
-    targets = tuple(_target(where, names, t) for t in entries["target"])
+    targets = tuple(
+        _target(where, names, t) for x in entries["target"] for t in _one_each(where, x)
+    )
     for kind, list_ in (("candidate", names), ("target", [t.name for t in targets])):
         if len(set(list_)) != len(list_) or not list_:
             raise DefinitionError(f"{where}: needs at least one {kind}, each with its own name")
@@ -207,6 +227,7 @@ def _bench(name: str, table: dict[str, Any]) -> Bench:
 
 def _candidate(where: str, bench: dict[str, Any], table: dict[str, Any]) -> Candidate:
     where = f"{where}.candidate {table.get('name', '?')}"
+    table = {key: bench[key] for key in ("kind", "source") if key in bench} | table
     required: dict[str, type] = {"name": str, "kind": str, "source": str, "args": list}
     optional: dict[str, type] = {
         "about": str, "compiler": str, "peer": bool, "needs": list, "env": dict,
@@ -234,6 +255,7 @@ def _candidate(where: str, bench: dict[str, Any], table: dict[str, Any]) -> Cand
 
 def _target(where: str, candidates: list[str], table: dict[str, Any]) -> Target:
     where = f"{where}.target {table.get('name', '?')}"
+    table = {key: value for key, value in table.items() if key != "n"}  # filled in
     entries = _take(
         where,
         table,

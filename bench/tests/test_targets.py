@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import unittest
 from pathlib import Path
+from typing import ClassVar
 
 from fakes import Folder, bench_text, candidate
 from harness import targets
@@ -171,7 +172,7 @@ class Ours(unittest.TestCase):
                     for t in self.targets.benches[name].targets
                     if t.reach
                 ]
-                self.assertEqual(have, AGREED[name])
+                self.assertCountEqual(have, AGREED[name])
 
     def test_what_was_loosened_says_so(self):
         said = {
@@ -377,6 +378,59 @@ class Refused(Folder):
     def test_n_in_the_arguments_but_nowhere_else(self):
         text = bench_text("x", [candidate("a").replace("{per}", "{n}")])
         self.refuse("args name {n}, but n is missing", text)
+
+
+class OneEach(Folder):
+    """An entry whose n is a list stands for one entry a number; a bench's kind and source are its candidates'."""
+
+    PROGRAM = 'name = "ready {n}"\nargs = ["{samples}", "{n}"]\nabout = "{n} channels"\n'
+    TARGET = 'name = "{n} ÷ a"\ntop = "ready {n}"\nbottom = "a"\nby = "min"\nreach = {}\n'
+    OURS: ClassVar = {"kind": '"py"', "source": '"ready.py"'}
+
+    def of(self, numbers: str, target_numbers: str) -> targets.Bench:
+        text = bench_text(
+            "x",
+            [self.PROGRAM + f"n = {numbers}", candidate("a")],
+            self.TARGET + f"n = {target_numbers}",
+            **self.OURS,
+        )
+        return self.load(text).benches["x"]
+
+    def test_candidates(self):
+        bench = self.of("[2, 40]", "[2, 40]")
+        self.assertEqual(
+            [(c.name, c.n, c.about, c.source) for c in bench.candidates],
+            [
+                ("ready 2", 2, "2 channels", "ready.py"),
+                ("ready 40", 40, "40 channels", "ready.py"),
+                ("a", 0, "", "a.py"),
+            ],
+        )
+        self.assertEqual(bench.candidates[1].arguments(), ["3", "40"])
+
+    def test_targets(self):
+        bench = self.of("[2, 40]", "[40]")
+        self.assertEqual([(t.name, t.top) for t in bench.targets], [("40 ÷ a", "ready 40")])
+
+    def test_a_number_without_its_candidate(self):
+        with self.assertRaisesRegex(targets.DefinitionError, "'ready 3' is no candidate"):
+            self.of("[2, 40]", "[2, 3]")
+
+    def test_a_number_twice(self):
+        with self.assertRaisesRegex(targets.DefinitionError, "each with its own name"):
+            self.of("[2, 2]", "[2]")
+
+    def test_what_is_no_number(self):
+        for wrong in ("[]", '["two"]', "[true]", "[[2]]"):
+            with self.assertRaisesRegex(targets.DefinitionError, "a list of numbers"):
+                self.of(wrong, "[2]")
+        with self.assertRaisesRegex(targets.DefinitionError, "n = 0 should be at least 1"):
+            self.of("[0]", "[2]")
+
+    def test_a_name_that_would_stand_for_all_of_them(self):
+        text = bench_text("x", [self.PROGRAM.replace("ready {n}", "b") + "n = [2, 3]"], **self.OURS)
+        with self.assertRaisesRegex(targets.DefinitionError, "the name has no {n}"):
+            self.load(text)
 
 
 class Arguments(Folder):
