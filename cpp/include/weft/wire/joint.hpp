@@ -1,0 +1,130 @@
+// What every link of this system has: the ends that pass over it, and the end of its session (WIRE.md 7, 12).
+//
+// A link carries bytes; this is what programs call. Invariant: `news_` has moved on once anything that wait() or end_named() waits for is
+// so.
+#pragma once
+#include <atomic>
+
+#include "../runtime/outside.hpp"
+#include "ends.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+class Joint : protected Link {
+ public:
+  Joint(const Joint&) = delete;
+  Joint& operator=(const Joint&) = delete;
+
+  // Hands an end of a channel that was made here to the peer, by this name. Throws BadUse if it is closed, or its type is too big.
+  template <class T>
+  void give(Reader<T> e, const std::string& name, std::uint64_t capacity = 0) {
+    give_port<T, core::Side::in>(std::move(e), name, capacity);
+  }
+  template <class T>
+  void give(Writer<T> e, const std::string& name, std::uint64_t capacity = 0) {
+    give_port<T, core::Side::out>(std::move(e), name, capacity);
+  }
+
+  // The end that the peer has handed to us, or will, by this name. Waits for it. Throws BadUse if it is of another type or side, or taken;
+  // PeerDied if the session ends first.
+  template <class T>
+  FarReader<T> reader(const std::string& name) {
+    return FarReader<T>(end_named(name, false, Value<T>::type()));
+  }
+  template <class T>
+  FarWriter<T> writer(const std::string& name) {
+    return FarWriter<T>(end_named(name, true, Value<T>::type()));
+  }
+
+  // Waits until the session is over: why it is.
+  std::string wait() {
+    std::string why;
+    until([&] {
+      const Space::Step step(*peer_->space);
+      why = peer_->session.why();
+      return peer_->session.is_over();
+    });
+    return why;
+  }
+  void bye(const std::string& why) {
+    const Space::Step step(*peer_->space);
+    peer_->session.bye(why);
+  }
+
+ protected:
+  explicit Joint(const std::shared_ptr<Space>& space) : peer_(std::make_shared<Peer>(*space)) {}
+  ~Joint() = default;
+
+  // The link can carry: from now on flush() is called. Called once.
+  void begin() {
+    const Space::Step step(*peer_->space);
+    peer_->link = this;
+    peer_->listener = this;
+    peer_->news = [](Peer& p) noexcept {
+      auto& me = *static_cast<Joint*>(p.listener);
+      me.news_.fetch_add(1);
+      me.news_.notify_all();
+    };
+    peer_->session.greet();
+  }
+  // It carries no more. Before anything that flush() needs goes.
+  void end() {
+    const Space::Step step(*peer_->space);
+    peer_->link = nullptr;
+    peer_->news = nullptr;
+  }
+
+  const std::shared_ptr<Peer> peer_;
+
+ private:
+  template <class T, core::Side S, class E>
+  void give_port(E e, const std::string& name, std::uint64_t capacity) {
+    if constexpr (kFixed<T>) static_assert(kHeader + padded(sizeof(T)) <= kLargest, "a value of this type fits into no frame");
+    if (name.size() > 150 || name.find('\0') != std::string::npos)
+      weft::detail::bad_use("give: a name of at most 150 bytes, none of them zero");
+    auto port = std::make_shared<PortOf<T, S>>(std::move(e));
+    const Space::Step step(*peer_->space);
+    peer_->home.give(std::move(port), Value<T>::type(), name, capacity);
+  }
+
+  std::shared_ptr<FarEnd> end_named(const std::string& name, bool writes, const std::string& type) {
+    std::shared_ptr<FarEnd> end;
+    std::string wrong, over;
+    const auto look = [&] {
+      const Space::Step step(*peer_->space);
+      for (Peer::Offered& o : peer_->offered) {
+        if (o.name != name) continue;
+        if (o.taken)
+          wrong = "is taken already";
+        else if (o.writes != writes)
+          wrong = o.writes ? "is a writer end" : "is a reader end";
+        else if (o.type != type)
+          wrong = "is of type " + o.type + ", and " + type + " was asked for";
+        else
+          o.taken = true, end = std::make_shared<FarEnd>(peer_, o);
+        return true;
+      }
+      over = peer_->session.why();
+      return peer_->session.is_over();
+    };
+    until(look);
+    if (!wrong.empty()) weft::detail::bad_use("the end '" + name + "' that the peer has handed to us " + wrong);
+    if (!end) throw PeerDied("the session ended before the peer had handed out '" + name + "' (" + over + ")", -1);
+    return end;
+  }
+
+  // Until it is so: looked at again with each news.
+  template <class F>
+  void until(F&& so) {
+    for (;;) {
+      const std::uint32_t seen = news_.load();
+      if (so()) return;
+      news_.wait(seen);
+    }
+  }
+
+  const Outside outside_{Outside::due};  // who waits for an answer waits for something outside (rule 10.3)
+  std::atomic<std::uint32_t> news_{0};   // counts: an end was handed to us, the session is over
+};
+
+}  // namespace weft::inline WEFT_ABI::wire
