@@ -109,6 +109,8 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   b.op = nullptr;
   runtime::Limit::close_all(b, g->run);
   p->done = 1;
+  // A coroutine has no stack any more: what finalisers begin from now on is of no process. The others refuse it themselves (Caller).
+  if (coroutine_of(&b) && this_process() == &b) runtime::this_context->running = nullptr;
   p->failed = failure != nullptr;
   p->outcome = failure ? Py_NewRef(failure) : result ? result : Py_NewRef(Py_None);
   Py_CLEAR(p->body);

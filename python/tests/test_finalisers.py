@@ -202,3 +202,63 @@ def test_a_block_that_begins_while_processes_are_listed():  # rule 7.4
     threads.Spawn(begins())
     with pytest.raises(ValueError, match="boom"):
         block.__exit__(None, None, None)
+
+
+SITES = [
+    "a value in its channel's buffer",
+    "what it returned",
+    "what it returned, of a process that is watched",
+]
+
+
+@pytest.mark.parametrize("site", SITES)
+@pytest.mark.parametrize("what", ["group", "read", "select", "Parallel", "io", "yield_", "who"])
+def test_what_goes_with_a_coroutine_that_has_ended_is_in_no_process(
+    what, site
+):  # rules 7.7, 11.1, 12.2
+    """Its code has returned: an operation that is begun would have nobody to go on, and its object may be going."""
+    told: list = []
+    c = Channel()
+    kept = [c.writer()]
+    r = c.reader()
+
+    def sends(operation):
+        kept.append(operation)
+        operation.__await__().send(None)
+
+    acts = {
+        "group": lambda: kept.append(Group()) or kept[-1].__aenter__(),
+        "read": lambda: sends(r.read()),
+        "select": lambda: sends(coroutines.select(r, coroutines.after(0.001))),
+        "Parallel": lambda: sends(coroutines.Parallel(fails())),
+        "io": lambda: sends(coroutines.io(int)()),
+        "yield_": lambda: sends(coroutines.yield_()),
+        "who": lambda: kept.append(coroutines.current_process()),
+    }
+
+    @coroutines.process
+    async def ends(*_):
+        return None if site == SITES[0] else Dies(lambda: attempt(told, acts[what]))
+
+    @coroutines.process
+    async def starts():
+        async with Group() as g:
+            given = []
+            if site == SITES[0]:
+                b = Channel(capacity=1)
+                w = b.writer()
+                given = [b.reader()]
+                await w.write(Dies(lambda: attempt(told, acts[what])))
+            p = g.start(ends(*given))
+            if site == SITES[2]:
+                p.ended()
+            del p, given
+            await coroutines.yield_()
+            await coroutines.sleep(0.001)
+
+    for _ in range(3):
+        coroutines.run(starts())
+    if what == "who":
+        assert kept[1:] == [None] * 3
+    else:
+        assert [type(e) for e in told] == [BadUse] * 3, told

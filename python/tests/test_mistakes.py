@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 import threading
+import weakref
 from pathlib import Path
 
 import pytest
@@ -321,6 +322,40 @@ def test_variables_are_not_kept_by_the_search(b):  # rule 2.2
     del kept
     gc.collect()
     assert c.stats().writers == 0
+
+
+class Thing:
+    pass
+
+
+def test_nothing_is_kept_by_the_search(b):  # rules 2.2, 14.2
+    """It looks at all that there is, and at every variable; nothing of that lives longer for it."""
+    c = b.weft.Channel("c")
+    kept = c.writer()
+    box, variable = [Thing()], Thing()
+    seen = [weakref.ref(box[0]), weakref.ref(variable)]
+    gc.disable()
+    try:
+        with pytest.raises(Deadlock, match="still open outside any process"):
+            b.run(b.process(reads_all)(+c))
+        big = [len(o) for o in gc.get_objects() if type(o) is list and any(x is gc for x in o)]
+    finally:
+        gc.enable()
+    assert big == []
+    assert not kept.closed
+    box.clear()
+    del variable
+    assert [ref() for ref in seen] == [None] * 2
+
+
+def test_what_locals_gave_is_left_alone(b):  # rule 14.2
+    """Before Python 3.13 each call of it gives the same dictionary."""
+    c = b.weft.Channel("c")
+    kept = c.writer()
+    mine = locals()
+    with pytest.raises(Deadlock, match="still open outside any process"):
+        b.run(b.process(reads_all)(+c))
+    assert mine["kept"] is kept
 
 
 # --- from elsewhere ---------------------------------------------------------------------------------------

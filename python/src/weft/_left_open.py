@@ -6,7 +6,6 @@ from __future__ import annotations
 import gc
 import inspect
 import sys
-from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
@@ -21,7 +20,10 @@ def sentences(left: list[tuple[str, Any, str, int]]) -> str:
     """A line for each of (name of the channel, channel, "reader" or "writer", how many such ends are open now)."""
     told = list({(id(c), side): (name, c, side, n) for name, c, side, n in left if n}.values())
     objects = _objects() if told else []
-    lines = [_sentence(*one, objects) for one in told[:_LINES]]
+    try:
+        lines = [_sentence(*one, objects) for one in told[:_LINES]]
+    finally:
+        objects.clear()  # it may be in a cycle with something that it has
     if len(told) > _LINES:
         lines.append(f"… and ends of {len(told) - _LINES} more channels")
     return "".join(f"\n{line}" for line in lines)
@@ -37,23 +39,33 @@ def _sentence(name: str, channel: Any, side: str, n: int, objects: list[Any]) ->
 
 
 def _objects() -> list[Any]:
-    """All that the collector knows, and the variables of the functions that run, which it does not see."""
+    """All that the collector knows, and the variables of the functions that run, which it does not see.
+
+    Whoever has this list empties it before anything else runs. It keeps everything, main greenlets of threads too: as a
+    thread ends, greenlet frees that although it is kept if it does not find by what, as while the collector takes apart
+    the cycle in which that is.
+    """
     objects: list[Any] = gc.get_objects()
-    for frame in sys._current_frames().values():
-        at: Any = frame
-        while at is not None:
-            if at.f_code.co_flags & inspect.CO_OPTIMIZED and at.f_code.co_filename != __file__:
-                objects.extend(_variables(at))
-            at = at.f_back
+    frames = list(sys._current_frames().values())
+    while (
+        frames
+    ):  # none stays in a variable: that of this function would keep itself, and all those around it
+        if (outer := frames[-1].f_back) is not None:
+            frames.insert(0, outer)
+        del outer
+        objects.extend(_variables(frames.pop()))
     return objects
 
 
-def _variables(frame: Any) -> Iterator[Any]:
+def _variables(frame: Any) -> list[Any]:
+    if not frame.f_code.co_flags & inspect.CO_OPTIMIZED or frame.f_code.co_filename == __file__:
+        return []
     variables = frame.f_locals
-    yield from list(variables.values())
-    if isinstance(variables, dict):  # before 3.13 a copy, which would keep the ends
-        for name in [n for n, v in variables.items() if isinstance(v, _ENDS)]:
-            del variables[name]
+    values = list(variables.values())
+    # Before 3.13 that is a copy, which would keep the values; but if somebody called locals() it is what that gave.
+    if isinstance(variables, dict) and sys.getrefcount(variables) <= _OURS:
+        variables.clear()
+    return values
 
 
-_ENDS = (_native.Reader, _native.Writer)
+_OURS = 3  # references: the frame's, the variable's and the argument's
