@@ -427,7 +427,7 @@ TEST_CASE("wire 3.6: answers to what is not open are passed over; answers that l
       {{w::Kind::ended, 0, 9, 0, 1, 1, {}}, "an ENDED of a guard that was not offered"},
       {{w::Kind::ended, 0, 0, 0, 1, 4, {}}, "an ENDED that does not say how"},
       {{w::Kind::ended, 0, 0, 0, 1, 2, {}}, "an ENDED that does not say how"},
-      {{w::Kind::give, 0, 5, 0, 0, 0, {}}, "a GIVE whose number is not the next"},
+      {{w::Kind::give, 0, 5, 0, 0, 0, {}}, "a GIVE without its key"},
   };
   for (const auto& [lie, reason] : lies) {
     Two u;

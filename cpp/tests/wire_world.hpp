@@ -12,23 +12,24 @@ namespace weft::test {
 
 namespace w = weft::wire;
 
-// One operation at ends of the peer's, of ints.
-class Op final : public w::FarOp {
+// One operation at ends of the peer's.
+template <class T>
+class OpOf final : public w::FarOp {
  public:
   bool is_over = false;
   int times = 0;
 
-  Op() = default;
+  OpOf() = default;
   // Its peer is not to find it later, when the test's links end.
-  ~Op() {
+  ~OpOf() {
     if (!peer_ || is_over) return;
     const w::Space::Step step(*peer_->space);
     peer_->session.lost("the test is over");
   }
 
-  Op& read(std::uint32_t end) { return add(end, false, 0); }
-  Op& write(std::uint32_t end, int v) { return add(end, true, v); }
-  Op& begin(w::Peer& p) {
+  OpOf& read(std::uint32_t end) { return add(end, false, std::make_unique<w::RoomOf<T>>()); }
+  OpOf& write(std::uint32_t end, T v) { return add(end, true, std::make_unique<w::RoomOf<T>>(std::move(v))); }
+  OpOf& begin(w::Peer& p) {
     const w::Space::Step step(*p.space);
     peer_ = &p;
     guards = std::span(g_.data(), n_);
@@ -41,30 +42,41 @@ class Op final : public w::FarOp {
   }
   Status status() const { return outcome.status; }
   bool ok() const { return is_over && outcome.status == Status::ok; }
-  int value() { return static_cast<w::RoomOf<int>*>(g_[outcome.guard].room)->take(); }
+  // What came; what was written, of one that is over.
+  T value(std::size_t guard) { return rooms_[guard]->take(); }
+  T value() { return value(outcome.guard); }
+  // As the process does that wrote it and goes on.
+  void forget() { rooms_ = {}; }
 
  private:
-  Op& add(std::uint32_t end, bool writes, int v) {
-    rooms_[n_] = writes ? std::make_unique<w::RoomOf<int>>(v) : std::make_unique<w::RoomOf<int>>();
+  OpOf& add(std::uint32_t end, bool writes, std::unique_ptr<w::RoomOf<T>> room) {
+    rooms_[n_] = std::move(room);
     g_[n_] = {end, writes, rooms_[n_].get()};
     ++n_;
     return *this;
   }
   void over() noexcept override { is_over = true, ++times; }
-  std::array<std::unique_ptr<w::RoomOf<int>>, 4> rooms_;
+  std::array<std::unique_ptr<w::RoomOf<T>>, 4> rooms_;
   std::array<w::FarGuard, 4> g_{};
   std::size_t n_ = 0;
   w::Peer* peer_ = nullptr;
 };
+using Op = OpOf<int>;
 
 // Two peers and what is between them.
 class Wire {
  public:
-  Wire(w::Space& home, w::Space& party) : at_home(home), at_party(party) {
+  Wire(w::Space& home, w::Space& party, bool introduced = false)
+      : home_(std::make_shared<w::Peer>(home)), party_(std::make_shared<w::Peer>(party)), at_home(*home_), at_party(*party_) {
+    if (introduced) {
+      at_home.session.expect(party.greeting().incarnation, w::kLargest);
+      at_party.session.expect(home.greeting().incarnation, w::kLargest);
+    }
     greet(at_home);
     greet(at_party);
   }
-  w::Peer at_home, at_party;
+  const std::shared_ptr<w::Peer> home_, party_;
+  w::Peer &at_home, &at_party;
   bool cut = false;  // neither side gets anything any more; each learns it when it is told
 
   bool up() { return deliver(at_party, at_home); }
@@ -125,6 +137,49 @@ class Wire {
     to.session.input(frame);
     return true;
   }
+};
+
+// Spaces that know each other, some of them at first. Who is introduced gets a wire at once.
+class World final : public w::Introducer, public std::enable_shared_from_this<World> {
+ public:
+  std::vector<std::shared_ptr<w::Space>> spaces;
+  std::deque<Wire> wires;
+  bool refuses = false;
+
+  static std::shared_ptr<World> of(std::size_t n) {
+    auto w = std::make_shared<World>();
+    for (std::size_t i = 0; i < n; ++i) {
+      w->spaces.push_back(w::Space::make(std::string(1, static_cast<char>('a' + i)), i + 1));
+      w->spaces[i]->introducer = w;
+    }
+    return w;
+  }
+  Wire& join(std::size_t home, std::size_t party) {
+    Wire& l = wires.emplace_back(*spaces[home], *spaces[party]);
+    l.pump();
+    return l;
+  }
+  // The wire between the two, or null.
+  Wire* between(std::size_t a, std::size_t b) {
+    for (Wire& l : wires) {
+      const auto x = l.at_home.space->greeting().incarnation - 1, y = l.at_party.space->greeting().incarnation - 1;
+      if ((x == a && y == b) || (x == b && y == a)) return &l;
+    }
+    return nullptr;
+  }
+  void pump() {
+    for (bool any = true; any;) {
+      any = false;
+      for (std::size_t i = 0; i < wires.size(); ++i) any = wires[i].up() || wires[i].down() || any;
+    }
+  }
+  bool introduce(w::Peer& a, w::Peer& b) override {
+    if (refuses) return false;
+    const auto x = a.session.theirs().incarnation, y = b.session.theirs().incarnation;
+    Wire& l = wires.emplace_back(*spaces[x - 1], *spaces[y - 1], true);
+    return static_cast<void>(l), true;
+  }
+  const char* introduced(w::Peer&, const w::Frame&) override { return "not in a test"; }
 };
 
 }  // namespace weft::test

@@ -16,33 +16,6 @@
 
 namespace weft::inline WEFT_ABI::wire {
 
-// An end, for all its copies here.
-class FarEnd {
- public:
-  FarEnd(std::shared_ptr<Peer> p, const Peer::Offered& o) : peer(std::move(p)), number(o.end) {
-    place.name = weft::detail::intern(o.name.c_str());
-  }
-  FarEnd(const FarEnd&) = delete;
-  FarEnd& operator=(const FarEnd&) = delete;
-  ~FarEnd() { close(false); }
-
-  void close(bool died) {
-    const Space::Step step(*peer->space);
-    if (std::exchange(open_, false)) peer->retire(number, died);
-  }
-  void poison(std::uint8_t strength) {
-    const Space::Step step(*peer->space);
-    if (open_) peer->poison(number, strength);
-  }
-
-  const std::shared_ptr<Peer> peer;
-  const std::uint32_t number;
-  core::Place place;
-
- private:
-  bool open_ = true;
-};
-
 namespace detail {
 
 // What a process does while an operation of its is elsewhere. It waits as at any other; its places in reports are the ends.
@@ -71,7 +44,7 @@ class FarWait : public FarOp {
     process_->op = nullptr;
     if (outcome.status == Status::ok) return;
     if (outcome.status == Status::pending)
-      weft::detail::bad_use("a value that does not fit into a frame of the session: send it in pieces");
+      weft::detail::bad_use(std::string(verb) + " at " + runtime::name_of(at) + ": " + refused);
     if (outcome.status == Status::cancelled) weft::detail::throw_cancelled(*process_, not_done(*this));
     if (!outcome.lost) weft::detail::throw_end(outcome.status, at, outcome.strength, verb, guard, not_done(*this));
     PeerDied e(std::string(verb) + " at " + runtime::name_of(at) + ": the peer is gone (" + peer()->session.why() + ")" +

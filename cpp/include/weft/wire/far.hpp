@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "doubt.hpp"
+#include "moving.hpp"
 #include "session.hpp"
 #include "value.hpp"
 
@@ -22,6 +23,7 @@ class FarOp {
  public:
   std::span<FarGuard> guards;
   Outcome outcome{};
+  const char* refused = nullptr;  // why it was not sent, if it was not
   Word word() const noexcept { return word_; }
 
   FarOp() = default;
@@ -46,9 +48,9 @@ class FarOp {
 
 class Far {
  public:
-  explicit Far(Session& s) noexcept : session_(s) {}
+  Far(Session& s, Carrier& c) noexcept : session_(s), carrier_(c) {}
 
-  // True: it is over already, and over() is not called. With the outcome `pending` nothing has happened: its values fit into no frame.
+  // True: it is over already, and over() is not called. With the outcome `pending` nothing has happened: o.refused says why.
   bool begin(FarOp& o);
   // Asks for its withdrawal; the answer is told by over(). Once it has been asked, or is over: nothing.
   void withdraw(FarOp& o);
@@ -68,12 +70,14 @@ class Far {
   }
   void finish(FarOp& o, const Outcome& how) noexcept {
     open_.erase(o.op_);
+    if (carrier_.under_way() > 0) carrier_.settled(o.op_, how.status == Status::ok ? static_cast<int>(how.guard) : -1);
     o.word_ = Word::over;
     o.outcome = how;
     o.over();
   }
 
   Session& session_;
+  Carrier& carrier_;
   std::unordered_map<std::uint64_t, FarOp*> open_;
   std::uint64_t next_ = 1;
   std::vector<Asked> asked_;

@@ -23,14 +23,19 @@ using Buffer = std::vector<std::byte>;
 enum class Kind : std::uint8_t {
   offer = 1,
   withdraw = 2,
+  adopt = 9,
   retire = 10,
   poison = 11,
   done = 20,
   withdrawn = 21,
   ended = 25,
+  adopted = 28,
   give = 30,
+  pass = 31,
   hello = 40,
   bye = 41,
+  introduce = 47,
+  dropped = 49,
 };
 
 struct Flag {
@@ -96,14 +101,19 @@ constexpr Shape shape_of(std::uint8_t kind) noexcept {
   switch (static_cast<Kind>(kind)) {
     case Kind::offer: return {true, Flag::write | Flag::body, Shape::free};
     case Kind::done: return {true, Flag::body, Shape::by_flag};
+    case Kind::pass:
     case Kind::give: return {true, Flag::write, Shape::by_val};
     case Kind::bye: return {true, 0, Shape::by_val};
+    case Kind::adopt:
     case Kind::hello: return {true, 0, Shape::free};
     case Kind::withdraw:
     case Kind::retire:
     case Kind::poison:
     case Kind::withdrawn:
-    case Kind::ended: return {true, 0, Shape::none};
+    case Kind::ended:
+    case Kind::adopted:
+    case Kind::introduce:
+    case Kind::dropped: return {true, 0, Shape::none};
   }
   return {};
 }

@@ -15,8 +15,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "port.hpp"
-#include "session.hpp"
+#include "moving.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
@@ -60,12 +59,29 @@ class Home {
  public:
   static constexpr std::size_t kOffers = 4096;  // open at a time
 
-  Home(Session& s, Space& space) noexcept : space(space), session_(s) {}
+  static constexpr std::size_t kEnds = 65'536;  // held at a time
+  static constexpr std::uint32_t kAdopted = std::uint32_t{1} << 31;  // of the numbers that the peer chose (WIRE.md 7.4)
+
+  Home(Session& s, Space& space, Carrier& c) noexcept : space(space), session_(s), carrier_(c) {}
 
   // Hands an end to the peer: its number. Name and type go with it.
   std::uint32_t give(std::shared_ptr<Port> p, const std::string& type, const std::string& name, std::uint64_t capacity);
 
+  // An end that goes to the peer in a value: its number and key. And back, if the value was not sent.
+  struct Numbered {
+    std::uint32_t number;
+    std::uint64_t key;
+  };
+  Numbered lend(std::shared_ptr<Port> p);
+  void unlend(std::uint32_t end);
+  // The port of an end that the peer holds, or null.
+  std::shared_ptr<Port> port_of(std::uint32_t end) const noexcept {
+    const auto it = ends_.find(end);
+    return it == ends_.end() ? nullptr : it->second.port;
+  }
+
   // Frames; null, or what is wrong.
+  const char* adopt(const Frame& f);
   const char* asked(const Frame& f);
   const char* withdraw(const Frame& f);
   const char* retire(const Frame& f);
@@ -83,13 +99,20 @@ class Home {
 
  private:
   struct Given {
-    std::shared_ptr<Port> port;
-    bool held = true;
+    std::shared_ptr<Port> port;  // null: it had died before the peer adopted it
+    std::uint64_t key;
   };
-  Given* held(std::uint32_t end) noexcept { return end < ends_.size() && ends_[end].held ? &ends_[end] : nullptr; }
+  Given* held(std::uint32_t end) noexcept {
+    const auto it = ends_.find(end);
+    return it == ends_.end() ? nullptr : &it->second;
+  }
+  void add(std::uint32_t end, std::uint64_t key, std::shared_ptr<Port> p);
+  void close(const Given& g, bool died);
 
   Session& session_;
-  std::vector<Given> ends_;
+  Carrier& carrier_;
+  std::unordered_map<std::uint32_t, Given> ends_;  // that the peer holds, by number
+  std::uint32_t next_ = 0, next_adopted_ = kAdopted;
   std::unordered_map<std::uint64_t, std::unique_ptr<Guest>> open_;
   std::vector<Asked> asked_;
   Buffer keep_;

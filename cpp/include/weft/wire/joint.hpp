@@ -6,7 +6,7 @@
 #include <atomic>
 
 #include "../runtime/outside.hpp"
-#include "ends.hpp"
+#include "end.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
@@ -25,15 +25,34 @@ class Joint : protected Link {
     give_port<T, core::Side::out>(std::move(e), name, capacity);
   }
 
+  // An end whose home is anywhere. Throws BadUse also if its home is a third program, and no link can introduce the two.
+  template <class T>
+  void give(ReaderEnd<T> e, const std::string& name) {
+    give_either<T>(std::move(e), false, name);
+  }
+  template <class T>
+  void give(WriterEnd<T> e, const std::string& name) {
+    give_either<T>(std::move(e), true, name);
+  }
+
   // The end that the peer has handed to us, or will, by this name. Waits for it. Throws BadUse if it is of another type or side, or taken;
   // PeerDied if the session ends first.
   template <class T>
   FarReader<T> reader(const std::string& name) {
-    return FarReader<T>(end_named(name, false, Value<T>::type()));
+    return FarReader<T>(far_end(end_named(name, false, Value<T>::type())));
   }
   template <class T>
   FarWriter<T> writer(const std::string& name) {
-    return FarWriter<T>(end_named(name, true, Value<T>::type()));
+    return FarWriter<T>(far_end(end_named(name, true, Value<T>::type())));
+  }
+  // The same, wherever its home is: also here.
+  template <class T>
+  ReaderEnd<T> reader_end(const std::string& name) {
+    return either_end<ReaderEnd<T>, FarReader<T>, PortOf<T, core::Side::in>>(end_named(name, false, Value<T>::type()));
+  }
+  template <class T>
+  WriterEnd<T> writer_end(const std::string& name) {
+    return either_end<WriterEnd<T>, FarWriter<T>, PortOf<T, core::Side::out>>(end_named(name, true, Value<T>::type()));
   }
 
   // Waits until the session is over: why it is.
@@ -52,7 +71,8 @@ class Joint : protected Link {
   }
 
  protected:
-  explicit Joint(const std::shared_ptr<Space>& space) : peer_(std::make_shared<Peer>(*space)) {}
+  explicit Joint(const std::shared_ptr<Space>& space) : Joint(std::make_shared<Peer>(*space)) {}
+  explicit Joint(std::shared_ptr<Peer> p) : peer_(std::move(p)) {}
   ~Joint() = default;
 
   // The link can carry: from now on flush() is called. Called once.
@@ -77,18 +97,39 @@ class Joint : protected Link {
   const std::shared_ptr<Peer> peer_;
 
  private:
+  static void check_name(const std::string& name) {
+    if (name.size() > 150 || name.find('\0') != std::string::npos)
+      weft::detail::bad_use("give: a name of at most 150 bytes, none of them zero");
+  }
+  template <class T, class E>
+  void give_either(E e, bool writes, const std::string& name) {
+    if (e.here()) return give(*e.here(), name);
+    check_name(name);
+    const auto far = e.there()->checked("give");
+    const Space::Step step(*peer_->space);
+    if (const char* wrong = peer_->pass(far, writes, Value<T>::type(), name)) weft::detail::bad_use(std::string("give: ") + wrong);
+  }
+  static std::shared_ptr<FarEnd> far_end(Carrier::Got g) {
+    if (!g.there) weft::detail::bad_use("the home of this end is this program: take it as reader_end() or writer_end()");
+    return std::move(g.there);
+  }
+  template <class E, class F, class P>
+  static E either_end(Carrier::Got g) {
+    if (g.there) return E(F(std::move(g.there)));
+    return E(dynamic_cast<const P&>(*g.here).end());
+  }
+
   template <class T, core::Side S, class E>
   void give_port(E e, const std::string& name, std::uint64_t capacity) {
     if constexpr (kFixed<T>) static_assert(kHeader + padded(sizeof(T)) <= kLargest, "a value of this type fits into no frame");
-    if (name.size() > 150 || name.find('\0') != std::string::npos)
-      weft::detail::bad_use("give: a name of at most 150 bytes, none of them zero");
+    check_name(name);
     auto port = std::make_shared<PortOf<T, S>>(std::move(e));
     const Space::Step step(*peer_->space);
     peer_->home.give(std::move(port), Value<T>::type(), name, capacity);
   }
 
-  std::shared_ptr<FarEnd> end_named(const std::string& name, bool writes, const std::string& type) {
-    std::shared_ptr<FarEnd> end;
+  Carrier::Got end_named(const std::string& name, bool writes, const std::string& type) {
+    Carrier::Got end;
     std::string wrong, over;
     const auto look = [&] {
       const Space::Step step(*peer_->space);
@@ -101,7 +142,7 @@ class Joint : protected Link {
         else if (o.type != type)
           wrong = "is of type " + o.type + ", and " + type + " was asked for";
         else
-          o.taken = true, end = std::make_shared<FarEnd>(peer_, o);
+          end = take(o);
         return true;
       }
       over = peer_->session.why();
@@ -109,8 +150,13 @@ class Joint : protected Link {
     };
     until(look);
     if (!wrong.empty()) weft::detail::bad_use("the end '" + name + "' that the peer has handed to us " + wrong);
-    if (!end) throw PeerDied("the session ended before the peer had handed out '" + name + "' (" + over + ")", -1);
+    if (!end.here && !end.there) throw PeerDied("the session ended before the peer had handed out '" + name + "' (" + over + ")", -1);
     return end;
+  }
+  Carrier::Got take(Peer::Offered& o) {
+    o.taken = true;
+    if (o.got.here || o.got.there) return std::move(o.got);
+    return {nullptr, std::make_shared<FarEnd>(peer_, o.end, o.key, o.name)};
   }
 
   // Until it is so: looked at again with each news.

@@ -17,6 +17,9 @@ class Port {
   virtual ~Port() = default;
 
   bool writes() const noexcept { return writes_; }
+  virtual std::string type() const = 0;
+  // One more count of the same end.
+  virtual std::shared_ptr<Port> another() const = 0;
   virtual std::unique_ptr<Room> room() const = 0;
   // One operation, at this channel alone.
   virtual Status begin(core::Node&) noexcept = 0;
@@ -39,11 +42,24 @@ class PortOf final : public Port {
 
  public:
   explicit PortOf(End e) : Port(S == core::Side::out), end_(std::move(e)), core_(end_.checked("to hand out")) { core_->references.up(); }
+  // A count more of an end that is open, also of a channel that has one end at a time (rule 1.8): in the end one of the two goes.
+  static End another_of(Core& c) noexcept {
+    if constexpr (S == core::Side::in)
+      c.another_reader();
+    else
+      c.another_writer();
+    c.references.up();
+    return End(&c);
+  }
   ~PortOf() override {
     close(false);
     weft::detail::release<T, Shared>(core_);  // its guests may have outlived the end
   }
 
+  std::string type() const override { return Value<T>::type(); }
+  std::shared_ptr<Port> another() const override { return std::make_shared<PortOf>(another_of(*core_)); }
+  // The end for whoever lives here.
+  End end() const noexcept { return another_of(*core_); }
   std::unique_ptr<Room> room() const override { return std::make_unique<RoomOf<T>>(); }
   Status begin(core::Node& n) noexcept override { return core_->template begin<S>(n); }
   bool withdraw(core::Node& n) noexcept override { return core_->template withdraw<S>(n); }

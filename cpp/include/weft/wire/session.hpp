@@ -8,6 +8,7 @@
 //  2 over() is told to the receiver once, after every frame that came before it.
 //  3 Once it is over nothing is taken in, and nothing is added to what is to go out; what is there may still be sent.
 #pragma once
+#include <algorithm>
 #include <string>
 
 #include "frame.hpp"
@@ -58,6 +59,11 @@ class Session {
   // The largest frame that either may send, in bytes. Before the peer's HELLO: what any peer takes.
   std::uint32_t largest() const noexcept { return largest_; }
 
+  // Who the peer must turn out to be, and the largest frame of his: whoever made the session knows. Before anything has been said.
+  void expect(std::uint64_t incarnation, std::uint32_t largest) {
+    theirs_.incarnation = expected_ = incarnation;
+    largest_ = std::min(mine_.largest, largest);
+  }
   void greet();
   // What has arrived, in any pieces.
   void input(Bytes in);
@@ -92,6 +98,7 @@ class Session {
   Greeting theirs_;
   State state_ = State::fresh;
   std::uint32_t largest_ = kSmallest;
+  std::uint64_t expected_ = 0;
   std::uint32_t next_in_ = 0, next_out_ = 0;
   Buffer in_, out_;
   std::size_t sent_ = 0;

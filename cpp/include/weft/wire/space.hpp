@@ -14,6 +14,7 @@
 #pragma once
 #include <mutex>
 #include <random>
+#include <set>
 
 #include "far.hpp"
 #include "home.hpp"
@@ -22,11 +23,23 @@ namespace weft::inline WEFT_ABI::wire {
 
 class Peer;
 
+// Who makes sessions between two spaces that this one knows, and takes in those that others make (WIRE.md 7.5). In a step.
+class Introducer {
+ public:
+  virtual bool introduce(Peer& a, Peer& b) = 0;                      // false: it cannot be done
+  virtual const char* introduced(Peer& by, const Frame& f) = 0;  // null, or what is wrong
+  virtual ~Introducer() = default;
+};
+
 // What carries a session's bytes.
 class Link {
  public:
   // In a step: there is output, or the session is over.
   virtual void flush() noexcept = 0;
+  // Can a descriptor go along with what is queued next? Then pass() takes it over; passed() is the next that has come, or -1.
+  virtual bool passes() const noexcept { return false; }
+  virtual void pass(int) noexcept {}
+  virtual int passed() noexcept { return -1; }
 
  protected:
   ~Link() = default;
@@ -46,17 +59,22 @@ class Space : public std::enable_shared_from_this<Space> {
 
   class Step {
    public:
+    // Within a step of the same space: part of that.
     explicit Step(Space& s) : space_(s), outer_(stepping) {
+      if (outer_ == &s) return;
       space_.lock_.lock();
       stepping = &space_;
     }
     Step(const Step&) = delete;
     Step& operator=(const Step&) = delete;
-    ~Step() { space_.end_step(outer_); }
+    ~Step() {
+      if (outer_ != &space_) space_.end_step(outer_);
+    }
 
    private:
     Space& space_;
     Space* const outer_;
+    const weft::detail::NobodysValues undelivered_;  // what goes in a step was not held by whoever happens to step
   };
 
   const Greeting& greeting() const noexcept { return greeting_; }
@@ -71,15 +89,46 @@ class Space : public std::enable_shared_from_this<Space> {
   // In a step: a guest whose session is over and whose wake-up is still to come.
   void adopt(std::unique_ptr<Guest> g) noexcept { orphans_.push_back(std::move(g)); }
 
+  // --- ends that move (moving.hpp), in a step ---
+
+  std::weak_ptr<Introducer> introducer;
+  bool introduce(Peer& a, Peer& b);
+  // The oldest session with that space which is not over, or null.
+  Peer* session_with(std::uint64_t incarnation) const noexcept;
+  // The end that a peer holds and of which this is the key.
+  struct Lent {
+    Peer* peer = nullptr;
+    std::shared_ptr<Port> port;
+  };
+  Lent lent(std::uint64_t key) const noexcept;
+  void know(std::uint64_t key, Home& at, std::uint32_t end) { keys_.try_emplace(key, Known{&at, end}); }
+  void forget(std::uint64_t key, const Home& at) noexcept {
+    const auto it = keys_.find(key);
+    if (it != keys_.end() && it->second.at == &at) keys_.erase(it);
+  }
+  std::uint64_t next_token() noexcept { return ++tokens_; }
+  // Not to be guessed, and not zero.
+  static std::uint64_t random() {
+    std::random_device source;
+    std::uint64_t n = 0;
+    while (n == 0) n = static_cast<std::uint64_t>(source()) << 32 | source();
+    return n;
+  }
+  // A peer whose session is over: of ends whose home cannot be reached.
+  std::shared_ptr<Peer> nobody();
+  // It is let go of when the step is over: it may be the last of its session.
+  void bury(std::shared_ptr<Peer> p) { buried_.push_back(std::move(p)); }
+
  private:
   friend class Peer;
+  struct Known {
+    Home* at;
+    std::uint32_t end;
+  };
   Space(std::string name, std::uint64_t incarnation) {
     greeting_.name = std::move(name);
     greeting_.incarnation = incarnation;
-    while (greeting_.incarnation == 0) {
-      std::random_device random;
-      greeting_.incarnation = static_cast<std::uint64_t>(random()) << 32 | random();
-    }
+    if (incarnation == 0) greeting_.incarnation = random();
   }
   void end_step(Space* outer) noexcept;
   bool anybody_decided() noexcept {
@@ -92,15 +141,20 @@ class Space : public std::enable_shared_from_this<Space> {
   Greeting greeting_;
   std::vector<Peer*> peers_;
   std::vector<std::unique_ptr<Guest>> orphans_;
+  std::unordered_map<std::uint64_t, Known> keys_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> acquainted_;  // incarnations that were introduced to each other
+  std::uint64_t tokens_ = 0;
+  std::vector<std::shared_ptr<Peer>> buried_;
   std::mutex list_lock_;  // of the list, in the order in which they were decided
   core::Waker* first_ = nullptr;
   core::Waker* last_ = nullptr;
 };
 
 // The space at the other end of a session. Everything but the constructor and destructor is called in a step.
-class Peer final : public Receiver {
+class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
  public:
-  explicit Peer(Space& s) : space(s.shared_from_this()), session(*this, s.greeting_), home(session, s), far(session) {
+  explicit Peer(Space& s)
+      : space(s.shared_from_this()), session(*this, s.greeting_), carrier(*this), home(session, s, carrier), far(session, carrier) {
     const Space::Step step(s);
     s.peers_.push_back(this);
   }
@@ -119,6 +173,8 @@ class Peer final : public Receiver {
     std::uint64_t capacity = 0;
     std::string type, name;
     bool taken = false;
+    std::uint64_t key = 0;
+    Carrier::Got got;  // of an end whose home is a third space
   };
   std::vector<Offered> offered;
   Link* link = nullptr;
@@ -127,22 +183,33 @@ class Peer final : public Receiver {
 
   const std::shared_ptr<Space> space;
   Session session;
+  Carrier carrier;
   Home home;
   Far far;
 
   void retire(std::uint32_t end, bool died) { session.send(Frame{Kind::retire, 0, end, 0, 0, died ? 1u : 0u, {}}); }
   void poison(std::uint32_t end, std::uint8_t strength) { session.send(Frame{Kind::poison, 0, end, 0, 0, strength, {}}); }
 
+  // Hands an end of a third space to the peer, by this name. Null, or why it cannot be done.
+  const char* pass(const std::shared_ptr<FarEnd>& e, bool writes, const std::string& type, const std::string& name);
+  // Takes an end over whose home is the peer, from whoever has it by this key (WIRE.md 7.4).
+  std::shared_ptr<FarEnd> adopt(std::uint64_t key, std::uint64_t token, const std::string& type, const std::string& name);
+
  private:
   void opened() override {}
   const char* received(const Frame& f) override;
   const char* given(const Frame& f);
+  const char* passed(const Frame& f);
   void session_over() noexcept override;
+
+  std::uint32_t next_adopted_ = Home::kAdopted;
+  std::uint32_t next_given_ = 0;
 };
 
 }  // namespace weft::inline WEFT_ABI::wire
 
 #if !defined(WEFT_COMPILED)
 #include "impl/home.ipp"
+#include "impl/moving.ipp"
 #include "impl/space.ipp"
 #endif

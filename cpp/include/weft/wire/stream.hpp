@@ -19,6 +19,8 @@
 #include <cerrno>
 #include <thread>
 
+#include "descriptors.hpp"
+#include "introduce.hpp"
 #include "joint.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
@@ -26,28 +28,59 @@ namespace weft::inline WEFT_ABI::wire {
 class StreamLink final : public Joint {
  public:
   // Takes over the socket. Throws BadUse if it is none.
-  StreamLink(const std::shared_ptr<Space>& space, int socket) : Joint(space), socket_(socket) {
-    if (::fcntl(socket_, F_SETFL, ::fcntl(socket_, F_GETFL) | O_NONBLOCK) != 0 || ::pipe(bell_) != 0) {
-      ::close(socket_);
-      weft::detail::bad_use("StreamLink: that is no socket, or no descriptor is left");
-    }
-    for (const int fd : bell_) ::fcntl(fd, F_SETFL, O_NONBLOCK);
-    begin();
+  StreamLink(const std::shared_ptr<Space>& space, int socket) : StreamLink(std::make_shared<Peer>(*space), socket) {
+    introducer_ = SocketIntroducer::of(*space, &make_introduced);
     thread_ = std::thread([this] { serve(); });
   }
   // Ends the session: ends that are still held died.
   ~StreamLink() {
     bye("the space has let go of the session");
-    thread_.join();
+    if (introducer_) {
+      thread_.join();
+      introducer_->leave(*peer_->space);
+    }
     end();
     for (const int fd : {socket_, bell_[0], bell_[1]}) ::close(fd);
   }
 
  private:
+  StreamLink(std::shared_ptr<Peer> peer, int socket) : Joint(std::move(peer)), socket_(socket) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof(address);
+    if (::fcntl(socket_, F_SETFL, ::fcntl(socket_, F_GETFL) | O_NONBLOCK) != 0 ||
+        ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) != 0 || ::pipe(bell_) != 0) {
+      ::close(socket_);
+      weft::detail::bad_use("StreamLink: that is no socket, or no descriptor is left");
+    }
+    unix_ = address.ss_family == AF_UNIX;
+    for (const int fd : bell_) {
+      ::fcntl(fd, F_SETFL, O_NONBLOCK);
+      ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+    }
+    begin();
+  }
+  // A session that another space has made for us: its thread holds it.
+  static std::weak_ptr<Peer> make_introduced(SocketIntroducer& by, Space& space, int socket, std::uint64_t incarnation,
+                                             std::uint32_t largest) {
+    auto peer = std::make_shared<Peer>(space);
+    peer->session.expect(incarnation, largest);
+    std::shared_ptr<StreamLink> link(new StreamLink(peer, socket));
+    std::thread([link = std::move(link), counted = by.shared_from_this()]() mutable {
+      link->serve();
+      link.reset();
+      counted->ended();
+    }).detach();
+    return peer;
+  }
+
+  bool passes() const noexcept override { return unix_; }
+  void pass(int descriptor) noexcept override { descriptors_.attach(descriptor, peer_->session.output().size()); }
+  int passed() noexcept override { return descriptors_.next(); }
+
   void flush() noexcept override {
     while (!peer_->session.output().empty()) {
       const Bytes out = peer_->session.output();
-      const ssize_t n = ::send(socket_, out.data(), out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      const ssize_t n = descriptors_.send(socket_, out);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
       if (n < 0) return ring();  // the thread will see why
@@ -75,7 +108,7 @@ class StreamLink final : public Joint {
         while (::read(bell_[0], room.data(), room.size()) > 0) {
         }
       if (!fds[0].revents) continue;
-      const ssize_t n = ::recv(socket_, room.data(), room.size(), MSG_DONTWAIT);
+      const ssize_t n = descriptors_.receive(socket_, room);
       const bool nothing = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
       const int error = errno;
       const Space::Step step(*peer_->space);  // at its end what waits is sent
@@ -90,6 +123,9 @@ class StreamLink final : public Joint {
   }
   const int socket_;
   int bell_[2] = {-1, -1};
+  bool unix_ = false;
+  detail::Descriptors descriptors_;  // the space's lock to send; the thread receives
+  std::shared_ptr<SocketIntroducer> introducer_;  // null: the session was made by another space
   std::thread thread_;
 };
 

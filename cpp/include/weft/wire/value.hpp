@@ -9,6 +9,11 @@
 //     static std::optional<Order> get(weft::wire::Bytes in) { … }             // nothing: these are no Order. What comes is not trusted
 //   };
 //
+// A type that has ends of channels in it (moving.hpp) is told by whom it is carried, and asks that one to put and get them:
+//
+//     static void put(const Order& o, weft::wire::Buffer& out, weft::wire::Carrier& by) { by.put(o.reply, out); … }
+//     static std::optional<Order> get(weft::wire::Bytes in, weft::wire::Carrier& by) { auto reply = by.get<weft::wire::WriterEnd<int>>(in); … }
+//
 // std::string and std::vector of trivially copyable elements have theirs below.
 #pragma once
 #include <bit>
@@ -76,6 +81,25 @@ struct Value<std::vector<E>> {
   }
 };
 
+class Carrier;
+
+namespace detail {
+template <class T>
+void put_value(const T& v, Buffer& out, Carrier& by) {
+  if constexpr (requires { Value<T>::put(v, out, by); })
+    Value<T>::put(v, out, by);
+  else
+    Value<T>::put(v, out);
+}
+template <class T>
+std::optional<T> get_value(Bytes in, Carrier& by) {
+  if constexpr (requires { Value<T>::get(in, by); })
+    return Value<T>::get(in, by);
+  else
+    return Value<T>::get(in);
+}
+}  // namespace detail
+
 // Has every value of the type the same size, so that one of at most 8 bytes lies in the header?
 template <class T>
 inline constexpr bool kFixed = requires {
@@ -94,8 +118,9 @@ class Room {
   Room& operator=(const Room&) = delete;
   virtual ~Room() = default;
   virtual void* slot() noexcept = 0;
-  virtual bool load(const Payload&) = 0;           // false: that is no value of the type
-  virtual Payload unload(Buffer& keep) const = 0;  // of a full one; `keep` holds what the payload refers to
+  // In a step; ends in the value are the carrier's business.
+  virtual bool load(const Payload&, Carrier&) = 0;           // false: that is no value of the type
+  virtual Payload unload(Buffer& keep, Carrier&) const = 0;  // of a full one; `keep` holds what the payload refers to
   void filled() noexcept { full_ = true; }
   // Somebody has moved the value out, and what is left is to be destroyed all the same: it stays full.
   bool full() const noexcept { return full_; }
@@ -113,23 +138,23 @@ class RoomOf final : public Room {
     if (full_) value_.~T();
   }
   void* slot() noexcept override { return &value_; }
-  bool load(const Payload& p) override {
+  bool load(const Payload& p, Carrier& by) override {
     std::optional<T> v;
     if constexpr (kSmall<T>) {
       if (p.in_body || (sizeof(T) < 8 && p.small >> (8 * (sizeof(T) & 7)) != 0)) return false;
-      v = Value<T>::get(std::as_bytes(std::span(&p.small, 1)).first(sizeof(T)));
+      v = detail::get_value<T>(std::as_bytes(std::span(&p.small, 1)).first(sizeof(T)), by);
     } else {
       if (!p.in_body) return false;
-      v = Value<T>::get(p.bytes);
+      v = detail::get_value<T>(p.bytes, by);
     }
     if (!v) return false;
     ::new (static_cast<void*>(&value_)) T(std::move(*v));
     full_ = true;
     return true;
   }
-  Payload unload(Buffer& keep) const override {
+  Payload unload(Buffer& keep, Carrier& by) const override {
     keep.clear();
-    Value<T>::put(value_, keep);
+    detail::put_value(value_, keep, by);
     if constexpr (kSmall<T>) {
       Payload p;
       std::memcpy(&p.small, keep.data(), sizeof(T));

@@ -14,14 +14,23 @@ WEFT_IMPL bool Far::begin(FarOp& o) {
   asked_.clear();
   for (std::size_t i = 0; i < o.guards.size(); ++i) {
     const FarGuard& g = o.guards[i];
-    asked_.push_back({g.end, g.writes, g.writes ? g.room->unload(keep_[i]) : Payload{}});
+    carrier_.begin(static_cast<std::uint32_t>(i));
+    asked_.push_back({g.end, g.writes, g.writes ? g.room->unload(keep_[i], carrier_) : Payload{}});
   }
   const Frame f = offer(next_, asked_, body_);
-  if (o.guards.size() > kGuards || kHeader + padded(f.body.size()) > session_.largest()) return true;
+  if (o.guards.size() > kGuards) o.refused = "more than 255 guards";
+  if (kHeader + padded(f.body.size()) > session_.largest())
+    o.refused = "a value that does not fit into a frame of the session: send it in pieces";
+  if (carrier_.trouble()) o.refused = carrier_.trouble();
+  if (o.refused) {
+    carrier_.take_back();
+    return true;
+  }
   o.op_ = next_++;
   o.word_ = Word::open;
   open_.emplace(o.op_, &o);
   session_.send(f);
+  carrier_.sent(o.op_);
   return false;
 }
 
@@ -39,7 +48,7 @@ WEFT_IMPL const char* Far::done(const Frame& f) {
   FarGuard& g = o->guards[f.where];
   if (g.writes) {
     if (f.flags || f.val) return "a DONE of a write with a value";
-  } else if (!g.room->load(f.payload())) {
+  } else if (!g.room->load(f.payload(), carrier_)) {
     return "a DONE with a value that is none of its channel's type";
   }
   finish(*o, {Status::ok, f.where, 0, false, false});

@@ -54,14 +54,46 @@ WEFT_IMPL void Guest::look() noexcept {
 }
 
 WEFT_IMPL std::uint32_t Home::give(std::shared_ptr<Port> p, const std::string& type, const std::string& name, std::uint64_t capacity) {
-  const auto end = static_cast<std::uint32_t>(ends_.size());
+  const bool writes = p->writes();
+  const auto [end, key] = lend(std::move(p));
   Buffer body;
+  detail::put(body, key);
   detail::put(body, std::as_bytes(std::span(type)));
   body.push_back(std::byte{0});
   detail::put(body, std::as_bytes(std::span(name)));
-  session_.send(Frame{Kind::give, static_cast<std::uint8_t>(p->writes() ? Flag::write : 0), end, 0, capacity, body.size(), body});
-  ends_.push_back({std::move(p), true});
+  session_.send(Frame{Kind::give, static_cast<std::uint8_t>(writes ? Flag::write : 0), end, 0, capacity, body.size(), body});
   return end;
+}
+
+WEFT_IMPL void Home::add(std::uint32_t end, std::uint64_t key, std::shared_ptr<Port> p) {
+  if (p) space.know(key, *this, end);
+  ends_.emplace(end, Given{std::move(p), key});
+}
+WEFT_IMPL void Home::close(const Given& g, bool died) {
+  if (!g.port) return;
+  space.forget(g.key, *this);
+  g.port->close(died);
+}
+WEFT_IMPL Home::Numbered Home::lend(std::shared_ptr<Port> p) {
+  const Numbered n{next_++, space.random()};
+  add(n.number, n.key, std::move(p));
+  return n;
+}
+WEFT_IMPL void Home::unlend(std::uint32_t end) {
+  if (const auto node = ends_.extract(end)) close(node.mapped(), false);
+}
+
+WEFT_IMPL const char* Home::adopt(const Frame& f) {
+  if (f.where != next_adopted_) return "an ADOPT whose number is not the next";
+  if (f.body.size() < 8 || !detail::holds(f.body, std::uint64_t{8} + f.txn)) return "an ADOPT without its key or type";
+  if (ends_.size() == kEnds) return "more ends than a peer may hold";
+  next_adopted_ = (next_adopted_ + 1) | kAdopted;
+  const auto from = space.lent(f.op);
+  const std::string type(reinterpret_cast<const char*>(f.body.data()) + 8, f.txn);
+  // Of another type: it is a dead end to who says so, and nobody else is the worse for it.
+  add(f.where, detail::get<std::uint64_t>(f.body.data()), from.port && from.port->type() == type ? from.port->another() : nullptr);
+  if (from.port) from.peer->session.send(Frame{Kind::adopted, 0, 0, 0, 0, f.val, {}});
+  return nullptr;
 }
 
 WEFT_IMPL const char* Home::asked(const Frame& f) {
@@ -74,9 +106,13 @@ WEFT_IMPL const char* Home::asked(const Frame& f) {
   for (const Asked& a : asked_) {
     Given* const given = held(a.end);
     if (!given) return "an OFFER at an end that this peer does not hold";
+    if (!given->port) {
+      session_.send(Frame{Kind::ended, 0, static_cast<std::uint32_t>(g->at.size()), 0, f.op, 3, {}});
+      return nullptr;
+    }
     if (given->port->writes() != a.writes) return "an OFFER to write at a reader end, or to read at a writer end";
     g->at.push_back({given->port, given->port->room()});
-    if (a.writes && !g->at.back().room->load(a.value)) return "an OFFER with a value that is none of its channel's type";
+    if (a.writes && !g->at.back().room->load(a.value, carrier_)) return "an OFFER with a value that is none of its channel's type";
   }
   if (g->at.size() > 1) {
     g->guards = std::make_unique<core::Guard[]>(g->at.size());
@@ -105,7 +141,9 @@ WEFT_IMPL void Home::answer(Guest& g) {
   if (g.outcome == Status::ok) {
     Frame f{Kind::done, 0, where, 0, g.op, 0, {}};
     if (!at.port->writes()) {
-      const Payload p = at.room->unload(keep_);
+      carrier_.begin(0);
+      const Payload p = at.room->unload(keep_, carrier_);
+      carrier_.sent(0);
       f.val = p.in_body ? p.bytes.size() : p.small;
       f.flags = p.in_body ? Flag::body : 0;
       f.body = p.bytes;
@@ -131,14 +169,14 @@ WEFT_IMPL const char* Home::withdraw(const Frame& f) {
 }
 
 WEFT_IMPL const char* Home::retire(const Frame& f) {
-  Given* const g = held(f.where);
-  if (!g) return "a RETIRE of an end that this peer does not hold";
+  if (!held(f.where)) return "a RETIRE of an end that this peer does not hold";
   if (f.val > 1) return "a RETIRE that says neither retired nor died";
+  const auto node = ends_.extract(f.where);
+  const Given& g = node.mapped();
   if (WEFT_MUTANT == 36)
     for (auto& [op, guest] : open_)
-      if (guest->at[0].port == g->port) guest->withdraw();
-  g->held = false;
-  g->port->close(f.val == 1);
+      if (guest->at[0].port == g.port) guest->withdraw();
+  close(g, f.val == 1);
   return nullptr;
 }
 
@@ -146,7 +184,7 @@ WEFT_IMPL const char* Home::poison(const Frame& f) {
   Given* const g = held(f.where);
   if (!g) return "a POISON through an end that this peer does not hold";
   if (f.val < 1 || f.val > 255) return "a POISON whose strength is not between 1 and 255";
-  g->port->poison(static_cast<std::uint8_t>(f.val));
+  if (g->port) g->port->poison(static_cast<std::uint8_t>(f.val));
   return nullptr;
 }
 
@@ -157,8 +195,7 @@ WEFT_IMPL void Home::lost() noexcept {
     space.adopt(std::move(guest));
   }
   open_.clear();
-  for (Given& g : ends_)
-    if (std::exchange(g.held, false)) g.port->close(WEFT_MUTANT != 39);
+  for (const auto& [end, g] : std::exchange(ends_, {})) close(g, WEFT_MUTANT != 39);
 }
 
 }  // namespace weft::inline WEFT_ABI::wire

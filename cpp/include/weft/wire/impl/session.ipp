@@ -1,7 +1,5 @@
 // The definitions of session.hpp; see ../../config.hpp.
 #pragma once
-#include <algorithm>
-
 #include "../session.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
@@ -70,6 +68,7 @@ WEFT_IMPL const char* Session::hello(const Frame& f) {
     refused_ = "no common version: this space speaks " + text(mine_.version) + ", the peer " + text(theirs_.version);
     return refused_.c_str();
   }
+  if (expected_ && f.op != expected_) return "the peer is not the space to which this one was introduced";
   theirs_.incarnation = f.op;
   if (theirs_.incarnation == 0 || theirs_.incarnation == mine_.incarnation) return "the peer's incarnation is none, or this space's own";
   theirs_.profile = static_cast<std::uint32_t>(f.val);

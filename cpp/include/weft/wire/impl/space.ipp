@@ -54,10 +54,49 @@ WEFT_IMPL void Space::end_step(Space* outer) noexcept {
     stepping = outer;
     // An orphan may have been the last to keep the space.
     const std::shared_ptr<Space> me = weak_from_this().lock();
+    const auto buried = std::exchange(buried_, {});
     lock_.unlock();
     if (!anybody_decided() || !lock_.try_lock()) return;
     stepping = this;
   }
+}
+
+WEFT_IMPL bool Space::introduce(Peer& a, Peer& b) {
+  const std::uint64_t x = a.session.theirs().incarnation, y = b.session.theirs().incarnation;
+  const auto pair = std::minmax(x, y);
+  if (x == y || acquainted_.contains(pair)) return true;
+  const auto by = introducer.lock();
+  if (!by || !by->introduce(a, b)) return false;
+  acquainted_.insert(pair);
+  return true;
+}
+WEFT_IMPL Peer* Space::session_with(std::uint64_t incarnation) const noexcept {
+  for (Peer* p : peers_)
+    if (incarnation != 0 && p->session.theirs().incarnation == incarnation && !p->session.is_over()) return p;
+  return nullptr;
+}
+WEFT_IMPL Space::Lent Space::lent(std::uint64_t key) const noexcept {
+  const auto it = keys_.find(key);
+  if (it == keys_.end()) return {};
+  for (Peer* p : peers_)
+    if (&p->home == it->second.at) return {p, p->home.port_of(it->second.end)};
+  return {};
+}
+WEFT_IMPL std::shared_ptr<Peer> Space::nobody() {
+  auto p = std::make_shared<Peer>(*this);
+  p->session.lost("the home of this end was gone, or out of reach, when it arrived");
+  return p;
+}
+
+WEFT_IMPL std::shared_ptr<FarEnd> Peer::adopt(std::uint64_t key, std::uint64_t token, const std::string& type, const std::string& name) {
+  const std::uint64_t mine = Space::random();
+  const std::uint32_t number = next_adopted_;
+  next_adopted_ = (next_adopted_ + 1) | Home::kAdopted;
+  Buffer body;
+  detail::put(body, mine);
+  detail::put(body, std::as_bytes(std::span(type)));
+  session.send(Frame{Kind::adopt, 0, number, static_cast<std::uint32_t>(type.size()), key, token, body});
+  return std::make_shared<FarEnd>(shared_from_this(), number, mine, name);
 }
 
 WEFT_IMPL const char* Peer::received(const Frame& f) {
@@ -70,6 +109,17 @@ WEFT_IMPL const char* Peer::received(const Frame& f) {
     case Kind::withdrawn: return far.withdrawn(f);
     case Kind::ended: return far.ended(f);
     case Kind::give: return given(f);
+    case Kind::adopt: return home.adopt(f);
+    case Kind::adopted:
+      for (Peer* p : space->peers_)
+        if (p->carrier.adopted(f.val, *this)) break;
+      return nullptr;
+    case Kind::dropped: return carrier.dropped(f.val), nullptr;
+    case Kind::introduce: {
+      const auto by = space->introducer.lock();
+      return by ? by->introduced(*this, f) : "an INTRODUCE, and nobody here can take it";
+    }
+    case Kind::pass: return passed(f);
     case Kind::hello:
     case Kind::bye: break;
   }
@@ -77,18 +127,57 @@ WEFT_IMPL const char* Peer::received(const Frame& f) {
 }
 
 WEFT_IMPL const char* Peer::given(const Frame& f) {
-  if (f.where != offered.size()) return "a GIVE whose number is not the next";
+  if (f.where < next_given_) return "a GIVE whose number is not above those before it";
   if (offered.size() == Home::kOffers) return "more ends were handed out than a space takes";
-  const std::string text(reinterpret_cast<const char*>(f.body.data()), static_cast<std::size_t>(f.val));
+  if (f.val < 8) return "a GIVE without its key";
+  next_given_ = f.where + 1;
+  const auto key = detail::get<std::uint64_t>(f.body.data());
+  const std::string text(reinterpret_cast<const char*>(f.body.data()) + 8, static_cast<std::size_t>(f.val) - 8);
   const std::size_t zero = text.find('\0');
   if (zero == std::string::npos) return "a GIVE without its type or name";
-  offered.push_back({f.where, (f.flags & Flag::write) != 0, f.op, text.substr(0, zero), text.substr(zero + 1), false});
+  offered.push_back({f.where, (f.flags & Flag::write) != 0, f.op, text.substr(0, zero), text.substr(zero + 1), false, key, {}});
   if (news) news(*this);
+  return nullptr;
+}
+
+WEFT_IMPL const char* Peer::passed(const Frame& f) {
+  static constexpr const char* kBad = "a PASS that does not add up";
+  if (offered.size() == Home::kOffers) return "more ends were handed out than a space takes";
+  Bytes rest = f.body.first(static_cast<std::size_t>(f.val));
+  if (f.op > rest.size() || padded(static_cast<std::size_t>(f.op)) > rest.size()) return kBad;
+  const std::string text(reinterpret_cast<const char*>(rest.data()), static_cast<std::size_t>(f.op));
+  const std::size_t zero = text.find('\0');
+  if (zero == std::string::npos) return kBad;
+  rest = rest.subspan(padded(static_cast<std::size_t>(f.op)));
+  Offered o{0, (f.flags & Flag::write) != 0, 0, text.substr(0, zero), text.substr(zero + 1), false, 0, {}};
+  auto got = carrier.take(rest, o.writes, o.type);
+  if (!got || !rest.empty()) return kBad;
+  o.got = std::move(*got);
+  offered.push_back(std::move(o));
+  if (news) news(*this);
+  return nullptr;
+}
+WEFT_IMPL const char* Peer::pass(const std::shared_ptr<FarEnd>& e, bool writes, const std::string& type, const std::string& name) {
+  Buffer body;
+  detail::put(body, std::as_bytes(std::span(type)));
+  body.push_back(std::byte{0});
+  detail::put(body, std::as_bytes(std::span(name)));
+  const std::size_t text = body.size();
+  detail::pad(body);
+  carrier.begin(0);
+  carrier.put_far(e, writes, body);
+  if (carrier.trouble()) {
+    carrier.take_back();
+    return carrier.trouble();
+  }
+  session.send(Frame{Kind::pass, static_cast<std::uint8_t>(writes ? Flag::write : 0), 0, 0, text, body.size(), body});
+  carrier.sent(0);
   return nullptr;
 }
 
 WEFT_IMPL void Peer::session_over() noexcept {
   far.lost();
+  carrier.lost();
   home.lost();
   if (news) news(*this);
 }

@@ -1,0 +1,144 @@
+// The definitions of moving.hpp; see ../../config.hpp.
+#pragma once
+#include "../moving.hpp"
+#include "../space.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+WEFT_IMPL FarEnd::FarEnd(std::shared_ptr<Peer> p, std::uint32_t n, std::uint64_t k, const std::string& name)
+    : peer(std::move(p)), number(n), key(k) {
+  place.name = weft::detail::intern(name.c_str());
+}
+WEFT_IMPL FarEnd::~FarEnd() {
+  const std::shared_ptr<Space> space = peer->space;
+  const std::uint8_t s = weft::detail::poison_under_way();  // rule 4.3
+  const Space::Step step(*space);
+  if (s) peer->poison(number, s);
+  peer->retire(number, died_);
+  space->bury(std::move(peer));
+}
+WEFT_IMPL void FarEnd::poison(std::uint8_t strength) {
+  const Space::Step step(*peer->space);
+  peer->poison(number, strength);
+}
+
+namespace detail {
+// An end in a value: home 8, key 8, token 8, number 4, flags 1, length of the name 1, zero 2; the name, padded.
+inline constexpr std::size_t kDescribed = 32;
+inline constexpr unsigned kWrites = 1, kDead = 2;  // flags
+inline constexpr std::size_t kNameHere = 96;       // bytes of a name that go with an end
+}  // namespace detail
+
+WEFT_IMPL void Carrier::describe(Buffer& out, std::uint64_t home, std::uint64_t key, std::uint64_t token, std::uint32_t number,
+                                 unsigned flags, const char* name) {
+  const std::size_t n = std::min(std::strlen(name), detail::kNameHere);
+  detail::put(out, home);
+  detail::put(out, key);
+  detail::put(out, token);
+  detail::put(out, number);
+  detail::put(out, static_cast<std::uint8_t>(flags));
+  detail::put(out, static_cast<std::uint8_t>(n));
+  detail::put(out, std::uint16_t{0});
+  const std::size_t at = out.size();
+  out.resize(at + padded(n));
+  std::memcpy(out.data() + at, name, n);
+}
+
+WEFT_IMPL void Carrier::put_local(std::shared_ptr<Port> p, const core::Place& place, Buffer& out) {
+  const unsigned flags = p->writes() ? detail::kWrites : 0;
+  const auto [number, key] = peer_.home.lend(std::move(p));
+  lent_.push_back(number);
+  describe(out, peer_.session.mine().incarnation, key, 0, number, flags, place.line == 0 && place.name ? place.name : runtime::name_of(place).c_str());
+}
+
+WEFT_IMPL void Carrier::put_far(const std::shared_ptr<FarEnd>& e, bool writes, Buffer& out) {
+  if (!e) return describe(out, 0, 0, 0, 0, (writes ? detail::kWrites : 0) | detail::kDead, "");
+  Peer& home = *e->peer;
+  unsigned flags = writes ? detail::kWrites : 0;
+  std::uint64_t token = 0;
+  if (home.session.is_over()) {
+    flags |= detail::kDead;
+  } else if (&home != &peer_) {
+    if (!peer_.space->introduce(peer_, home)) {
+      trouble_ = "an end in it has its home in a third program, and no link here can introduce the two: links over Unix sockets can";
+      flags |= detail::kDead;
+    } else {
+      token = peer_.space->next_token();
+      moving_.push_back({token, e, 0, guard_, false});
+      ++unsent_;
+    }
+  }
+  describe(out, home.session.theirs().incarnation, e->key, token, e->number, flags, e->place.name);
+}
+
+WEFT_IMPL std::optional<Carrier::Got> Carrier::take(Bytes& in, bool writes, const std::string& type) {
+  if (in.size() < detail::kDescribed) return {};
+  const std::byte* const p = in.data();
+  const auto home = detail::get<std::uint64_t>(p), key = detail::get<std::uint64_t>(p + 8), token = detail::get<std::uint64_t>(p + 16);
+  const auto number = detail::get<std::uint32_t>(p + 24);
+  const auto flags = std::to_integer<unsigned>(p[28]);
+  const auto length = std::to_integer<std::size_t>(p[29]);
+  if (flags > 3 || ((flags & detail::kWrites) != 0) != writes || p[30] != std::byte{0} || p[31] != std::byte{0}) return {};
+  if (length > detail::kNameHere || padded(length) > in.size() - detail::kDescribed) return {};
+  const std::string name(reinterpret_cast<const char*>(p + detail::kDescribed), length);
+  in = in.subspan(detail::kDescribed + padded(length));
+  Space& space = *peer_.space;
+  if (!(flags & detail::kDead)) {
+    if (home == space.greeting().incarnation) {
+      if (const auto [q, port] = space.lent(key); port && port->writes() == writes && port->type() == type) {
+        if (token) q->session.send(Frame{Kind::adopted, 0, 0, 0, 0, token, {}});
+        return Got{port, nullptr};
+      }
+    } else if (home == peer_.session.theirs().incarnation && token == 0) {
+      return Got{nullptr, std::make_shared<FarEnd>(peer_.shared_from_this(), number, key, name)};
+    } else if (Peer* const q = space.session_with(home)) {
+      return Got{nullptr, q->adopt(key, token, type, name)};
+    }
+    if (token && WEFT_MUTANT != 62) peer_.session.send(Frame{Kind::dropped, 0, 0, 0, 0, token, {}});
+  }
+  return Got{nullptr, std::make_shared<FarEnd>(space.nobody(), 0, 0, name)};
+}
+
+WEFT_IMPL void Carrier::begin(std::uint32_t guard) noexcept {
+  guard_ = guard;
+  if (guard > 0) return;
+  lent_.clear();
+  unsent_ = 0;
+  trouble_ = nullptr;
+}
+WEFT_IMPL void Carrier::sent(std::uint64_t op) noexcept {
+  if (WEFT_MUTANT == 61) moving_.resize(moving_.size() - unsent_);
+  else
+    for (std::size_t i = moving_.size() - unsent_; i < moving_.size(); ++i) moving_[i].op = op, moving_[i].delivered = op == 0;
+  unsent_ = 0;
+}
+WEFT_IMPL void Carrier::take_back() {
+  for (const std::uint32_t n : lent_) peer_.home.unlend(n);
+  lent_.clear();
+  moving_.resize(moving_.size() - unsent_);
+  unsent_ = 0;
+}
+
+WEFT_IMPL void Carrier::settled(std::uint64_t op, int taken) {
+  std::erase_if(moving_, [&](Moving& m) {
+    if (m.delivered || m.op != op) return false;
+    m.delivered = taken >= 0 && m.guard == static_cast<std::uint32_t>(taken);
+    return !m.delivered || WEFT_MUTANT == 63;
+  });
+}
+WEFT_IMPL bool Carrier::adopted(std::uint64_t token, const Peer& by) {
+  return std::erase_if(moving_, [&](const Moving& m) { return m.token == token && m.end->peer.get() == &by; }) > 0;
+}
+WEFT_IMPL void Carrier::dropped(std::uint64_t token) {
+  std::erase_if(moving_, [&](const Moving& m) { return m.token == token; });
+}
+WEFT_IMPL void Carrier::lost() {
+  lent_.clear();  // the home's part gives them back
+  unsent_ = 0;
+  if (WEFT_MUTANT == 64) return;
+  for (const Moving& m : moving_)
+    if (m.delivered) m.end->will_have_died();
+  moving_.clear();
+}
+
+}  // namespace weft::inline WEFT_ABI::wire

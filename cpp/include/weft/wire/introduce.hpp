@@ -1,0 +1,89 @@
+// Sessions between spaces that did not know each other, made by one who knows both (WIRE.md 7.5). POSIX: a socket pair, an end to each.
+//
+//   A ──INTRODUCE + descriptor──► B        what A sends to B has an end in it whose home is C
+//   └──INTRODUCE + descriptor──► C         B and C have a session now; A's part is over
+//
+// Such a session has no owner in the program. It ends with its peer, or when the program lets go of the last link that it made itself.
+//
+// Invariants (the space's lock)
+//  1 `running` counts the threads of these sessions; each holds its link.
+//  2 After leave() of the last user nothing is taken in any more.
+#pragma once
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <atomic>
+
+#include "space.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+class SocketIntroducer final : public Introducer, public std::enable_shared_from_this<SocketIntroducer> {
+ public:
+  // Makes a link of a socket, to a space that is known already; it lives until its session is over, then calls ended().
+  using Make = std::weak_ptr<Peer> (*)(SocketIntroducer&, Space&, int socket, std::uint64_t incarnation, std::uint32_t largest);
+  explicit SocketIntroducer(Make m) noexcept : make_(m) {}
+
+  bool introduce(Peer& a, Peer& b) override {
+    if (!a.link || !b.link || !a.link->passes() || !b.link->passes()) return false;
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return false;
+    const auto tell = [](Peer& to, const Peer& of, int socket) {
+      ::fcntl(socket, F_SETFD, FD_CLOEXEC);
+      to.link->pass(socket);
+      to.session.send(Frame{Kind::introduce, 0, 0, 0, of.session.theirs().incarnation, of.session.theirs().largest, {}});
+    };
+    tell(a, b, ends[0]);
+    tell(b, a, ends[1]);
+    return true;
+  }
+  const char* introduced(Peer& by, const Frame& f) override {
+    const int socket = by.link ? by.link->passed() : -1;
+    if (socket < 0) return "an INTRODUCE without its descriptor";
+    const bool wrong = f.op == 0 || f.op == by.space->greeting().incarnation || f.val < kSmallest || f.val > kLargest || f.val % 8 != 0;
+    const Peer* const known = by.space->session_with(f.op);
+    if (wrong || users_ == 0 || (known && known->session.state() == Session::State::open)) {
+      ::close(socket);
+      return wrong ? "an INTRODUCE that does not say to whom" : nullptr;
+    }
+    std::erase_if(peers_, [](const std::weak_ptr<Peer>& p) { return p.expired(); });
+    ++running_;
+    try {
+      peers_.push_back(make_(*this, *by.space, socket, f.op, static_cast<std::uint32_t>(f.val)));
+    } catch (const BadUse&) {  // no descriptor is left: who needs the session finds no home
+      ended();
+    }
+    return nullptr;
+  }
+
+  // The space's own, for one more link that the program has made.
+  static std::shared_ptr<SocketIntroducer> of(Space& s, Make m) {
+    const Space::Step step(s);
+    auto i = std::dynamic_pointer_cast<SocketIntroducer>(s.introducer.lock());
+    if (!i) s.introducer = i = std::make_shared<SocketIntroducer>(m);
+    ++i->users_;
+    return i;
+  }
+  // Not in a step. The last one ends what was introduced, and waits until it has ended.
+  void leave(Space& s) {
+    {
+      const Space::Step step(s);
+      if (--users_ > 0) return;
+      for (const auto& weak : std::exchange(peers_, {}))
+        if (const auto p = weak.lock()) p->session.bye("the space has let go of the session");
+    }
+    for (int n; (n = running_.load()) > 0;) running_.wait(n);
+  }
+  void ended() noexcept {
+    --running_;
+    running_.notify_all();
+  }
+
+ private:
+  const Make make_;
+  int users_ = 0;
+  std::atomic<int> running_{0};
+  std::vector<std::weak_ptr<Peer>> peers_;
+};
+
+}  // namespace weft::inline WEFT_ABI::wire

@@ -1,0 +1,116 @@
+// Ends that move between spaces (WIRE.md 7.4, 7.5): what is known here of an end whose home is elsewhere, and who carries ends in values.
+//
+// What moves is a description {home, key, token, number, side, name}. Who gets it makes a count of its own at the home; the sender's stays
+// until the home has said so. The home is asked with the *key* of the sender's end, which nobody else knows.
+//
+//   put() ──► under way with an operation ──settled(): not taken──► forgotten: the sender still has its end
+//                    └──settled(), sent(): taken──► delivered ──ADOPTED, DROPPED──► the sender's share goes
+//                                                       └──lost()──► it goes as died
+//
+// If the home is the sender, or the receiver, or the place where the value is read, there is no such window: their session's order does it.
+//
+// Invariants (the space's lock)
+//  1 The number of an end is open at its home as long as a FarEnd has it: what is under way has a share of that.
+//  2 A token names one end under way from one space; it is answered at most once, and only by the end's home or by the receiver.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "port.hpp"
+#include "session.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+class Peer;
+class Space;
+
+// An end at another space, for all its copies here.
+class FarEnd {
+ public:
+  FarEnd(std::shared_ptr<Peer> p, std::uint32_t number, std::uint64_t key, const std::string& name);
+  FarEnd(const FarEnd&) = delete;
+  FarEnd& operator=(const FarEnd&) = delete;
+  ~FarEnd();
+
+  void poison(std::uint8_t strength);
+  // When it is given back, it has died.
+  void will_have_died() noexcept { died_ = true; }
+
+  std::shared_ptr<Peer> peer;
+  const std::uint32_t number;
+  const std::uint64_t key;
+  core::Place place;
+
+ private:
+  bool died_ = false;  // the space's lock
+};
+
+// Of values that go to one peer and come from it: their ends. In a step.
+class Carrier {
+ public:
+  explicit Carrier(Peer& p) noexcept : peer_(p) {}
+  Carrier(const Carrier&) = delete;
+  Carrier& operator=(const Carrier&) = delete;
+
+  // --- what a Value<T> calls ---
+
+  // Appends an end to the bytes of a value. It stays where it is: who sent the value destroys it once it has been taken.
+  template <class E>
+  void put(const E& end, Buffer& out) {
+    end.put_by(*this, out);
+  }
+  // The end at the beginning of `in`, which goes on behind it. Nothing: that is no end, or not of this side and type.
+  template <class E>
+  std::optional<E> get(Bytes& in) {
+    return E::get_by(*this, in);
+  }
+
+  // --- what an end calls ---
+
+  void put_local(std::shared_ptr<Port> p, const core::Place& place, Buffer& out);  // a count of its own is in the port
+  // Null: one that is closed.
+  void put_far(const std::shared_ptr<FarEnd>& e, bool writes, Buffer& out);
+  struct Got {
+    std::shared_ptr<Port> here;  // its home is this space: the port of whoever had it
+    std::shared_ptr<FarEnd> there;
+  };
+  std::optional<Got> take(Bytes& in, bool writes, const std::string& type);
+
+  // --- what home and far part call ---
+
+  // The value of this guard is unloaded next; with 0 those of one operation begin.
+  void begin(std::uint32_t guard) noexcept;
+  // It was sent, with this operation; 0: in an answer, so it is the peer's now.
+  void sent(std::uint64_t op) noexcept;
+  // It was not sent after all.
+  void take_back();
+  // Why it cannot be sent, or null.
+  const char* trouble() const noexcept { return trouble_; }
+  // The operation is over: the value of this guard has been taken, the others not; -1: none.
+  void settled(std::uint64_t op, int taken);
+
+  bool adopted(std::uint64_t token, const Peer& by);
+  void dropped(std::uint64_t token);
+  void lost();  // the session with the peer is over; its operations are settled
+  std::size_t under_way() const noexcept { return moving_.size(); }
+
+ private:
+  struct Moving {
+    std::uint64_t token;
+    std::shared_ptr<FarEnd> end;
+    std::uint64_t op;
+    std::uint32_t guard;
+    bool delivered;
+  };
+  void describe(Buffer& out, std::uint64_t home, std::uint64_t key, std::uint64_t token, std::uint32_t number, unsigned flags,
+                const char* name);
+
+  Peer& peer_;
+  std::vector<Moving> moving_;          // in the order of put_far(); those not sent yet are last
+  std::vector<std::uint32_t> lent_;     // by put_local(), since begin(0)
+  std::size_t unsent_ = 0;              // of moving_
+  std::uint32_t guard_ = 0;
+  const char* trouble_ = nullptr;
+};
+
+}  // namespace weft::inline WEFT_ABI::wire
