@@ -60,7 +60,7 @@ TEST_CASE("wire 7.4: an end in a value goes to the space that reads it, and is u
   {
     const Out e = read.value();
     CHECK(e.here() == nullptr);
-    CHECK(runtime::name_of(e.there()->checked("test")->place) == "c");
+    CHECK(runtime::name_of(e.there()->checked("test")->place) == "'c'");
     CHECK(m.passes(e, 7));
     CHECK(m.passes(e, 8));
   }
@@ -132,5 +132,321 @@ TEST_CASE("wire 7.5: an end goes on to a space that did not know its home: they 
   e.retire();
   t.world->pump();
   CHECK_THROWS_AS(t.home(), Retired);  // and its death is not the end's
+}
+
+TEST_CASE("wire 7.4: the sender's count stays until the home has said that the receiver has its own") {
+  Third t;
+  t.write.begin(t.cb.at_party);
+  t.cb.up();  // OFFER: the receiver asks the home at once, on the wire that there is now
+  Wire& ca = *t.world->between(0, 2);
+  t.cb.down();
+  t.cb.down();
+  REQUIRE(t.write.ok());
+  t.write.forget();
+  // Everything of the sender's arrives before the receiver's ADOPT: the channel must not be taken for ended.
+  t.ab.pump();
+  CHECK(t.cb.at_party.carrier.under_way() == 1);
+  CHECK(t.c.core()->writer_ends() == 1);
+  ca.pump();
+  CHECK(t.c.core()->writer_ends() == 2);
+  t.ab.pump();
+  CHECK(t.cb.at_party.carrier.under_way() == 0);
+  CHECK(t.c.core()->writer_ends() == 1);
+  const Out e = t.out();
+  CHECK(t.passes(e, 9));
+}
+
+TEST_CASE("wire 7.4, rule 2.4: a write that is withdrawn leaves the end with its sender, and the receiver's count goes") {
+  Third t;
+  Channel<Out> nobody;
+  const auto to = t.cb.give(nobody.writer());
+  t.world->pump();
+  OpOf<Out> write;
+  write.write(to, t.write.value(0)).begin(t.cb.at_party);
+  t.world->pump();
+  CHECK(t.c.core()->writer_ends() == 2);
+  write.withdraw();
+  t.world->pump();
+  REQUIRE(write.status() == Status::cancelled);
+  CHECK(t.c.core()->writer_ends() == 1);
+  CHECK(t.cb.at_party.carrier.under_way() == 0);
+  const Out e = write.value(0);
+  CHECK(t.passes(e, 3));
+}
+
+TEST_CASE("wire 7.4: a choice that sends ends by several outputs: the end of the guard that was chosen goes, the others stay") {
+  Third t;
+  Channel<Out> nobody;
+  const auto never = t.cb.give(nobody.writer());
+  Channel<int> d{named("d")};
+  Reader<int> from_d = d.reader();
+  t.ab.give(d.writer());
+  t.world->pump();
+  OpOf<Out> choice;
+  choice.write(never, taken(t.ab.at_party, 1)).write(t.to, t.write.value(0)).begin(t.cb.at_party);
+  t.world->pump();
+  REQUIRE(choice.ok());
+  CHECK(choice.outcome.guard == 1);
+  CHECK(d.core()->writer_ends() == 1);
+  const Out kept = choice.value(0);
+  choice.forget();
+  t.world->pump();
+  CHECK(t.c.core()->writer_ends() == 1);
+  const Out went = t.out();
+  CHECK(peer(went).space == t.world->spaces[2]);
+  CHECK(peer(kept).space == t.world->spaces[1]);
+  CHECK(t.passes(went, 1));
+}
+
+TEST_CASE("wire 7.4: an end dropped by a buffer that ends is retired (rules 2.4, 4.2)") {
+  Third t;
+  t.write.begin(t.cb.at_party);
+  t.world->pump();
+  t.write.forget();
+  t.world->pump();
+  t.carry.poison();
+  t.world->pump();
+  CHECK_THROWS_AS(t.home(), Retired);
+}
+
+TEST_CASE("wire 7.4, rule 4.5: who has got an end and dies takes it along, at the home and on the way") {
+  for (const bool adopted : {false, true}) {
+    CAPTURE(adopted);
+    Third t;
+    t.write.begin(t.cb.at_party);
+    t.cb.pump();
+    REQUIRE(t.write.ok());
+    t.write.forget();
+    Wire& ca = *t.world->between(0, 2);
+    if (adopted) t.world->pump();
+    // The receiver is gone.
+    ca.cut = t.cb.cut = true;
+    for (Wire* l : {&ca, &t.cb}) l->tell(&l->at_home == &t.cb.at_home || l->at_home.space == t.world->spaces[2] ? l->at_party : l->at_home);
+    t.world->pump();
+    CHECK_THROWS_AS(t.home(), PeerDied);
+  }
+}
+
+TEST_CASE("wire 7.4: the sender dies before the receiver's ADOPT is at the home: the end has died, and the receiver's first use says so") {
+  Third t;
+  t.write.begin(t.cb.at_party);
+  t.cb.pump();
+  Out e = t.out();
+  for (Wire* l : {&t.ab, &t.cb}) l->cut = true;
+  t.ab.tell(t.ab.at_home);
+  t.cb.tell(t.cb.at_home);
+  CHECK_THROWS_AS(t.home(), PeerDied);
+  t.world->pump();
+  Op op;
+  op.write(number(e), 1).begin(peer(e));
+  t.world->pump();
+  CHECK(op.status() == Status::died);
+  op.forget();
+}
+
+TEST_CASE("wire 7.5: spaces that cannot be introduced: the write is refused, says why, and sends nothing") {
+  Third t;
+  t.world->refuses = true;
+  t.write.begin(t.cb.at_party);
+  CHECK(t.write.is_over);
+  CHECK(t.write.status() == Status::pending);
+  REQUIRE(t.write.refused != nullptr);
+  CHECK(std::string(t.write.refused).find("third program") != std::string::npos);
+  CHECK(t.cb.at_party.carrier.under_way() == 0);
+  CHECK(t.cb.at_party.session.output().empty());
+  const Out e = t.write.value(0);
+  CHECK(t.passes(e, 2));
+}
+
+TEST_CASE("wire 7.4: an end whose home has gone moves all the same; its first use says PeerDied") {
+  Third t;
+  t.ab.tell(t.ab.at_party);
+  t.write.begin(t.cb.at_party);
+  t.world->pump();
+  REQUIRE(t.write.ok());
+  Out e = t.out();
+  CHECK_THROWS_WITH_AS(e(1), doctest::Contains("out of reach"), PeerDied);
+  w::WriterEnd<int> closed = Writer<int>();
+  OpOf<Out> write;
+  write.write(t.to, std::move(closed)).begin(t.cb.at_party);
+  t.world->pump();
+  REQUIRE(write.ok());
+  CHECK_THROWS_AS(t.out()(1), PeerDied);
+}
+
+// --- promotion: what waits, what is full (issue: an end that is sent out promotes its channel) -------------------------------------------
+
+struct Sent : Moving {
+  Wire& l = world->join(0, 1);
+  Channel<In> carry;
+  Writer<In> to = carry.writer();
+  std::uint32_t from = l.give(carry.reader());
+  OpOf<In> read;
+  Sent() : Moving(2) {
+    world->pump();
+    read.read(from).begin(l.at_party);
+    world->pump();
+  }
+  In sends(Reader<int> r) {
+    to(In(std::move(r)));
+    world->pump();
+    REQUIRE(read.ok());
+    return read.value();
+  }
+  // A remote read; what it got, or -1 if it waits.
+  int reads(const In& e) {
+    Op op;
+    op.read(e.there()->checked("test")->number).begin(l.at_party);
+    world->pump();
+    if (op.ok()) return op.value();
+    if (!op.is_over) op.withdraw();
+    world->pump();
+    return op.ok() ? op.value() : -1;
+  }
+};
+
+TEST_CASE(
+    "wire 7.4: the reader end of a channel with a full buffer and a writer that waits goes out; nothing is lost, the order stays (rule "
+    "1.5)") {
+  Sent s;
+  Channel<int> full{buffer(2)};
+  Writer<int> w = full.writer();
+  w(1), w(2);
+  std::thread waits([&, token = Outside()] { w(3); });
+  Reader<int> r = full.reader();
+  while (!weft::test::somebody_waits(*full.core())) std::this_thread::yield();
+  const In e = s.sends(std::move(r));
+  CHECK(s.reads(e) == 1);
+  waits.join();
+  CHECK(s.reads(e) == 2);
+  CHECK(s.reads(e) == 3);
+  CHECK(s.reads(e) == -1);
+}
+
+Process picks(Reader<int> a, Reader<int> b, std::vector<int>& got) {
+  for (int i = 0; i < 2; ++i) {
+    auto [which, v] = co_await select(a, b);
+    got.push_back(which * 100 + *v);
+  }
+}
+Process writes(Writer<int> w, int from, int n) {
+  for (int i = 0; i < n; ++i) co_await w.write(from + i);
+}
+
+TEST_CASE("wire 7.4: its readers and writers who wait, and a select, wait on as they did (rules 1.2, 5.1)") {
+  Sent s;
+  Channel<int> c, d;
+  std::vector<int> got;
+  Writer<int> wc = c.writer(), wd = d.writer();
+  const Outside outside;
+  std::thread selects([&] { run(picks(c.reader(), d.reader(), got)); });
+  while (!weft::test::somebody_waits(*c.core()) || !weft::test::somebody_waits(*d.core())) std::this_thread::yield();
+  const In e = s.sends(c.reader());
+  // The select came first in the line; the remote reader is behind it.
+  Op op;
+  op.read(e.there()->checked("test")->number).begin(s.l.at_party);
+  s.world->pump();
+  wc(7);
+  wd(8);
+  selects.join();
+  CHECK(got == std::vector<int>{7, 108});
+  CHECK_FALSE(op.is_over);
+  std::thread other([w = c.writer()] { run(writes(w, 50, 2)); });
+  while (!op.is_over) s.world->pump();
+  CHECK(op.value() == 50);
+  Reader<int> mine = c.reader();
+  CHECK(mine() == 51);
+  other.join();
+}
+
+TEST_CASE("wire 7.4, rule 1.8: the only end of a restricted channel moves too") {
+  Sent s;
+  auto c = one2one<int>(buffer(1));
+  Writer<int> w = c.writer();
+  w(4);
+  const In e = s.sends(c.reader());
+  CHECK(s.reads(e) == 4);
+  CHECK(c.core()->reader_ends() == 1);
+  CHECK_THROWS_AS((void)c.reader(), BadUse);
+}
+
+// --- hostile peers
+// ------------------------------------------------------------------------------------------------------------------------
+
+TEST_CASE("wire 14.1, 14.2: who adopts what was not told to him gets a dead end; who cannot count ends his session") {
+  Moving m(2);
+  Wire& l = m.world->join(0, 1);
+  l.give(m.c.writer());
+  m.world->pump();
+  const auto adopt = [&](std::uint32_t number, std::uint64_t key, const std::string& type) {
+    w::Buffer body;
+    w::detail::put(body, std::uint64_t{77});
+    w::detail::put(body, std::as_bytes(std::span(type)));
+    l.to_home({w::Kind::adopt, 0, number, static_cast<std::uint32_t>(type.size()), key, 1, body});
+    m.world->pump();
+  };
+  const std::uint64_t key = l.at_party.offered[0].key;
+  adopt(w::Home::kAdopted, key + 1, "i4");  // guessed
+  adopt(w::Home::kAdopted + 1, key, "f8");  // of another type
+  adopt(w::Home::kAdopted + 2, key, "i4");  // as it should be
+  REQUIRE_FALSE(l.at_home.session.is_over());
+  CHECK(m.c.core()->writer_ends() == 2);
+  for (const std::uint32_t dead : {w::Home::kAdopted, w::Home::kAdopted + 1}) {
+    Op op;
+    op.write(dead, 1).begin(l.at_party);
+    l.poison(dead, 1);
+    l.retire(dead);
+    m.world->pump();
+    CHECK(op.status() == Status::died);
+  }
+  Op op;
+  op.write(w::Home::kAdopted + 2, 6).begin(l.at_party);
+  m.world->pump();
+  CHECK(m.home() == 6);
+  m.world->pump();
+  CHECK(op.ok());
+  adopt(w::Home::kAdopted + 2, key, "i4");
+  CHECK(l.at_home.session.why() == "an ADOPT whose number is not the next");
+}
+
+TEST_CASE("wire 14.2: a description of an end that is none is no value; ADOPTED and DROPPED that nobody waits for say nothing") {
+  for (const int wrong : {0, 1, 2, 3, 4}) {
+    CAPTURE(wrong);
+    Moving m(2);
+    Wire& l = m.world->join(0, 1);
+    Channel<Out> carry{buffer(1)};
+    const auto to = l.give(carry.writer());
+    m.world->pump();
+    l.to_home({w::Kind::adopted, 0, 0, 0, 0, 5, {}});
+    l.to_home({w::Kind::dropped, 0, 0, 0, 0, 5, {}});
+    m.world->pump();
+    REQUIRE_FALSE(l.at_home.session.is_over());
+    w::Buffer body(40);
+    body[28] = std::byte{1};  // a writer end, of nobody's
+    body[29] = std::byte{8};
+    if (wrong == 1) body[28] = std::byte{0};
+    if (wrong == 2) body[28] = std::byte{9};
+    if (wrong == 3) body[29] = std::byte{97};
+    if (wrong == 4) body.resize(24);
+    l.to_home({w::Kind::offer, w::Flag::write | w::Flag::body, to, 0, 1, body.size(), body});
+    m.world->pump();
+    CHECK(l.at_home.session.is_over() == (wrong != 0));
+    if (wrong) CHECK(l.at_home.session.why() == "an OFFER with a value that is none of its channel's type");
+  }
+}
+
+TEST_CASE("wire 14.2: an INTRODUCE where nobody can take it, and a PASS that does not add up, end the session") {
+  const std::pair<w::Frame, const char*> lies[] = {
+      {{w::Kind::introduce, 0, 0, 0, 9, 4096, {}}, "not in a test"},
+      {{w::Kind::pass, 0, 0, 0, 0, 0, {}}, "a PASS that does not add up"},
+      {{w::Kind::pass, 0, 0, 0, 1000, 0, {}}, "a PASS that does not add up"},
+  };
+  for (const auto& [lie, reason] : lies) {
+    Moving m(2);
+    Wire& l = m.world->join(0, 1);
+    l.to_home(lie);
+    m.world->pump();
+    CHECK(l.at_home.session.why() == reason);
+  }
 }
 }  // namespace

@@ -12,6 +12,13 @@ namespace weft::test {
 
 namespace w = weft::wire;
 
+template <class Core>
+bool somebody_waits(Core& c) {
+  bool any = false;
+  c.with_lock([&](core::Queue& readers, core::Queue& writers) { any = !readers.empty() || !writers.empty(); });
+  return any;
+}
+
 // One operation at ends of the peer's.
 template <class T>
 class OpOf final : public w::FarOp {

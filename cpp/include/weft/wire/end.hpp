@@ -149,11 +149,13 @@ struct Value<WriterEnd<T>> : EndValue<WriterEnd<T>> {
 };
 template <class T, class P>
 struct Value<Reader<T, P>> {
-  static_assert(weft::detail::never<T>, "weft: an end that leaves its address space is a weft::wire::ReaderEnd: let the channel carry those");
+  static_assert(weft::detail::never<T>,
+                "weft: an end that leaves its address space is a weft::wire::ReaderEnd: let the channel carry those");
 };
 template <class T, class P>
 struct Value<Writer<T, P>> {
-  static_assert(weft::detail::never<T>, "weft: an end that leaves its address space is a weft::wire::WriterEnd: let the channel carry those");
+  static_assert(weft::detail::never<T>,
+                "weft: an end that leaves its address space is a weft::wire::WriterEnd: let the channel carry those");
 };
 
 }  // namespace weft::inline WEFT_ABI::wire

@@ -43,8 +43,7 @@ class FarWait : public FarOp {
   void look(const core::Place& at, const char* verb, int guard, Error::Carried (*not_done)(FarWait&)) {
     process_->op = nullptr;
     if (outcome.status == Status::ok) return;
-    if (outcome.status == Status::pending)
-      weft::detail::bad_use(std::string(verb) + " at " + runtime::name_of(at) + ": " + refused);
+    if (outcome.status == Status::pending) weft::detail::bad_use(std::string(verb) + " at " + runtime::name_of(at) + ": " + refused);
     if (outcome.status == Status::cancelled) weft::detail::throw_cancelled(*process_, not_done(*this));
     if (!outcome.lost) weft::detail::throw_end(outcome.status, at, outcome.strength, verb, guard, not_done(*this));
     PeerDied e(std::string(verb) + " at " + runtime::name_of(at) + ": the peer is gone (" + peer()->session.why() + ")" +

@@ -59,7 +59,7 @@ class Home {
  public:
   static constexpr std::size_t kOffers = 4096;  // open at a time
 
-  static constexpr std::size_t kEnds = 65'536;  // held at a time
+  static constexpr std::size_t kEnds = 65'536;                       // held at a time
   static constexpr std::uint32_t kAdopted = std::uint32_t{1} << 31;  // of the numbers that the peer chose (WIRE.md 7.4)
 
   Home(Session& s, Space& space, Carrier& c) noexcept : space(space), session_(s), carrier_(c) {}

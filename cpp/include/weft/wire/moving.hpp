@@ -106,9 +106,9 @@ class Carrier {
                 const char* name);
 
   Peer& peer_;
-  std::vector<Moving> moving_;          // in the order of put_far(); those not sent yet are last
-  std::vector<std::uint32_t> lent_;     // by put_local(), since begin(0)
-  std::size_t unsent_ = 0;              // of moving_
+  std::vector<Moving> moving_;       // in the order of put_far(); those not sent yet are last
+  std::vector<std::uint32_t> lent_;  // by put_local(), since begin(0)
+  std::size_t unsent_ = 0;           // of moving_
   std::uint32_t guard_ = 0;
   const char* trouble_ = nullptr;
 };

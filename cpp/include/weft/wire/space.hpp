@@ -26,7 +26,7 @@ class Peer;
 // Who makes sessions between two spaces that this one knows, and takes in those that others make (WIRE.md 7.5). In a step.
 class Introducer {
  public:
-  virtual bool introduce(Peer& a, Peer& b) = 0;                      // false: it cannot be done
+  virtual bool introduce(Peer& a, Peer& b) = 0;                  // false: it cannot be done
   virtual const char* introduced(Peer& by, const Frame& f) = 0;  // null, or what is wrong
   virtual ~Introducer() = default;
 };

@@ -124,7 +124,7 @@ class StreamLink final : public Joint {
   const int socket_;
   int bell_[2] = {-1, -1};
   bool unix_ = false;
-  detail::Descriptors descriptors_;  // the space's lock to send; the thread receives
+  detail::Descriptors descriptors_;               // the space's lock to send; the thread receives
   std::shared_ptr<SocketIntroducer> introducer_;  // null: the session was made by another space
   std::thread thread_;
 };

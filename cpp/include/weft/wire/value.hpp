@@ -12,7 +12,8 @@
 // A type that has ends of channels in it (moving.hpp) is told by whom it is carried, and asks that one to put and get them:
 //
 //     static void put(const Order& o, weft::wire::Buffer& out, weft::wire::Carrier& by) { by.put(o.reply, out); … }
-//     static std::optional<Order> get(weft::wire::Bytes in, weft::wire::Carrier& by) { auto reply = by.get<weft::wire::WriterEnd<int>>(in); … }
+//     static std::optional<Order> get(weft::wire::Bytes in, weft::wire::Carrier& by) { auto reply = by.get<weft::wire::WriterEnd<int>>(in);
+//     … }
 //
 // std::string and std::vector of trivially copyable elements have theirs below.
 #pragma once

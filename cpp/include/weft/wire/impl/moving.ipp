@@ -48,7 +48,8 @@ WEFT_IMPL void Carrier::put_local(std::shared_ptr<Port> p, const core::Place& pl
   const unsigned flags = p->writes() ? detail::kWrites : 0;
   const auto [number, key] = peer_.home.lend(std::move(p));
   lent_.push_back(number);
-  describe(out, peer_.session.mine().incarnation, key, 0, number, flags, place.line == 0 && place.name ? place.name : runtime::name_of(place).c_str());
+  describe(out, peer_.session.mine().incarnation, key, 0, number, flags,
+           place.line == 0 && place.name ? place.name : runtime::name_of(place).c_str());
 }
 
 WEFT_IMPL void Carrier::put_far(const std::shared_ptr<FarEnd>& e, bool writes, Buffer& out) {
@@ -107,7 +108,8 @@ WEFT_IMPL void Carrier::begin(std::uint32_t guard) noexcept {
   trouble_ = nullptr;
 }
 WEFT_IMPL void Carrier::sent(std::uint64_t op) noexcept {
-  if (WEFT_MUTANT == 61) moving_.resize(moving_.size() - unsent_);
+  if (WEFT_MUTANT == 61)
+    moving_.resize(moving_.size() - unsent_);
   else
     for (std::size_t i = moving_.size() - unsent_; i < moving_.size(); ++i) moving_[i].op = op, moving_[i].delivered = op == 0;
   unsent_ = 0;
