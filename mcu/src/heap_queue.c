@@ -13,6 +13,7 @@
  * The first event whose actor is free is looked for from the root downwards, and not below one that qualifies: with b events of
  * busy actors above it that costs O(b), as in the list.
  */
+#define WEFT_OP(name) heap_##name
 #include "scheduler.h"
 
 enum { MOST = 16383, HELD = 0x8000, HIGH = 0x3fff }; /* 4 * MOST fits into a place */
@@ -145,6 +146,7 @@ WEFT_INLINE int heap_put(weft_heap *h, weft_event *e, unsigned high) {
 }
 
 WEFT_INLINE int heap_insert(weft_queue *q, weft_event *e) { return heap_put(heap_of(q), e, heap_number(heap_of(q), e)); }
+WEFT_INLINE int heap_insert_alone(weft_queue *q, weft_event *e) { return heap_insert(q, e); }
 WEFT_INLINE void heap_put_back(weft_queue *q, weft_event *e) { (void)heap_put(heap_of(q), e, e->node.place & HIGH); }
 
 /* The place of the first entry whose actor is free, 0 if none; the root's is busy. */
@@ -201,10 +203,9 @@ WEFT_INLINE bool heap_remove(weft_queue *q, weft_event *e) {
 }
 
 static int heap_post_rare(weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq);
-static const weft_ops heap_ops = {heap_insert, heap_post_rare, heap_insert, heap_put_back, heap_take, heap_goes_first, heap_hold, heap_remove};
 
 WEFT_HOT static int __attribute__((noinline)) heap_post_rare(weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq) {
-  return weft_post_rare_with(heap_ops, q, e, release, irq);
+  return weft_post_rare_with(q, e, release, irq);
 }
 
 void weft_heap_init(weft_heap *q, weft_lock_t *lock, void *base, weft_heap_entry *index, uint32_t capacity) {
@@ -215,9 +216,9 @@ void weft_heap_init(weft_heap *q, weft_lock_t *lock, void *base, weft_heap_entry
   q->capacity = capacity > MOST ? MOST : capacity;
   q->posts = 0;
 }
-WEFT_HOT int weft_heap_post(weft_heap *q, weft_event *e, uint32_t release) { return weft_post_with(heap_ops, &q->queue, e, release); }
-WEFT_HOT void weft_heap_work(weft_heap *q) { weft_work_with(heap_ops, &q->queue); }
+WEFT_HOT int weft_heap_post(weft_heap *q, weft_event *e, uint32_t release) { return weft_post_with(&q->queue, e, release); }
+WEFT_HOT void weft_heap_work(weft_heap *q) { weft_work_with(&q->queue); }
 int weft_heap_post_as(weft_heap *q, weft_event *e, uint32_t release, weft_policy policy) {
-  return weft_post_as_with(heap_ops, &q->queue, e, release, policy);
+  return weft_post_as_with(&q->queue, e, release, policy);
 }
-int weft_heap_cancel(weft_heap *q, weft_event *e) { return weft_cancel_with(heap_ops, &q->queue, e); }
+int weft_heap_cancel(weft_heap *q, weft_event *e) { return weft_cancel_with(&q->queue, e); }

@@ -5,6 +5,7 @@
  *     the sign of their difference, so all must lie within 2^31 us.
  *  2. q->near is in the ring: whoever takes it out sets it to what stood before it.
  */
+#define WEFT_OP(name) list_##name
 #include "scheduler.h"
 
 WEFT_INLINE unsigned priority_of(weft_node *n) { return ((weft_event *)(void *)n)->actor->mark >> WEFT_PRIORITY_SHIFT; }
@@ -99,19 +100,17 @@ WEFT_INLINE bool list_remove(weft_queue *q, weft_event *e) {
   return false;
 }
 
-static const weft_ops list_ops = {list_insert_alone, list_post_rare, list_insert, list_put_back, list_take, list_goes_first, list_hold, list_remove};
-
 WEFT_HOT static int __attribute__((noinline)) list_post_rare(weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq) {
-  return weft_post_rare_with(list_ops, q, e, release, irq);
+  return weft_post_rare_with(q, e, release, irq);
 }
 
 void weft_list_init(weft_queue *q, weft_lock_t *lock) {
   weft_queue_init(q, lock);
   q->first = q->near = &q->head;
 }
-WEFT_HOT int weft_list_post(weft_queue *q, weft_event *e, uint32_t release) { return weft_post_with(list_ops, q, e, release); }
-WEFT_HOT void weft_list_work(weft_queue *q) { weft_work_with(list_ops, q); }
+WEFT_HOT int weft_list_post(weft_queue *q, weft_event *e, uint32_t release) { return weft_post_with(q, e, release); }
+WEFT_HOT void weft_list_work(weft_queue *q) { weft_work_with(q); }
 int weft_list_post_as(weft_queue *q, weft_event *e, uint32_t release, weft_policy policy) {
-  return weft_post_as_with(list_ops, q, e, release, policy);
+  return weft_post_as_with(q, e, release, policy);
 }
-int weft_list_cancel(weft_queue *q, weft_event *e) { return weft_cancel_with(list_ops, q, e); }
+int weft_list_cancel(weft_queue *q, weft_event *e) { return weft_cancel_with(q, e); }

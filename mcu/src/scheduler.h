@@ -1,6 +1,7 @@
 /* scheduler.h: the worker, and post, re-post and cancel, once for every kind of queue.
  *
- * A kind of queue is a constant `ops`; everything here is inlined into it, so the calls through `ops` are direct.
+ * A kind of queue defines WEFT_OP(name) before the include, and the operations declared below after it; everything here is inlined into it. (A
+ * constant table of functions came to the same code, but not at -Og, where GCC inlines no call that was indirect.)
  *
  * The protocol (checked as a Promela model, tests/model/claim.pml, and with random schedules on this very code, tests/host)
  *  - A worker takes the first event whose actor is free, and marks the actor, before it waits for the release time: at the release
@@ -20,16 +21,17 @@
 #include "weft_mcu/wait.h"
 
 enum { WEFT_TIED = 100 };
-typedef struct weft_ops {
-  int (*insert_alone)(weft_queue *, weft_event *); /* insert, or WEFT_TIED: nothing done, that is not the common case */
-  int (*post_rare)(weft_queue *, weft_event *, uint32_t, weft_irq_t); /* weft_post_rare_with, out of line */
-  int (*insert)(weft_queue *, weft_event *);    /* by e->time, behind those of the same time and priority */
-  void (*put_back)(weft_queue *, weft_event *); /* the same, in front of them */
-  weft_event *(*take)(weft_queue *);            /* out of the queue: the first whose actor is free, which is now busy; or 0 */
-  bool (*goes_first)(weft_queue *, uint32_t);   /* is every event in the queue later than this time? */
-  void (*hold)(weft_queue *, weft_event *);     /* not idle: as if it had been posted, and taken */
-  bool (*remove)(weft_queue *, weft_event *);   /* out of the queue; false: it is not in it */
-} weft_ops;
+#ifndef WEFT_OP
+#error "define WEFT_OP(name), the name of this kind of queue's operation, before the include of scheduler.h"
+#endif
+WEFT_INLINE int WEFT_OP(insert_alone)(weft_queue *, weft_event *); /* insert, or WEFT_TIED: nothing done, that is not the common case */
+static int WEFT_OP(post_rare)(weft_queue *, weft_event *, uint32_t, weft_irq_t); /* weft_post_rare_with, out of line */
+WEFT_INLINE int WEFT_OP(insert)(weft_queue *, weft_event *);    /* by e->time, behind those of the same time and priority */
+WEFT_INLINE void WEFT_OP(put_back)(weft_queue *, weft_event *); /* the same, in front of them */
+WEFT_INLINE weft_event *WEFT_OP(take)(weft_queue *);            /* out of the queue: the first whose actor is free, which is now busy; or 0 */
+WEFT_INLINE bool WEFT_OP(goes_first)(weft_queue *, uint32_t);   /* is every event in the queue later than this time? */
+WEFT_INLINE void WEFT_OP(hold)(weft_queue *, weft_event *);     /* not idle: as if it had been posted, and taken */
+WEFT_INLINE bool WEFT_OP(remove)(weft_queue *, weft_event *);   /* out of the queue; false: it is not in it */
 
 /* A change that waiting cores must see; the caller holds the lock and calls weft_wake after it. */
 WEFT_INLINE void weft_news(weft_queue *q) {
@@ -83,31 +85,31 @@ WEFT_INLINE int weft_posted(weft_queue *q, weft_lock_t *lock, weft_irq_t irq, in
   return code;
 }
 /* What is rare in a post, out of line and with the lock held: its arguments would keep registers busy that the common case needs. */
-WEFT_INLINE int weft_post_rare_with(const weft_ops ops, weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq) {
+WEFT_INLINE int weft_post_rare_with(weft_queue *q, weft_event *e, uint32_t release, weft_irq_t irq) {
   if (e->next) {
     weft_unlock(q->lock, irq);
     return WEFT_MISTAKE(WEFT_E_QUEUED, "an event is posted that is in the queue already; use weft_post_as, or another event");
   }
   e->time = release;
-  int code = ops.insert(q, e);
+  int code = WEFT_OP(insert)(q, e);
   if (!code) weft_count_in(q);
   return weft_posted(q, q->lock, irq, code);
 }
-WEFT_INLINE int weft_post_with(const weft_ops ops, weft_queue *q, weft_event *e, uint32_t release) {
+WEFT_INLINE int weft_post_with(weft_queue *q, weft_event *e, uint32_t release) {
   weft_check_owner(q);
   weft_check_release(release);
   weft_lock_t *lock = q->lock;
   weft_irq_t irq = weft_lock(lock);
-  if (__builtin_expect(e->next != 0, 0)) return ops.post_rare(q, e, release, irq);
+  if (__builtin_expect(e->next != 0, 0)) return WEFT_OP(post_rare)(q, e, release, irq);
   e->time = release;
-  int code = ops.insert_alone(q, e);
-  if (__builtin_expect(code == WEFT_TIED, 0)) return ops.post_rare(q, e, release, irq);
+  int code = WEFT_OP(insert_alone)(q, e);
+  if (__builtin_expect(code == WEFT_TIED, 0)) return WEFT_OP(post_rare)(q, e, release, irq);
   if (!code) weft_count_in(q);
   return weft_posted(q, lock, irq, code);
 }
 
 /* Take e out of the queue or out of the hands of a waiting core; the caller holds the lock. False: it is in neither. */
-WEFT_INLINE bool weft_withdraw(const weft_ops ops, weft_queue *q, weft_event *e) {
+WEFT_INLINE bool weft_withdraw(weft_queue *q, weft_event *e) {
   if (!e->next) return false;
   for (unsigned core = 0; core < WEFT_CORES; core++)
     if (q->claimed[core] == e) {
@@ -118,22 +120,22 @@ WEFT_INLINE bool weft_withdraw(const weft_ops ops, weft_queue *q, weft_event *e)
       weft_count_out(q);
       return true;
     }
-  if (!ops.remove(q, e)) return false;
+  if (!WEFT_OP(remove)(q, e)) return false;
   e->next = 0;
   weft_count_out(q);
   return true;
 }
 
-WEFT_INLINE int weft_post_as_with(const weft_ops ops, weft_queue *q, weft_event *e, uint32_t release, weft_policy policy) {
+WEFT_INLINE int weft_post_as_with(weft_queue *q, weft_event *e, uint32_t release, weft_policy policy) {
   weft_check_owner(q);
   weft_check_release(release);
   weft_irq_t irq = weft_lock(q->lock);
   int code = WEFT_OK;
   if (e->next && policy == WEFT_KEEP) code = WEFT_IGNORED;
-  else if (e->next && (policy != WEFT_MOVE || !weft_withdraw(ops, q, e))) code = WEFT_E_QUEUED; /* or it is in another queue */
+  else if (e->next && (policy != WEFT_MOVE || !weft_withdraw(q, e))) code = WEFT_E_QUEUED; /* or it is in another queue */
   else {
     e->time = release;
-    code = ops.insert(q, e);
+    code = WEFT_OP(insert)(q, e);
     if (!code) weft_count_in(q);
     weft_news(q);
   }
@@ -145,17 +147,17 @@ WEFT_INLINE int weft_post_as_with(const weft_ops ops, weft_queue *q, weft_event 
   return code;
 }
 
-WEFT_INLINE int weft_cancel_with(const weft_ops ops, weft_queue *q, weft_event *e) {
+WEFT_INLINE int weft_cancel_with(weft_queue *q, weft_event *e) {
   weft_check_owner(q);
   weft_irq_t irq = weft_lock(q->lock);
-  bool out = weft_withdraw(ops, q, e);
+  bool out = weft_withdraw(q, e);
   weft_unlock(q->lock, irq);
   weft_wake();
   return out ? WEFT_OK : WEFT_LATE;
 }
 
 /* Wait with e claimed until it is nearly due; the lock is held on entry and on return. True: commit to e. False: scan again. */
-WEFT_INLINE bool weft_wait_for(const weft_ops ops, weft_queue *q, weft_event *e, unsigned core, uint32_t release) {
+WEFT_INLINE bool weft_wait_for(weft_queue *q, weft_event *e, unsigned core, uint32_t release) {
   if (WEFT_MUTANT != 3) WEFT_POKE(q->news.of[core], 0);
   q->claimed[core] = e;
   if (WEFT_MUTANT == 5) e->actor->mark &= (uint8_t)~WEFT_BUSY; /* mutant: claimed, yet not marked */
@@ -167,7 +169,7 @@ WEFT_INLINE bool weft_wait_for(const weft_ops ops, weft_queue *q, weft_event *e,
   q->claimed[core] = 0;
   if (!q->news.of[core]) return true;
   if (WEFT_MUTANT != 2) weft_release(e->actor);
-  ops.put_back(q, e);
+  WEFT_OP(put_back)(q, e);
   return false;
 }
 
@@ -182,13 +184,13 @@ WEFT_INLINE bool weft_posted_meanwhile(const weft_event *e) {
 
 /* An event that asks to be released again before anything else in its queue is not put into it: its core keeps it, and its actor. That is
  * what inserting and taking it would come to, and nobody else needs to know. */
-WEFT_INLINE void weft_work_with(const weft_ops ops, weft_queue *q) {
+WEFT_INLINE void weft_work_with(weft_queue *q) {
   unsigned core = weft_core();
   weft_wait_init();
   weft_check_owner(q);
   weft_lock_thread(q->lock);
   while (!q->stop) {
-    weft_event *e = ops.take(q);
+    weft_event *e = WEFT_OP(take)(q);
     if (__builtin_expect(!e, 0)) {
       WEFT_POKE(q->news.of[core], 0);
       weft_unlock_thread(q->lock);
@@ -199,7 +201,7 @@ WEFT_INLINE void weft_work_with(const weft_ops ops, weft_queue *q) {
     uint32_t release = e->time;
     for (;;) {
       int32_t late = (int32_t)(weft_now32() - release);
-      if (late < -WEFT_EARLY_US && !weft_wait_for(ops, q, e, core, release)) break;
+      if (late < -WEFT_EARLY_US && !weft_wait_for(q, e, core, release)) break;
       weft_node *idle = 0;
       __asm("" : "+r"(idle)); /* GCC would keep a zero in a high register over the whole loop, and pay for it here */
       e->next = idle;
@@ -228,12 +230,12 @@ WEFT_INLINE void weft_work_with(const weft_ops ops, weft_queue *q) {
       release += again;
       e->time = release;
       weft_count_in(q);
-      if (ops.goes_first(q, release) && !q->stop) {
-        ops.hold(q, e);
+      if (WEFT_OP(goes_first)(q, release) && !q->stop) {
+        WEFT_OP(hold)(q, e);
         continue;
       }
       weft_release(actor);
-      (void)ops.insert(q, e); /* a heap has room for what was in it */
+      (void)WEFT_OP(insert)(q, e); /* a heap has room for what was in it */
       weft_news(q);
       weft_wake();
       break;
