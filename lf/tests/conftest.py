@@ -48,9 +48,9 @@ def problems(path: Path) -> LfError:
     return caught.value
 
 
-def run(path: Path, *arguments: str, status: int = 0) -> tuple[str, list[str]]:
+def run(path: Path, *arguments: str, status: int = 0, table: bool = True) -> tuple[str, list[str]]:
     """What a program prints, and its trace."""
-    built = build(model(path), Wanted(trace=True, quick=True))
+    built = build(model(path), Wanted(trace=True, quick=True, table=table))
     assert built.program is not None
     trace = path.with_suffix(".fired")
     trace.unlink(missing_ok=True)

@@ -11,13 +11,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from weft_lf.emit import Options, emit
 from weft_lf.errors import NOWHERE, LfError, Problem, Span, fail
 from weft_lf.model import Model
 from weft_lf.target import BUILD_TYPES
+from weft_lf.ticks import check, tick_of
 
 TARGETS = ("host", "rp2040", "an521")
 
@@ -28,6 +29,7 @@ class Wanted:
     trace: bool = False
     flash: bool = False
     compile: bool = True
+    table: bool = True  # a static schedule, where the program's timing is known
     quick: bool = False  # without optimising: for tests that build many programs
 
 
@@ -35,6 +37,7 @@ class Wanted:
 class Built:
     source: Path
     program: Path | None
+    warnings: list[Problem] = field(default_factory=list)  # of this target: times that it rounds
 
 
 def runtime() -> Path:
@@ -71,15 +74,22 @@ def find(name: str, span: Span, root: Path) -> Path:
     )
 
 
+def target_of(model: Model, wanted: str) -> str:
+    """What to build for: what is asked for, else the program's platform, else this machine."""
+    return wanted or model.program.config.platform or "host"
+
+
 def build(model: Model, wanted: Wanted) -> Built:
     """Writes the C and compiles it.
 
     Raises:
-        LfError: a file is missing, or the C does not compile.
+        LfError: a file is missing, a time is beyond what the target counts, or the C does not compile.
     """
     program = model.program
     config = program.config
-    target = wanted.target or config.platform or "host"
+    target = target_of(model, wanted.target)
+    tick = tick_of(config, target)
+    warnings = check(model, tick)
     root, folder = project(program.path)
     place = root / "src-gen" / folder / program.name
     place.mkdir(parents=True, exist_ok=True)
@@ -90,7 +100,7 @@ def build(model: Model, wanted: Wanted) -> Built:
         else:
             shutil.copy(source, place / source.name)
     header = f"include/{program.name}/{program.name}.h"
-    options = Options(device=target != "host", trace=wanted.trace)
+    options = Options(target != "host", wanted.trace, tick, wanted.table)
     text, shared = emit(model, options, header)
     source = place / f"{program.name}.c"
     _write(source, text)
@@ -98,15 +108,15 @@ def build(model: Model, wanted: Wanted) -> Built:
         (place / header).parent.mkdir(parents=True, exist_ok=True)
         _write(place / header, shared)
     if not wanted.compile:
-        return Built(source, None)
+        return Built(source, None, warnings)
     bin_folder = root / "bin"
     bin_folder.mkdir(exist_ok=True)
     if target == "host" and config.cmake_include:
-        return Built(source, _by_cmake(model, place, bin_folder, root))
+        return Built(source, _by_cmake(model, place, bin_folder, root), warnings)
     if target == "host":
-        return Built(source, _by_cc(model, source, bin_folder, wanted))
+        return Built(source, _by_cc(model, source, bin_folder, wanted), warnings)
     if target == "rp2040":
-        return Built(source, _by_make(model, place, bin_folder, wanted))
+        return Built(source, _by_make(model, place, bin_folder, wanted), warnings)
     raise LfError(
         Problem(NOWHERE, f"building for {target} is not supported yet", "targets: host, rp2040")
     )

@@ -47,16 +47,23 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("file", type=Path, metavar="FILE.lf")
     for command in (build, run):
         command.add_argument(
+            "--no-table",
+            dest="table",
+            action="store_false",
+            help="a queue of timers even where a table of all times would do",
+        )
+        command.add_argument(
             "--trace",
             action="store_true",
             help="the program can write its trace: WEFT_RX_TRACE=FILE",
         )
-    build.add_argument(
-        "--target",
-        choices=("host", "rp2040", "an521"),
-        default="",
-        help="the program's platform, else host",
-    )
+    for command in (build, check):
+        command.add_argument(
+            "--target",
+            choices=("host", "rp2040", "an521"),
+            default="",
+            help="the program's platform, else host",
+        )
     build.add_argument(
         "--flash", action="store_true", help="rp2040: an image for flash, not for SRAM"
     )
@@ -100,10 +107,15 @@ def _do(given: argparse.Namespace) -> int:
         return conform(given.folder, given.words, given.list)
     model = model_of(given.file)
     if given.command == "check":
+        from weft_lf.build import target_of
+        from weft_lf.ticks import check, tick_of
+
+        tick = tick_of(model.program.config, target_of(model, given.target))
+        warnings = [*model.program.warnings, *check(model, tick)]
         if given.json:
-            print(as_json(model.program.warnings))
+            print(as_json(warnings))
         else:
-            _tell(model.program.warnings)
+            _tell(warnings)
         return 0
     _tell(model.program.warnings)
     if given.command == "graph":
@@ -121,10 +133,14 @@ def _do(given: argparse.Namespace) -> int:
     from weft_lf.build import Wanted, build
 
     if given.command == "build":
-        built = build(model, Wanted(given.target, given.trace, given.flash, not given.no_compile))
+        wanted = Wanted(
+            given.target, given.trace, given.flash, not given.no_compile, table=given.table
+        )
+        built = build(model, wanted)
+        _tell(built.warnings)
         print(built.program or built.source)
         return 0
-    built = build(model, Wanted("host", given.trace))
+    built = build(model, Wanted("host", given.trace, table=given.table))
     assert built.program is not None
     return subprocess.run([str(built.program), *given.arguments]).returncode
 

@@ -28,6 +28,9 @@ from weft_lf.model import (
 )
 from weft_lf.modes import Modes
 from weft_lf.oracle import name_of
+from weft_lf.schedule import schedule
+from weft_lf.ticks import HOST, Tick
+from weft_lf.timers import Timers
 from weft_lf.values import c_expr, c_type, resolved
 
 STATIC = 1500
@@ -45,6 +48,8 @@ class Options:
 
     device: bool = False
     trace: bool = False
+    tick: Tick = HOST
+    table: bool = True  # a static schedule, where the program's timing is known
 
 
 class Emitter:
@@ -58,7 +63,8 @@ class Emitter:
         self.list_size = 1
         self.arrays = 0
         self.ends: dict[str, tuple[str, tuple[int, ...]]] = {}
-        self.timer_count = 0
+        self.timers = Timers(self)
+        self.schedule = schedule(model, self.layout, options.tick) if options.table else None
         self.level_count = 0
         self.bodies = {cls: Bodies(self.layout, cls) for cls in model.classes}
 
@@ -66,7 +72,9 @@ class Emitter:
 
     def trigger(self, key: object) -> tuple[str, tuple[int, ...]]:
         """WEFT_RX_TRIG(at, mask) for what `key` triggers."""
-        numbers = tuple(self.layout.readers.get(key, ()))
+        return self.trigger_of(tuple(self.layout.readers.get(key, ())))
+
+    def trigger_of(self, numbers: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
         if not numbers:
             return "WEFT_RX_TRIG(0, 0)", ()
         at = self.lists.get(numbers)
@@ -144,7 +152,10 @@ class Emitter:
                     cast="weft_rx_reaction",
                 )
                 self.forward(one.order, one.forward.source, one.forward.sink)
-        self.timers()
+        if self.schedule is not None:
+            self.timers.table(self.schedule)
+        else:
+            self.timers.fill()
         if layout.modes:
             Modes(self).fill()
         self.ends = {what: self.trigger((what, None)) for what in ("startup", "shutdown")}
@@ -444,48 +455,6 @@ class Emitter:
         if around is not None:
             self.start.append(f"  {array}[{at}].delay.mode = {self.mode_pointer(around)};")
 
-    def timers(self) -> None:
-        layout, fills = self.layout, self.fills
-        periodic = [k for k in layout.timers if k[1] > 0]
-        onces = [k for k in layout.timers if k[1] == 0]
-        self.timer_count = len(periodic)
-        if periodic:
-            fills.array("lf_timers", "weft_rx_timer", len(periodic))
-            for at, key in enumerate(periodic):
-                text, numbers = self.trigger(key)
-                offset, period, mode = key
-                init = f"WEFT_RX_TIMER({offset}LL, {period}LL, {text})"
-                if mode is not None:
-                    init = f"WEFT_RX_TIMER_IN({self.mode_pointer(mode)}, {offset}LL, {period}LL, {text})"
-                fills.put("lf_timers", at, "", init, *numbers, cast="weft_rx_timer")
-            fills.array("weft_rx_timers", "weft_rx_range", 1, table=True, public=True)
-            fills.put(
-                "weft_rx_timers",
-                0,
-                "",
-                f"{{{{lf_timers, {len(periodic)}, sizeof(weft_rx_timer)}}}}",
-                cast="weft_rx_range",
-            )
-        if onces:
-            fills.array("lf_onces", "weft_rx_once", len(onces))
-            last: dict[ModeOf, int] = {}
-            for at, key in enumerate(onces):
-                text, numbers = self.trigger(key)
-                offset, _, mode = key
-                init = f"WEFT_RX_ONCE({offset}LL, {text})"
-                if mode is None:
-                    self.start.append(f"  weft_rx_start_once(&lf_onces[{at}]);")
-                else:
-                    init = f"WEFT_RX_ONCE_IN({self.mode_pointer(mode)}, {offset}LL, {text})"
-                    if mode in last:
-                        self.start.append(f"  lf_onces[{last[mode]}].more = &lf_onces[{at}];")
-                    else:
-                        self.start.append(
-                            f"  {self.mode_pointer(mode)[1:]}.onces = &lf_onces[{at}];"
-                        )
-                    last[mode] = at
-                fills.put("lf_onces", at, "", init, *numbers, cast="weft_rx_once")
-
     # --- the text -----------------------------------------------------------------------------------
 
     def text(self, header: str = "") -> tuple[str, str]:
@@ -528,7 +497,9 @@ class Emitter:
             events = 4 * (len(actions) + len(self.model.delays)) + 8
         found = {
             "WEFT_RX_REACTIONS": max(layout.count, 1),
-            "WEFT_RX_TIMERS": self.timer_count,
+            "WEFT_RX_TIMERS": self.timers.count,
+            "WEFT_RX_STATIC": int(self.schedule is not None),
+            "WEFT_RX_FAST": int(self.options.device and config.fast),
             "WEFT_RX_EVENTS": events,
             "WEFT_RX_PHYSICAL": int(physical),
             "WEFT_RX_DELAYS": int(bool(self.model.delays)),
@@ -604,8 +575,10 @@ class Emitter:
         parts = [
             f'.name = "{self.model.program.name}"',
             f".count = {layout.count}",
-            f".ranges = {int(self.timer_count > 0)}",
+            f".ranges = {self.timers.ranges}",
         ]
+        if self.schedule is not None:
+            parts += [f".slots = {len(self.schedule.slots)}", f".loop = {self.schedule.loop}"]
         for what, (text, numbers) in self.ends.items():
             if numbers:
                 parts.append(f".{what} = {text.format(*numbers)}")

@@ -11,7 +11,7 @@ import difflib
 from dataclasses import dataclass, field
 
 from weft_lf import tree
-from weft_lf.errors import LfError, Problem, Span, fail
+from weft_lf.errors import NOWHERE, LfError, Problem, Span, fail
 
 LOGGING = ("error", "warn", "info", "log", "debug")
 BUILD_TYPES = {
@@ -91,6 +91,8 @@ class Config:
     cmake_include: list[tuple[str, Span]] = field(default_factory=list)
     definitions: dict[str, str] = field(default_factory=dict)
     c_flags: list[str] = field(default_factory=list)
+    span: Span = NOWHERE
+    timeout_span: Span = NOWHERE
 
     @property
     def threads(self) -> int:
@@ -154,6 +156,7 @@ def configured(target: tree.Target | None, file: str) -> tuple[Config, list[Prob
         raise fail(target.span, f"target {target.name} is not supported", "only target C is")
     if target.name == "CCpp":
         raise fail(target.span, "target CCpp is not supported", "write target C; bodies are C then")
+    config.span = target.span
     problems: list[Problem] = []
     seen: set[str] = set()
     for pair in target.config.pairs:
@@ -173,6 +176,7 @@ def _take(config: Config, pair: tree.Pair) -> list[Problem]:
     name, value = pair.name, pair.value
     if name == "timeout":
         config.timeout = _time(value)
+        config.timeout_span = value.span
     elif name == "fast":
         config.fast = _bool(value)
     elif name == "keepalive":

@@ -1,0 +1,99 @@
+"""Timers in the generated C: periodic ones, ones that fire once, ratios (periods that are no whole number of ticks), or the
+table that stands for them all (schedule.py)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft_lf.model import ModeOf
+from weft_lf.schedule import Schedule
+from weft_lf.ticks import period_of
+
+if TYPE_CHECKING:
+    from weft_lf.emit import Emitter
+
+
+class Timers:
+    def __init__(self, emitter: Emitter) -> None:
+        self.emitter = emitter
+        self.fills, self.layout = emitter.fills, emitter.layout
+        self.count = 0  # of all kinds: places in the queue
+        self.ranges = 0
+        self.last: dict[ModeOf, str] = {}  # of each mode the once that was put last
+
+    def fill(self) -> None:
+        tick = self.emitter.options.tick
+        periodic, ratios, onces = [], [], []
+        for key in self.layout.timers:
+            _, period, mode = key
+            if period == 0:
+                onces.append(key)
+            elif mode is None and period_of(period, tick)[1] > 1:
+                ratios.append(key)
+            else:
+                periodic.append(key)
+        self.count = len(self.layout.timers)
+        if self.count:
+            self.fills.array("weft_rx_timers", "weft_rx_range", 1, table=True, public=True)
+        if periodic:
+            self.periodic(periodic)
+        if ratios:
+            self.fills.array("lf_ratios", "weft_rx_ratio", len(ratios))
+        for at, key in enumerate(ratios):
+            text, numbers = self.emitter.trigger(key)
+            ticks, per = period_of(key[1], tick)
+            init = f"WEFT_RX_RATIO({key[0]}LL, {ticks}LL, {per}, {text})"
+            self.fills.put("lf_ratios", at, "", init, *numbers, cast="weft_rx_ratio")
+            self.emitter.start.append(f"  weft_rx_start_ratio(&lf_ratios[{at}]);")
+        if onces:
+            self.fills.array("lf_onces", "weft_rx_once", len(onces))
+        for at, key in enumerate(onces):
+            self.once(at, key)
+
+    def periodic(self, keys: list[tuple[int, int, ModeOf | None]]) -> None:
+        fills, emitter = self.fills, self.emitter
+        fills.array("lf_timers", "weft_rx_timer", len(keys))
+        for at, key in enumerate(keys):
+            text, numbers = emitter.trigger(key)
+            offset, period, mode = key
+            init = f"WEFT_RX_TIMER({offset}LL, {period}LL, {text})"
+            if mode is not None:
+                pointer = emitter.mode_pointer(mode)
+                init = f"WEFT_RX_TIMER_IN({pointer}, {offset}LL, {period}LL, {text})"
+            fills.put("lf_timers", at, "", init, *numbers, cast="weft_rx_timer")
+        range_ = f"{{{{lf_timers, {len(keys)}, sizeof(weft_rx_timer)}}}}"
+        fills.put("weft_rx_timers", 0, "", range_, cast="weft_rx_range")
+        self.ranges = 1
+
+    def once(self, at: int, key: tuple[int, int, ModeOf | None]) -> None:
+        text, numbers = self.emitter.trigger(key)
+        offset, _, mode = key
+        start = self.emitter.start
+        if mode is None:
+            init = f"WEFT_RX_ONCE({offset}LL, {text})"
+            start.append(f"  weft_rx_start_once(&lf_onces[{at}]);")
+        else:
+            pointer = self.emitter.mode_pointer(mode)
+            init = f"WEFT_RX_ONCE_IN({pointer}, {offset}LL, {text})"
+            before = self.last.get(mode)
+            link = f"{before}.more" if before else f"{pointer[1:]}.onces"
+            start.append(f"  {link} = &lf_onces[{at}];")
+            self.last[mode] = f"lf_onces[{at}]"
+        self.fills.put("lf_onces", at, "", init, *numbers, cast="weft_rx_once")
+
+    def table(self, schedule: Schedule) -> None:
+        """The static schedule in place of all timers."""
+        fills = self.fills
+        fills.array(
+            "weft_rx_slots", "weft_rx_slot", len(schedule.slots) + 1, table=True, public=True
+        )
+        for at, slot in enumerate(schedule.slots):
+            text, numbers = self.emitter.trigger_of(slot.reactions)
+            init = f"{{{{{{}}LL, {text}}}}}"
+            fills.put("weft_rx_slots", at, "", init, slot.gap, *numbers, cast="weft_rx_slot")
+        fills.put(
+            "weft_rx_slots", len(schedule.slots), "", "WEFT_RX_SLOTS_END", cast="weft_rx_slot"
+        )
+
+
+__all__ = ["Timers"]

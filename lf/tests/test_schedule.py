@@ -1,0 +1,183 @@
+"""R23: a program whose timing is known has a table in place of its timers, and the same trace; any other keeps its timers."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from conftest import Write, model, run
+
+from weft_lf.build import Wanted, build
+from weft_lf.conform import by_reactor
+from weft_lf.emit import Options, emit
+from weft_lf.layout import Layout
+from weft_lf.oracle import Oracle
+from weft_lf.schedule import MOST, Schedule, schedule
+from weft_lf.ticks import HOST, Tick, in_ticks, period_of
+
+DEVICE = Tick(1000, False)
+
+
+def planned(path: Path, tick: Tick = HOST) -> Schedule | None:
+    made = model(path)
+    return schedule(made, Layout(made), tick)
+
+
+def unrolled(table: Schedule, until: int) -> list[tuple[int, tuple[int, ...]]]:
+    """What the runtime does with it: (time, reactions) before `until`."""
+    found, now, at = [], 0, 0
+    while True:
+        if at == len(table.slots):
+            at = table.loop
+        now += table.slots[at].gap
+        if now >= until:
+            return found
+        found.append((now, table.slots[at].reactions))
+        at += 1
+
+
+def random_timers(seed: int, unit: int) -> list[tuple[int, int]]:
+    """(offset, period) in ns, a period of 0 for a timer that fires once; the first is periodic."""
+    pick = random.Random(seed)
+    found = [(pick.randrange(9) * unit, (1 + pick.randrange(6)) * unit)]
+    for _ in range(pick.randrange(5)):
+        found.append((pick.randrange(20) * unit, pick.randrange(5) * unit))
+    return found
+
+
+def text_of(timers: list[tuple[int, int]], timeout: int) -> str:
+    lines = [f"target C {{ timeout: {timeout} nsec, fast: true }}", "main reactor {"]
+    for at, (offset, period) in enumerate(timers):
+        lines += [
+            f"  timer t{at}({offset} nsec, {period} nsec)",
+            f"  reaction(t{at}) {{= =}}",
+        ]
+    return "\n".join([*lines, "  reaction(shutdown) {= =} }"]) + "\n"
+
+
+@pytest.mark.parametrize(
+    "tick, unit", [(HOST, 1000), (DEVICE, 1000), (DEVICE, 1250), (DEVICE, 333)]
+)
+def test_the_table_is_what_the_timers_do(write: Write, tick: Tick, unit: int) -> None:
+    for seed in range(120):
+        timers = random_timers(seed, unit)
+        table = planned(write(text_of(timers, 1000)), tick)
+        if table is None:
+            continue
+        until = 500
+        at: dict[int, set[int]] = {}
+        for number, (offset, period) in enumerate(timers):
+            ticks, per = period_of(period, tick) if period else (until, 1)
+            k = 0
+            while (time := in_ticks(offset, tick) + k * ticks // per) < until and (period or not k):
+                at.setdefault(time, set()).add(number)
+                k += 1
+        wanted = [(time, tuple(sorted(at[time]))) for time in sorted(at)]
+        assert unrolled(table, until) == wanted, (seed, timers)
+        assert table.loop < len(table.slots) and all(s.reactions for s in table.slots)
+        assert all(s.gap for s in table.slots[1:])
+
+
+def test_most_random_sets_have_a_table(write: Write) -> None:
+    found = [planned(write(text_of(random_timers(s, 1000), 1000))) for s in range(40)]
+    assert sum(t is not None for t in found) >= 35
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_same_trace_compiled(write: Write, seed: int) -> None:
+    """R23: by table, by timers, and in the interpreter."""
+    path = write(text_of(random_timers(1000 + seed, 1_000_000), 70_000_000))
+    wanted = [f"{f.time} {f.microstep} {f.name}" for f in Oracle(model(path)).run()]
+    for table in (True, False):
+        assert ("WEFT_RX_STATIC" in emit(model(path), Options(table=table))[0]) == table
+        assert run(path, table=table)[1] == wanted
+
+
+def test_ports_deadlines_startup_and_a_request_to_stop(write: Write) -> None:
+    path = write("""target C { fast: true }
+reactor A { output out: int  timer t(1 msec, 2 msec)  state n: int = 0
+  reaction(startup) {= =}
+  reaction(t) -> out {= lf_set(out, ++self->n); if (self->n == 4) lf_request_stop(); =} }
+reactor B { input in: int  timer u(0, 3 msec)
+  reaction(in) {= =} deadline(0) {= =}
+  reaction(u) {= =}
+  reaction(shutdown) {= if (lf_time_logical_elapsed() != MSEC(7)) lf_print_error_and_exit("stop"); =} }
+main reactor { a = new A()  b = new B()  a.out -> b.in }
+""")
+    assert "WEFT_RX_STATIC" in emit(model(path), Options())[0]
+    starts = ["0 0 Main.b.2", "0 0 Main.a.1"]
+    ticks = [
+        "1000000 0 Main.a.2",
+        "1000000 0 Main.b.1!",
+        "3000000 0 Main.a.2",
+        "3000000 0 Main.b.1!",
+    ]
+    ticks += [
+        "3000000 0 Main.b.2",
+        "5000000 0 Main.a.2",
+        "5000000 0 Main.b.1!",
+        "6000000 0 Main.b.2",
+    ]
+    ends = ["7000000 0 Main.a.2", "7000000 0 Main.b.1!", "7000000 1 Main.b.3"]
+    for table in (True, False):
+        assert by_reactor(run(path, table=table)[1]) == by_reactor([*starts, *ticks, *ends])
+
+
+OTHERS = {
+    "an action": "timer t(0, 1 msec)  logical action a\n reaction(t) -> a {= =}\n reaction(a) {= =}",
+    "a timer that fires once alone": "timer t(1 msec)\n reaction(t) {= =}",
+    "nothing": "reaction(startup) {= =}",
+    "a long round": "timer t(0, 1009 usec)  timer u(0, 1013 usec)\n reaction(t) {= =}\n reaction(u) {= =}",
+    "a late beginning": "timer t(0, 1 msec)  timer u(1 sec, 1 msec)\n reaction(t) {= =}\n reaction(u) {= =}",
+    "modes": "initial mode M { timer t(0, 1 msec)\n reaction(t) {= =} }",
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_who_keeps_the_timers(write: Write, name: str) -> None:
+    path = write(f"target C\nmain reactor {{ {OTHERS[name]} }}\n")
+    assert planned(path) is None
+    assert "WEFT_RX_STATIC" not in emit(model(path), Options())[0]
+
+
+def test_workers_keep_the_timers(write: Write) -> None:
+    text = "main reactor { timer t(0, 1 msec)\n reaction(t) {= =} }\n"
+    assert planned(write("target C { workers: 2 }\n" + text)) is None
+    assert planned(write("target C { workers: 1 }\n" + text)) is not None
+
+
+def test_a_delayed_connection_keeps_the_timers(write: Write) -> None:
+    path = write("""target C
+reactor A { output out: int  timer t(0, 1 msec)
+  reaction(t) -> out {= lf_set(out, 1); =} }
+reactor B { input in: int
+  reaction(in) {= =} }
+main reactor { a = new A()  b = new B()  a.out -> b.in after 1 msec }
+""")
+    assert planned(path) is None
+
+
+def test_a_table_has_an_end(write: Write) -> None:
+    """A round of MOST slots is one; of one more it is none."""
+    for count, good in ((MOST, True), (MOST + 1, False)):
+        path = write(text_of([(0, 1000), (0, 1000 * count)], 1000))
+        assert (planned(path) is not None) == (good and count < MOST), count
+
+
+def test_far_times_keep_the_timers_of_a_device(write: Write) -> None:
+    path = write("target C\nmain reactor { timer t(0, 20 min)\n reaction(t) {= =} }\n")
+    assert planned(path) is not None and planned(path, DEVICE) is None
+
+
+def test_large_programs_fill_the_table_in_loops(write: Write) -> None:
+    path = write("""target C { fast: true, timeout: 2 msec }
+reactor A(bank_index: int = 0) { state n: int = 0  timer t(0, 1 msec)
+  reaction(t) {= self->n++; =}
+  reaction(shutdown) {= if (self->n != 3) lf_print_error_and_exit("%d", self->n); =} }
+main reactor { a = new[2000] A() }
+""")
+    text, _ = emit(model(path), Options())
+    assert "WEFT_RX_STATIC" in text and len(text) < 8000
+    assert build(model(path), Wanted(quick=True)).program is not None
+    run(path)
