@@ -22,12 +22,11 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from .judge import Judge
-from .objects import READ, WRITE, BadUse, Barrier, Chan, Guard, Op, Outcome
+from .composing import Composing, Record
+from .objects import BadUse, Barrier, Chan, Guard, Op
 from .program import Code, Proc
 
 Step = tuple
-Record = dict[str, Any]
 INSTANT = (
     "retire",
     "poison",
@@ -42,7 +41,7 @@ INSTANT = (
 )  # have an effect, never wait
 
 
-class Sim(Judge):
+class Sim(Composing):
     """A network in progress. All its state is immutable values in lists and dictionaries, so that a search
     can copy it.
     """
@@ -153,9 +152,6 @@ class Sim(Judge):
             yield ("make", p.pid)
         elif p.st == "finishing":
             yield ("finish", p.pid)
-
-    def _stmt(self, p: Proc) -> list[Any]:
-        return self.code.bodies[p.at[0]][p.at[1]]
 
     def _arrivals(self, p: Proc) -> Iterator[Any]:
         kind = self._kind(p)
@@ -560,124 +556,3 @@ class Sim(Judge):
                 p.exc = None
                 return
             p.frames = rest
-
-    # ------------------------------------------------------------------------------------------------ composition (7)
-
-    def _make(self, proc: dict[str, Any], parent: int, slots: tuple[int, ...]) -> None:
-        self.procs[proc["id"]] = Proc(proc["id"], parent, slots)
-        for e in slots:
-            self.hold(e, proc["id"])
-
-    def _make_all(self, procs: list[dict[str, Any]], parent: int, maker: Proc) -> Outcome | None:
-        """Make process objects with their ends, all or none (2.5) → None, or what asking for an end raises: (name,
-        nobody who failed, strength).
-        """
-        planned: list[tuple[dict[str, Any], tuple[int, ...]]] = []
-        fresh: list[int] = []
-        for proc in procs:
-            slots: list[int] = []
-            for e in proc["ends"]:
-                if isinstance(e, int) and e < len(maker.slots):
-                    slots.append(maker.slots[e])
-                    continue
-                end, why = (
-                    (-1, "BadUse")
-                    if isinstance(e, int)
-                    else self.make_end(e[0], READ if e[1] == "r" else WRITE)
-                )
-                if why:
-                    for f in fresh:
-                        self.close(f, "dropped")
-                    return (why, (), 0 if isinstance(e, int) else self.chans[e[0]].poison)
-                fresh.append(end)
-                slots.append(end)
-            planned.append((proc, tuple(slots)))
-        for proc, ends in planned:
-            self._make(proc, parent, ends)
-        return None
-
-    def _start(self, p: Proc) -> None:
-        p.st = "ready"
-        p.frames = (("body", self.code.procs[p.pid]["entry"], 0, None),)
-
-    def _compose(self, p: Proc) -> None:
-        s = self._stmt(p)
-        why = self._make_all(s[1], p.pid, p)
-        if why:
-            p.st, p.out = "decided", why
-            return
-        p.kids, p.join, p.st = tuple(q["id"] for q in s[1]), s[0], "join"
-        for k in p.kids if s[0] == "par" else p.kids[:1]:
-            self._start(self.procs[k])
-        if p.cancel:
-            self._doom(p.kids)
-
-    def _joined(self, p: Proc, how: tuple) -> tuple:
-        """All children have ended: what Parallel or Sequence returns or raises (7.1–7.3)."""
-        kids = [self.procs[k] for k in p.kids]
-        failed = [k for k in kids if self._failed(k)]
-        p.kids, p.join = (), ""
-        if how == ("cancel",):
-            p.cancel = False
-            return ("Cancelled",)
-        return self._failure(failed) or ("ok", tuple(k.result for k in kids))
-
-    def _doom(self, pids: tuple[int, ...]) -> None:
-        for k in pids:
-            q = self.procs[k]
-            if q.st == "new":
-                self._leave(q, None)  # it will never be started
-            elif q.st not in ("finishing", "ended"):
-                q.doomed = True
-
-    def _request_cancel(self, p: Proc) -> None:
-        """6: a request reaches the process."""
-        if p.st in ("finishing", "ended", "new"):
-            return
-        if p.st == "join":
-            p.cancel = True
-            self._doom(p.kids)
-        elif not ((p.st == "parked" or p.pid in self.ops) and self.cancel(p.pid)):
-            p.cancel = True
-
-    def _end(self, p: Proc, _: None) -> Record:
-        """The body is over, or an exception left it."""
-        out = [p.exc[0]] if p.exc else ["ok"]
-        self._leave(p, p.exc)
-        return {"p": p.pid, "e": "end", "out": out}
-
-    def _leave(self, p: Proc, exc: tuple | None) -> None:
-        """2.3, 4.3, 4.6, 7.7: first the poison, then the ends, then the group is told."""
-        ran = p.st != "new" and p.started
-        p.exc = exc
-        p.result = p.pid if exc is None and ran else None
-        p.st, p.cancel, p.doomed = "finishing", False, False
-        spread = (
-            tuple(("poison", e, exc[1]) for e in p.slots) if exc and exc[0] == "Poisoned" else ()
-        )
-        p.todo = (*spread, *(("let go", e) for e in dict.fromkeys(p.slots)), ("done",))
-
-    def _finish(self, p: Proc) -> None:
-        step, p.todo = p.todo[0], p.todo[1:]
-        if step[0] == "poison":
-            if not self.ends[step[1]].how:
-                self.poison(self.ends[step[1]].chan, step[2])
-        elif step[0] == "let go":
-            self.let_go(step[1], p.pid)
-        else:
-            p.st = "ended"
-            watched = self.code.procs[p.pid].get("watched", False)
-            alive = any(self.procs[w].st != "ended" for w in p.watchers)
-            p.excused = watched and alive and self._failed(p)
-            self.has_gone(p.pid)
-            siblings = self.root if p.parent < 0 else self.procs[p.parent].kids
-            parent = self.procs.get(p.parent)
-            if self._failed(p):
-                self.failing |= parent is None
-                self._doom(tuple(k for k in siblings if k != p.pid))
-            elif parent is not None and parent.join == "seq" and not parent.cancel:
-                rest = [k for k in parent.kids if self.procs[k].st == "new"]
-                if rest:
-                    self._start(self.procs[rest[0]])
-            if parent is not None and parent.join == "seq" and parent.cancel:
-                self._doom(tuple(k for k in parent.kids if self.procs[k].st == "new"))
