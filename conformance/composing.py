@@ -1,7 +1,7 @@
 """Composition in a network in progress (rule 7): processes are made with their ends, started, cancelled, and leave.
 
   make ─_start▶ ready … its body is over ─_leave▶ finishing ─_finish (lets go of its ends, one a step)▶ ended
-  a request: _doom ─▶ doomed ─(a step)▶ _request_cancel ─▶ it is on its operation, its children, or what comes next
+  a request: _doom ─▶ doomed ─(a step)▶ _request_cancel (limiting.py)
 
 Invariant: a process is asked by a step of its own, so that a request may land at any moment after it was made.
 """
@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from .judge import Judge
+from .limiting import Limiting
 from .objects import READ, WRITE, Outcome
 from .program import Proc
 
 Record = dict[str, Any]
 
 
-class Composing(Judge):
+class Composing(Limiting):
     """The part of `interp.Sim` that knows groups; it has the fields named here."""
 
     failing: bool
@@ -71,8 +71,9 @@ class Composing(Judge):
         p.kids, p.join, p.st = tuple(q["id"] for q in s[1]), s[0], "join"
         for k in p.kids if s[0] == "par" else p.kids[:1]:
             self._start(self.procs[k])
-        if p.cancel:
-            self._doom(p.kids)
+        p.passed = False
+        if self._asked(p):
+            self._pursue(p)
 
     def _joined(self, p: Proc, how: tuple) -> tuple:
         """All children have ended: what Parallel or Sequence returns or raises (7.1–7.3)."""
@@ -80,7 +81,7 @@ class Composing(Judge):
         failed = [k for k in kids if self._failed(k)]
         p.kids, p.join = (), ""
         if how == ("cancel",):
-            p.cancel = False
+            self._meet(p)
             return ("Cancelled",)
         return self._failure(failed) or ("ok", tuple(k.result for k in kids))
 
@@ -91,16 +92,6 @@ class Composing(Judge):
                 self._leave(q, None)  # it will never be started
             elif q.st not in ("finishing", "ended"):
                 q.doomed = True
-
-    def _request_cancel(self, p: Proc) -> None:
-        """6: a request reaches the process."""
-        if p.st in ("finishing", "ended", "new"):
-            return
-        if p.st == "join":
-            p.cancel = True
-            self._doom(p.kids)
-        elif not ((p.st == "parked" or p.pid in self.ops) and self.cancel(p.pid)):
-            p.cancel = True
 
     def _end(self, p: Proc, _: None) -> Record:
         """The body is over, or an exception left it."""
@@ -136,10 +127,14 @@ class Composing(Judge):
             parent = self.procs.get(p.parent)
             if self._failed(p):
                 self.failing |= parent is None
-                self._doom(tuple(k for k in siblings if k != p.pid))
-            elif parent is not None and parent.join == "seq" and not parent.cancel:
+                others = tuple(k for k in siblings if k != p.pid)
+                if not any(
+                    self.procs[k].st == "ended" and self._failed(self.procs[k]) for k in others
+                ):
+                    self._doom(others)  # the first failure (7.2)
+            elif parent is not None and parent.join == "seq" and not self._asked(parent):
                 rest = [k for k in parent.kids if self.procs[k].st == "new"]
                 if rest:
                     self._start(self.procs[rest[0]])
-            if parent is not None and parent.join == "seq" and parent.cancel:
+            if parent is not None and parent.join == "seq" and self._asked(parent):
                 self._doom(tuple(k for k in parent.kids if self.procs[k].st == "new"))

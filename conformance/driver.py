@@ -25,6 +25,7 @@ from .checker import Verdict, check
 from .explore import run
 from .interp import Record
 from .networks import DEFAULT, FEATURES, Net, generate, readable
+from .program import BLOCKS
 from .retiring import retiring
 from .shrink import repeated, report, shrink
 
@@ -60,7 +61,7 @@ class ModelDriver:
             f"model ({grain})",
             grain,
             "virtual",
-            DEFAULT | {"cancel"},
+            FEATURES,
         )
 
     def run(self, net: Net, seed: int) -> list[Record]:
@@ -138,7 +139,7 @@ def _lines_of_body(body: list[Any], out: list[str]) -> None:
             for p in s[1] if s[0] != "spawn" else [s[1]]:
                 _lines_of_process(p, out)
             out.append("end")
-        elif s[0] in ("ext", "loop", "iter"):
+        elif s[0] in BLOCKS:
             out.append(" ".join(map(str, [s[0], s[1], *s[3:]])))
             _lines_of_body(s[2], out)
             out.append("end")
@@ -151,7 +152,11 @@ def _lines_of_body(body: list[Any], out: list[str]) -> None:
         elif s[0] == "select":
             out.append(f"select {s[1]}")
             for g in s[2]:
-                words = [g["g"], *(str(g[k]) for k in ("end", "t", "b") if k in g), g.get("fn", "")]
+                words = [
+                    g["g"],
+                    *(str(g[k]) for k in ("end", "t", "b", "p") if k in g),
+                    g.get("fn", ""),
+                ]
                 words += ["ends"] * g.get("ends", False) + ["off"] * (not g.get("pre", True))
                 out.append(" ".join(w for w in words if w))
             out.append("end")
@@ -204,9 +209,10 @@ def _body_from(lines: list[list[str]]) -> tuple[list[Any], str]:
                 procs.append(_process_from(lines))
             lines.pop(0)
             body.append([word, procs[0] if word == "spawn" else procs])
-        elif word in ("ext", "loop", "iter"):
+        elif word in BLOCKS:
             inner, _ = _body_from(lines)
-            body.append([word, int(args[0]), inner, *map(int, args[1:])])
+            first = args[0] if word == "limit" else int(args[0])
+            body.append([word, first, inner, *map(int, args[1:])])
         elif word == "try":
             inner, _ = _body_from(lines)
             handler, _ = _body_from(lines)
@@ -226,6 +232,7 @@ def _body_from(lines: list[list[str]]) -> tuple[list[Any], str]:
                     "timeout": "t",
                     "deadline": "t",
                     "barrier": "b",
+                    "ended": "p",
                 }.get(kind)
                 if field:
                     g[field] = int(more[0])
@@ -247,6 +254,8 @@ def _body_from(lines: list[list[str]]) -> tuple[list[Any], str]:
             "poison",
             "die",
             "cancel",
+            "ended",
+            "reschedule",
             "fail",
         ):
             body.append([word, *map(int, args)])
@@ -381,7 +390,7 @@ def main() -> int:
         dest="also",
         default="",
         metavar="F,F",
-        help="features beyond those of every runtime: cancel",
+        help="features beyond those of every runtime: cancel, ended, watched, limit",
     )
     args.add_argument(
         "--twin",

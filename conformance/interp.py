@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .composing import Composing, Record
-from .objects import BadUse, Barrier, Chan, Guard, Op
+from .objects import BadUse, Barrier, Chan, Guard, Op, Outcome
 from .program import Code, Proc
 
 Step = tuple
@@ -38,7 +38,11 @@ INSTANT = (
     "fail",
     "spawn",
     "release",
+    "limit",
+    "reschedule",
+    "leave",
 )  # have an effect, never wait
+LEFT = {"ext": "release", "limit": "leave"}  # blocks whose end is an operation
 
 
 class Sim(Composing):
@@ -112,15 +116,16 @@ class Sim(Composing):
             self.clock == "real"
         ):  # processes take time too, so nothing is known of the order in which timers go off
             found.extend(("fire", k) for k in range(len(self.timers)))
-        elif self.due():
-            found.append(("fire", 0))
+        else:
+            found.extend(("fire", k) for k in self.due())
         if found:
             return found
         if self.timers:
             return [("advance",)]  # 8.6: nothing can run
         if all(self.procs[m].st == "ended" for m in self.root):
             return [("run",)]
-        assert self.dead is None, "a cancelled network hangs: the model is wrong"
+        stuck = self.dead and all(op.state != "waiting" for op in self.ops.values())
+        assert not stuck, "a cancelled network hangs: the model is wrong"
         return [("deadlock",)]
 
     def _steps_of(self, p: Proc) -> Iterator[Step]:
@@ -135,6 +140,9 @@ class Sim(Composing):
         elif p.st == "called":
             yield from (("arrive", p.pid, i) for i in self._arrivals(p))
         elif p.st == "parked" and self.ops[p.pid].state == "done":
+            if self.ops[p.pid].out == ("Cancelled",):
+                yield self._meeting(p)
+                return
             named = (self.ops[p.pid].out or ())[1:2]
             if named and isinstance(named[0], tuple):  # any of these guards may be named (5.6)
                 yield from (("ret", p.pid, "guard", i) for i in named[0])
@@ -145,36 +153,41 @@ class Sim(Composing):
         elif p.st == "join" and all(self.procs[k].st == "ended" for k in p.kids):
             # 7.2: children that finished all the same leave the choice between the result and
             # Cancelled
-            if p.cancel:
-                yield ("ret", p.pid, "cancel")
+            if self._asked(p):
+                yield self._meeting(p, "cancel")
             yield ("ret", p.pid)
         elif p.st == "parked" and self.ops[p.pid].state == "making":
             yield ("make", p.pid)
         elif p.st == "finishing":
             yield ("finish", p.pid)
 
+    def _meeting(self, p: Proc, *how: str) -> Step:
+        """It goes on with Cancelled. On threads something more may be asked between that and its record."""
+        return ("meet" if self.grain == "cores" else "ret", p.pid, *how)
+
     def _arrivals(self, p: Proc) -> Iterator[Any]:
         kind = self._kind(p)
         if kind in INSTANT or kind in ("par", "seq"):
             yield None
             if (
-                p.cancel and kind == "yield"
+                self._asked(p) and kind == "yield"
             ):  # 7.7: yield_ may or may not be a point of cancellation
                 yield "cancel"
             return
         if p.pid not in self.ops:  # not begun
-            if p.cancel:  # 6.1; on threads the request may come just after the operation looked
-                yield "cancel"
-                if self.grain == "atomic":
-                    return
+            asked = self._asked(p)
+            if asked:
+                yield "cancel"  # 6.1
             try:
                 op = self._op(p)
                 self.begin(op)
             except BadUse:
-                yield "bad"
+                yield "bad"  # 11.1, also of one that is asked
                 return
             finally:
                 self.ops.pop(p.pid, None)
+            if asked and self.grain == "atomic":
+                return  # on threads the request may come just after the operation looked
         else:
             op = self.ops[p.pid]
             if op.state != "waiting":
@@ -214,8 +227,8 @@ class Sim(Composing):
 
     def _kind(self, p: Proc) -> str:
         s = self._stmt(p)
-        if p.frames and p.frames[-1][0] == "leave":
-            return "release"
+        if p.frames and p.frames[-1][0] in LEFT.values():
+            return str(p.frames[-1][0])
         return "read" if s[0] == "iter" else str(s[0])
 
     # ------------------------------------------------------------------------------------------------ one step
@@ -243,6 +256,8 @@ class Sim(Composing):
                 record = self._ret(p, step[2:])
             elif kind == "make":
                 self.make(p.pid)
+            elif kind == "meet":
+                p.out, p.st = self._cancelled(p, step[2:]), "decided"
             elif kind == "finish":
                 self._finish(p)
             elif kind == "skip":
@@ -263,7 +278,7 @@ class Sim(Composing):
         p.started = True
         while p.frames:
             kind, body, pc, extra = p.frames[-1]
-            if kind == "leave":
+            if kind in LEFT.values():
                 p.at = extra
                 return self._call(p)
             if pc >= len(self.code.bodies[body]):
@@ -282,8 +297,8 @@ class Sim(Composing):
                     )
                     p.at = at
                     return self._call(p)
-                elif kind == "ext":
-                    p.frames = (*rest, ("leave", body, 0, extra))
+                elif kind in LEFT:
+                    p.frames = (*rest, (LEFT[kind], body, 0, extra))
                 else:
                     p.frames = rest
                 continue
@@ -386,7 +401,7 @@ class Sim(Composing):
     def _arrive(self, p: Proc, i: Any) -> None:
         kind = self._kind(p)
         if i == "cancel":
-            p.cancel = False
+            self._meet(p)
             p.st, p.out = "decided", ("Cancelled",)
         elif i == "bad":
             p.st, p.out = "decided", ("BadUse",)
@@ -431,8 +446,8 @@ class Sim(Composing):
                 self.examine(p.pid, i)  # a select with a skip does not enrol
             else:
                 self.enrol(p.pid, i)
-        if p.st == "parked" and p.cancel and self.cancel(p.pid):
-            p.cancel = False
+        if p.st == "parked" and self._asked(p):
+            self._pursue(p)
 
     def _instant(self, p: Proc, kind: str, s: list[Any]) -> None:
         if kind == "release":
@@ -450,6 +465,12 @@ class Sim(Composing):
             self.resign(s[1])
         elif kind == "fail":
             p.out = ("Fail",)
+        elif kind == "limit":
+            self._open(p, s[1], s[3])
+        elif kind == "reschedule":
+            self._move(p, s[1])
+        elif kind == "leave":
+            p.out = self._close(p, s[1])
         elif kind == "spawn":
             why = self._make_all([s[1]], -1, p)
             if why:
@@ -477,6 +498,8 @@ class Sim(Composing):
         s = self._stmt(p)
         if p.st == "join":
             out = self._joined(p, how)
+        elif p.st == "parked" and self.ops[p.pid].out == ("Cancelled",):
+            out = self._cancelled(p, how)
         elif p.st == "parked":
             out = self.take(p.pid)
             if how[:1] == ("guard",):
@@ -501,6 +524,8 @@ class Sim(Composing):
                 p.slots += (value[1],)
                 value = "end"
             shown.append(value)
+        elif kind == "leave" and name == "ok":
+            details["expired"] = out[1]
         elif guarded and name != "ok" and len(out) > 1:
             if kind == "select":
                 details["guard"] = out[1]
@@ -512,18 +537,18 @@ class Sim(Composing):
             shown.append(details)
         p.st, p.out = "ready", None
         self_iter = s[0] == "iter" and kind == "read"
-        if kind == "release":
+        if kind == "release" or (kind == "leave" and name == "ok"):
             p.frames = p.frames[:-1]
             if p.exc:
                 self._unwind(p)
         elif name == "ok":
-            if kind == "ext":
-                p.frames += (("ext", self.code.nest[id(s)][0], 0, p.at),)
+            if kind in ("ext", "limit"):
+                p.frames += ((kind, self.code.nest[id(s)][0], 0, p.at),)
         elif self_iter and name == "Retired":
             p.frames = p.frames[:-1]  # 3.4
             shown = ["stop"]
         else:
-            if self_iter:
+            if self_iter or kind == "leave":
                 p.frames = p.frames[:-1]
             # An end that comes out of a composition was asked for, there or further in (2.5); an operation met the others.
             met = kind not in ("par", "seq", "spawn") or name == "Cancelled"
@@ -531,6 +556,13 @@ class Sim(Composing):
             self._unwind(p)
         p.values = ()
         return {"p": p.pid, "e": "ret", "out": shown, "t": self.now}
+
+    def _cancelled(self, p: Proc, how: tuple) -> Outcome:
+        """What it waited for was given up."""
+        if p.st == "join":
+            return self._joined(p, how)
+        self._meet(p)
+        return self.take(p.pid)
 
     @staticmethod
     def _ended_at(p: Proc, kind: str, s: list[Any], out: tuple) -> int:
@@ -548,8 +580,8 @@ class Sim(Composing):
         while p.frames:
             kind, body, _, extra = p.frames[-1]
             rest = p.frames[:-1]
-            if kind == "ext":
-                p.frames = (*rest, ("leave", body, 0, extra))
+            if kind in LEFT:
+                p.frames = (*rest, (LEFT[kind], body, 0, extra))
                 return
             if kind == "try" and p.exc[0] in extra[0]:
                 p.frames = (*rest, ("body", extra[1], 0, None))

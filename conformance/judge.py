@@ -80,8 +80,9 @@ class Judge(World):
         return sorted(c for c in closures if len(c) == least)
 
     def _deadlock(self) -> None:
-        blocked = tuple(p for p in self.blocked() if self.procs[p].st == "parked")
-        self.dead = (blocked, tuple(self.knots()))
+        if self.dead is None:  # else somebody who was cancelled for it waits once more
+            blocked = tuple(p for p in self.blocked() if self.procs[p].st == "parked")
+            self.dead = (blocked, tuple(self.knots()))
         for p in self.procs.values():
             if p.st == "new":
                 continue

@@ -59,7 +59,7 @@ class World(Passing):
         self.gone: frozenset[int] = frozenset()
         self.timers: list[
             tuple[int, int, int]
-        ] = []  # (deadline, pid, guard), in the order of firing (8.5)
+        ] = []  # (deadline, pid, guard; < 0: a limit of the process, 7.12), in the order of firing (8.5)
         self._dirty: list[int] = []
 
     # ----------------------------------------------------------------------------------------------
@@ -227,10 +227,12 @@ class World(Passing):
         elif (
             g.kind == "time" and g.value < math.inf
         ):  # at or beyond the end of the clock: it never comes (8.5)
-            at = len(
-                [t for t in self.timers if t[0] <= g.value]
-            )  # 8.5: equal deadlines fire in the order in which they were set
-            self.timers.insert(at, (g.value, pid, i))
+            self.arm(g.value, pid, i)
+
+    def arm(self, deadline: int, pid: int, i: int) -> None:
+        """8.5: equal deadlines fire in the order in which they were set."""
+        at = len([t for t in self.timers if t[0] <= deadline])
+        self.timers.insert(at, (deadline, pid, i))
 
     def examine(self, pid: int, i: int) -> None:
         """Guard i was looked at and cannot commit."""
@@ -299,11 +301,15 @@ class World(Passing):
         self._phase(b)
         self._settle()
 
-    def due(self) -> bool:
-        return bool(self.timers) and self.timers[0][0] <= self.now
+    def due(self) -> list[int]:
+        """The timers that may go off now: in their order (8.5), but a limit before or after what its process waits for (7.12)."""
+        now = [k for k, t in enumerate(self.timers) if t[0] <= self.now]
+        return [k for k in now if self.timers[k][2] < 0] + [
+            k for k in now if self.timers[k][2] >= 0
+        ][:1]
 
     def fire(self, which: int = 0) -> None:
-        """A timer goes off: under virtual time the first of those that are due."""
+        """A timer goes off: under virtual time one that is `due`."""
         _, pid, i = self.timers[which]
         self._decide(self.ops[pid], ("ok", i))
         self._settle()
@@ -327,7 +333,7 @@ class World(Passing):
             elif g.kind == "barrier":
                 b = self.barriers[g.on]
                 b.line = [party for party in b.line if party[0] != op.pid]
-        self.timers = [t for t in self.timers if t[1] != op.pid]
+        self.timers = [t for t in self.timers if t[1] != op.pid or t[2] < 0]
 
     def _fail(self, op: Op, i: int, c: Chan) -> None:
         """The channel of guard i has ended: the operation raises that, naming the guard (5.6); a writer keeps

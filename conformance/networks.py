@@ -12,6 +12,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from .program import BLOCKS
+
 Net = dict[str, Any]
 FEATURES = frozenset(
     {
@@ -36,10 +38,13 @@ FEATURES = frozenset(
         "strength",
         "cancel",
         "ended",
+        "watched",
+        "limit",
     }
 )
-# A process that cancels another one by its number, or asks for its end (7.11): few runtimes offer it to a process.
-DEFAULT = FEATURES - {"cancel", "ended"}
+# A process that cancels another one by its number, asks for its end (7.11), or has limits (7.12): not every runtime offers it.
+DEFAULT = FEATURES - {"cancel", "ended", "watched", "limit"}
+LIMITS = ("timeout", "deadline", "move_on")
 
 
 class Maker:
@@ -107,17 +112,33 @@ class Maker:
         def makes(b: list[Any]) -> bool:
             return any(
                 s[0] in ("par", "seq", "spawn")
-                or (s[0] in ("loop", "iter", "ext") and makes(s[2]))
+                or (s[0] in BLOCKS and makes(s[2]))
                 or (s[0] == "try" and (makes(s[1]) or makes(s[3])))
                 for s in b
             )
 
         return not any(s[0] in ("loop", "iter") and makes(s[2]) for s in body)
 
+    def limit(self, body: list[Any]) -> list[Any]:
+        """A block with a limit (7.12); who fails by it is mostly caught, what gives something up goes on now and then."""
+        how = self.pick([*LIMITS])
+        if self.rng.random() < 0.25:
+            body = [["try", body, ["Cancelled"], [["yield"]] if self.rng.random() < 0.5 else []]]
+            body.append(["sleep", self.upto(2)] if self.rng.random() < 0.5 else ["yield"])
+        if self.rng.random() < 0.2:
+            body.insert(self.upto(len(body) + 1) - 1, ["reschedule", int(self.rng.random() * 3)])
+        block = ["limit", how, body, int(self.rng.random() * (6 if how == "deadline" else 4))]
+        if how == "move_on" or self.rng.random() < 0.2:
+            return block
+        return ["try", [block], ["Timeout"], []]
+
     def statement(self, pid: int, sides: list[tuple[int, str]], depth: int) -> list[Any]:
         """One statement, sometimes two."""
         readers = [k for k, (_, side) in enumerate(sides) if side == "r"]
         writers = [k for k, (_, side) in enumerate(sides) if side == "w"]
+        if "limit" in self.features and self.rng.random() < 0.25:
+            inner = [s for _ in range(self.upto(2)) for s in self.statement(pid, sides, depth)]
+            return [self.limit(inner)]
         x = self.rng.random()
         if sides and self.has("select", 0.4):
             return [self.select(sides)]
@@ -286,6 +307,9 @@ def _show_body(body: list[Any], names: dict[int, str], pad: str, lines: list[str
             lines.append(f"{pad}send {end(s[2])} over {end(s[1])}")
         elif kind == "poison":
             lines.append(f"{pad}poison {end(s[1])}, strength {s[2]}")
+        elif kind == "limit":
+            lines.append(f"{pad}within {s[1]} {s[3]}:")
+            _show_body(s[2], names, pad + "    ", lines)
         elif kind in ("ext", "iter", "loop"):
             head = {"ext": "extended read of ", "iter": "for each of ", "loop": "repeat "}[kind]
             lines.append(f"{pad}{head}{s[1] if kind == 'loop' else end(s[1])}:")

@@ -10,6 +10,8 @@ from typing import Any
 
 from .objects import BadUse
 
+BLOCKS = ("ext", "iter", "loop", "limit")  # statements whose third word is a body
+
 
 class Code:
     """The bodies and processes of a network, numbered, so that a state refers to them by number."""
@@ -31,7 +33,7 @@ class Code:
         self.bodies.append(body)
         for s in body:
             kind = s[0]
-            if kind in ("ext", "iter", "loop"):
+            if kind in BLOCKS:
                 self.nest[id(s)] = [self._body(s[2])]
             elif kind == "try":
                 self.nest[id(s)] = [self._body(s[1]), self._body(s[3])]
@@ -54,6 +56,9 @@ class Proc:
         "slots",
         "cancel",
         "doomed",
+        "limits",
+        "by",
+        "passed",
         "n",
         "todo",
         "exc",
@@ -77,6 +82,9 @@ class Proc:
         self.st = "new"
         self.frames: tuple = ()  # of (kind, body number, next statement, extra)
         self.cancel = self.doomed = self.started = self.late = False
+        self.limits: tuple[str, ...] = ()  # of the blocks it is in (7.12): open, asked, met
+        self.by = -1  # whose its last Cancelled was: a place in `limits`; -1: it came from outside
+        self.passed = False  # the group for which it waits was told that it is asked
         self.watchers: tuple[int, ...] = ()  # who asked for its end (7.11)
         self.excused = False  # it failed, and that is its watchers' (7.11)
         self.n = 0  # values made so far

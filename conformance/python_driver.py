@@ -58,6 +58,7 @@ class Names:
             (m.BadUse, "BadUse"),
             (m.Deadlock, "Deadlock"),
             (Fail, "Fail"),
+            (TimeoutError, "Timeout"),
         ]
         self.awaits = module.endswith("coroutines")
         self.one_scheduler = not module.endswith("threads")
@@ -122,6 +123,12 @@ class Names:
 
     def run_async(self, root: Any) -> Any:
         return self.m.run_async(root)
+
+    def limit(self, how: str, t: float) -> Any:
+        """The scope of a block (7.12)."""
+        if how == "deadline":
+            return self.m.deadline(self.origin + t * self.unit)
+        return (self.m.timeout if how == "timeout" else self.m.move_on_after)(t * self.unit)
 
     def sleep(self, t: float) -> Any:
         return self.m.sleep(t * self.unit)
@@ -434,6 +441,7 @@ class _Player:
             _Slots(play.names.m.BadUse, slots),
         )
         self.made = 0
+        self.limits: list[Any] = []  # those of the blocks it is in (7.12)
 
     def value(self) -> str:
         self.made += 1
@@ -521,6 +529,10 @@ class _Player:
                 lambda: self.play.end_of(s[1]).wait(),
                 shown=lambda end: [{"how": end.how}],
             )
+        elif kind == "limit":
+            yield from self.limited(s)
+        elif kind == "reschedule":
+            yield from self.operate("reschedule", lambda: self.reschedule(s[1]))
         elif kind == "yield":
             yield from self.operate("yield", lambda: names.m.yield_())
         elif kind == "retire":
@@ -627,6 +639,42 @@ class _Player:
             yield from self.operate("release", leave)
             raise
         yield from self.operate("release", leave)
+
+    def limited(self, s: list[Any]) -> Generator[Thunk, Any, None]:
+        """A block of `timeout`, `deadline` or `move_on_after`; leaving it is an operation of its own, "leave"."""
+        names = self.names
+        error: BaseException | None = None
+
+        def enter() -> Any:
+            self.limits.append(names.limit(s[1], s[3]))
+            return self.limits[-1].__aenter__() if names.awaits else self.limits[-1].__enter__()
+
+        def leave() -> Any:
+            limit, what = self.limits.pop(), (type(error) if error else None, error, None)
+            done.append(limit)
+            return limit.__aexit__(*what) if names.awaits else limit.__exit__(*what)
+
+        done: list[Any] = []
+        yield from self.operate("limit", enter, shown=lambda _: [])
+        try:
+            try:
+                yield from self.body(s[2])
+            except GeneratorExit:
+                raise
+            except BaseException as raised:
+                error = raised
+            swallowed = yield from self.operate(
+                "leave", leave, shown=lambda _: [{"expired": done[0].expired}]
+            )
+            if error is not None and not swallowed:
+                raise error
+        finally:  # kept here it would keep this frame, and with it what the process holds
+            error = None
+
+    def reschedule(self, t: int) -> None:
+        if not self.limits:
+            raise self.names.m.BadUse("no limit to reschedule")
+        self.limits[-1].reschedule(t * self.names.unit)
 
     def select(self, s: list[Any]) -> Generator[Thunk, Any, None]:
         made: list[str] = []

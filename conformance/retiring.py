@@ -71,7 +71,8 @@ class _Retiring(Maker):
 
     def watched(self, process: dict[str, Any]) -> dict[str, Any]:
         if "ended" in self.features:
-            process["watched"] = self.rng.random() < 0.5
+            watched = self.rng.random() < 0.5
+            process["watched"] = watched and "watched" in self.features
             if self.rng.random() < 0.2:
                 process["body"].append(["fail"])
         return process
@@ -100,6 +101,8 @@ class _Retiring(Maker):
             turn = [self.guards(sides, slots)]
             if self.rng.random() < 0.35:  # the same guards, others of them on
                 turn.append(self.guards(sides, slots))
+        if "limit" in self.features and self.rng.random() < 0.4:
+            turn = [self.limit(turn)]
         body: list[Any] = [["loop", TURNS, [*self.pause(), *turn]]]
         if self.has("try", 0.4):
             after = self.guards(sides, slots) if self.rng.random() < 0.7 else ["yield"]

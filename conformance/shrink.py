@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .networks import Net, readable
+from .program import BLOCKS
 
 Path = tuple
 
@@ -108,7 +109,7 @@ def valid(net: Net) -> bool:
             return all(proc_ok(p, slots) for p in (s[1] if s[0] != "spawn" else [s[1]]))
         if s[0] == "try":
             return body_ok(s[1], slots) and body_ok(s[3], slots)
-        if s[0] in ("ext", "iter", "loop"):
+        if s[0] in BLOCKS:
             return body_ok(s[2], slots)
         return True
 
@@ -154,7 +155,7 @@ def _children(body: list[Any]) -> Iterator[dict[str, Any]]:
         elif s[0] == "try":
             yield from _children(s[1])
             yield from _children(s[3])
-        elif s[0] in ("ext", "iter", "loop"):
+        elif s[0] in BLOCKS:
             yield from _children(s[2])
 
 
@@ -167,7 +168,7 @@ def _most_slot(body: list[Any]) -> int:
             most = max([most, *(g["end"] for g in s[2] if "end" in g)])
         if s[0] == "try":
             most = max(most, _most_slot(s[1]), _most_slot(s[3]))
-        elif s[0] in ("ext", "iter", "loop"):
+        elif s[0] in BLOCKS:
             most = max(most, _most_slot(s[2]))
     return most
 
@@ -186,7 +187,7 @@ def _lists(body: list[Any], path: Path) -> Iterator[tuple[Path, list[Any], str]]
         elif s[0] == "try":
             yield from _lists(s[1], (*path, k, 1))
             yield from _lists(s[3], (*path, k, 3))
-        elif s[0] in ("ext", "iter", "loop"):
+        elif s[0] in BLOCKS:
             yield from _lists(s[2], (*path, k, 2))
 
 
@@ -200,6 +201,10 @@ def _simpler(s: list[Any]) -> Iterator[list[Any]]:
         yield s[1]
     elif s[0] == "ext" or s[0] == "iter":
         yield [["read", s[1]], *s[2]]
+    elif s[0] == "limit":
+        yield s[2]
+        if s[3] > 1:
+            yield [[*s[:3], 1]]
     elif s[0] == "select" and len(s[2]) == 1 and "end" in s[2][0]:
         yield [["read" if s[2][0]["g"] == "in" else "write", s[2][0]["end"]]]
     elif s[0] == "sleep" and s[1] > 1:

@@ -91,8 +91,19 @@ def test_random_networks_of_tasks(tasks: ApartDriver, first: int) -> None:
 @pytest.mark.parametrize("backend", ["coroutines", "threads", "greenlets", "mixed", "guest"])
 def test_networks_whose_processes_watch_one_another(backend: str) -> None:
     """Rules 5.6, 7.11: ends of processes among guards that retire, and failures that are their watchers'."""
-    on = ApartDriver(backend, DEFAULT | {"ended"})
+    on = ApartDriver(backend, DEFAULT | {"ended", "watched"})
     try:
+        conforms(on, 0, "retiring")
+    finally:
+        on.close()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_random_networks_with_limits(backend: str) -> None:
+    """Rules 6.1 to 6.3, 7.12, with ends of processes, and processes that cancel one another, beside them."""
+    on = ApartDriver(backend, DEFAULT | {"limit", "cancel", "ended", "watched"})
+    try:
+        conforms(on, 0)
         conforms(on, 0, "retiring")
     finally:
         on.close()

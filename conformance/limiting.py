@@ -1,0 +1,100 @@
+"""What a process is asked to give up, and by whom (rules 6.1, 7.12): cancellations from outside, and limits on blocks of its own.
+
+  limit:   _open ─▶ open ──its time: fire──▶ asked ──_meet, and it is the one──▶ met
+                     ▲  └──_move──┘  ▲          └──_meet: another's Cancelled, _move, _close: taken back
+                     └───────────────┴── open again, without a timer
+  request: _request_cancel, fire ─▶ _pursue: the operation is withdrawn, children are told; nothing of it is met yet
+           _meet: the process goes on with one Cancelled, for all that was asked until then
+
+Invariants
+  * A process is asked (`_asked`) from the request until it meets it, or all that asked have been taken back.
+  * A limit's timer is among the world's, with its place in the nest, from the outermost on, as `~place` for a guard.
+  * While a process unwinds by a Cancelled, `Proc.by` is the place of the limit that asked for it; -1: it was asked from outside.
+"""
+
+from __future__ import annotations
+
+from .judge import Judge
+from .objects import BadUse, Outcome
+from .program import Proc
+
+
+class Limiting(Judge):
+    """The part of `interp.Sim` that knows who asked whom."""
+
+    @staticmethod
+    def _asked(p: Proc) -> bool:
+        return p.cancel or "asked" in p.limits
+
+    def _meet(self, p: Proc) -> None:
+        """6.1, 7.12: one Cancelled for all that was asked: it is the outermost's who did."""
+        p.by = -1 if p.cancel else p.limits.index("asked")
+        p.cancel = False
+        p.limits = tuple(
+            "met" if k == p.by else "open" if x == "asked" else x for k, x in enumerate(p.limits)
+        )
+
+    def _request_cancel(self, p: Proc) -> None:
+        """6: a request reaches the process."""
+        if p.st not in ("finishing", "ended", "new"):
+            p.cancel = True
+            self._pursue(p)
+
+    def _pursue(self, p: Proc) -> None:
+        if p.st != "join":
+            self.cancel(p.pid)
+        elif not p.passed:  # its children are asked once, whoever else asks
+            p.passed = True
+            self._doom(p.kids)
+
+    def _doom(self, pids: tuple[int, ...]) -> None:
+        raise NotImplementedError
+
+    def fire(self, which: int = 0) -> None:
+        """A timer goes off: a guard's, or a limit's, which asks (7.12)."""
+        _, pid, i = self.timers[which]
+        if i >= 0:
+            super().fire(which)
+            return
+        del self.timers[which]
+        p = self.procs[pid]
+        self._become(p, ~i, "asked")
+        self._pursue(p)
+
+    # ------------------------------------------------------------------------------------------------ the limits of a process
+
+    def _open(self, p: Proc, how: str, t: int) -> None:
+        p.limits += ("open",)
+        self._set(p, t if how == "deadline" else self.now + t)
+
+    def _move(self, p: Proc, t: int) -> None:
+        """The innermost one gets another time, from now."""
+        if p.limits[-1:] in ((), ("met",)):
+            raise BadUse("reschedule of a limit that is not there, or whose request was met")
+        self._disarm(p)
+        self._become(p, len(p.limits) - 1, "open")
+        self._set(p, self.now + t)
+
+    def _close(self, p: Proc, how: str) -> Outcome:
+        """The innermost block ends → what leaving it raises, or whether it was ended by its limit."""
+        own = p.exc is not None and p.exc[0] == "Cancelled" and p.by == len(p.limits) - 1
+        self._disarm(p)
+        p.limits = p.limits[:-1]
+        if own:
+            p.exc = None
+        return ("Timeout",) if own and how != "move_on" else ("ok", own)
+
+    def _set(self, p: Proc, at: int) -> None:
+        place = len(p.limits) - 1
+        if at <= self.now:
+            self._become(p, place, "asked")
+        else:
+            self.arm(at, p.pid, ~place)
+
+    def _disarm(self, p: Proc) -> None:
+        mine = (p.pid, ~(len(p.limits) - 1))
+        self.timers = [t for t in self.timers if t[1:] != mine]
+
+    @staticmethod
+    def _become(p: Proc, place: int, state: str) -> None:
+        p.limits = (*p.limits[:place], state, *p.limits[place + 1 :])
