@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "engine.hpp"
+#include "weft/wire/end.hpp"
 #include "wire_world.hpp"
 
 namespace weft::test {
@@ -228,6 +229,124 @@ SCENARIO("wire: two choices at one home meet, or one withdraws: exactly one guar
   if (!x.ok()) return;
   REQUIRE_THAT(x.outcome.guard != y.outcome.guard);
   REQUIRE_THAT(x.outcome.guard == 0 ? y.value() == 1 : x.value() == 2);
+}
+
+// --- ends that move (wire 7.4; conformance/models/wire_ends.pml) -------------------------------------------------------------------------
+
+using OutEnd = w::WriterEnd<int>;
+
+// Space 0 is the home of `c`, whose only writer end is at space 1, which sends it to space 2; that one drops it or keeps it.
+struct MovingNet {
+  runtime::FreshPool fresh;
+  std::shared_ptr<World> world = World::of(3);
+  Wire& ab = world->join(0, 1);
+  Wire& cb = world->join(2, 1);
+  Channel<int> c;
+  Channel<OutEnd> carry{buffer(1)};
+  Reader<int> home = c.reader();
+  OpOf<OutEnd> write;
+  MovingNet() {
+    ab.give(c.writer());
+    const auto to = cb.give(carry.writer());
+    world->pump();
+    const auto& o = ab.at_party.offered[0];
+    write.write(to, OutEnd(w::FarWriter<int>(std::make_shared<w::FarEnd>(ab.at_party.shared_from_this(), o.end, o.key, o.name))));
+  }
+  Status seen() { return c.core()->how_ended<core::Side::in>(); }
+};
+
+SCENARIO("wire: an end moves to a third space, or its write is withdrawn: while anybody has it the channel has not ended (wire 7.4, 7.5)",
+         0) {
+  MovingNet n;
+  Reader<OutEnd> ends = n.carry.reader();
+  n.write.begin(n.cb.at_party);
+  const bool withdraws = engine().choose(2) != 0;
+  bool asked = !withdraws, dropped = false;
+  std::optional<OutEnd> got;
+  Events e;
+  do {
+    for (Wire& l : n.world->wires) e.frames(l);
+    e.may(!asked && !n.write.is_over, [&] { asked = true, n.write.withdraw(); });
+    if (n.write.ok()) n.write.forget();
+    if (n.write.ok() && !got) {
+      w::RoomOf<OutEnd> room;
+      core::Waker me;
+      me.slot = room.slot();
+      REQUIRE_THAT(ends.core()->begin<core::Side::in>(me) == Status::ok);
+      room.filled();
+      got.emplace(room.take());
+    }
+    e.may(got && !dropped && (!withdraws || asked), [&] { dropped = true, got.emplace(); });
+    REQUIRE_THAT(dropped || n.seen() == Status::ok);
+  } while (e.one());
+  if (n.write.ok()) {
+    REQUIRE_THAT(dropped && n.seen() == Status::retired);
+  } else {
+    REQUIRE_THAT(withdraws && n.write.status() == Status::cancelled);
+    n.write.forget();
+    n.world->pump();
+    REQUIRE_THAT(n.seen() == Status::retired);
+  }
+  REQUIRE_THAT(n.cb.at_party.carrier.under_way() == 0);
+}
+
+SCENARIO("wire: an end moves, and its receiver, its sender or nobody dies at any step: the home learns how it ended (wire 7.4, rule 4.5)",
+         0) {
+  MovingNet n;
+  n.write.begin(n.cb.at_party);
+  const std::uint32_t victim = 1 + engine().choose(2);  // space 1 sends, space 2 receives
+  const std::uint64_t dead = victim + 1;                // its incarnation
+  bool killed = false;
+  std::vector<w::Peer*> to_tell;
+  Events e;
+  do {
+    if (n.write.ok()) n.write.forget();
+    for (Wire& l : n.world->wires) e.frames(l);
+    e.may(!killed, [&] {
+      killed = true;
+      for (Wire& l : n.world->wires) {
+        const bool home_dies = l.at_home.space->greeting().incarnation == dead,
+                   party_dies = l.at_party.space->greeting().incarnation == dead;
+        if (!home_dies && !party_dies) continue;
+        l.cut = true;
+        to_tell.push_back(home_dies ? &l.at_party : &l.at_home);
+      }
+    });
+    for (std::size_t i = 0; i < to_tell.size(); ++i)
+      if (to_tell[i]) e.may(true, [&, i] { std::exchange(to_tell[i], nullptr)->session.lost("it died"); });
+  } while (e.one());
+  if (!killed) return;
+  // Nobody who lives has it, or who has it lives; the home says which.
+  const bool kept = victim == 2 && n.write.is_over && !n.write.ok();  // the sender has it back
+  if (kept) {
+    REQUIRE_THAT(n.seen() == Status::ok);
+    n.write.forget();
+    n.world->pump();
+    REQUIRE_THAT(is_end(n.seen()));
+  } else if (victim == 2) {
+    REQUIRE_THAT(n.seen() == Status::died);
+  } else {
+    // The receiver got it in time, or it died with the sender.
+    REQUIRE_THAT(n.seen() == Status::ok || n.seen() == Status::died);
+  }
+}
+
+SCENARIO(
+    "wire: an end moves, and those who were introduced lose each other at any step: nobody has it, and the home learns that (wire 7.4)",
+    0) {
+  MovingNet n;
+  n.write.begin(n.cb.at_party);
+  Wire& lost = *n.world->between(0, 2);
+  bool home_knows = false, party_knows = false;
+  Events e;
+  do {
+    if (n.write.ok()) n.write.forget();
+    for (Wire& l : n.world->wires) e.frames(l);
+    e.may(!home_knows, [&] { lost.cut = home_knows = true, lost.tell(lost.at_home); });
+    e.may(!party_knows, [&] { lost.cut = party_knows = true, lost.tell(lost.at_party); });
+  } while (e.one());
+  REQUIRE_THAT(n.write.ok() && is_end(n.seen()));
+  REQUIRE_THAT(n.cb.at_party.carrier.under_way() == 0);
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ class Joint : protected Link {
     give_port<T, core::Side::out>(std::move(e), name, capacity);
   }
 
-  // An end whose home is anywhere. Throws BadUse also if its home is a third program, and no link can introduce the two.
+  // An end whose home is anywhere; waits for the peer's greeting if that is in a third program. Throws BadUse also if its home is a third
+  // program, and no link can introduce the two.
   template <class T>
   void give(ReaderEnd<T> e, const std::string& name) {
     give_either<T>(std::move(e), false, name);
@@ -106,6 +107,10 @@ class Joint : protected Link {
     if (e.here()) return give(*e.here(), name);
     check_name(name);
     const auto far = e.there()->checked("give");
+    until([&] {  // whom to introduce is known once the peer has said who it is
+      const Space::Step step(*peer_->space);
+      return peer_->session.state() == Session::State::open || peer_->session.is_over();
+    });
     const Space::Step step(*peer_->space);
     if (const char* wrong = peer_->pass(far, writes, Value<T>::type(), name)) weft::detail::bad_use(std::string("give: ") + wrong);
   }

@@ -192,16 +192,25 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
 
   // Hands an end of a third space to the peer, by this name. Null, or why it cannot be done.
   const char* pass(const std::shared_ptr<FarEnd>& e, bool writes, const std::string& type, const std::string& name);
-  // Takes an end over whose home is the peer, from whoever has it by this key (WIRE.md 7.4).
-  std::shared_ptr<FarEnd> adopt(std::uint64_t key, std::uint64_t token, const std::string& type, const std::string& name);
+  // Takes an end over whose home is the peer, from `from`, who has it by this key (WIRE.md 7.4).
+  std::shared_ptr<FarEnd> adopt(std::uint64_t key, std::uint64_t token, const std::string& type, const std::string& name, Peer& from);
 
  private:
-  void opened() override {}
+  void opened() override {
+    if (news) news(*this);
+  }
   const char* received(const Frame& f) override;
   const char* given(const Frame& f);
   const char* passed(const Frame& f);
   void session_over() noexcept override;
 
+  // Ends that we have adopted there, and the home has not said so: if it never does, who had them before is told.
+  struct Adopting {
+    std::uint32_t number;
+    std::uint64_t token;
+    std::weak_ptr<Peer> from;
+  };
+  std::vector<Adopting> adopting_;
   std::uint32_t next_adopted_ = Home::kAdopted;
   std::uint32_t next_given_ = 0;
 };

@@ -93,6 +93,7 @@ WEFT_IMPL const char* Home::adopt(const Frame& f) {
   // Of another type: it is a dead end to who says so, and nobody else is the worse for it.
   add(f.where, detail::get<std::uint64_t>(f.body.data()), from.port && from.port->type() == type ? from.port->another() : nullptr);
   if (from.port) from.peer->session.send(Frame{Kind::adopted, 0, 0, 0, 0, f.val, {}});
+  session_.send(Frame{Kind::adopted, 0, f.where, 0, 0, 0, {}});
   return nullptr;
 }
 

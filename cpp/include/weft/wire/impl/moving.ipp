@@ -93,7 +93,7 @@ WEFT_IMPL std::optional<Carrier::Got> Carrier::take(Bytes& in, bool writes, cons
     } else if (home == peer_.session.theirs().incarnation && token == 0) {
       return Got{nullptr, std::make_shared<FarEnd>(peer_.shared_from_this(), number, key, name)};
     } else if (Peer* const q = space.session_with(home)) {
-      return Got{nullptr, q->adopt(key, token, type, name)};
+      return Got{nullptr, q->adopt(key, token, type, name, peer_)};
     }
     if (token && WEFT_MUTANT != 62) peer_.session.send(Frame{Kind::dropped, 0, 0, 0, 0, token, {}});
   }

@@ -64,6 +64,7 @@ WEFT_IMPL void Space::end_step(Space* outer) noexcept {
 WEFT_IMPL bool Space::introduce(Peer& a, Peer& b) {
   const std::uint64_t x = a.session.theirs().incarnation, y = b.session.theirs().incarnation;
   const auto pair = std::minmax(x, y);
+  if (x == 0 || y == 0) return false;  // it has not said who it is
   if (x == y || acquainted_.contains(pair)) return true;
   const auto by = introducer.lock();
   if (!by || !by->introduce(a, b)) return false;
@@ -88,10 +89,12 @@ WEFT_IMPL std::shared_ptr<Peer> Space::nobody() {
   return p;
 }
 
-WEFT_IMPL std::shared_ptr<FarEnd> Peer::adopt(std::uint64_t key, std::uint64_t token, const std::string& type, const std::string& name) {
+WEFT_IMPL std::shared_ptr<FarEnd> Peer::adopt(std::uint64_t key, std::uint64_t token, const std::string& type, const std::string& name,
+                                              Peer& from) {
   const std::uint64_t mine = Space::random();
   const std::uint32_t number = next_adopted_;
   next_adopted_ = (next_adopted_ + 1) | Home::kAdopted;
+  adopting_.push_back({number, token, from.weak_from_this()});
   Buffer body;
   detail::put(body, mine);
   detail::put(body, std::as_bytes(std::span(type)));
@@ -111,6 +114,10 @@ WEFT_IMPL const char* Peer::received(const Frame& f) {
     case Kind::give: return given(f);
     case Kind::adopt: return home.adopt(f);
     case Kind::adopted:
+      if (f.where & Home::kAdopted) {
+        std::erase_if(adopting_, [&](const Adopting& a) { return a.number == f.where; });
+        return nullptr;
+      }
       for (Peer* p : space->peers_)
         if (p->carrier.adopted(f.val, *this)) break;
       return nullptr;
@@ -179,6 +186,8 @@ WEFT_IMPL void Peer::session_over() noexcept {
   far.lost();
   carrier.lost();
   home.lost();
+  for (const Adopting& a : std::exchange(adopting_, {}))
+    if (const auto from = a.from.lock(); from && WEFT_MUTANT != 65) from->session.send(Frame{Kind::dropped, 0, 0, 0, 0, a.token, {}});
   if (news) news(*this);
 }
 

@@ -1,0 +1,201 @@
+// Ends that go on to a third program over real sockets: a descriptor to each, and two spaces have a session (WIRE.md 7.5).
+#include <doctest/doctest.h>
+
+#include <dirent.h>
+#include <netinet/in.h>
+#include <thread>
+
+#include "weft/weft.hpp"
+#include "weft/wire/program.hpp"
+
+namespace {
+using namespace weft;
+namespace w = weft::wire;
+using Out = w::WriterEnd<int>;
+using In = w::ReaderEnd<int>;
+
+// `middle` knows both of the others.
+struct Three {
+  std::shared_ptr<w::Space> middle = w::Space::make("middle"), left = w::Space::make("left"), right = w::Space::make("right");
+  std::optional<w::StreamLink> ml, lm, mr, rm;
+  Three() {
+    join(middle, left, ml, lm);
+    join(middle, right, mr, rm);
+  }
+  static void join(const std::shared_ptr<w::Space>& a, const std::shared_ptr<w::Space>& b, std::optional<w::StreamLink>& x,
+                   std::optional<w::StreamLink>& y) {
+    int fds[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+    x.emplace(a, fds[0]);
+    y.emplace(b, fds[1]);
+  }
+};
+
+std::size_t descriptors() {
+  std::size_t n = 0;
+  DIR* const d = ::opendir("/proc/self/fd");
+  while (d && ::readdir(d)) ++n;
+  if (d) ::closedir(d);
+  return n;
+}
+
+TEST_CASE("wire 7.5: an end of the left program, sent by the middle one to the right one; then the middle one leaves, and it goes on") {
+  const Outside outside;
+  const std::size_t before = descriptors();
+  {
+    Three t;
+    Channel<int> c{named("c")};
+    Channel<Out> carry{named("carry")};
+    Reader<int> from = c.reader();
+    Reader<Out> ends = carry.reader();
+    t.lm->give(c.writer(), "c");
+    t.rm->give(carry.writer(), "carry");
+    {
+      auto carrier = t.mr->writer<Out>("carry");
+      std::thread sends([&, token = Outside()] { carrier(t.ml->writer_end<int>("c")); });
+      Out e = ends();
+      sends.join();
+      std::thread writes([&, token = Outside()] {
+        for (int i = 0; i < 100; ++i) e(i);
+      });
+      int sum = 0;
+      for (int i = 0; i < 100; ++i) sum += from();
+      writes.join();
+      CHECK(sum == 4950);
+      carrier.retire();
+      t.ml.reset();
+      t.mr.reset();
+      std::thread more([&, token = Outside()] { e(7); });
+      CHECK(from() == 7);
+      more.join();
+    }
+    CHECK_THROWS_AS(from(), Retired);
+  }
+  CHECK(descriptors() == before);
+}
+
+Process reads_all(Reader<In> ends, std::vector<int>& got) {
+  const In e = co_await ends.read();
+  try {
+    for (;;) got.push_back(co_await e.read());
+  } catch (const Retired&) {
+  }
+}
+Process writes_far(Out e, int n) {
+  for (int i = 0; i < n; ++i) co_await e.write(i);
+}
+
+TEST_CASE("wire 7.5: coroutines at both ends that were handed on, one by name and one in a value") {
+  Three t;
+  Channel<int> c;
+  Channel<In> carry;
+  t.lm->give(c.writer(), "w");
+  t.lm->give(c.reader(), "r");
+  t.mr->give(carry.reader(), "carry");
+  t.mr->give(t.ml->writer_end<int>("w"), "w");  // by name to the right
+  std::vector<int> got;
+  std::thread right([&] { run(writes_far(t.rm->writer_end<int>("w"), 50)); });
+  // The reader end comes home: to the left again, over the middle.
+  Channel<In> back;
+  t.lm->give(back.writer(), "back");
+  std::thread left([&, ends = back.reader()]() mutable { run(reads_all(std::move(ends), got)); });
+  {
+    const Outside outside;
+    t.ml->writer<In>("back")(t.ml->reader_end<int>("r"));
+  }
+  left.join();
+  right.join();
+  REQUIRE(got.size() == 50);
+  CHECK(got.back() == 49);
+}
+
+TEST_CASE("wire 7.5: the far home dies: who has the end learns it, and no session of the others ends") {
+  const Outside outside;
+  Three t;
+  Channel<int> c;
+  t.lm->give(c.reader(), "r");
+  t.mr->give(t.ml->reader_end<int>("r"), "r");
+  const In e = t.rm->reader_end<int>("r");
+  std::thread dies([&] { t.lm.reset(); });
+  CHECK_THROWS_AS(e(), PeerDied);
+  dies.join();
+  Channel<int> d;
+  t.mr->give(d.reader(), "d");
+  const auto r = t.rm->reader<int>("d");
+  std::thread writes([w = d.writer(), token = Outside()] { w(3); });
+  CHECK(r() == 3);
+  writes.join();
+}
+
+TEST_CASE("wire 7.2, 7.5: taken as what it is not, and over a link that passes no descriptors: bad use, and it says so") {
+  Three t;
+  Channel<int> c;
+  t.lm->give(c.reader(), "r");
+  t.ml->give(t.ml->reader_end<int>("r"), "home");
+  CHECK_THROWS_WITH_AS((void)t.lm->reader<int>("home"), doctest::Contains("the home of this end is this program"), BadUse);
+  Channel<int> m;
+  t.ml->give(m.writer(), "w");
+  CHECK_THROWS_WITH_AS((void)t.lm->writer_end<double>("w"), doctest::Contains("is of type i4, and f8"), BadUse);
+  // TCP.
+  const int listening = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in a{};
+  a.sin_family = AF_INET;
+  a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(a);
+  REQUIRE(::bind(listening, reinterpret_cast<sockaddr*>(&a), size) == 0);
+  REQUIRE(::listen(listening, 1) == 0);
+  REQUIRE(::getsockname(listening, reinterpret_cast<sockaddr*>(&a), &size) == 0);
+  const int out = ::socket(AF_INET, SOCK_STREAM, 0);
+  REQUIRE(::connect(out, reinterpret_cast<sockaddr*>(&a), size) == 0);
+  const auto net = w::Space::make("net");
+  w::StreamLink there(net, ::accept(listening, nullptr, nullptr)), here(t.middle, out);
+  ::close(listening);
+  Channel<int> d;
+  t.lm->give(d.writer(), "d");
+  Channel<Out> carry;
+  there.give(carry.writer(), "carry");
+  auto to = here.writer<Out>("carry");
+  CHECK_THROWS_WITH_AS(to(t.ml->writer_end<int>("d")), doctest::Contains("links over Unix sockets can"), BadUse);
+  // An end of the sender's own goes over it all the same.
+  Channel<int> mine;
+  std::thread sends([&, token = Outside()] { to(Out(mine.writer())); });
+  const Out e = carry.reader()();
+  sends.join();
+  std::thread writes([&, token = Outside()] { e(5); });
+  CHECK(mine.reader()() == 5);
+  writes.join();
+}
+
+TEST_CASE("wire 14.2: an INTRODUCE without its descriptor is a fault; descriptors that nobody asked for are closed") {
+  const std::size_t before = descriptors();
+  {
+    const auto space = w::Space::make("home");
+    int fds[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+    w::StreamLink link(space, fds[0]);
+    w::Buffer out;
+    const w::Buffer lease(8);
+    w::append(out, {w::Kind::hello, 0, w::kMagic, 0x0001'0001, 99, std::uint64_t{w::kLargest} << 32, lease}, 0);
+    {
+      w::detail::Descriptors d;
+      for (int i = 0; i < 20; ++i) d.attach(::dup(fds[1]), static_cast<std::size_t>(i));
+      for (w::Bytes rest = out; !rest.empty();) rest = rest.subspan(static_cast<std::size_t>(d.send(fds[1], rest)));
+    }
+    // It says with whom it may speak: with nobody.
+    w::Buffer introduce;
+    w::append(introduce, {w::Kind::introduce, 0, 0, 0, 0, 4096, {}}, 1);
+    REQUIRE(::send(fds[1], introduce.data(), introduce.size(), 0) == 32);
+    CHECK(link.wait() == "an INTRODUCE that does not say to whom");
+    ::close(fds[1]);
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+    w::StreamLink other(space, fds[0]);
+    introduce.clear();
+    w::append(introduce, {w::Kind::introduce, 0, 0, 0, 7, 4096, {}}, 1);
+    REQUIRE(::send(fds[1], out.data(), out.size(), 0) > 0);
+    REQUIRE(::send(fds[1], introduce.data(), introduce.size(), 0) == 32);
+    CHECK(other.wait() == "an INTRODUCE without its descriptor");
+    ::close(fds[1]);
+  }
+  CHECK(descriptors() == before);
+}
+}  // namespace
