@@ -266,7 +266,7 @@ SCENARIO("wire: an end moves to a third space, or its write is withdrawn: while 
   Events e;
   do {
     for (Wire& l : n.world->wires) e.frames(l);
-    e.may(!asked && !n.write.is_over, [&] { asked = true, n.write.withdraw(); });
+    e.may(!asked && !n.write.is_over && !n.cb.can_up(), [&] { asked = true, n.write.withdraw(); });
     if (n.write.ok()) n.write.forget();
     if (n.write.ok() && !got) {
       w::RoomOf<OutEnd> room;
@@ -276,7 +276,7 @@ SCENARIO("wire: an end moves to a third space, or its write is withdrawn: while 
       room.filled();
       got.emplace(room.take());
     }
-    e.may(got && !dropped && (!withdraws || asked), [&] { dropped = true, got.emplace(); });
+    e.may(got && !dropped, [&] { dropped = true, got.emplace(); });
     REQUIRE_THAT(dropped || n.seen() == Status::ok);
   } while (e.one());
   if (n.write.ok()) {
