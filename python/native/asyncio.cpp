@@ -139,6 +139,8 @@ const runtime::ProcessOps party_ops{{&party_wake, nullptr, nullptr, 0, &party_te
 
 // --- the type ---------------------------------------------------------------------------------------------------------------------------
 
+std::vector<LinkObject*> every_link;
+
 PyObject* link_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   static const char* names[] = {"", "", nullptr};
   PyObject* loop;
@@ -165,9 +167,11 @@ PyObject* link_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
     Py_DECREF(l);
     return nullptr;
   }
+  every_link.push_back(l);
   return reinterpret_cast<PyObject*>(l);
 }
 void link_dealloc(PyObject* o) {
+  std::erase(every_link, lnk(o));
   if (lnk(o)->bell >= 0) close(lnk(o)->bell);
   virtual_loops -= lnk(o)->virtual_time;
   Py_XDECREF(lnk(o)->loop);
@@ -339,6 +343,11 @@ void ring(LinkObject* l) noexcept {
   const std::uint64_t one = 1;
   while (write(l->bell, &one, sizeof one) < 0 && errno == EINTR) {
   }
+}
+
+void ring_loops() noexcept {
+  for (LinkObject* l : every_link)
+    if (l->guests || l->parties) ring(l);
 }
 
 Section::Section(LinkObject* l) noexcept : link_(l), outer_(in_section) {

@@ -328,14 +328,6 @@ void close_now(GroupObject* g) noexcept {
   Py_XDECREF(why);
 }
 
-bool ending() noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-  return Py_IsFinalizing() != 0;
-#else
-  return _Py_IsFinalizing() != 0;
-#endif
-}
-
 int close_when_called(void*) {
   close_left_blocks();
   return 0;
@@ -343,7 +335,7 @@ int close_when_called(void*) {
 
 void group_finalize(PyObject* o) {
   GroupObject* g = grp(o);
-  if ((g->state != GroupState::open && g->state != GroupState::left) || g->generation != generation || ending()) return;
+  if ((g->state != GroupState::open && g->state != GroupState::left) || g->generation != generation || interpreter_ends()) return;
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
   name_left(g, "was collected while it was open");

@@ -280,10 +280,21 @@ extern thread_local PyRun* root_run;  // the outermost run that this thread runs
 PyObject* block_interrupt(
     const ProcessBase& p) noexcept;  // owned: what `p`, in the block of a run, is to raise instead of Cancelled; or null
 
+inline bool interpreter_ends() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
 // --- pending: what is done at the next safe point ------------------------------------------------------------------------------------
 
 extern bool something_pending;
 void settle_pending() noexcept;
+bool ends_pending() noexcept;   // and this thread may settle
+void look_for_ends() noexcept;  // let one of those who sleep settle
+void ring_loops() noexcept;     // of asyncio, where anybody waits
 inline void settle() noexcept {
   if (something_pending) [[unlikely]]
     settle_pending();

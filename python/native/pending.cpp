@@ -1,8 +1,12 @@
 // What waits for the next safe point: references dropped by the core, ends that were collected (rules 12.1 and 12.2).
 //
 //   ~Value, ~Reader, ~Writer ──► queues ──settle_pending(): the next operation, turn of the scheduler or end of a process──► done
+//      └──an end, and nobody of ours may run next: look_for_ends()──► a sleeper, or a loop of asyncio, settles
 //
-// Invariant: `something_pending` is true whenever a queue is not empty. Everything here is under the GIL.
+// Invariants
+//  1 `something_pending` is true whenever a queue is not empty. Everything here is under the GIL.
+//  2 While an end is pending nobody falls asleep, and no run concludes that nothing can wake it (report.cpp); when one is dropped somebody
+//    who sleeps is stirred, and settles. No lock is needed for that: the finaliser may run under locks of ours.
 #include "native.hpp"
 
 namespace weft::py {
@@ -27,7 +31,10 @@ void defer_decref(PyObject* o) noexcept {
 void defer_retirement(ChannelObject* owned, bool writer) noexcept {
   retirements.push_back({owned, writer});
   something_pending = true;
+  if (retirements.size() == 1 && !settling) look_for_ends();
 }
+
+bool ends_pending() noexcept { return !retirements.empty() && !settling; }
 
 bool settling_now() noexcept { return settling; }
 

@@ -33,9 +33,45 @@ void* give_up() {
   return give_up_lock();
 }
 void* step_aside() { return give_up(); }
+// A thread from begin_sleep() to end_sleep(). Under the GIL.
+struct Sleeper {
+  runtime::Parking* by = nullptr;
+  unsigned within = 0;  // sleeps of a signal's handler that runs there, which are not listed
+  Sleeper *next = nullptr, *before = nullptr;
+};
+thread_local Sleeper sleeper;
+Sleeper* sleepers = nullptr;
+
+void list_sleeper(runtime::Parking& by) noexcept {
+  Sleeper& s = sleeper;
+  if (s.by) {
+    ++s.within;
+    return;
+  }
+  s = {&by, 0, sleepers, nullptr};
+  if (sleepers) sleepers->before = &s;
+  sleepers = &s;
+}
+void unlist_sleeper() noexcept {
+  Sleeper& s = sleeper;
+  if (s.within > 0) {
+    --s.within;
+    return;
+  }
+  if (s.next) s.next->before = s.before;
+  if (s.before)
+    s.before->next = s.next;
+  else if (sleepers == &s)
+    sleepers = s.next;
+  s = {};
+}
+
 void end_sleep(void* state) {
   main_sleeps_by(nullptr);
   take_back(state);
+  unlist_sleeper();
+  if (ends_pending()) [[unlikely]]
+    settle();
 }
 
 // What a signal's handler raised, to whoever waits on this thread.
@@ -50,14 +86,21 @@ void* begin_sleep(runtime::Parking& by) {
     keep_interrupt();
     return nullptr;
   }
+  if (ends_pending()) [[unlikely]] {
+    main_sleeps_by(nullptr);
+    settle();
+    return nullptr;
+  }
+  list_sleeper(by);
   return give_up();
 }
 
 bool disturbed(void* state) {
   take_back(state);
   if (PyErr_CheckSignals() < 0) keep_interrupt();
+  if (ends_pending()) settle();
   give_up();
-  return true;  // a handler may have made something runnable here
+  return true;  // a handler, or an end that is gone, may have made something runnable here
 }
 // --- where processes are ----------------------------------------------------------------------------------------------------------------
 
@@ -228,6 +271,7 @@ bool foreign_threads(runtime::Run& run) {
 
 // Such a thread may hold an end that no process holds, on the other side of where somebody waits.
 bool anything_outside(runtime::Run& run) noexcept {
+  if (ends_pending()) return true;  // whoever settles them asks again
   if (!foreign_threads(run)) return false;
   held.clear();
   run.each_process([](ProcessBase& p) {
@@ -287,6 +331,13 @@ void look_again() noexcept {
     r->run.leave_outside();
   }
 }
+void look_for_ends() noexcept {
+  ProcessBase* const p = this_process();
+  if (coroutine_of(p) || greenlet_of(p)) return;  // its scheduler's next turn does it
+  if (interpreter_ends()) return;                 // threads that slept are gone, or will be
+  if (sleepers) sleepers->by->stir();
+  ring_loops();
+}
 void own_thread(PyThreadState* t, runtime::Run* run) { own_threads[t] = run; }
 void lend_thread(PyThreadState* t) { own_threads[t] = of_the_users(); }
 void disown_thread(PyThreadState* t) noexcept { own_threads.erase(t); }
@@ -333,6 +384,8 @@ void locate(ProcessBase& p) noexcept {
 }
 
 void forget_threads() noexcept {
+  sleepers = nullptr;
+  sleeper.next = sleeper.before = nullptr;
   own_threads.clear();
   forget_strangers();
   new_door();
