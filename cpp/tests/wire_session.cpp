@@ -425,7 +425,7 @@ TEST_CASE("wire 3.6: answers to what is not open are passed over; answers that l
       {{w::Kind::done, 0, 0, 0, 1, std::uint64_t{1} << 33, {}}, "a DONE with a value that is none of its channel's type"},
       {{w::Kind::withdrawn, 0, 0, 0, 1, 0, {}}, "a WITHDRAWN that was not asked for"},
       {{w::Kind::ended, 0, 9, 0, 1, 1, {}}, "an ENDED of a guard that was not offered"},
-      {{w::Kind::ended, 0, 0, 0, 1, 4, {}}, "an ENDED that does not say how"},
+      {{w::Kind::ended, 0, 0, 0, 1, 5, {}}, "an ENDED that does not say how"},
       {{w::Kind::ended, 0, 0, 0, 1, 2, {}}, "an ENDED that does not say how"},
       {{w::Kind::give, 0, 5, 0, 0, 0, {}}, "a GIVE without its key"},
   };
@@ -445,6 +445,45 @@ TEST_CASE("wire 3.6: answers to what is not open are passed over; answers that l
     CHECK((read.status() == Status::died && read.times == 1));
   }
   (void)r;
+}
+
+TEST_CASE("wire 9: pieces of a value: those that belong to nothing are passed over, those that do not add up end the session") {
+  const std::pair<bool, const char*> cases[] = {{true, "a DONE with a value that is none of its channel's type"},
+                                                {false, "a DONE that is not the last piece of its value"}};
+  for (const auto& [body, reason] : cases) {
+    Two t;
+    Channel<int> c;
+    const auto r = t.a.give(c.reader());
+    t.pump();
+    Op read;
+    read.read(r).begin(t.a.at_party);
+    const w::Buffer bytes(8);
+    const w::Space::Step step(*t.home);
+    t.a.at_home.session.send({w::Kind::value, 0, 0, 0, 77, 8, bytes});
+    t.a.at_home.session.send({w::Kind::value, 0, 0, 0, 1, 8, bytes});
+    t.a.at_home.session.send(
+        w::Frame{w::Kind::done, body ? w::Flag::body : std::uint8_t{0}, 0, 0, 1, body ? 8u : 0u, body ? w::Bytes(bytes) : w::Bytes()});
+    while (t.a.down()) {
+    }
+    CHECK(t.a.at_party.session.why() == reason);
+    CHECK(read.times == 1);
+  }
+  // The home says that it would be too much: the read is refused, and nothing else ends.
+  Two t;
+  Channel<int> c;
+  const auto r = t.a.give(c.reader());
+  t.pump();
+  Op read;
+  read.read(r).begin(t.a.at_party);
+  {
+    const w::Space::Step step(*t.home);
+    t.a.at_home.session.send({w::Kind::ended, 0, 0, 0, 1, 4, {}});
+  }
+  t.a.down();
+  CHECK(read.is_over);
+  REQUIRE(read.refused != nullptr);
+  CHECK(std::string(read.refused).find("gibibyte") != std::string::npos);
+  CHECK_FALSE(t.a.at_party.session.is_over());
 }
 
 TEST_CASE("wire 14.2: an end given back is gone; a second RETIRE, or an OFFER there, is a fault") {

@@ -269,6 +269,28 @@ TEST_CASE("wire 9: a value that fits into no frame is bad use, and nothing was s
   reader.join();
 }
 
+TEST_CASE("wire 9: a local writer's value of any length reaches a far reader, in as many frames as it needs, and the session goes on") {
+  Pair p;
+  Channel<std::string> c;
+  p.h->give(c.reader(), "r");
+  auto from = p.f->reader<std::string>("r");
+  const std::size_t sizes[] = {w::kLargest - w::kHeader - 1, w::kLargest - w::kHeader, w::kLargest - w::kHeader + 1, 5'000'000, 3};
+  std::thread writer([&, to = c.writer(), token = Outside()] {
+    for (const std::size_t n : sizes) {
+      std::string s(n, 'x');
+      s.back() = 'y';
+      to(std::move(s));
+    }
+  });
+  for (const std::size_t n : sizes) {
+    const std::string s = from();
+    CHECK(s.size() == n);
+    CHECK(s.back() == 'y');
+    CHECK(s.find_first_not_of('x') == n - 1);
+  }
+  writer.join();
+}
+
 TEST_CASE("wire 14.3: a peer that does not read holds up nobody but itself") {
   const auto home = w::Space::make("home");
   int fds[2];

@@ -44,6 +44,7 @@ class FarOp {
   }
   std::uint64_t op_ = 0;
   Word word_ = Word::unsent;
+  Buffer pieces_;  // what has come of a value that needs several frames
 };
 
 class Far {
@@ -57,6 +58,7 @@ class Far {
 
   // Frames; null, or what is wrong.
   const char* done(const Frame& f);
+  const char* value(const Frame& f);
   const char* withdrawn(const Frame& f);
   const char* ended(const Frame& f);
 

@@ -35,6 +35,7 @@ enum class Kind : std::uint8_t {
   hello = 40,
   bye = 41,
   introduce = 47,
+  value = 48,
   dropped = 49,
 };
 
@@ -44,10 +45,11 @@ struct Flag {
 };
 
 inline constexpr std::size_t kHeader = 32;
-inline constexpr std::size_t kMore = 16;             // of a further guard in an OFFER
-inline constexpr std::uint32_t kSmallest = 256;      // the least that a `largest` may be
-inline constexpr std::uint32_t kLargest = 65'528;    // bytes
-inline constexpr std::uint32_t kMagic = 0x54464557;  // "WEFT"
+inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // of one value
+inline constexpr std::size_t kMore = 16;                             // of a further guard in an OFFER
+inline constexpr std::uint32_t kSmallest = 256;                      // the least that a `largest` may be
+inline constexpr std::uint32_t kLargest = 65'528;                    // bytes
+inline constexpr std::uint32_t kMagic = 0x54464557;                  // "WEFT"
 
 constexpr std::size_t padded(std::size_t n) noexcept { return (n + 7) & ~std::size_t{7}; }
 
@@ -101,6 +103,7 @@ constexpr Shape shape_of(std::uint8_t kind) noexcept {
   switch (static_cast<Kind>(kind)) {
     case Kind::offer: return {true, Flag::write | Flag::body, Shape::free};
     case Kind::done: return {true, Flag::body, Shape::by_flag};
+    case Kind::value:
     case Kind::pass:
     case Kind::give: return {true, Flag::write, Shape::by_val};
     case Kind::bye: return {true, 0, Shape::by_val};

@@ -66,6 +66,16 @@ class Joint : protected Link {
     });
     return why;
   }
+  // Waits for the peer's HELLO: empty if it was good, else why the session is over.
+  std::string greeted() {
+    std::string why;
+    until([&] {
+      const Space::Step step(*peer_->space);
+      why = peer_->session.why();
+      return peer_->session.state() == Session::State::open || peer_->session.is_over();
+    });
+    return why;
+  }
   void bye(const std::string& why) {
     const Space::Step step(*peer_->space);
     peer_->session.bye(why);
@@ -107,10 +117,7 @@ class Joint : protected Link {
     if (e.here()) return give(*e.here(), name);
     check_name(name);
     const auto far = e.there()->checked("give");
-    until([&] {  // whom to introduce is known once the peer has said who it is
-      const Space::Step step(*peer_->space);
-      return peer_->session.state() == Session::State::open || peer_->session.is_over();
-    });
+    greeted();  // whom to introduce is known once the peer has said who it is
     const Space::Step step(*peer_->space);
     if (const char* wrong = peer_->pass(far, writes, Value<T>::type(), name)) weft::detail::bad_use(std::string("give: ") + wrong);
   }

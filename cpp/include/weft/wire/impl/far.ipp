@@ -46,12 +46,26 @@ WEFT_IMPL const char* Far::done(const Frame& f) {
   if (!o) return nullptr;
   if (f.where >= o->guards.size()) return "a DONE of a guard that was not offered";
   FarGuard& g = o->guards[f.where];
+  Payload whole = f.payload();
+  if (!o->pieces_.empty()) {
+    if (!whole.in_body || g.writes) return "a DONE that is not the last piece of its value";
+    detail::put(o->pieces_, whole.bytes);
+    whole.bytes = o->pieces_;
+  }
   if (g.writes) {
     if (f.flags || f.val) return "a DONE of a write with a value";
-  } else if (!g.room->load(f.payload(), carrier_)) {
+  } else if (!g.room->load(whole, carrier_)) {
     return "a DONE with a value that is none of its channel's type";
   }
   finish(*o, {Status::ok, f.where, 0, false, false});
+  return nullptr;
+}
+
+WEFT_IMPL const char* Far::value(const Frame& f) {
+  FarOp* const o = find(f.op);
+  if (!o) return nullptr;
+  if (o->pieces_.size() + f.val > kMostBytes) return "a value of more than a gibibyte";
+  detail::put(o->pieces_, f.body.first(static_cast<std::size_t>(f.val)));
   return nullptr;
 }
 
@@ -68,6 +82,11 @@ WEFT_IMPL const char* Far::ended(const Frame& f) {
   if (!o) return nullptr;
   const std::uint64_t how = f.val & 0xFF, strength = f.val >> 8;
   if (f.where >= o->guards.size()) return "an ENDED of a guard that was not offered";
+  if (how == 4 && strength == 0) {
+    o->refused = "the value that was there has more than a gibibyte, and is lost: send it in pieces";
+    finish(*o, {Status::pending, 0, 0, false, false});
+    return nullptr;
+  }
   if (how < 1 || how > 3 || strength > 255 || (how == 2) != (strength > 0)) return "an ENDED that does not say how";
   finish(*o, {how == 1   ? Status::retired
               : how == 2 ? Status::poisoned

@@ -144,10 +144,18 @@ WEFT_IMPL void Home::answer(Guest& g) {
     if (!at.port->writes()) {
       carrier_.begin(0);
       const Payload p = at.room->unload(keep_, carrier_);
-      carrier_.sent(0);
-      f.val = p.in_body ? p.bytes.size() : p.small;
+      if (p.in_body && p.bytes.size() > kMostBytes) {
+        carrier_.take_back();
+        session_.send(Frame{Kind::ended, 0, where, 0, g.op, 4, {}});
+        return;
+      }
+      Bytes rest = p.bytes;
+      for (const std::size_t piece = session_.largest() - kHeader; rest.size() > piece; rest = rest.subspan(piece))
+        session_.send(Frame{Kind::value, 0, 0, 0, g.op, piece, rest.first(piece)});
+      f.val = p.in_body ? rest.size() : p.small;
       f.flags = p.in_body ? Flag::body : 0;
-      f.body = p.bytes;
+      f.body = rest;
+      carrier_.sent(0);
       told_a_reader = true;
     } else if (WEFT_MUTANT != 31) {
       space.readers_first(*this);

@@ -1,0 +1,181 @@
+// Named meeting points: programs of one user that nobody has started together (WIRE.md 12.3). POSIX.
+//
+//   wire::Meeting point(space, "orders");                      auto link = wire::meet(space, "orders");
+//   auto link = point.next();                                  auto in = link->reader<Order>("in");
+//   link->give(in.reader(), "in");
+//
+// A point is a Unix socket in a directory that belongs to the user and that nobody else may enter: $XDG_RUNTIME_DIR/weft, or /tmp/weft-UID.
+// Both sides ask the system whose the other is (SO_PEERCRED) and refuse another user's. Beside the socket lies a lock, held as long as the
+// point lives: so a name that is taken is told from one whose program was killed, which is taken over.
+#pragma once
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "stream.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+struct MeetingOptions {
+  std::string directory;     // empty: the user's own, which is made; another must exist
+  bool other_users = false;  // who may enter the directory may come, whoever it is
+};
+
+namespace detail {
+
+// A descriptor, closed when it goes.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) noexcept : fd_(fd) {}
+  Descriptor(Descriptor&& o) noexcept : fd_(std::exchange(o.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& o) noexcept {
+    std::swap(fd_, o.fd_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const noexcept { return fd_; }
+  int release() noexcept { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+[[noreturn]] inline void no_meeting(const std::string& name, const std::string& why) {
+  weft::detail::bad_use("the meeting point '" + name + "': " + why);
+}
+
+// The path of its socket. Throws BadUse if the name or the directory will not do.
+inline std::string meeting_path(const std::string& name, const MeetingOptions& o) {
+  if (name.empty() || name.size() > 60 || name.find('/') != std::string::npos || name.find('\0') != std::string::npos || name[0] == '.')
+    no_meeting(name, "a name has 1 to 60 bytes, no slash, no zero, and does not begin with a dot");
+  std::string directory = o.directory;
+  if (directory.empty()) {
+    const char* const run = std::getenv("XDG_RUNTIME_DIR");
+    directory = run && *run ? std::string(run) + "/weft" : "/tmp/weft-" + std::to_string(::getuid());
+    if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
+      no_meeting(name, "its directory " + directory + " cannot be made (" + std::strerror(errno) + "): give MeetingOptions::directory");
+  }
+  struct stat s;
+  if (::lstat(directory.c_str(), &s) != 0 || !S_ISDIR(s.st_mode)) no_meeting(name, directory + " is no directory");
+  if (!o.other_users && (s.st_uid != ::getuid() || (s.st_mode & 077) != 0))
+    no_meeting(name, "others may enter its directory " + directory + ": make it your own, with chmod 700, or set other_users");
+  const std::string path = directory + "/" + name;
+  if (path.size() >= sizeof(sockaddr_un::sun_path))
+    no_meeting(name, "the path " + path + " is too long for a Unix socket: choose a shorter directory");
+  return path;
+}
+inline sockaddr_un address_of(const std::string& path) noexcept {
+  sockaddr_un a{};
+  a.sun_family = AF_UNIX;
+  std::memcpy(a.sun_path, path.c_str(), path.size());
+  return a;
+}
+inline Descriptor unix_socket(const std::string& name) {
+  Descriptor s(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (s.get() < 0) no_meeting(name, std::string("no socket: ") + std::strerror(errno));
+  return s;
+}
+// Is the program at the other end the same user's?
+inline bool same_user(int socket) noexcept {
+  ucred c{};
+  socklen_t size = sizeof(c);
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &c, &size) == 0 && c.uid == ::getuid();
+}
+
+}  // namespace detail
+
+class Meeting {
+ public:
+  // Opens the point. Throws BadUse if the name is taken or the directory will not do; the text says what to do.
+  Meeting(std::shared_ptr<Space> space, std::string name, const MeetingOptions& o = {})
+      : space_(std::move(space)), name_(std::move(name)), options_(o), path_(detail::meeting_path(name_, o)) {
+    lock_ = detail::Descriptor(::open((path_ + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (lock_.get() < 0) detail::no_meeting(name_, path_ + ".lock cannot be opened: " + std::strerror(errno));
+    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
+      detail::no_meeting(name_, "the name is taken by a program that runs: choose another, or end that one");
+    socket_ = detail::unix_socket(name_);
+    struct stat s;
+    if (::lstat(path_.c_str(), &s) == 0) {
+      if (!S_ISSOCK(s.st_mode)) detail::no_meeting(name_, path_ + " is there and is no socket: remove it, or choose another name");
+      ::unlink(path_.c_str());  // whoever left it does not live: the lock was free
+    }
+    const sockaddr_un a = detail::address_of(path_);
+    if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&a), sizeof(a)) != 0 ||
+        ::chmod(path_.c_str(), o.other_users ? 0666 : 0600) != 0 || ::listen(socket_.get(), 64) != 0 ||
+        ::pipe2(bell_, O_CLOEXEC | O_NONBLOCK) != 0)
+      detail::no_meeting(name_, path_ + " cannot be opened: " + std::strerror(errno));
+  }
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+  // The name is free; sessions go on.
+  ~Meeting() {
+    if (bell_[0] < 0) return;
+    ::unlink(path_.c_str());
+    for (const int fd : bell_) ::close(fd);
+  }
+
+  // Waits for the next program that comes; another user's is sent away, and on_refused is told. Null after close(). One thread at a time.
+  // Whether the hand-shake goes well is to be seen: link->greeted(). So nobody who says nothing holds up those who come after.
+  std::unique_ptr<StreamLink> next() {
+    const Outside waiting;
+    for (;;) {
+      pollfd fds[] = {{socket_.get(), POLLIN, 0}, {bell_[0], POLLIN, 0}};
+      if (::poll(fds, 2, -1) < 0) continue;
+      if (fds[1].revents) return nullptr;
+      detail::Descriptor s(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (s.get() < 0) {
+        if (errno == EMFILE || errno == ENFILE)
+          detail::no_meeting(name_, "no descriptor is left for who comes: close some, or raise the limit");
+        continue;  // it has gone again
+      }
+      if (!options_.other_users && !detail::same_user(s.get())) {
+        refused("a program of another user came");
+        continue;
+      }
+      return std::make_unique<StreamLink>(space_, s.release());
+    }
+  }
+  // next() returns. From any thread.
+  void close() noexcept {
+    const char one = 1;
+    if (::write(bell_[1], &one, 1) < 0) return;  // it was told already
+  }
+  const std::string& path() const noexcept { return path_; }
+  // Told of each who was sent away, by the thread that is in next().
+  void (*on_refused)(const std::string& why) = nullptr;
+
+ private:
+  void refused(const std::string& why) const {
+    if (on_refused) on_refused(why);
+  }
+
+  const std::shared_ptr<Space> space_;
+  const std::string name_;
+  const MeetingOptions options_;
+  const std::string path_;
+  detail::Descriptor lock_, socket_;
+  int bell_[2] = {-1, -1};
+};
+
+// A session with the program that has opened this point; waits until that has taken it. Throws BadUse if there is none, it is another
+// user's, or it speaks no common version.
+inline std::unique_ptr<StreamLink> meet(const std::shared_ptr<Space>& space, const std::string& name, const MeetingOptions& o = {}) {
+  const std::string path = detail::meeting_path(name, o);
+  detail::Descriptor s = detail::unix_socket(name);
+  const sockaddr_un a = detail::address_of(path);
+  while (::connect(s.get(), reinterpret_cast<const sockaddr*>(&a), sizeof(a)) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == ENOENT || errno == ECONNREFUSED) detail::no_meeting(name, "no program has opened it (" + path + "): start that first");
+    detail::no_meeting(name, path + ": " + std::strerror(errno));
+  }
+  if (!o.other_users && !detail::same_user(s.get()))
+    detail::no_meeting(name, "it was opened by another user: set other_users if that is meant");
+  auto link = std::make_unique<StreamLink>(space, s.release());
+  if (const std::string why = link->greeted(); !why.empty()) detail::no_meeting(name, why);
+  return link;
+}
+
+}  // namespace weft::inline WEFT_ABI::wire
