@@ -21,6 +21,12 @@ CASES = [
 ]
 LACKING = {"tasks": 19, "a block of greenlets": 3, "a block of threads": 3}  # not run, by LACKS
 
+# Files of scenarios that C++ has once more, by their names, in cpp/tests/hosted_scenarios.cpp; those that it has not, and why.
+IN_CPP = ("rules_07_11_the_end_of_a_process", "rules_07_12_limits")
+NOT_IN_CPP = {
+    "rules_07_12_limits.it_is_entered_once": "a weft::Timeout is entered where it is made, and can be neither copied nor moved",
+}
+
 # Rules of Part I that have no scenario here, and why.
 NO_SCENARIO = {
     "1.8": "restricted channels are C++; cpp/tests/hosted_one2one.cpp and library_blocks.cpp have them",
@@ -68,6 +74,17 @@ def test_what_a_backend_lacks_is_named_and_counted() -> None:
         assert left_out == LACKING.get(backend, 0), f"{left_out} scenarios not on {backend}"
     needed = {need for run in SCENARIOS["tasks"].values() for need in run.needs}  # type: ignore[attr-defined]
     assert needed == {need for lacks in LACKS.values() for need in lacks}
+
+
+def test_the_cpp_twin_has_each_of_them_or_a_reason() -> None:
+    source = (ROOT / "cpp/tests/hosted_scenarios.cpp").read_text(encoding="utf-8")
+    there = re.findall(r'(?m)^TEST_CASE(?:_TEMPLATE)?\("scenario (\w+)"', source)
+    names = [n for n in SCENARIOS["coroutines"] if n.split(".")[0] in IN_CPP]
+    assert len(there) == len(set(there))
+    assert [n for n in names if (n.split(".")[1] in there) == (n in NOT_IN_CPP)] == []
+    assert set(there) <= {n.split(".")[1] for n in names}, "a twin of no scenario"
+    assert set(NOT_IN_CPP) <= set(names)
+    assert (len(names), len(there)) == (26, 25)
 
 
 def test_a_scenario_that_an_end_leaves_has_not_passed() -> None:
