@@ -40,6 +40,27 @@ TEST_CASE("rule 7.11: an end is chosen and awaited, and stays ready; several wat
   CHECK_THROWS_AS(static_cast<void>(w.of(later(1s, 1))), weft::BadUse);
 }
 
+TEST_CASE_TEMPLATE("rule 7.11: an end in a list of guards that is put together as the program runs", P, POLICIES) {
+  const weft::Watch<int> w, never;
+  weft::Channel<int, P> c;
+  auto selects = [](weft::Watch<int> x, weft::Watch<int> y, weft::Reader<int, P> r, weft::Writer<int, P> out) -> Process {
+    for (const int last : {2, 1}) {
+      std::vector<weft::AnyGuard<int, P>> gs;
+      gs.push_back(y.ended());
+      gs.push_back(x.ended().when(last == 1));
+      gs.push_back(weft::in(r));
+      auto got = co_await weft::select_among<int, P>(std::move(gs));
+      CHECK(got.index == last);
+      CHECK(got.value.has_value() == (last == 2));
+    }
+    CHECK(weft::now() == 2'000'000'000);
+    CHECK(*x.get().result == 7);
+    out.retire();
+  };
+  auto gives = [](weft::Writer<int, P> out) -> Process { co_await out.write(3); };
+  weft::run(virtually, w.of(later(2s, 7)), selects(w, never, c.reader(), c.writer()), gives(c.writer()));
+}
+
 TEST_CASE("rule 7.11: every way to end") {
   weft::Channel<int> c, d;
   const weft::Watch<int> retired, poisoned, cancelled, before;

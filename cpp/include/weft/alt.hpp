@@ -9,6 +9,7 @@
 // the select throws Retired once all that decide have (rule 5.6). select(…).ends() and alternative.ends() say it for all. A guard refers to
 // its end: keep the end while the select or the alternative lives.
 #pragma once
+#include "ended.hpp"
 #include "selecting.hpp"
 
 namespace weft::inline WEFT_ABI {

@@ -176,6 +176,8 @@ struct Chosen {
   V value;
 };
 
+struct EndOf;  // ended.hpp
+
 namespace detail {
 
 template <class G>
@@ -345,7 +347,7 @@ struct ManyReaders {
 // Any number of guards of any kinds, over channels of one type: what a program puts together as it runs.
 template <class T, class P>
 struct ManyGuards {
-  using Any = std::variant<In<T, P>, Out<T, P>, OutWith<std::function<T()>, T, P>, At, Skip, Meet>;
+  using Any = std::variant<In<T, P>, Out<T, P>, OutWith<std::function<T()>, T, P>, At, Skip, Meet, weft::EndOf>;
   using Value = std::optional<T>;
   static constexpr bool computes = true;
   static constexpr bool shared = P::shared;

@@ -10,6 +10,9 @@
 //   statement ──ok──► next          ──exception──► unwind(): leaves blocks (an extended read's is released), up to a try that catches it,
 //                                                  else the exception leaves the coroutine
 //
+// Limits (rule 7.12) are weft::Timeouts, whose TimedOut is Cancelled in the history, as in the rules; what leaves their block is Timeout.
+// Where a network cancels a process by its number, or asks for its end, each is run by a Watch, within one that ends as it did.
+//
 // A process holds its ends in its coroutine's parameters, so what happens to them when it ends is the library's doing. An end given to
 // several processes (a slot of the maker) is a copy for each; closing one closes them all, as the rules' one end would (rule 2.2).
 #include <cstdio>
@@ -18,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 
 #include <weft/weft.hpp>
 
@@ -27,6 +31,7 @@ namespace twin {
 namespace {
 
 struct Fail {};
+struct Late {};  // what leaves a block with a limit that has ended it (rule 7.12)
 
 template <class P>
 struct Value {
@@ -64,7 +69,7 @@ class Play {
     std::vector<W> writers;
     std::vector<std::pair<char, int>> slots;  // side, number of the end
   };
-  enum class Kind { body, loop, iter, ext, attempt };
+  enum class Kind { body, loop, iter, ext, limit, attempt };
   struct Frame {
     Kind kind;
     const Body* body;
@@ -72,6 +77,7 @@ class Play {
     int left = 0;  // loop: rounds; iter: turns
     const Statement* of = nullptr;
     std::unique_ptr<weft::Extended<V, P>> extended{};
+    std::unique_ptr<weft::Timeout> limit{};
   };
 
  public:
@@ -87,6 +93,8 @@ class Play {
       channels_.emplace_back(o);
     }
     for (unsigned b : n.barriers) barriers_.emplace_back(b);
+    if (n.handles)
+      for (const int pid : n.ids()) handles_.try_emplace(pid);
   }
 
   void run() {
@@ -94,11 +102,11 @@ class Play {
     try {
       weft::RunOptions o{weft::Clock::virtual_time};
       if (pool_) o.on = &*pool_;
-      weft::run(o, make(*net_.main, {}));
+      weft::run(o, begun(*net_.main, make(*net_.main, {})));
       out = "[\"ok\"]";
     } catch (const weft::Deadlock& d) {
       // The library knows who last used an end, not everybody who holds a copy: with several ends of a side the knot may differ.
-      out = net_.simple() ? "[\"Deadlock\", {\"knot\": [" + knot(d) + "]}]" : "[\"Deadlock\"]";
+      out = net_.simple() && !net_.handles ? "[\"Deadlock\", {\"knot\": [" + knot(d) + "]}]" : "[\"Deadlock\"]";
     } catch (...) {
       out = raised(std::current_exception(), "par", {});
     }
@@ -123,7 +131,48 @@ class Play {
       g = Given();
       std::rethrow_exception(failure);
     }
-    return play(this, &p, std::move(g.readers), std::move(g.writers), std::move(g.slots)).named(p.name.c_str());
+    Process made = play(this, &p, std::move(g.readers), std::move(g.writers), std::move(g.slots)).named(p.name.c_str());
+    if (!net_.handles) return made;
+    return held(this, p.id, handles_.at(p.id).of(std::move(made)));
+  }
+  // A process that can be cancelled, and whose end can be waited for. It ends as that did.
+  static Process held(Play* me, int pid, weft::Process inner) {
+    try {
+      co_await std::move(inner);
+    } catch (const weft::Cancelled&) {
+      // It may come when the process inside has ended (rule 7.2); the rules know of one process only, and that has.
+      if (!me->has_returned(pid)) throw;
+    }
+    if (me->has_returned(pid)) co_return pid;
+    if (const std::exception_ptr left = me->what_left(pid)) std::rethrow_exception(left);
+    throw weft::Cancelled();  // before it ran
+  }
+  bool has_returned(int pid) const {
+    const std::lock_guard l(lock_);
+    return returned_.count(pid) != 0;
+  }
+  std::exception_ptr what_left(int pid) {
+    const std::lock_guard l(lock_);
+    return std::exchange(left_[pid], nullptr);
+  }
+  // It is about to be started: from then on a cancellation is for it.
+  Process begun(const Proc& p, Process made) {
+    const std::lock_guard l(lock_);
+    begun_.insert(p.id);
+    return made;
+  }
+  void cancel(int by, int pid) {
+    {
+      const std::lock_guard l(lock_);
+      if (pid == by || begun_.count(pid) == 0) return;
+    }
+    handles_.at(pid).cancel();
+  }
+  std::string how(int pid) const {
+    static constexpr const char* kHow[] = {"returned", "retired", "poisoned", "cancelled", "failed"};
+    const weft::Ending told = handles_.at(pid).get().how;
+    const weft::Ending how = told == weft::Ending::cancelled && has_returned(pid) ? weft::Ending::returned : told;  // as in held()
+    return std::string("{\"how\": \"") + kHow[static_cast<int>(how)] + "\"}";
   }
   void give(Given& g, const End& e, const std::vector<Slot>& of_maker) {
     if (e.slot >= 0) {
@@ -192,6 +241,10 @@ class Play {
       return "Group";
     } catch (const Fail&) {
       return "Fail";
+    } catch (const weft::TimedOut&) {
+      return "Cancelled";
+    } catch (const Late&) {
+      return "Timeout";
     } catch (const std::exception& e) {
       return std::string("unexpected: ") + e.what();
     }
@@ -307,6 +360,10 @@ class Play {
           release(me, pid, f);
           frames.pop_back();
           continue;
+        } else if (f.kind == Kind::limit) {
+          leave(me, pid, f, nullptr);
+          frames.pop_back();
+          continue;
         } else {
           frames.pop_back();
           continue;
@@ -373,7 +430,9 @@ class Play {
           const auto mode = s->mode == "priority" ? weft::Mode::priority : s->mode == "random" ? weft::Mode::random : weft::Mode::fair;
           auto c = co_await weft::select_among<V, P>(std::move(guards), mode);
           out = "[\"ok\", " + std::to_string(c.index);
+          const Guard& taken = s->guards[c.index];
           if (c.value) out += ", " + received(*c.value, readers, writers, slots).substr(7);
+          if (taken.kind == "ended") out += ", " + me->how(taken.at);
           if (!c.value) out += "]";
         } else if (kind == "sync") {
           co_await me->barriers_[static_cast<std::size_t>(s->args[0])].sync();
@@ -383,6 +442,19 @@ class Play {
           me->barriers_[static_cast<std::size_t>(s->args[0])].resign();
         } else if (kind == "sleep") {
           co_await weft::sleep(std::chrono::seconds(s->args[0]));
+        } else if (kind == "limit") {
+          const weft::Span t = std::chrono::seconds(s->args[0]);
+          frames.push_back({Kind::limit, s->inner, 0, 0, s});
+          frames.back().limit.reset(s->mode == "deadline" ? new weft::Timeout(weft::Timeout::until(t.count())) : new weft::Timeout(t));
+        } else if (kind == "reschedule") {
+          const auto f = std::find_if(frames.rbegin(), frames.rend(), [](const Frame& x) { return x.kind == Kind::limit; });
+          if (f == frames.rend()) throw weft::BadUse("no limit to reschedule");
+          f->limit->reschedule(std::chrono::seconds(s->args[0]));
+        } else if (kind == "cancel") {
+          me->cancel(pid, s->args[0]);
+        } else if (kind == "ended") {
+          co_await me->handles_.at(s->args[0]).ended();
+          out = "[\"ok\", " + me->how(s->args[0]) + "]";
         } else if (kind == "yield") {
           co_await weft::yield();
         } else if (kind == "retire" || kind == "die") {
@@ -396,17 +468,18 @@ class Play {
         } else if (kind == "fail") {
           throw Fail();
         } else if (kind == "spawn") {
-          weft::spawn(me->make(*s->procs[0], slots));
+          weft::spawn(me->begun(*s->procs[0], me->make(*s->procs[0], slots)));
         } else if (kind == "par" || kind == "seq") {
           std::vector<Process> ps;
           for (const Proc* p : s->procs) ps.push_back(me->make(*p, slots));
           std::vector<weft::Result<int>> results;
           if (kind == "par") {
+            for (std::size_t i = 0; i < ps.size(); ++i) ps[i] = me->begun(*s->procs[i], std::move(ps[i]));
             results = co_await weft::par(std::move(ps));
           } else {
             for (std::size_t i = 0; i < ps.size(); ++i) {
               std::vector<Process> one;
-              one.push_back(std::move(ps[i]));
+              one.push_back(me->begun(*s->procs[i], std::move(ps[i])));
               auto r = co_await weft::par(std::move(one));
               results.push_back(r[0]);
             }
@@ -426,17 +499,32 @@ class Play {
     std::printf("{\"p\": %d, \"e\": \"end\", \"out\": [\"%s\"]}\n", pid, failure ? name_of(failure).c_str() : "ok");
     if (failure) {
       const std::lock_guard l(me->lock_);
-      if (!quiet(failure)) me->failed_.emplace_back(failure, pid);
+      if (!quiet(failure))
+        me->failed_.emplace_back(failure, pid);
+      else if (me->net_.handles)
+        me->left_[pid] = failure;
       std::rethrow_exception(failure);
+    }
+    if (me->net_.handles) {
+      const std::lock_guard l(me->lock_);
+      me->returned_.insert(pid);
     }
     co_return pid;
   }
 
-  // Leave blocks up to a try that catches it. False: nothing does.
-  static bool unwind(Play* me, int pid, std::vector<Frame>& frames, const std::exception_ptr& failed) {
-    const std::string name = name_of(failed);
+  // Leave blocks up to a try that catches it, or the limit whose it is. False: nothing does.
+  static bool unwind(Play* me, int pid, std::vector<Frame>& frames, std::exception_ptr& failed) {
+    std::string name = name_of(failed);
     while (!frames.empty()) {
       Frame& f = frames.back();
+      if (f.kind == Kind::limit) {
+        const bool own = leave(me, pid, f, failed), ends_here = own && f.of->mode == "move_on";
+        frames.pop_back();
+        if (ends_here) return true;
+        if (own) failed = std::make_exception_ptr(Late());
+        name = name_of(failed);
+        continue;
+      }
       const bool catches = f.kind == Kind::attempt && std::find(f.of->caught.begin(), f.of->caught.end(), name) != f.of->caught.end();
       if (f.kind == Kind::ext) release(me, pid, f);
       const Statement* of = f.of;
@@ -452,6 +540,22 @@ class Play {
     me->call(pid, "release");
     f.extended.reset();
     me->ret(pid, "[\"ok\"]");
+  }
+
+  // Leaves a block with a limit. True: it was ended by that.
+  static bool leave(Play* me, int pid, Frame& f, const std::exception_ptr& failed) {
+    bool own = false;
+    try {
+      if (failed) std::rethrow_exception(failed);
+    } catch (const weft::TimedOut& e) {
+      own = e.of(*f.limit);
+    } catch (...) {
+    }
+    me->call(pid, "leave");
+    f.limit.reset();
+    const bool raises = own && f.of->mode != "move_on";
+    me->ret(pid, raises ? "[\"Timeout\"]" : own ? "[\"ok\", {\"expired\": true}]" : "[\"ok\", {\"expired\": false}]");
+    return own;
   }
 
   static std::string value(int pid, int& made) { return std::to_string(pid) + "." + std::to_string(made++); }
@@ -491,6 +595,8 @@ class Play {
         r.push_back(weft::at(g.at * 1'000'000'000LL).when(g.on));
       } else if (g.kind == "skip") {
         r.push_back(weft::skip().when(g.on));
+      } else if (g.kind == "ended") {
+        r.push_back(handles_.at(g.at).ended().when(g.on));
       } else {
         r.push_back(weft::meet(barriers_[static_cast<std::size_t>(g.at)]).when(g.on));
       }
@@ -502,9 +608,13 @@ class Play {
   std::vector<weft::Channel<V, P>> channels_;
   std::vector<weft::Barrier> barriers_;
   const std::optional<weft::Cores> pool_;
+  std::map<int, weft::Watch<int>> handles_;                 // if they are needed
   mutable std::mutex lock_;                                 // the following
   std::map<int, std::vector<Slot>*> live_;                  // of the processes that run
   std::vector<std::pair<std::exception_ptr, int>> failed_;  // what left which process
+  std::set<int> begun_;
+  std::set<int> returned_;                  // of those that are held
+  std::map<int, std::exception_ptr> left_;  // a quiet end of a process that is held
   int ends_ = 0;
 };
 

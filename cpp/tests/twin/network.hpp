@@ -14,8 +14,8 @@ struct Body;
 struct Proc;
 
 struct Guard {
-  std::string kind;   // in, out, timeout, deadline, skip, barrier
-  int at = -1;        // slot, time or barrier
+  std::string kind;   // in, out, timeout, deadline, skip, barrier, ended
+  int at = -1;        // slot, time, barrier or process
   std::string fn;     // of out: make, raise or nothing
   bool ends = false;  // its retirement raises (rule 5.6)
   bool on = true;     // its precondition
@@ -24,10 +24,10 @@ struct Guard {
 struct Statement {
   std::string word;
   std::vector<int> args;
-  std::string mode;                 // of select
+  std::string mode;                 // of select; of limit: which kind
   std::vector<Guard> guards;        // of select
   std::vector<std::string> caught;  // of try
-  const Body* inner = nullptr;      // of loop, iter, ext, try
+  const Body* inner = nullptr;      // of loop, iter, ext, limit, try
   const Body* handler = nullptr;    // of try
   std::vector<const Proc*> procs;   // of par, seq, spawn
 };
@@ -60,6 +60,13 @@ class Network {
   std::vector<ChannelSpec> channels;
   std::vector<unsigned> barriers;
   const Proc* main = nullptr;
+  bool handles = false;  // some process cancels another, or asks for its end
+
+  std::vector<int> ids() const {
+    std::vector<int> r;
+    for (const Proc& p : procs_) r.push_back(p.id);
+    return r;
+  }
 
   // Has every channel at most one end on each side, held by one process?
   bool simple() const {
@@ -137,6 +144,10 @@ class Network {
       } else if (s.word == "ext" || s.word == "loop" || s.word == "iter") {
         for (std::size_t i = 1; i < l.size(); ++i) s.args.push_back(std::stoi(l[i]));
         s.inner = body(by);
+      } else if (s.word == "limit") {
+        s.mode = l.at(1);
+        s.args.push_back(std::stoi(l.at(2)));
+        s.inner = body(by);
       } else if (s.word == "try") {
         s.caught.assign(l.begin() + 1, l.end());
         s.inner = body(by);
@@ -148,7 +159,9 @@ class Network {
         next();
       } else {
         for (std::size_t i = 1; i < l.size(); ++i) s.args.push_back(std::stoi(l[i]));
+        handles = handles || s.word == "cancel" || s.word == "ended";
       }
+      for (const Guard& g : s.guards) handles = handles || g.kind == "ended";
       b.statements.push_back(std::move(s));
     }
   }

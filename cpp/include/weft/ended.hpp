@@ -1,0 +1,86 @@
+// The end of a process as a guard (rule 7.11): what a Watch (watch.hpp) gives, and what lists of guards may hold.
+//
+// A WatchState is shared by all copies of a Watch and by its guards; what is under its mutex is who runs.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "blocking.hpp"
+#include "core/latch.hpp"
+#include "guards.hpp"
+
+namespace weft::inline WEFT_ABI {
+
+namespace detail {
+
+struct WatchState {
+  core::LatchCore<Shared> latch;  // last_writer: the process
+  std::mutex mutex;
+  runtime::ProcessBase* process = nullptr;  // while it runs
+  bool given = false, cancelled = false;
+  Ending how = Ending::returned;
+  std::exception_ptr error;
+  std::shared_ptr<const void> result;
+  std::string name;
+  WatchState() noexcept { latch.name = "the end of a process"; }
+  // It is that of this process, which was given here.
+  void is_of(const char* process, const char* file, std::uint32_t line) {
+    const core::Place given_at{.name = file, .line = line, .last_reader = {}, .last_writer = {}};
+    name = std::string("the end of ") + (process ? process : "a process") + " (" + runtime::name_of(given_at) + ")";
+    latch.name = name.c_str();
+  }
+};
+
+inline bool withdraw_end(runtime::ProcessBase& p) noexcept {
+  if (!static_cast<core::LatchCore<Shared>*>(static_cast<core::Place*>(p.place))->withdraw(p)) return false;
+  p.status = Status::cancelled;
+  return true;
+}
+inline void visit_end(runtime::ProcessBase& p, runtime::Places& v) { v.end(*static_cast<core::Place*>(p.place)); }
+inline void undecided_end(runtime::ProcessBase& p, runtime::Places& v) {
+  if (!static_cast<core::LatchCore<Shared>*>(static_cast<core::Place*>(p.place))->ready()) visit_end(p, v);
+}
+inline constexpr runtime::OpKind end_op{"wait for", &withdraw_end, &visit_end, &undecided_end};
+
+}  // namespace detail
+
+// A process's end as a guard; awaited it is just waited for. In a thread called.
+struct EndOf : Conditional<EndOf> {
+  using Value = void;
+  std::shared_ptr<detail::WatchState> state;
+  explicit EndOf(std::shared_ptr<detail::WatchState> s) : state(std::move(s)) {}
+  void fill(core::Guard& g, runtime::ProcessBase&) noexcept {
+    g.kind = core::Kind::latch;
+    g.ops = &core::barrier_ops<core::LatchCore<Shared>>;
+    g.where = &state->latch;
+  }
+  const core::Place* place() const noexcept { return &state->latch; }
+
+  struct Awaiter {
+    std::shared_ptr<detail::WatchState> state;
+    runtime::ProcessBase* p;
+    bool await_ready() {
+      detail::meet_request(*p);
+      p->place = static_cast<core::Place*>(&state->latch);
+      p->status = state->latch.begin_wait(*p);
+      if (p->status == Status::ok) return true;
+      p->op = &detail::end_op;
+      return false;
+    }
+    void await_suspend(std::coroutine_handle<>) const noexcept {}
+    void await_resume() const {
+      p->op = nullptr;
+      if (p->status == Status::cancelled) detail::throw_cancelled(*p);
+    }
+  };
+  Awaiter bind(runtime::ProcessBase* p) const { return {state, p}; }
+  void operator()() const {
+    runtime::ThreadProcess& self = detail::blocking_caller("ended()");
+    Awaiter a{state, &self};
+    if (!a.await_ready()) self.block(detail::end_op);
+    a.await_resume();
+  }
+};
+
+}  // namespace weft::inline WEFT_ABI
