@@ -2,7 +2,7 @@
 (task_driver.py), or on several of them at once ("tasks+threads"), and records their histories.
 
 What the driver believes about the package stands in one place, the class `Names`; where the package
-differs, adapt it there.  The player below it is one generator for both kinds of process: it yields
+differs, adapt it there.  The player (python_player.py) is one generator for both kinds of process: it yields
 a function that starts an operation; the coroutine backend awaits what the function returns, the
 others take it as the result.  A record is made just before an operation starts and just
 after it returns, in the process itself, so a list that every process appends to is the order of the
@@ -12,7 +12,6 @@ records.
 from __future__ import annotations
 
 import asyncio
-import functools
 import importlib
 import inspect
 import json
@@ -29,12 +28,7 @@ from typing import Any
 from . import task_driver
 from .interp import Record
 from .networks import DEFAULT, Net
-
-Thunk = Callable[[], Any]
-
-
-class Fail(Exception):
-    """What the statement `fail`, and an output function that raises, raise."""
+from .python_player import Fail, Player, Thunk
 
 
 class Names:
@@ -345,7 +339,7 @@ class _Play:
         if names.tasks and task_driver.in_loop():  # else a thread makes it, and it runs there
 
             def steps(given: list[Any]) -> tuple[task_driver.Steps, list[Any]]:
-                player = _Player(self, pid, given)
+                player = Player(self, pid, given)
                 return self.process(player, body), player.slots
 
             desk = self.desks[pid] = task_driver.Desk()
@@ -355,7 +349,7 @@ class _Play:
         elif names.awaits:
 
             async def function(*given: Any) -> Any:
-                player = _Player(play, pid, list(given))
+                player = Player(play, pid, list(given))
                 steps, result, failure = play.process(player, body), None, None
                 del player
                 del given
@@ -376,7 +370,7 @@ class _Play:
         else:
 
             def function(*given: Any) -> Any:  # type: ignore[misc]
-                player = _Player(play, pid, list(given))
+                player = Player(play, pid, list(given))
                 steps, result, failure = play.process(player, body), None, None
                 del player
                 while True:
@@ -413,7 +407,7 @@ class _Play:
 
     # ------------------------------------------------------------------------------------------------ the player
 
-    def process(self, player: _Player, body: list[Any]) -> Generator[Thunk, Any, Any]:
+    def process(self, player: Player, body: list[Any]) -> Generator[Thunk, Any, Any]:
         """A process as the network says; its end, too, is recorded, and a failure knows who failed."""
         pid = player.pid
         try:
@@ -428,330 +422,6 @@ class _Play:
             raise
         self.records.append({"p": pid, "e": "end", "out": ["ok"]})
         return pid
-
-
-class _Player:
-    """Plays the statements of one process."""
-
-    def __init__(self, play: _Play, pid: int, slots: list[Any]):
-        self.play, self.names, self.pid, self.slots = (
-            play,
-            play.names_of(pid),
-            pid,
-            _Slots(play.names.m.BadUse, slots),
-        )
-        self.made = 0
-        self.limits: list[Any] = []  # those of the blocks it is in (7.12)
-
-    def value(self) -> str:
-        self.made += 1
-        return f"{self.pid}.{self.made - 1}"
-
-    def body(self, body: list[Any]) -> Generator[Thunk, Any, None]:
-        for s in body:
-            yield from self.statement(s)
-
-    def record(self, event: str, **what: Any) -> None:
-        entry = {"p": self.pid, "e": event, **what}
-        if event == "ret" and (now := self.names.now()) is not None:
-            entry["t"] = now
-        self.play.records.append(entry)
-
-    def operate(
-        self,
-        kind: str,
-        start: Thunk,
-        made: tuple[str, ...] = (),
-        shown: Callable[[Any], list[Any]] = lambda _: [],
-    ) -> Generator[Thunk, Any, Any]:
-        """One operation between its two records."""
-        self.record("call", op=[kind, *made])
-        try:
-            if self.names.tasks and kind in ("par", "seq", "spawn"):
-                start = task_driver.Composition(start, waits=kind != "spawn")
-            result = yield start
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            self.record("ret", out=self.failure(error, kind, made))
-            raise
-        self.record("ret", out=["ok", *shown(result)])
-        return result
-
-    def failure(self, error: BaseException, kind: str, made: tuple[str, ...]) -> list[Any]:
-        name = self.names.name_of(error)
-        more: dict[str, Any] = {}
-        if kind in ("par", "seq"):
-            more = self.play.pids(error, name)
-        elif name in ("Retired", "Poisoned", "PeerDied"):
-            if kind == "select":
-                more["guard"] = getattr(error, "guard", "missing")
-            if kind == "write" and name != "PeerDied":
-                more["value"] = getattr(error, "value", "missing")
-            if name == "Poisoned" and hasattr(error, "strength"):
-                more["strength"] = error.strength
-        return [name, more] if more else [name]
-
-    def received(self, value: Any) -> list[Any]:
-        if isinstance(value, str):
-            return [value]
-        self.slots.append(value)  # an end
-        return ["end"]
-
-    def statement(self, s: list[Any]) -> Generator[Thunk, Any, None]:
-        kind, slots, names = s[0], self.slots, self.names
-        if kind == "read":
-            yield from self.operate("read", lambda: slots[s[1]].read(), shown=self.received)
-        elif kind == "write":
-            value = self.value()
-            yield from self.operate("write", lambda: slots[s[1]].write(value), (value,))
-        elif kind == "send":
-            yield from self.operate("send", lambda: slots[s[1]].write(slots[s[2]]))
-        elif kind == "iter":
-            yield from self.iterate(s)
-        elif kind == "ext":
-            yield from self.extended(s)
-        elif kind == "select":
-            yield from self.select(s)
-        elif kind == "sync":
-            yield from self.operate("sync", lambda: self.play.barriers[s[1]].sync())
-        elif kind == "enrol":
-            yield from self.operate("enrol", lambda: self.play.barriers[s[1]].enrol())
-        elif kind == "resign":
-            yield from self.operate("resign", lambda: self.play.barriers[s[1]].resign())
-        elif kind == "sleep":
-            yield from self.operate("sleep", lambda: names.sleep(s[1]))
-        elif kind == "cancel":
-            yield from self.operate("cancel", lambda: self.play.cancel(s[1]))
-        elif kind == "ended":
-            yield from self.operate(
-                "ended",
-                lambda: self.play.end_of(s[1]).wait(),
-                shown=lambda end: [{"how": end.how}],
-            )
-        elif kind == "limit":
-            yield from self.limited(s)
-        elif kind == "reschedule":
-            yield from self.operate("reschedule", lambda: self.reschedule(s[1]))
-        elif kind == "yield":
-            yield from self.operate("yield", lambda: names.m.yield_())
-        elif kind == "retire":
-            yield from self.operate("retire", lambda: slots[s[1]].retire())
-        elif kind == "poison":
-            yield from self.operate("poison", lambda: names.poison(slots[s[1]], s[2]))
-        elif kind == "die":
-            yield from self.operate("die", lambda: names.die(slots[s[1]]))
-        elif kind == "fail":
-            yield from self.operate("fail", self.fail)
-        elif kind in ("par", "seq"):
-            compose = names.m.Parallel if kind == "par" else names.m.Sequence
-            yield from self.operate(
-                kind,
-                lambda: self.compose(compose, s[1]),
-                shown=lambda r: [list(r)],
-            )
-        elif kind == "spawn":
-            yield from self.operate(
-                "spawn", lambda: self.compose(names.m.Spawn, [s[1]]), shown=lambda _: []
-            )
-        elif kind == "loop":
-            for _ in range(s[1]):
-                yield from self.body(s[2])
-        elif kind == "try":
-            try:
-                yield from self.body(s[1])
-                return
-            except GeneratorExit:
-                raise
-            except BaseException as error:
-                if names.name_of(error) not in s[2]:
-                    raise
-            yield from self.body(s[3])
-        else:
-            raise ValueError(f"a statement of unknown kind {kind!r}")
-
-    def compose(self, how: Callable[..., Any], processes: list[Any]) -> Any:
-        # In no variable: the traceback of a failure would keep a process that was never started, and its ends.
-        composed = how(*[self.play.make(p, self.slots) for p in processes])
-        if self.play.made is None or not self.names.awaits or how is self.names.m.Spawn:
-            return composed
-        return self.watched(composed, processes)
-
-    async def watched(self, composed: Any, processes: list[Any]) -> Any:
-        """If it fails there may be some that were never started, and that nobody must keep."""
-        try:
-            return await composed
-        except BaseException:
-            for p in processes:
-                self.play.made.pop(p["id"], None)  # type: ignore[union-attr]
-            raise
-
-    @staticmethod
-    def fail() -> None:
-        raise Fail
-
-    def iterate(self, s: list[Any]) -> Generator[Thunk, Any, None]:
-        """`for value in reader`, by the iterator's own protocol (3.4)."""
-        turns = 0
-        it = None
-        while len(s) < 4 or turns < s[3]:
-            turns += 1
-            self.record("call", op=["read"])
-            try:
-                if it is None:
-                    end = self.slots[s[1]]  # one iterator for the whole loop
-                    it = aiter(end) if self.names.awaits else iter(end)
-                advance = anext if self.names.awaits else _next
-                value = yield functools.partial(advance, it)
-            except GeneratorExit:
-                raise
-            except (StopAsyncIteration, _Stop):
-                self.record("ret", out=["stop"])
-                return
-            except BaseException as error:
-                self.record("ret", out=self.failure(error, "read", ()))
-                raise
-            self.record("ret", out=["ok", *self.received(value)])
-            yield from self.body(s[2])
-
-    def extended(self, s: list[Any]) -> Generator[Thunk, Any, None]:
-        """`with reader.extended() as value`; leaving the block is an operation of its own, "release"."""
-        names = self.names
-        block: list[Any] = []
-
-        def enter() -> Any:
-            block.append(self.slots[s[1]].extended())
-            return block[0].__aenter__() if names.awaits else block[0].__enter__()
-
-        def leave() -> Any:
-            return (
-                block[0].__aexit__(None, None, None)
-                if names.awaits
-                else block[0].__exit__(None, None, None)
-            )
-
-        yield from self.operate("ext", enter, shown=self.received)
-        try:
-            yield from self.body(s[2])
-        except GeneratorExit:
-            raise
-        except BaseException:
-            yield from self.operate("release", leave)
-            raise
-        yield from self.operate("release", leave)
-
-    def limited(self, s: list[Any]) -> Generator[Thunk, Any, None]:
-        """A block of `timeout`, `deadline` or `move_on_after`; leaving it is an operation of its own, "leave"."""
-        names = self.names
-        error: BaseException | None = None
-
-        def enter() -> Any:
-            self.limits.append(names.limit(s[1], s[3]))
-            return self.limits[-1].__aenter__() if names.awaits else self.limits[-1].__enter__()
-
-        def leave() -> Any:
-            limit, what = self.limits.pop(), (type(error) if error else None, error, None)
-            done.append(limit)
-            return limit.__aexit__(*what) if names.awaits else limit.__exit__(*what)
-
-        done: list[Any] = []
-        yield from self.operate("limit", enter, shown=lambda _: [])
-        try:
-            try:
-                yield from self.body(s[2])
-            except GeneratorExit:
-                raise
-            except BaseException as raised:
-                error = raised
-            swallowed = yield from self.operate(
-                "leave", leave, shown=lambda _: [{"expired": done[0].expired}]
-            )
-            if error is not None and not swallowed:
-                raise error
-        finally:  # kept here it would keep this frame, and with it what the process holds
-            error = None
-
-    def reschedule(self, t: int) -> None:
-        if not self.limits:
-            raise self.names.m.BadUse("no limit to reschedule")
-        self.limits[-1].reschedule(t * self.names.unit)
-
-    def select(self, s: list[Any]) -> Generator[Thunk, Any, None]:
-        made: list[str] = []
-        calls = [0] * len(s[2])
-
-        def output(k: int, g: dict[str, Any]) -> Any:
-            value = self.value()
-            made.append(value)
-            if "fn" not in g:
-                return value
-
-            def make() -> str:
-                calls[k] += 1
-                if g["fn"] == "raise":
-                    raise Fail
-                return value
-
-            return make
-
-        values = [output(k, g) if g["g"] == "out" else None for k, g in enumerate(s[2])]
-
-        def start() -> Any:
-            guards = [
-                self.names.guard(
-                    g,
-                    self.slots[g["end"]] if "end" in g else None,
-                    values[k],
-                    self.play.barriers[g["b"]]
-                    if "b" in g
-                    else self.play.end_of(g["p"])
-                    if "p" in g
-                    else None,
-                )
-                for k, g in enumerate(s[2])
-            ]
-            return self.names.select(guards, s[1])
-
-        def shown(result: Any) -> list[Any]:
-            index, value = result
-            if s[2][index]["g"] == "in":
-                return [index, *self.received(value)]
-            if s[2][index]["g"] == "ended":
-                return [index, {"how": value.how}]
-            wrong = [
-                k for k, n in enumerate(calls) if n != (1 if k == index and "fn" in s[2][k] else 0)
-            ]
-            return (
-                [index]
-                if not wrong
-                else [index, f"the functions of the guards {wrong} were called {calls} times (5.8)"]
-            )
-
-        yield from self.operate("select", start, tuple(made), shown)
-
-
-class _Slots(list[Any]):
-    """The ends of a process by number; one that is not there is bad use, as in the model."""
-
-    def __init__(self, bad_use: type[Exception], ends: list[Any]):
-        super().__init__(ends)
-        self.bad_use = bad_use
-
-    def __getitem__(self, k: Any) -> Any:
-        if k >= len(self):
-            raise self.bad_use(f"there is no end in slot {k}")
-        return super().__getitem__(k)
-
-
-class _Stop(Exception):
-    """StopIteration, which must not leave a generator."""
-
-
-def _next(it: Any) -> Any:
-    try:
-        return next(it)
-    except StopIteration:
-        raise _Stop from None
 
 
 if __name__ == "__main__":
