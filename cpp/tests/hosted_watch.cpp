@@ -148,6 +148,33 @@ TEST_CASE("rules 7.11, 10.2: in a select too, and of a process on a thread; of n
   }
 }
 
+TEST_CASE("rules 6.1, 7.11: who catches a cancellation by the handle is asked again by the next") {
+  const weft::Watch<int> w;
+  auto stubborn = []() -> ProcessOf<int> {
+    int asked = 0;
+    while (asked < 2) {
+      try {
+        co_await weft::sleep(60s);
+      } catch (const weft::Cancelled&) {
+        ++asked;
+      }
+    }
+    co_return asked;
+  };
+  auto asks = [](weft::Watch<int> x) -> Process {
+    for (int i = 0; i < 2; ++i) {
+      co_await weft::sleep(1s);
+      x.cancel();
+    }
+    co_await x.ended();
+    CHECK(weft::now() == 2'000'000'000);
+    CHECK(x.get().how == Ending::returned);
+    REQUIRE(x.get().result);
+    CHECK(*x.get().result == 2);
+  };
+  weft::run(virtually, w.of(stubborn()), asks(w));
+}
+
 TEST_CASE("rule 7.11: on two cores, many ends and cancellations by handle") {
   auto one = []() -> ProcessOf<int> {
     co_await weft::sleep(60s);

@@ -17,13 +17,20 @@ namespace detail {
 struct WatchState {
   core::LatchCore<Shared> latch;  // last_writer: the process
   std::mutex mutex;
-  runtime::ProcessBase* process = nullptr;  // while it runs
+  runtime::ProcessBase* process = nullptr;  // which runs the watched one, while it does
+  runtime::Group* inside = nullptr;         // of the watched one, while it runs
   bool given = false, cancelled = false;
   Ending how = Ending::returned;
   std::exception_ptr error;
   std::shared_ptr<const void> result;
   std::string name;
   WatchState() noexcept { latch.name = "the end of a process"; }
+  // Null: it has ended. A cancellation that came before it ran is for it.
+  void runs(runtime::Group* g) noexcept {
+    const std::lock_guard l(mutex);
+    inside = g;
+    if (g && std::exchange(cancelled, false)) g->cancel();
+  }
   // It is that of this process, which was given here.
   void is_of(const char* process, const char* file, std::uint32_t line) {
     const core::Place given_at{.name = file, .line = line, .last_reader = {}, .last_writer = {}};

@@ -8,6 +8,8 @@
 //   new ──of(): started──► runs ──ends──► ended, for good: the latch is set
 //
 // The state is shared by all copies of a Watch; what is under its mutex is who runs. A watcher is alive as long as another copy is.
+// Two processes run: the one that w.of() makes, and within it the one that is watched. It is the latter that cancel() asks, each time: one
+// that waits for another passes a request on once only (rule 6.1).
 #pragma once
 #include <memory>
 #include <mutex>
@@ -28,12 +30,27 @@ struct Ended {
 
 namespace detail {
 
-// One process, awaited: what leaves it is thrown, a quiet end too.
+// One process, awaited: what leaves it is thrown, a quiet end too. While it runs it is the state's to cancel.
+template <class P>
+struct Watched : One<P, Alone<P>> {
+  WatchState& state;
+  Watched(P&& p, runtime::ProcessBase* me, WatchState& s) : One<P, Alone<P>>(std::move(p), me), state(s) {}
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+  ~Watched() { state.runs(nullptr); }
+  bool await_ready() {
+    meet_request(*this->p);
+    this->par.start(this->group);
+    state.runs(&this->group);
+    return GroupAwaiter::await_ready();
+  }
+};
 template <class P>
 struct Loudly {
   P p;
-  explicit Loudly(P&& x) : p(std::move(x)) {}  // as Awaited
-  auto bind(runtime::ProcessBase* me) && { return One<P, Alone<P>>(std::move(p), me); }
+  WatchState& state;
+  Loudly(P&& x, WatchState& s) : p(std::move(x)), state(s) {}  // as Awaited
+  auto bind(runtime::ProcessBase* me) && { return Watched<P>(std::move(p), me, state); }
 };
 
 }  // namespace detail
@@ -70,8 +87,8 @@ class Watch {
   // Asks it to end (rule 6), also before it has begun. From any thread.
   void cancel() const {
     const std::lock_guard g(state_->mutex);
-    if (state_->process)
-      state_->process->group->cancel(*state_->process);
+    if (state_->inside)
+      state_->inside->cancel();
     else
       state_->cancelled = true;
   }
@@ -111,9 +128,9 @@ class Watch {
     try {
       if (!begins(*s)) throw Cancelled();
       if constexpr (std::is_void_v<R>)
-        co_await detail::Loudly<P>(std::move(p));
+        co_await detail::Loudly<P>(std::move(p), *s);
       else
-        s->result = std::make_shared<const R>(co_await detail::Loudly<P>(std::move(p)));
+        s->result = std::make_shared<const R>(co_await detail::Loudly<P>(std::move(p), *s));
     } catch (...) {
       how = detail::left_by_handled().how;
       left = std::current_exception();
