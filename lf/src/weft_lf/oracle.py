@@ -73,6 +73,7 @@ class Oracle:
         self.queue: list[Event] = []
         self.now: Tag = (0, 0)
         self.stop: Tag = (self.timeout, 0) if self.timeout is not None else (FOREVER, 0)
+        self.end = self.stop  # the timeout: what comes after it does not wait (R8)
         self.trace: list[Fired] = []
         self.printed: list[str] = []
         self.states: dict[Instance, dict[str, Any]] = {}
@@ -385,7 +386,7 @@ class Oracle:
         """R7: at the first microstep that is free."""
         while any(e.what is event.what and e.tag == event.tag for e in self.queue):
             event.tag = (event.tag[0], event.tag[1] + 1)
-        if event.tag <= self.stop:
+        if event.tag <= self.end:
             self.queue.append(event)
 
     def schedule(self, action: ActionOf, extra: int, value: int | None) -> int:

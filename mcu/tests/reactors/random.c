@@ -112,6 +112,7 @@ static int m_schedule(int n, int extra, uint32_t v) {
   uint32_t step = delay ? 0 : m.step + 1;
   if (p->spacing) { /* R8 */
     event *last = m.spaced[n] ? waiting(m.last_number[n]) : 0;
+    if (last && program.timeout >= 0 && last->time > program.timeout) last = 0; /* it will never be */
     if (m.spaced[n] && time < m.last_time[n] + p->spacing) {
       if (p->policy == WEFT_RX_DROP) return 0;
       if (p->policy == WEFT_RX_REPLACE && last) return last->value = v, 0;

@@ -110,6 +110,7 @@ void weft_rx_fire_action(weft_rx_env *env, weft_rx_event *e) {
 static int __attribute__((noinline)) weft_rx_space(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_time *t, uint32_t *step) {
   weft_rx_event *last = a->last;
   if (a->spaced && weft_rx_before(*t, a->last_time + a->min_spacing)) { /* R8 */
+    if (last && env->stop.fire && !env->stop_soon && weft_rx_before(env->stop.time, last->time)) last = 0; /* after the timeout: it will never be */
     if (a->policy == WEFT_RX_DROP) return 0;
     if (a->policy == WEFT_RX_REPLACE && last) {
       if (last->has_value) weft_rx_discard_payload(a->flags, a->size, &last->payload);
