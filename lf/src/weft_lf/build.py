@@ -101,7 +101,9 @@ def build(model: Model, wanted: Wanted) -> Built:
             shutil.copy(source, place / source.name)
     header = f"include/{program.name}/{program.name}.h"
     options = Options(target != "host", wanted.trace, tick, wanted.table)
+    told = len(program.warnings)
     text, shared = emit(model, options, header)
+    warnings += program.warnings[told:]
     source = place / f"{program.name}.c"
     _write(source, text)
     if shared:

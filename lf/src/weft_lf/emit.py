@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from weft_lf import tree
 from weft_lf.bodies import HERE, Bodies, code_lines
+from weft_lf.enclaves import enclaves
 from weft_lf.fills import Fills
 from weft_lf.layout import Layout, base_of
 from weft_lf.model import (
@@ -55,14 +56,15 @@ class Options:
 class Emitter:
     def __init__(self, model: Model, options: Options) -> None:
         self.model, self.options = model, options
-        self.layout = Layout(model)
+        self.layout = Layout(model, enclaves(model, options.device))
         self.fills = Fills()
         self.start: list[str] = []
         self.helpers: list[str] = []
         self.lists: dict[tuple[int, ...], int] = {}
         self.list_size = 1
         self.arrays = 0
-        self.ends: dict[str, tuple[str, tuple[int, ...]]] = {}
+        self.ends: dict[tuple[str, int], tuple[str, tuple[int, ...]]] = {}
+        self.starts: list[list[str]] = [[] for _ in range(self.layout.enclaves.count)]
         self.timers = Timers(self)
         self.schedule = schedule(model, self.layout, options.tick) if options.table else None
         self.level_count = 0
@@ -84,7 +86,7 @@ class Emitter:
                 self.fills.put("weft_rx_triggers", at + place, "", "{}", number)
             self.fills.put("weft_rx_triggers", at + len(numbers), "", "WEFT_RX_END")
             self.list_size += len(numbers) + 1
-        if self.layout.count <= (32 if self.options.device else 64):
+        if self.layout.most <= (32 if self.options.device else 64):
             return "WEFT_RX_TRIG({}, " + hex(sum(1 << n for n in numbers)) + (
                 "u" if self.options.device else "ull"
             ) + ")", (at,)
@@ -127,8 +129,8 @@ class Emitter:
         for channel, at in layout.pooled.items():
             kind = layout.port_type(channel)
             self.out_port(f"lf_pool_{kind.name}", at, "", channel)
-        for number, delay in enumerate(self.model.delays):
-            self.delay(delay, layout.count - len(self.model.delays) + number)
+        for delay in self.model.delays:
+            self.delay(delay, layout.row[delay])
         for one in self.model.reactions:
             made = one.instance
             own = [r for r in made.reactions if r.forward is None]
@@ -137,7 +139,7 @@ class Emitter:
                 text = f"{{{{{made.cls.key}_r{at}, &lf_s_{made.cls.key}[{{}}]}}}}"
                 fills.put(
                     "weft_rx_reactions",
-                    one.order,
+                    layout.row[one],
                     "",
                     text,
                     layout.slot[made],
@@ -146,7 +148,7 @@ class Emitter:
             else:
                 fills.put(
                     "weft_rx_reactions",
-                    one.order,
+                    layout.row[one],
                     "",
                     f"{{{{lf_forward_{one.order}, 0}}}}",
                     cast="weft_rx_reaction",
@@ -158,15 +160,22 @@ class Emitter:
             self.timers.fill()
         if layout.modes:
             Modes(self).fill()
-        self.ends = {what: self.trigger((what, None)) for what in ("startup", "shutdown")}
+        self.ends = {
+            (what, number): self.trigger((what, None, number))
+            for what in ("startup", "shutdown")
+            for number in range(layout.enclaves.count)
+        }
         fills.arrays["weft_rx_triggers"].size = self.list_size
-        if self.model.program.config.threads > 1:
+        if self.workers > 1:
             self.levels()
         if self.options.trace:
             fills.array("weft_rx_names", "const char *const", layout.count, fixed=True, public=True)
             for one in self.model.reactions:
                 fills.put(
-                    "weft_rx_names", one.order, "", "0" if one.forward else f'"{name_of(one)}"'
+                    "weft_rx_names",
+                    layout.row[one],
+                    "",
+                    "0" if one.forward else f'"{name_of(one)}"',
                 )
 
     def levels(self) -> None:
@@ -352,7 +361,8 @@ class Emitter:
         decl, layout = one.decl, self.layout
         text, numbers = self.trigger(one)
         spacing, policy = one.spacing or 0, POLICIES[one.policy]
-        origin = "WEFT_RX_PHYSICAL_IN(0)" if decl.physical else "WEFT_RX_LOGICAL"
+        home = layout.enclave(made)
+        origin = f"WEFT_RX_PHYSICAL_IN({home})" if decl.physical else "WEFT_RX_LOGICAL"
         rest = f"{text}, {one.delay}LL, {spacing}LL, {policy}, {origin}"
         name = self.bodies[made.cls].action_name(decl, one.mode.decl.name if one.mode else "")
         if decl.type is None:
@@ -447,7 +457,8 @@ class Emitter:
         source, places = layout.address(delay.source)
         how = "WEFT_RX_PHYSICAL_CONNECTION" if delay.physical else "WEFT_RX_AFTER"
         array = f"lf_delay_{kind.name}"
-        init = f"WEFT_RX_DELAY_INIT({text}, {source}, {delay.interval}LL, {how}, 0)"
+        to = layout.enclaves.arrives.get(delay, 0)
+        init = f"WEFT_RX_DELAY_INIT({text}, {source}, {delay.interval}LL, {how}, {to})"
         self.fills.put(array, at, "", init, *numbers, *places, cast=f"lf_delay_{kind.name}_t")
         call = f"{{{{weft_rx_delay_send, &{array}[{{}}].delay}}}}"
         self.fills.put("weft_rx_reactions", number, "", call, at, cast="weft_rx_reaction")
@@ -496,7 +507,7 @@ class Emitter:
         if actions or self.model.delays:
             events = 4 * (len(actions) + len(self.model.delays)) + 8
         found = {
-            "WEFT_RX_REACTIONS": max(layout.count, 1),
+            "WEFT_RX_REACTIONS": max(layout.most, 1),
             "WEFT_RX_TIMERS": self.timers.count,
             "WEFT_RX_STATIC": int(self.schedule is not None),
             "WEFT_RX_FAST": int(self.options.device and config.fast),
@@ -507,7 +518,9 @@ class Emitter:
             "WEFT_RX_MODES": int(bool(layout.modes)),
             "WEFT_RX_TRACE": int(self.options.trace),
             "NUMBER_OF_WORKERS": config.threads,
-            "WEFT_RX_WORKERS": config.threads if config.threads > 1 else 0,
+            "WEFT_RX_WORKERS": self.workers if self.workers > 1 else 0,
+            "WEFT_RX_ENCLAVES": layout.enclaves.count if layout.enclaves.count > 1 else 0,
+            "WEFT_RX_LINKS": len(layout.enclaves.links()),
             "LOG_LEVEL": ("error", "warn", "info", "log", "debug").index(config.logging),
         }
         lines = [
@@ -567,28 +580,45 @@ class Emitter:
             if kind.used_none
         ]
 
-    def program(self) -> list[str]:
-        config, layout = self.model.program.config, self.layout
-        lines = []
-        if self.start:
-            lines += ["static void lf_start(void) {", *self.start, "}"]
-        parts = [
-            f'.name = "{self.model.program.name}"',
-            f".count = {layout.count}",
-            f".ranges = {self.timers.ranges}",
-        ]
+    @property
+    def workers(self) -> int:
+        """Threads that share a level; enclaves have one each."""
+        return 1 if self.layout.enclaves.count > 1 else self.model.program.config.threads
+
+    def enclave(self, number: int) -> list[str]:
+        """The members of a weft_rx_program."""
+        counts = self.layout.counts
+        parts = [f'.name = "{self.model.program.name}"', f".count = {counts[number]}"]
+        if number:
+            parts += [f".first = {sum(counts[:number])}", f".core = {min(number, 255)}"]
+        if number in self.timers.ranges:
+            parts += [f".first_range = {self.timers.ranges[number]}", ".ranges = 1"]
         if self.schedule is not None:
             parts += [f".slots = {len(self.schedule.slots)}", f".loop = {self.schedule.loop}"]
-        for what, (text, numbers) in self.ends.items():
+        for what in ("startup", "shutdown"):
+            text, numbers = self.ends[what, number]
             if numbers:
                 parts.append(f".{what} = {text.format(*numbers)}")
         if self.level_count:
             parts.append(f".levels = {self.level_count}")
-        if self.start:
-            parts.append(".start = lf_start")
-        lines.append(
-            f"WEFT_RX_TABLE weft_rx_program weft_rx_programs[] = {{{{{', '.join(parts)}}}}};"
-        )
+        if self.starts[number]:
+            parts.append(f".start = lf_start_{number}")
+        return parts
+
+    def program(self) -> list[str]:
+        config, layout = self.model.program.config, self.layout
+        self.starts[0] = [*self.start, *self.starts[0]]
+        lines, programs = [], []
+        for number, start in enumerate(self.starts):
+            if start:
+                lines += [f"static void lf_start_{number}(void) {{", *start, "}"]
+            programs.append(f"{{{', '.join(self.enclave(number))}}}")
+        links = layout.enclaves.links()
+        if links:
+            rows = ", ".join(f"{{{a}, {b}, {ns}LL}}" for a, b, ns in links)
+            lines.append(f"const weft_rx_link weft_rx_links[] = {{{rows}}};")
+        table = ", ".join(programs)
+        lines.append(f"WEFT_RX_TABLE weft_rx_program weft_rx_programs[] = {{{table}}};")
         lines.append('#include "weft_mcu/reactors_run.h"')
         options = [f".timeout_ns = {-1 if config.timeout is None else config.timeout}"]
         if config.fast:

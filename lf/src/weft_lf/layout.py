@@ -3,7 +3,7 @@
 Invariants
 - Instances of one class are an array, in the order of instantiation; so are the pools of each type of port.
 - `address(c)` is the C expression of the port that channel c finally shows; a channel that nothing sets shows `lf_no_T`.
-- Reactions keep their numbers (`ReactionOf.order`); delays are numbered behind them all.
+- An enclave's reactions keep their order, and its delays come behind them: `number` counts in the enclave, `row` in the whole table.
 - Timers of equal offset and period outside modes are one.
 """
 
@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass, field
 
 from weft_lf import tree
+from weft_lf.enclaves import Enclaves
 from weft_lf.model import (
     ActionOf,
     Channel,
@@ -61,8 +62,9 @@ class Uses:
 
 
 class Layout:
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, enclaves: Enclaves | None = None) -> None:
         self.model = model
+        self.enclaves = enclaves or Enclaves()
         self.types: dict[str, PortType] = {}
         self.slot: dict[Instance, int] = {}
         self.of: dict[Class, list[Instance]] = {}
@@ -74,8 +76,8 @@ class Layout:
         ] = {}  # sink → its delay and the delay's place among its type
         self.delay_slot: dict[Delay, int] = {}
         self.timers: dict[
-            tuple[int, int, ModeOf | None], None
-        ] = {}  # (offset, period, mode), in order
+            tuple[int, int, ModeOf | None, int], None
+        ] = {}  # (offset, period, mode, enclave), in order
         self.readers: dict[object, list[int]] = {}
         self.mutable_count: dict[Channel, int] = {}
         self.modes: list[ModeOf] = []
@@ -95,6 +97,10 @@ class Layout:
             for port in cls.ports.values():
                 self.type_of(port.type, cls)
         self.place_ports()
+        self.row: dict[ReactionOf | Delay, int] = {}
+        self.number: dict[ReactionOf | Delay, int] = {}
+        self.counts: list[int] = []
+        self.place_reactions()
         self.place_triggers()
 
     # --- types --------------------------------------------------------------------------------------
@@ -214,6 +220,18 @@ class Layout:
     def around(self, what: ReactionOf | TimerOf | ActionOf | Delay) -> ModeOf | None:
         return what.mode if what.mode is not None else what.instance.within()
 
+    def place_reactions(self) -> None:
+        enclaves = self.enclaves
+        for number in range(enclaves.count):
+            own: list[ReactionOf | Delay] = [
+                r for r in self.model.reactions if enclaves.of.get(r.instance, 0) == number
+            ]
+            own += [d for d in self.model.delays if enclaves.sends.get(d, 0) == number]
+            for at, one in enumerate(own):
+                self.number[one] = at
+                self.row[one] = sum(self.counts) + at
+            self.counts.append(len(own))
+
     def place_triggers(self) -> None:
         for one in self.model.reactions:
             for trigger in dict.fromkeys(one.triggers):
@@ -223,26 +241,34 @@ class Layout:
                     key = self.delayed[at][0] if at in self.delayed else at
                 elif isinstance(trigger, TimerOf):
                     mode = self.around(trigger)
-                    key = (trigger.offset, trigger.period, mode)
+                    key = (trigger.offset, trigger.period, mode, self.enclave(one.instance))
                     self.timers[key] = None
                 elif isinstance(trigger, str):
-                    key = (trigger, self.around(one))
+                    key = (trigger, self.around(one), self.enclave(one.instance))
                 else:
                     key = trigger
                 numbers = self.readers.setdefault(key, [])
-                if not numbers or numbers[-1] != one.order:
-                    numbers.append(one.order)
+                if not numbers or numbers[-1] != self.number[one]:
+                    numbers.append(self.number[one])
             for channel in dict.fromkeys(driver(c) for c in one.reads):
                 self.mutable_count[channel] = self.mutable_count.get(channel, 0) + 1
-        for number, delay in enumerate(self.model.delays):
+        for delay in self.model.delays:
             at = driver(delay.source)
             source = self.delayed[at][0] if at in self.delayed else at
-            self.readers.setdefault(source, []).append(len(self.model.reactions) + number)
+            self.readers.setdefault(source, []).append(self.number[delay])
             self.mutable_count[at] = self.mutable_count.get(at, 0) + 1
+
+    def enclave(self, made: Instance) -> int:
+        return self.enclaves.of.get(made, 0)
 
     @property
     def count(self) -> int:
         return len(self.model.reactions) + len(self.model.delays)
+
+    @property
+    def most(self) -> int:
+        """Reactions of the enclave that has most."""
+        return max(self.counts)
 
 
 def codes_in(expr: tree.Expr | None) -> list[tree.Code]:

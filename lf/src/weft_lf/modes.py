@@ -40,12 +40,15 @@ class Modes:
         fills.array("weft_rx_mode_of", "weft_rx_mode *WEFT_RX_TABLE", layout.count, public=True)
         for one in self.emitter.model.reactions:
             fills.put(
-                "weft_rx_mode_of", one.order, "", self.emitter.mode_pointer(layout.around(one))
+                "weft_rx_mode_of",
+                layout.row[one],
+                "",
+                self.emitter.mode_pointer(layout.around(one)),
             )
-        for number, delay in enumerate(self.emitter.model.delays):
+        for delay in self.emitter.model.delays:
             fills.put(
                 "weft_rx_mode_of",
-                len(self.emitter.model.reactions) + number,
+                layout.row[delay],
                 "",
                 self.emitter.mode_pointer(layout.around(delay)),
             )
@@ -70,7 +73,7 @@ class Modes:
             ]
             parts.append(f".reset_state = lf_reset_{slot}")
         for what in ("startup", "reset", "shutdown"):
-            text, more = self.emitter.trigger((what, mode))
+            text, more = self.emitter.trigger((what, mode, 0))
             parts.append(f".{what} = {text}")
             numbers += more
         self.emitter.fills.put(

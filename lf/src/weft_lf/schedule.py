@@ -35,12 +35,14 @@ class Schedule:
 
 def schedule(model: Model, layout: Layout, tick: Tick) -> Schedule | None:
     """The table, or None where the program's timing is not known, or its table would be long."""
+    if layout.enclaves.count > 1:
+        return None
     actions = any(made.actions for made in model.instances)
     if actions or model.delays or layout.modes or model.program.config.threads > 1:
         return None
     periodic, onces = [], []
     for key in layout.timers:
-        offset, period, _ = key
+        offset, period, *_ = key
         numbers = tuple(layout.readers[key])
         if period > 0:
             periodic.append((in_ticks(offset, tick), *period_of(period, tick), numbers))

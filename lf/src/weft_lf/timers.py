@@ -18,21 +18,22 @@ class Timers:
         self.emitter = emitter
         self.fills, self.layout = emitter.fills, emitter.layout
         self.count = 0  # of all kinds: places in the queue
-        self.ranges = 0
+        self.ranges: dict[int, int] = {}  # of an enclave: its range's place
         self.last: dict[ModeOf, str] = {}  # of each mode the once that was put last
 
     def fill(self) -> None:
         tick = self.emitter.options.tick
         periodic, ratios, onces = [], [], []
         for key in self.layout.timers:
-            _, period, mode = key
+            _, period, mode, _ = key
             if period == 0:
                 onces.append(key)
             elif mode is None and period_of(period, tick)[1] > 1:
                 ratios.append(key)
             else:
                 periodic.append(key)
-        self.count = len(self.layout.timers)
+        homes = [enclave for *_, enclave in self.layout.timers]
+        self.count = max((homes.count(home) for home in set(homes)), default=0)
         if self.count:
             self.fills.array("weft_rx_timers", "weft_rx_range", 1, table=True, public=True)
         if periodic:
@@ -44,31 +45,36 @@ class Timers:
             ticks, per = period_of(key[1], tick)
             init = f"WEFT_RX_RATIO({key[0]}LL, {ticks}LL, {per}, {text})"
             self.fills.put("lf_ratios", at, "", init, *numbers, cast="weft_rx_ratio")
-            self.emitter.start.append(f"  weft_rx_start_ratio(&lf_ratios[{at}]);")
+            self.emitter.starts[key[3]].append(f"  weft_rx_start_ratio(&lf_ratios[{at}]);")
         if onces:
             self.fills.array("lf_onces", "weft_rx_once", len(onces))
         for at, key in enumerate(onces):
             self.once(at, key)
 
-    def periodic(self, keys: list[tuple[int, int, ModeOf | None]]) -> None:
+    def periodic(self, keys: list[tuple[int, int, ModeOf | None, int]]) -> None:
         fills, emitter = self.fills, self.emitter
         fills.array("lf_timers", "weft_rx_timer", len(keys))
+        keys.sort(key=lambda key: key[3])
         for at, key in enumerate(keys):
             text, numbers = emitter.trigger(key)
-            offset, period, mode = key
+            offset, period, mode, _ = key
             init = f"WEFT_RX_TIMER({offset}LL, {period}LL, {text})"
             if mode is not None:
                 pointer = emitter.mode_pointer(mode)
                 init = f"WEFT_RX_TIMER_IN({pointer}, {offset}LL, {period}LL, {text})"
             fills.put("lf_timers", at, "", init, *numbers, cast="weft_rx_timer")
-        range_ = f"{{{{lf_timers, {len(keys)}, sizeof(weft_rx_timer)}}}}"
-        fills.put("weft_rx_timers", 0, "", range_, cast="weft_rx_range")
-        self.ranges = 1
+        homes = [enclave for *_, enclave in keys]
+        for place, home in enumerate(dict.fromkeys(homes)):
+            first, count = homes.index(home), homes.count(home)
+            range_ = f"{{{{&lf_timers[{first}], {count}, sizeof(weft_rx_timer)}}}}"
+            fills.put("weft_rx_timers", place, "", range_, cast="weft_rx_range")
+            self.ranges[home] = place
+        fills.arrays["weft_rx_timers"].size = len(self.ranges)
 
-    def once(self, at: int, key: tuple[int, int, ModeOf | None]) -> None:
+    def once(self, at: int, key: tuple[int, int, ModeOf | None, int]) -> None:
         text, numbers = self.emitter.trigger(key)
-        offset, _, mode = key
-        start = self.emitter.start
+        offset, _, mode, enclave = key
+        start = self.emitter.starts[enclave]
         if mode is None:
             init = f"WEFT_RX_ONCE({offset}LL, {text})"
             start.append(f"  weft_rx_start_once(&lf_onces[{at}]);")

@@ -332,7 +332,7 @@ WEFT_HOT_PART(weft_rx_collect) static bool __attribute__((noinline)) weft_rx_col
   if (env->stopping) return false;
   weft_rx_timer *first = weft_rx_first(env);
 #if WEFT_RX_ENCLAVES > 1
-  bool waits = env->keepalive || WEFT_PEEK(weft_rx_timed_out);
+  bool waits = env->keepalive || WEFT_PEEK(weft_rx_timed_out) || env->acked; /* acked: the stop tag is known, and is waited for */
 #else
   bool waits = env->keepalive;
 #endif
