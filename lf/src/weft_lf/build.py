@@ -14,6 +14,7 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from weft_lf.device import Image, quoted, uses_sdk
 from weft_lf.emit import Options, emit
 from weft_lf.errors import NOWHERE, LfError, Problem, Span, fail
 from weft_lf.model import Model
@@ -100,7 +101,8 @@ def build(model: Model, wanted: Wanted) -> Built:
         else:
             shutil.copy(source, place / source.name)
     header = f"include/{program.name}/{program.name}.h"
-    options = Options(target != "host", wanted.trace, tick, wanted.table)
+    sdk = target == "rp2040" and uses_sdk(model)
+    options = Options(target != "host", wanted.trace, tick, wanted.table, sdk)
     told = len(program.warnings)
     text, shared = emit(model, options, header)
     warnings += program.warnings[told:]
@@ -117,11 +119,10 @@ def build(model: Model, wanted: Wanted) -> Built:
         return Built(source, _by_cmake(model, place, bin_folder, root), warnings)
     if target == "host":
         return Built(source, _by_cc(model, source, bin_folder, wanted), warnings)
-    if target == "rp2040":
-        return Built(source, _by_make(model, place, bin_folder, wanted), warnings)
-    raise LfError(
-        Problem(NOWHERE, f"building for {target} is not supported yet", "targets: host, rp2040")
-    )
+    image = Image(model, place, bin_folder, runtime(), flags(model), run_tool)
+    if target == "an521":
+        return Built(source, image.for_an521(), warnings)
+    return Built(source, image.with_sdk() if sdk else image.bare(wanted.flash), warnings)
 
 
 def _write(path: Path, text: str) -> None:
@@ -149,7 +150,7 @@ def includes(place: Path) -> list[str]:
     return [*(f"-I{f}" for f in folders), f"-idirafter{Path(__file__).with_name('include')}"]
 
 
-def _run(command: list[str], cwd: Path) -> None:
+def run_tool(command: list[str], cwd: Path) -> None:
     try:
         ran = subprocess.run(command, cwd=cwd, capture_output=True, text=True, errors="replace")
     except FileNotFoundError:
@@ -181,7 +182,7 @@ def _by_cc(model: Model, source: Path, bin_folder: Path, wanted: Wanted) -> Path
     command += [str(mcu / "ports" / "posix" / "port.c"), "-o", str(program), "-pthread", "-lm"]
     if wanted.quick:
         command += ["-O0", "-g0"]
-    _run(command, source.parent)
+    run_tool(command, source.parent)
     return program
 
 
@@ -196,7 +197,7 @@ def _by_cmake(model: Model, place: Path, bin_folder: Path, root: Path) -> Path:
         f"set(LF_MAIN_TARGET {name})",
         "find_package(Threads REQUIRED)",
         f"add_executable(${{LF_MAIN_TARGET}} {name}.c {runtime() / 'ports' / 'posix' / 'port.c'})",
-        f"target_compile_options(${{LF_MAIN_TARGET}} PRIVATE -w {' '.join(_quoted(f) for f in [*flags(model), *includes(place)])})",
+        f"target_compile_options(${{LF_MAIN_TARGET}} PRIVATE -w {' '.join(quoted(f) for f in [*flags(model), *includes(place)])})",
         "target_link_libraries(${LF_MAIN_TARGET} PRIVATE Threads::Threads m)",
         f"set_target_properties(${{LF_MAIN_TARGET}} PROPERTIES RUNTIME_OUTPUT_DIRECTORY {bin_folder})",
     ]
@@ -205,32 +206,6 @@ def _by_cmake(model: Model, place: Path, bin_folder: Path, root: Path) -> Path:
         shutil.copy(found, place / found.name)
         lines.append(f"include(${{CMAKE_CURRENT_SOURCE_DIR}}/{found.name})")
     _write(place / "CMakeLists.txt", "\n".join(lines) + "\n")
-    _run(["cmake", "-S", str(place), "-B", str(place / "build")], place)
-    _run(["cmake", "--build", str(place / "build"), "-j2"], place)
+    run_tool(["cmake", "-S", str(place), "-B", str(place / "build")], place)
+    run_tool(["cmake", "--build", str(place / "build"), "-j2"], place)
     return bin_folder / name
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _by_make(model: Model, place: Path, bin_folder: Path, wanted: Wanted) -> Path:
-    """Bare metal: weft_mcu's own make rules."""
-    name = model.program.name
-    own = [f for f in flags(model) if f.startswith("-D")]
-    lines = [
-        f"PROGRAM = {name}",
-        f"SOURCES = {name}.c",
-        f"CFLAGS = -w -std=gnu11 -I. {' '.join(_shell(f) for f in own)}",
-        f"include {runtime()}/program.mk",
-    ]
-    _write(place / "Makefile", "\n".join(lines) + "\n")
-    _run(["make", "-s", f"FLASH={'1' if wanted.flash else ''}"], place)
-    made = place / "build" / ("rp2040-flash" if wanted.flash else "rp2040")
-    for kind in ("elf", "uf2", "bin"):
-        shutil.copy(made / f"{name}.{kind}", bin_folder / f"{name}.{kind}")
-    return bin_folder / f"{name}.elf"
-
-
-def _shell(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"

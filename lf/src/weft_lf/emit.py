@@ -51,6 +51,7 @@ class Options:
     trace: bool = False
     tick: Tick = HOST
     table: bool = True  # a static schedule, where the program's timing is known
+    sdk: bool = False  # a device's program stands on the pico-sdk
 
 
 class Emitter:
@@ -628,7 +629,9 @@ class Emitter:
         given = f"(weft_rx_options){{{', '.join(options)}}}"
         if self.options.device:
             lines += [
+                *['#include "pico/stdlib.h"'] * self.options.sdk,
                 "int main(void) {",
+                *["  stdio_init_all();"] * self.options.sdk,
                 f"  const weft_rx_options options = {given[17:]};",
                 "  return weft_rx_run(&options);",
                 "}",

@@ -28,6 +28,7 @@
  *   weft_lock_t *WEFT_SPINLOCK(n)     the port's locks, n = 0 … WEFT_SPINLOCKS - 1; lta.h takes the last four
  *   weft_lock_t *WEFT_LOCAL           a lock that never waits: for a queue used by one core and its own interrupts alone
  *   int        weft_start_core(fn, stack, bytes)  run fn on core 1, once; 0, or WEFT_E_CORE if there is none or it runs already
+ *   WEFT_STACK1, WEFT_STACK1_BYTES    a stack for core 1 that belongs to nobody else; reactors with enclaves or workers start it there
  *   void       weft_panic(text)       does not return: debug builds name a mistake here (over UART on a board, stderr on a host)
  *   int        weft_stack_ok(void)    debug builds: is the guard word at the end of this core's stack untouched?
  */

@@ -152,6 +152,10 @@ WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) {
 int weft_start_core(void (*fn)(void), void *stack, size_t bytes);
 #ifdef WEFT_PICO_SDK
 WEFT_INLINE int weft_stack_ok(void) { return 1; }
+/* What the SDK's linker script keeps for core 1, in scratch X. */
+extern uint32_t __StackOneBottom, __StackOneTop;
+#define WEFT_STACK1 ((void *)&__StackOneBottom)
+#define WEFT_STACK1_BYTES ((size_t)((uintptr_t)&__StackOneTop - (uintptr_t)&__StackOneBottom))
 #else
 /* The last word of each core's stack (scratch Y: core 0, scratch X: core 1) holds a guard value from the start. */
 extern uint32_t __weft_stack0_end, __weft_stack1_end;

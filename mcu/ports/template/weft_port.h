@@ -43,5 +43,7 @@ WEFT_INLINE int weft_start_core(void (*fn)(void), void *stack, size_t bytes) {
   (void)fn, (void)stack, (void)bytes;
   return WEFT_E_CORE;
 }
+#define WEFT_STACK1 ((void *)0) /* core 1's, lowest address */
+#define WEFT_STACK1_BYTES 0u
 WEFT_INLINE int weft_stack_ok(void) { return 1; }
 #endif

@@ -1,0 +1,156 @@
+"""Images for devices: the RP2040 bare or on the pico-sdk, and the MPS2 board with AN521 (in QEMU).
+
+Invariants
+- A program stands on the pico-sdk if its code includes a header of it (`hardware/…`, `pico/…`); its libraries are those of these headers.
+- What is built lies in the program's folder of src-gen/; bin/ gets NAME.elf, and for an RP2040 NAME.uf2 and NAME.bin.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from weft_lf import tree
+from weft_lf.errors import NOWHERE, LfError, Problem
+from weft_lf.model import Model
+
+SDK_HEADER = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"](hardware|pico)/(\w+)", re.M)
+AN521 = (
+    "-std=gnu11 -w -mcpu=cortex-m33 -mthumb -O2 -g -ffreestanding -fno-tree-loop-distribute-patterns "
+    "-ffunction-sections -fdata-sections -nostdlib -Wl,--gc-sections -Wl,--no-warn-rwx-segments"
+)
+
+
+def _codes(model: Model) -> Iterator[str]:
+    for loaded in model.program.files:
+        yield from (one.code.text for one in loaded.tree.preambles)
+    for cls in model.classes:
+        for placed in cls.of(tree.Preamble):
+            assert isinstance(placed.decl, tree.Preamble)
+            yield placed.decl.code.text
+
+
+def sdk_libraries(model: Model) -> list[str]:
+    """The SDK's libraries by the headers that preambles include: hardware/gpio.h is hardware_gpio's."""
+    found = (f"{a}_{b}" for code in _codes(model) for a, b in SDK_HEADER.findall(code))
+    return list(dict.fromkeys(found))
+
+
+def uses_sdk(model: Model) -> bool:
+    return bool(sdk_libraries(model))
+
+
+def sdk_folder() -> Path:
+    """Where the pico-sdk is: PICO_SDK_PATH, or what `./run setup mcu` has put into the checkout.
+
+    Raises:
+        LfError: it is in neither place.
+    """
+    given = os.environ.get("PICO_SDK_PATH")
+    here = Path(__file__).resolve()
+    for place in [Path(given)] if given else [p / ".build" / "pico-sdk" for p in here.parents]:
+        if (place / "pico_sdk_init.cmake").exists():
+            return place
+    raise LfError(
+        Problem(
+            NOWHERE,
+            "the program includes headers of the pico-sdk, which is not found",
+            "set PICO_SDK_PATH to its folder; in a checkout ./run setup mcu fetches it",
+        )
+    )
+
+
+@dataclass
+class Image:
+    """What an image is built from. `place` is the folder of the generated C, `run` runs a tool there or says what is wrong."""
+
+    model: Model
+    place: Path
+    bin: Path
+    mcu: Path
+    flags: list[str]
+    run: Callable[[list[str], Path], None]
+
+    @property
+    def name(self) -> str:
+        return self.model.program.name
+
+    @property
+    def definitions(self) -> list[str]:
+        return [f for f in self.flags if f.startswith("-D")]
+
+    def write(self, name: str, lines: list[str]) -> None:
+        path, text = self.place / name, "\n".join(lines) + "\n"
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+    def keep(self, made: Path) -> Path:
+        for kind in ("elf", "uf2", "bin"):
+            shutil.copy(made / f"{self.name}.{kind}", self.bin / f"{self.name}.{kind}")
+        return self.bin / f"{self.name}.elf"
+
+    def bare(self, flash: bool) -> Path:
+        """An RP2040 without an SDK: weft_mcu's own make rules."""
+        lines = [
+            f"PROGRAM = {self.name}",
+            f"SOURCES = {self.name}.c",
+            f"CFLAGS = -w -std=gnu11 -I. {' '.join(_shell(f) for f in self.definitions)}",
+            f"include {self.mcu}/program.mk",
+        ]
+        self.write("Makefile", lines)
+        self.run(["make", "-s", f"FLASH={'1' if flash else ''}"], self.place)
+        return self.keep(self.place / "build" / ("rp2040-flash" if flash else "rp2040"))
+
+    def with_sdk(self) -> Path:
+        """An RP2040 on the pico-sdk, in flash; what is printed goes where the SDK's stdio does, UART 0."""
+        name = self.name
+        libraries = " ".join(f"{one}" for one in sdk_libraries(self.model))
+        lines = [
+            "cmake_minimum_required(VERSION 3.13)",
+            f"include({sdk_folder()}/pico_sdk_init.cmake)",
+            f"project({name} C CXX ASM)",
+            "set(CMAKE_C_STANDARD 11)",
+            "pico_sdk_init()",
+            f"add_subdirectory({self.mcu} weft_mcu)",
+            f"add_executable({name} {name}.c)",
+            f"target_compile_options({name} PRIVATE -w {' '.join(quoted(f) for f in self.definitions)})",
+            f"target_include_directories({name} PRIVATE ${{CMAKE_CURRENT_SOURCE_DIR}})",
+            f"target_link_libraries({name} pico_stdlib weft_mcu {libraries})",
+            f"pico_enable_stdio_uart({name} 1)",
+        ]
+        self.write("CMakeLists.txt", lines)
+        made = self.place / "build-sdk"
+        options = ["-DPICO_NO_PICOTOOL=1", "-DCMAKE_BUILD_TYPE=Release"]
+        self.run(["cmake", "-S", str(self.place), "-B", str(made), *options], self.place)
+        self.run(["cmake", "--build", str(made), "-j2"], self.place)
+        kinds = [str(made / f"{name}.{kind}") for kind in ("elf", "uf2", "bin")]
+        self.run([sys.executable, str(self.mcu / "tools" / "image.py"), *kinds], self.place)
+        return self.keep(made)
+
+    def for_an521(self) -> Path:
+        """Two Cortex-M33, for QEMU: one call of the compiler."""
+        port, program = self.mcu / "ports" / "an521", self.bin / f"{self.name}.elf"
+        sources = [f"{self.name}.c", str(port / "port.c")]
+        sources.append(str(self.mcu / "ports" / "freestanding" / "memory.c"))
+        folders = [f"-I{self.place}", f"-I{self.mcu / 'include'}", f"-I{port}"]
+        command = ["arm-none-eabi-gcc", *AN521.split(), *self.definitions, *folders, *sources]
+        command += ["-T", str(port / "an521.ld"), "-lgcc", "-o", str(program)]
+        self.run(command, self.place)
+        return program
+
+
+def quoted(text: str) -> str:
+    """For CMake."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _shell(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+__all__ = ["Image", "quoted", "sdk_folder", "sdk_libraries", "uses_sdk"]
