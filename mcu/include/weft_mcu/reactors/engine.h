@@ -25,7 +25,12 @@ bool weft_rx_check(void *self, const weft_rx_limit *limit, bool invoke) {
 
 /* ---- trace ------------------------------------------------------------------------------------------------------------------------- */
 #if WEFT_RX_TRACE
+#if WEFT_RX_HOST
 static _Thread_local bool weft_rx_missed;
+#else /* no threads, and no thread-local storage, but two cores */
+static bool weft_rx_missed_on[WEFT_CORES];
+#define weft_rx_missed weft_rx_missed_on[weft_core()]
+#endif
 void weft_rx_told_missed(void) { weft_rx_missed = true; }
 #ifndef WEFT_RX_TRACE_HOOK
 #include <stdio.h>
