@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,16 @@ NO_SCENARIO = {
 )
 def test_scenario(backend: str, name: str) -> None:
     (SCENARIOS | BLOCKS)[backend][name]()
+
+
+def test_a_limit_may_be_the_first_that_a_loop_hears_of_weft() -> None:
+    """Rules 7.12, 8.6: in a fresh program, where nothing else has told Weft that the loop's time is virtual."""
+    name = "rules_07_12_limits.to_move_on_raises_nothing"
+    code = f"from conformance.scenarios import collect; collect('tasks')[{name!r}]()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def rules_of_part_one() -> list[str]:
