@@ -200,7 +200,7 @@ def killed_by(m: Text, work: pathlib.Path) -> str:
             f"-I{include}",
             f"-I{TESTS}",
             str(TESTS / m.killer),
-            str(TESTS / "hosted_main.cpp"),
+            str(TESTS / "doctest_main.cpp"),
             "-o",
             str(exe),
             "-pthread",
