@@ -3,6 +3,8 @@
 
 #include <random>
 
+#include "weft/channel.hpp"
+#include "weft/wire/space.hpp"
 #include "weft/wire/value.hpp"
 
 namespace {
@@ -23,6 +25,13 @@ const char* fault(const Buffer& b, std::uint32_t seq = 0) {
   const Taken t = take(b, seq, kLargest);
   return t.what == Taken::fault ? t.why : nullptr;
 }
+
+// Who carries values to a peer that never greets. The values here have no ends: they ask nothing of it.
+struct Nowhere {
+  std::shared_ptr<Space> space = Space::make("here", 1);
+  std::shared_ptr<Peer> peer = std::make_shared<Peer>(*space);
+  Carrier& carrier = peer->carrier;
+};
 
 TEST_CASE("wire 3.1: a frame comes back as it was, from any number of pieces") {
   const Buffer body = text("thirteen byte");
@@ -134,6 +143,7 @@ TEST_CASE("wire 14.2: random bytes, and good frames with bytes changed, are take
                                     made(Frame{Kind::give, Flag::write, 0, 0, 1, a.size(), a}),
                                     made(Frame{Kind::ended, 0, 1, 0, 2, 3, {}})};
   std::size_t frames = 0, faults = 0;
+  const Nowhere to;
   for (int i = 0; i < 40'000; ++i) {
     Buffer b = good[random() % good.size()];
     if (i % 4 == 0)
@@ -153,7 +163,7 @@ TEST_CASE("wire 14.2: random bytes, and good frames with bytes changed, are take
           REQUIRE((x.value.bytes.data() >= b.data() && x.value.bytes.data() + x.value.bytes.size() <= b.data() + b.size()));
     if (t.frame_.kind == Kind::done) {
       RoomOf<std::string> s;
-      s.load(t.frame_.payload());
+      s.load(t.frame_.payload(), to.carrier);
     }
   }
   CHECK(frames > 100);
@@ -171,9 +181,10 @@ template <class T>
 void back(const T& v, bool in_body) {
   RoomOf<T> from{v}, to;
   Buffer keep;
-  const Payload p = from.unload(keep);
+  const Nowhere by;
+  const Payload p = from.unload(keep, by.carrier);
   CHECK(p.in_body == in_body);
-  REQUIRE(to.load(p));
+  REQUIRE(to.load(p, by.carrier));
   if constexpr (requires { v == v; }) CHECK(to.take() == v);
 }
 
@@ -202,12 +213,13 @@ TEST_CASE("wire 7.2: types have names, the same for the same layout") {
 
 TEST_CASE("wire 14.2: what is no value of the type is refused") {
   Buffer eight(8), seven(7);
-  CHECK_FALSE(RoomOf<int>().load({0x1'0000'0000, {}, false}));  // beyond its four bytes
-  CHECK_FALSE(RoomOf<int>().load({0, eight, true}));
-  CHECK_FALSE(RoomOf<bool>().load({2, {}, false}));
-  CHECK_FALSE(RoomOf<Big>().load({0, eight, true}));
-  CHECK_FALSE(RoomOf<Big>().load({0, {}, false}));
-  CHECK_FALSE(RoomOf<std::vector<int>>().load({0, seven, true}));
-  CHECK_FALSE(RoomOf<std::string>().load({8, {}, false}));
+  const Nowhere by;
+  CHECK_FALSE(RoomOf<int>().load({0x1'0000'0000, {}, false}, by.carrier));  // beyond its four bytes
+  CHECK_FALSE(RoomOf<int>().load({0, eight, true}, by.carrier));
+  CHECK_FALSE(RoomOf<bool>().load({2, {}, false}, by.carrier));
+  CHECK_FALSE(RoomOf<Big>().load({0, eight, true}, by.carrier));
+  CHECK_FALSE(RoomOf<Big>().load({0, {}, false}, by.carrier));
+  CHECK_FALSE(RoomOf<std::vector<int>>().load({0, seven, true}, by.carrier));
+  CHECK_FALSE(RoomOf<std::string>().load({8, {}, false}, by.carrier));
 }
 }  // namespace
