@@ -1,10 +1,12 @@
 // Exploration of the wire: the code of the home and of the far end, under a link that the explorer schedules. What may happen next is one
 // frame on one session, a withdrawal, a cut, or one side's learning of it: every order of these is run. The mutants are those of the models
 // (conformance/models/MUTANTS.md) and two of the code's own.
+#include <algorithm>
 #include <functional>
 
 #include "engine.hpp"
 #include "weft/wire/end.hpp"
+#include "weft/wire/resend.hpp"
 #include "wire_world.hpp"
 
 namespace weft::test {
@@ -347,6 +349,62 @@ SCENARIO(
   } while (e.one());
   REQUIRE_THAT(n.write.ok() && is_end(n.seen()));
   REQUIRE_THAT(n.cb.at_party.carrier.under_way() == 0);
+}
+
+// --- resending (wire 13.1; conformance/models/wire_resend.pml) ---------------------------------------------------------------------------
+
+SCENARIO("wire: packets come in any order, twice or never: what is taken is what was sent, from the first on (wire 13.1)", 0) {
+  using w::detail::Resender;
+  static constexpr std::string_view kAll = "abc";
+  Resender sender(2, 1), receiver(2, 1);
+  // An acknowledgement of what was never sent, as a receiver may make it up.
+  w::Buffer lie;
+  {
+    Resender liar(2, 1, 50, 7);
+    liar.queue(std::as_bytes(std::span(kAll)).first(1));
+    liar.next(lie);
+    for (const std::size_t zero : {4, 5, 6, 7, 12, 14}) lie[zero] = std::byte{0};
+    lie.resize(Resender::kPacketHeader);
+    const std::uint32_t sum = w::detail::crc32(w::Bytes(lie).subspan(4));
+    for (std::size_t k = 0; k < 4; ++k) lie[k] = static_cast<std::byte>(sum >> (8 * k) & 0xFF);
+  }
+  std::size_t queued = 0;
+  w::Buffer got, none;
+  std::vector<w::Buffer> data, answers;  // that are somewhere, and may come any number of times
+  const auto look = [&] {
+    const std::string_view so_far(reinterpret_cast<const char*>(got.data()), got.size());
+    REQUIRE_THAT(kAll.starts_with(so_far) && none.empty());
+    REQUIRE_THAT(sender.under_way() <= 2 && queued - sender.under_way() <= got.size());
+  };
+  int whiles = 1, lies = 1;
+  for (int left = 6; left > 0; --left) {
+    queued += sender.queue(std::as_bytes(std::span(kAll)).subspan(queued));
+    w::Buffer packet;
+    while (sender.next(packet)) data.push_back(packet);
+    Events e;
+    for (std::size_t k = 0; k < data.size(); ++k)
+      e.may(true, [&, k] {
+        receiver.input(data[k], got);
+        w::Buffer answer;
+        if (receiver.next(answer) && std::find(answers.begin(), answers.end(), answer) == answers.end()) answers.push_back(answer);
+        if (answers.size() > 2) answers.erase(answers.begin());
+      });
+    for (std::size_t k = 0; k < answers.size(); ++k) e.may(true, [&, k] { sender.input(answers[k], none); });
+    e.may(whiles > 0, [&] { --whiles, data.clear(), sender.waited(); });
+    e.may(lies > 0 && left < 4, [&] { --lies, sender.input(lie, none); });
+    if (!e.one()) break;
+    look();
+  }
+  // From here on nothing is lost.
+  for (int rounds = 0; rounds < 5; ++rounds) {
+    queued += sender.queue(std::as_bytes(std::span(kAll)).subspan(queued));
+    sender.waited();
+    w::Buffer packet;
+    while (sender.next(packet)) receiver.input(packet, got);
+    while (receiver.next(packet)) sender.input(packet, none);
+    look();
+  }
+  REQUIRE_THAT(got.size() == kAll.size() && sender.under_way() == 0);
 }
 
 }  // namespace

@@ -1,0 +1,129 @@
+// Below a session on a link that loses, doubles, delays, disorders or spoils what it carries: go-back-n (WIRE.md 13). It does no input or
+// output and knows no clock: a link feeds it with packets, asks it for packets, and tells it when a while has passed.
+//
+//   sender:    [ acknowledged ][ window: sent, kept ][ not sent yet ]      base ──ack(n), base < n ≤ next──► n
+//   receiver:  a packet is taken if it is the next; whatever comes, what was taken so far is acknowledged
+//
+// A packet: checksum 4 (CRC-32 of what follows), number 4, acknowledged 4 (all below this number), length 2, flags 2 (1: it has a number
+// and bytes); the bytes. Numbers wrap.
+//
+// Invariants
+//  1 next − base ≤ window; the kept packets are those from base to next, in order.
+//  2 The bytes that input() gives are those that the peer queued, from the first on, each once.
+#pragma once
+#include <array>
+#include <deque>
+
+#include "frame.hpp"
+
+namespace weft::inline WEFT_ABI::wire::detail {
+
+inline std::uint32_t crc32(Bytes in) noexcept {  // IEEE 802.3, reflected
+  static constexpr auto kTable = [] {
+    std::array<std::uint32_t, 256> t{};
+    for (std::uint32_t i = 0; i < 256; ++i) {
+      std::uint32_t c = i;
+      for (int k = 0; k < 8; ++k) c = c & 1 ? 0xEDB88320u ^ c >> 1 : c >> 1;
+      t[i] = c;
+    }
+    return t;
+  }();
+  std::uint32_t c = 0xFFFFFFFFu;
+  for (const std::byte b : in) c = kTable[(c ^ std::to_integer<std::uint32_t>(b)) & 0xFF] ^ c >> 8;
+  return ~c;
+}
+
+class Resender {
+ public:
+  static constexpr std::size_t kPacketHeader = 16;
+
+  // `window`: packets under way; `most`: bytes of the session in one; `patience`: whiles without an acknowledgement until the link is lost.
+  explicit Resender(std::uint32_t window = 4, std::size_t most = 1024, std::uint32_t patience = 50, std::uint32_t first = 0) noexcept
+      : window_(window), most_(most), patience_(patience), base_(first), next_(first), due_(first), seen_(first) {}
+
+  // Takes as much as there is room for: how many bytes.
+  std::size_t queue(Bytes out) {
+    std::size_t took = 0;
+    while (took < out.size() && next_ - base_ < window_) {
+      const Bytes piece = out.subspan(took, std::min(most_, out.size() - took));
+      kept_.emplace_back(piece.begin(), piece.end());
+      ++next_;
+      took += piece.size();
+    }
+    return took;
+  }
+  // The next packet to send; false: none.
+  bool next(Buffer& packet) {
+    if (sent_ < kept_.size()) {
+      make(packet, base_ + static_cast<std::uint32_t>(sent_), kept_[sent_], 1);
+      ++sent_;
+      return true;
+    }
+    if (!owes_) return false;
+    make(packet, 0, {}, 0);
+    return true;
+  }
+  // A while has passed: what is not acknowledged goes again. False: too often, the link is lost.
+  bool waited() noexcept {
+    if (kept_.empty()) return true;
+    sent_ = 0;
+    return ++whiles_ < patience_;
+  }
+  // A packet has come; bytes of the session that are due are appended. What is no packet is passed over: the sender will send again.
+  void input(Bytes packet, Buffer& in) {
+    if (packet.size() < kPacketHeader || get<std::uint32_t>(packet.data()) != crc32(packet.subspan(4))) return;
+    const auto number = get<std::uint32_t>(packet.data() + 4), acknowledged = get<std::uint32_t>(packet.data() + 8);
+    const auto length = get<std::uint16_t>(packet.data() + 12), flags = get<std::uint16_t>(packet.data() + 14);
+    if (flags > 1 || packet.size() != kPacketHeader + length) return;
+    acknowledge(acknowledged);
+    if (!flags) return;
+    owes_ = true;
+    const std::uint32_t ahead = number - due_;
+    if (number - seen_ < 0x8000'0000u) seen_ = number + 1;
+    if (ahead == 0 || (WEFT_MUTANT == 51 && ahead < 0x8000'0000u) || (WEFT_MUTANT == 52 && ahead >= 0x8000'0000u)) {
+      put(in, packet.subspan(kPacketHeader));
+      due_ = number + 1;
+    }
+  }
+  bool idle() const noexcept { return kept_.empty() && !owes_; }
+  std::uint32_t under_way() const noexcept { return next_ - base_; }
+
+ private:
+  void acknowledge(std::uint32_t n) noexcept {
+    const std::uint32_t moves = n - base_;
+    if (WEFT_MUTANT == 54   ? moves >= 0x8000'0000u
+        : WEFT_MUTANT == 55 ? moves > next_ - base_ && moves < 0x8000'0000u
+                            : moves > next_ - base_)
+      return;
+    if (moves == 0) return;
+    base_ = n;
+    whiles_ = 0;
+    const std::size_t goes = std::min<std::size_t>(moves, kept_.size());
+    kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(goes));
+    sent_ -= std::min(sent_, goes);
+  }
+  void make(Buffer& packet, std::uint32_t number, Bytes bytes, std::uint16_t flags) {
+    owes_ = false;
+    packet.clear();
+    put(packet, std::uint32_t{0});
+    put(packet, number);
+    put(packet, WEFT_MUTANT == 53 ? seen_ : due_);
+    put(packet, static_cast<std::uint16_t>(bytes.size()));
+    put(packet, flags);
+    put(packet, bytes);
+    const std::uint32_t sum = crc32(Bytes(packet).subspan(4));
+    for (std::size_t i = 0; i < 4; ++i) packet[i] = static_cast<std::byte>(sum >> (8 * i) & 0xFF);
+  }
+
+  const std::uint32_t window_;
+  const std::size_t most_;
+  const std::uint32_t patience_;
+  std::uint32_t base_, next_;  // sender
+  std::deque<Buffer> kept_;
+  std::size_t sent_ = 0;  // of kept_, since the last while
+  std::uint32_t whiles_ = 0;
+  std::uint32_t due_, seen_;  // receiver: the next; one more than the highest that came
+  bool owes_ = false;         // an acknowledgement
+};
+
+}  // namespace weft::inline WEFT_ABI::wire::detail
