@@ -1,0 +1,25 @@
+"""N processes of two lines are made, each with its channel and both ends, and not run: for instructions.py. By on.py."""
+
+import os
+
+from sampler import numbers
+
+from weft import Channel, process
+
+
+@process
+async def element(source, sink):
+    while True:
+        await sink.write(await source.read() + 1)
+
+
+def elements(n):
+    source = Channel().reader()
+    for _ in range(n):
+        between = Channel()
+        yield element(source, between.writer())
+        source = between.reader()
+
+
+made = list(elements(*numbers("N")))
+os._exit(0)  # nothing is let go: only making is counted
