@@ -1,6 +1,7 @@
 // Programs that are killed at any moment, and what the others are told (WIRE.md 2.4, 4.2, 8; rules 4.5, 6.4).
 //
-//   wire_kills N [SEED]     N programs are started, each is killed while numbers pass. Last line: N passed, N failed.
+//   wire_kills N [SEED]     N programs are started, each is killed while numbers pass, half of them over a socket, half over shared
+//                           memory. Last line: N passed, N failed.
 //
 // The started program has one part: it writes 1, 2, 3, … to a channel of ours, or reads them, or is the home of the channel to which we
 // write and from which another thread of ours reads. Each time: what arrives is 1, 2, 3, … without a gap; of the writes that were told to
@@ -15,6 +16,7 @@
 
 #include "weft/weft.hpp"
 #include "weft/wire/program.hpp"
+#include "weft/wire/shm.hpp"
 
 namespace {
 using namespace weft;
@@ -22,14 +24,15 @@ namespace w = weft::wire;
 
 // --- the program that is killed ---------------------------------------------------------------------------------------------------------
 
+template <class L>
 int part(const std::string& which, int socket) {
-  w::StreamLink link(w::Space::make(which), socket);
+  L link(w::Space::make(which), socket);
   try {
     if (which == "writer") {
-      auto to = link.writer<std::uint64_t>("c");
+      auto to = link.template writer<std::uint64_t>("c");
       for (std::uint64_t i = 1;; ++i) to(i);
     } else if (which == "reader") {
-      auto from = link.reader<std::uint64_t>("c");
+      auto from = link.template reader<std::uint64_t>("c");
       for (;;) from();
     } else {  // the home
       Channel<std::uint64_t> c{which == "buffer" ? buffer(4) : ChannelOptions{}};
@@ -84,9 +87,11 @@ std::size_t descriptors() {
   return n;
 }
 
+template <class L>
 const char* killed_once(const std::string& which, unsigned after) {
   const auto space = w::Space::make("killer");
-  w::Program p(space, {"/proc/self/exe", which});
+  constexpr bool shm = std::is_same_v<L, w::ShmLink>;
+  w::ProgramOver<L> p(space, {"/proc/self/exe", which, shm ? "shm" : "stream"});
   std::atomic<bool> begun{false};
   // A while after the first value has passed: any moment of the traffic.
   std::thread killer([&] {
@@ -112,8 +117,8 @@ const char* killed_once(const std::string& which, unsigned after) {
     if (!t.died) wrong = "the writer was not told";
     if (t.doubt) wrong = "a write at home is never in doubt";
   } else {
-    auto to = p.link().writer<std::uint64_t>("to");
-    auto from = p.link().reader<std::uint64_t>("from");
+    auto to = p.link().template writer<std::uint64_t>("to");
+    auto from = p.link().template reader<std::uint64_t>("from");
     std::uint64_t got = 0;
     std::thread reader([&, token = Outside()] { got = read_all([&] { return started(from()); }); });
     const Told t = write_all([&](std::uint64_t v) { to(v); });
@@ -131,7 +136,10 @@ const char* killed_once(const std::string& which, unsigned after) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (const int socket = w::inherited(); socket >= 0) return part(argc > 1 ? argv[1] : "", socket);
+  if (const int socket = w::inherited(); socket >= 0) {
+    const std::string which = argc > 1 ? argv[1] : "";
+    return argc > 2 && std::string(argv[2]) == "shm" ? part<w::ShmLink>(which, socket) : part<w::StreamLink>(which, socket);
+  }
   const long n = argc > 1 ? std::atol(argv[1]) : 40;
   const unsigned seed = argc > 2 ? static_cast<unsigned>(std::atol(argv[2])) : 1;
   std::mt19937 random(seed);
@@ -141,9 +149,10 @@ int main(int argc, char** argv) {
   for (long i = 0; i < n; ++i) {
     const std::string which = parts[i % 4];
     const unsigned after = random() % 2'000'000;
-    if (const char* wrong = killed_once(which, after)) {
+    const bool shm = i / 4 % 2 == 0;
+    if (const char* wrong = shm ? killed_once<w::ShmLink>(which, after) : killed_once<w::StreamLink>(which, after)) {
       ++failed;
-      std::printf("FAIL kill %ld (seed %u, %s): %s\n", i, seed, which.c_str(), wrong);
+      std::printf("FAIL kill %ld (seed %u, %s, %s): %s\n", i, seed, which.c_str(), shm ? "shared memory" : "socket", wrong);
     } else {
       ++passed;
     }

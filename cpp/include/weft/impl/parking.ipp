@@ -25,7 +25,8 @@ WEFT_IMPL prim::atomic<std::int64_t>& patience() noexcept {
 }
 
 WEFT_IMPL std::uint32_t Parking::sleep() noexcept {
-  if (give_way()) return take();
+  const Attending* const served = attending.load(std::memory_order_acquire);
+  if (served && !around_sleep.begin ? served->attend(word_) : give_way()) return take();
   std::uint32_t s = 0;
   if (!word_.compare_exchange_strong(s, idle, std::memory_order_seq_cst)) return take();
   const std::uint32_t standstill = activity ? activity->deactivated() : 0;
@@ -38,7 +39,7 @@ WEFT_IMPL std::uint32_t Parking::sleep() noexcept {
     while (asleep() && !timed) {
       s = idle | stirred;
       const bool was_stirred = word_.compare_exchange_strong(s, idle, std::memory_order_acq_rel);
-      if (!was_stirred) prim::park(word_, idle, nap(look < until ? look : until));
+      if (!was_stirred) (served ? served->park : &prim::park)(word_, idle, nap(look < until ? look : until));
       timed = until != prim::forever && prim::now() >= until;
       if (look != prim::forever && !was_stirred && prim::now() >= look && asleep()) {
         if (state && around_sleep.step_back) around_sleep.step_back(state);

@@ -51,6 +51,15 @@ struct AroundSleep {
 };
 inline AroundSleep around_sleep;
 
+// Who serves what comes from other programs while a thread of ours would only wait (wire/attendant.hpp). Null: nobody.
+struct Attending {
+  // Before a sleep: true if the word is no longer 0. No need to sleep then.
+  bool (*attend)(prim::atomic<std::uint32_t>& word) noexcept;
+  // In place of prim::park().
+  void (*park)(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept;
+};
+inline prim::atomic<const Attending*> attending{nullptr};
+
 // Who is just posting something to an executor, which must not go before they have done: what they post may be what ends it.
 class Posting {
  public:

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "../coroutine.hpp"
+#include "lazily.hpp"
 #include "space.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
@@ -37,7 +38,11 @@ class FarWait : public FarOp {
     return peer()->far.begin(*this);
   }
   void block(runtime::ThreadProcess& self) {
-    if (!begin()) self.block(kind_);
+    {
+      const Lazily soon;
+      if (begin()) return Lazily::not_so();
+    }
+    self.block(kind_);
   }
   // After it is over. Returns if it has happened. `guard`: to be told, -1 for a plain operation.
   void look(const core::Place& at, const char* verb, int guard, Error::Carried (*not_done)(FarWait&)) {

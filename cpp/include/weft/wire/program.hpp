@@ -3,7 +3,8 @@
 //   wire::Program filter(space, {"/usr/bin/env", "my-filter"});       wire::StreamLink starter = …(space, wire::inherited());
 //   filter.link().give(in.reader(), "in");                            auto in = starter.reader<int>("in");
 //
-// The started program finds its socket by the environment variable WEFT_WIRE; no other descriptor of the starter's is passed on by this.
+// With a link in shared memory (shm.hpp) it is ProgramOver<ShmLink> here and ShmLink there. The started program finds its socket by the
+// environment variable WEFT_WIRE; no other descriptor of the starter's is passed on by this.
 #pragma once
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -16,10 +17,11 @@ extern char** environ;
 
 namespace weft::inline WEFT_ABI::wire {
 
-class Program {
+template <class L>
+class ProgramOver {
  public:
   // Starts command[0], a path, with these arguments. Throws BadUse if it cannot be started.
-  Program(const std::shared_ptr<Space>& space, const std::vector<std::string>& command) {
+  ProgramOver(const std::shared_ptr<Space>& space, const std::vector<std::string>& command) {
     int ends[2];
     if (command.empty() || ::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
       weft::detail::bad_use("Program: no command, or no descriptor is left");
@@ -43,17 +45,17 @@ class Program {
       ::close(ends[0]);
       weft::detail::bad_use("Program: the system starts no process");
     }
-    link_ = std::make_unique<StreamLink>(space, ends[0]);
+    link_ = std::make_unique<L>(space, ends[0]);
   }
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
+  ProgramOver(const ProgramOver&) = delete;
+  ProgramOver& operator=(const ProgramOver&) = delete;
   // Ends the session, and waits until the program has ended, which it does by itself when it hears of that.
-  ~Program() {
+  ~ProgramOver() {
     link_.reset();
     wait();
   }
 
-  StreamLink& link() noexcept { return *link_; }
+  L& link() noexcept { return *link_; }
   pid_t pid() const noexcept { return pid_; }
   void kill(int signal = SIGKILL) const noexcept {
     if (pid_ > 0) ::kill(pid_, signal);
@@ -70,10 +72,12 @@ class Program {
  private:
   pid_t pid_ = -1;
   int status_ = 0;
-  std::unique_ptr<StreamLink> link_;
+  std::unique_ptr<L> link_;
 };
 
-// In a program that was started so: its socket, for a StreamLink, once. -1: it was not started so.
+using Program = ProgramOver<StreamLink>;
+
+// In a program that was started so: its socket, for a link of the same kind, once. -1: it was not started so.
 inline int inherited() {
   const char* const v = std::getenv("WEFT_WIRE");
   const int fd = v ? std::atoi(v) : -1;

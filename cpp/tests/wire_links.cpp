@@ -1,4 +1,4 @@
-// The stream link, and far ends in threads and coroutines (WIRE.md 7, 8, 12), over real sockets.
+// What every link does, and far ends in threads and coroutines (WIRE.md 7, 8, 12): over a socket and over shared memory alike.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -6,15 +6,17 @@
 
 #include "weft/weft.hpp"
 #include "weft/wire/program.hpp"
+#include "weft/wire/shm.hpp"
 
 namespace {
 using namespace weft;
 namespace w = weft::wire;
 
+template <class L>
 struct Pair {
   std::shared_ptr<w::Space> home = w::Space::make("home"), far = w::Space::make("far");
   int fds[2];
-  std::optional<w::StreamLink> h, f;
+  std::optional<L> h, f;
   Pair() {
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
     h.emplace(home, fds[0]);
@@ -22,15 +24,16 @@ struct Pair {
   }
 };
 
-TEST_CASE("wire 12: ints one way and strings the other, between two threads; then both channels retire (rules 3.1, 3.3)") {
-  Pair p;
+TEST_CASE_TEMPLATE("wire 12: ints one way and strings the other, between two threads; then both channels retire (rules 3.1, 3.3)", L,
+                   w::StreamLink, w::ShmLink) {
+  Pair<L> p;
   Channel<int> c;
   Channel<std::string> d;
   p.h->give(c.reader(), "numbers");
   p.h->give(d.writer(), "words");
   std::thread other([&, token = Outside()] {
-    auto r = p.f->reader<int>("numbers");
-    auto words = p.f->writer<std::string>("words");
+    auto r = p.f->template reader<int>("numbers");
+    auto words = p.f->template writer<std::string>("words");
     try {
       for (;;) words(std::string(static_cast<std::size_t>(r()), 'x'));
     } catch (const Retired&) {
@@ -47,12 +50,12 @@ TEST_CASE("wire 12: ints one way and strings the other, between two threads; the
   other.join();
 }
 
-TEST_CASE("wire 6.1: a thousand ints through a buffer, in order, none lost or doubled (rule 1.3)") {
-  Pair p;
+TEST_CASE_TEMPLATE("wire 6.1: a thousand ints through a buffer, in order, none lost or doubled (rule 1.3)", L, w::StreamLink, w::ShmLink) {
+  Pair<L> p;
   Channel<int> c{buffer(8)};
   p.h->give(c.writer(), "in", 8);
   std::thread other([&, token = Outside()] {
-    auto to = p.f->writer<int>("in");
+    auto to = p.f->template writer<int>("in");
     for (int i = 0; i < 1000; ++i) to(i);
   });
   Reader<int> r = c.reader();
@@ -75,13 +78,14 @@ Process count(Writer<int> to, Reader<int> from, int times, int& right) {
   }
 }
 
-TEST_CASE("wire 4.1: coroutines on both sides; no run takes who waits for another space for a deadlock (rule 10.3)") {
-  Pair p;
+TEST_CASE_TEMPLATE("wire 4.1: coroutines on both sides; no run takes who waits for another space for a deadlock (rule 10.3)", L,
+                   w::StreamLink, w::ShmLink) {
+  Pair<L> p;
   Channel<int> c, d;
   p.h->give(c.reader(), "a");
   p.h->give(d.writer(), "b");
   int right = 0;
-  std::thread other([&] { run(add(p.f->reader<int>("a"), p.f->writer<int>("b"), 200)); });
+  std::thread other([&] { run(add(p.f->template reader<int>("a"), p.f->template writer<int>("b"), 200)); });
   run(count(c.writer(), d.reader(), 200, right));
   other.join();
   CHECK(right == 200);
@@ -101,12 +105,13 @@ Process fails_after(Reader<int> go) {
   throw std::runtime_error("enough");
 }
 
-TEST_CASE("wire 4.3: a cancelled read is withdrawn by a round trip, and nothing is lost (rules 6.2, 6.4)") {
-  Pair p;
+TEST_CASE_TEMPLATE("wire 4.3: a cancelled read is withdrawn by a round trip, and nothing is lost (rules 6.2, 6.4)", L, w::StreamLink,
+                   w::ShmLink) {
+  Pair<L> p;
   Channel<int> c, go;
   p.h->give(c.reader(), "r");
   std::string how;
-  auto far = p.f->reader<int>("r");
+  auto far = p.f->template reader<int>("r");
   std::thread other([w = go.writer(), token = Outside()] { w(1); });
   CHECK_THROWS_AS(run(reads(std::move(far), how), fails_after(go.reader())), std::runtime_error);
   other.join();
@@ -124,14 +129,14 @@ Process picks(w::FarReader<int> r, w::FarWriter<std::string> to, int& ints, int&
   }
 }
 
-TEST_CASE("wire 4.5: a select over far ends: each time exactly one guard (rule 5.1)") {
-  Pair p;
+TEST_CASE_TEMPLATE("wire 4.5: a select over far ends: each time exactly one guard (rule 5.1)", L, w::StreamLink, w::ShmLink) {
+  Pair<L> p;
   Channel<int> c;
   Channel<std::string> d;
   p.h->give(c.reader(), "ints");
   p.h->give(d.writer(), "words");
   int ints = 0, strings = 0;
-  std::thread other([&] { run(picks(p.f->reader<int>("ints"), p.f->writer<std::string>("words"), ints, strings)); });
+  std::thread other([&] { run(picks(p.f->template reader<int>("ints"), p.f->template writer<std::string>("words"), ints, strings)); });
   Writer<int> to = c.writer();
   Reader<std::string> from = d.reader();
   for (int i = 0; i < 20; ++i) {
@@ -142,18 +147,18 @@ TEST_CASE("wire 4.5: a select over far ends: each time exactly one guard (rule 5
   CHECK((ints == 20 && strings == 20));
 }
 
-TEST_CASE("wire 4.5, 8.2: a far select in a thread: its end, what spans, and a session that ends") {
-  Pair p, q;
+TEST_CASE_TEMPLATE("wire 4.5, 8.2: a far select in a thread: its end, what spans, and a session that ends", L, w::StreamLink, w::ShmLink) {
+  Pair<L> p, q;
   Channel<int> c, d, e;
   p.h->give(c.reader(), "c");
   p.h->give(d.writer(), "d");
   q.h->give(e.reader(), "e");
-  auto r = p.f->reader<int>("c");
-  auto to = p.f->writer<int>("d");
+  auto r = p.f->template reader<int>("c");
+  auto to = p.f->template writer<int>("d");
   Writer<int> here = c.writer();
   {
     w::FarSelect s;
-    CHECK_THROWS_WITH_AS(s.in(r).in(q.f->reader<int>("e")), doctest::Contains("span"), BadUse);
+    CHECK_THROWS_WITH_AS(s.in(r).in(q.f->template reader<int>("e")), doctest::Contains("span"), BadUse);
     CHECK_THROWS_AS((void)s.value<int>(), BadUse);
     w::FarSelect none;
     CHECK_THROWS_AS(none(), BadUse);
@@ -187,23 +192,24 @@ TEST_CASE("wire 4.5, 8.2: a far select in a thread: its end, what spans, and a s
   CHECK(doubt);
 }
 
-TEST_CASE("wire 7.2: an end of another type, of the other side, or taken twice, is bad use and says so") {
-  Pair p;
+TEST_CASE_TEMPLATE("wire 7.2: an end of another type, of the other side, or taken twice, is bad use and says so", L, w::StreamLink,
+                   w::ShmLink) {
+  Pair<L> p;
   Channel<int> c;
   p.h->give(c.reader(), "r");
-  CHECK_THROWS_WITH_AS((void)p.f->reader<double>("r"), doctest::Contains("is of type i4, and f8 was asked for"), BadUse);
-  CHECK_THROWS_WITH_AS((void)p.f->writer<int>("r"), doctest::Contains("is a reader end"), BadUse);
-  auto r = p.f->reader<int>("r");
-  CHECK_THROWS_WITH_AS((void)p.f->reader<int>("r"), doctest::Contains("is taken already"), BadUse);
+  CHECK_THROWS_WITH_AS((void)p.f->template reader<double>("r"), doctest::Contains("is of type i4, and f8 was asked for"), BadUse);
+  CHECK_THROWS_WITH_AS((void)p.f->template writer<int>("r"), doctest::Contains("is a reader end"), BadUse);
+  auto r = p.f->template reader<int>("r");
+  CHECK_THROWS_WITH_AS((void)p.f->template reader<int>("r"), doctest::Contains("is taken already"), BadUse);
 }
 
-TEST_CASE("wire 8: the end of a session: who waits learns it, and what it was; nobody hangs") {
-  Pair p;
+TEST_CASE_TEMPLATE("wire 8: the end of a session: who waits learns it, and what it was; nobody hangs", L, w::StreamLink, w::ShmLink) {
+  Pair<L> p;
   Channel<int> c, d;
   p.h->give(c.writer(), "w");
   p.h->give(d.reader(), "r");
-  auto to = p.f->writer<int>("w");
-  auto from = p.f->reader<int>("r");
+  auto to = p.f->template writer<int>("w");
+  auto from = p.f->template reader<int>("r");
   bool doubt = false, carried = false, read_died = false;
   std::thread a([&, token = Outside()] {
     try {
@@ -240,10 +246,10 @@ TEST_CASE("wire 8: the end of a session: who waits learns it, and what it was; n
   CHECK_THROWS_AS(mine(), PeerDied);  // rule 4.5: the peer's ends died with the session
 }
 
-TEST_CASE("wire 2.4: who waits for an end that never comes learns that the session is over") {
-  Pair p;
+TEST_CASE_TEMPLATE("wire 2.4: who waits for an end that never comes learns that the session is over", L, w::StreamLink, w::ShmLink) {
+  Pair<L> p;
   std::thread ends([&] { p.h.reset(); });
-  CHECK_THROWS_AS((void)p.f->reader<int>("none"), PeerDied);
+  CHECK_THROWS_AS((void)p.f->template reader<int>("none"), PeerDied);
   ends.join();
   CHECK(p.f->wait() == "the peer said: the space has let go of the session");
 }
@@ -258,11 +264,11 @@ TEST_CASE("wire 14.2: a peer that sends rubbish to the socket ends its session")
   ::close(fds[1]);
 }
 
-TEST_CASE("wire 9: a value that fits into no frame is bad use, and nothing was sent") {
-  Pair p;
+TEST_CASE_TEMPLATE("wire 9: a value that fits into no frame is bad use, and nothing was sent", L, w::StreamLink, w::ShmLink) {
+  Pair<L> p;
   Channel<std::string> c;
   p.h->give(c.writer(), "w");
-  auto to = p.f->writer<std::string>("w");
+  auto to = p.f->template writer<std::string>("w");
   CHECK_THROWS_AS(to(std::string(70'000, 'x')), BadUse);
   std::thread reader([r = c.reader(), token = Outside()] { CHECK(r() == "short"); });
   to("short");

@@ -1,0 +1,400 @@
+// Who serves the links in shared memory: whoever waits, else a thread of the wire's own (WIRE.md 12.4). Linux.
+//
+// A program has one attendant while it has such links. Of its threads at most one *looks* for all of them: one that would wait (for
+// whatever: a channel of its own, a far end), or the bells' thread if a bell was rung while none did. It takes in what has come, spins for
+// a moment if a peer runs on another CPU, then parks on its own word and on all bells at once. Deaths come by the life words, which are
+// futexes and the bells' thread's business, and by the sockets' end of file, which the watching thread polls for, as for the hand-shakes.
+//
+//   nobody ──attend(), park(), the bells' thread: looks_ is taken──► one looks ──its own wait is over, or somebody needs the list──► nobody
+//
+// Invariants
+//  1 Who looks holds `looks_`. Links come and go with `looks_` and `list_` held, so either suffices to walk them.
+//  2 Locks are taken in this order: list_, looks_, a space's. Who looks does not take list_.
+//  3 A wake-up that was put off (owed_, soft_) is paid before its thread sleeps, or by the bells' thread within 2 ms.
+#pragma once
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <array>
+#include <memory>
+#include <thread>
+
+#include "../runtime/thread.hpp"
+#include "lazily.hpp"
+#include "life.hpp"
+#include "ring.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+// A link as its attendant sees it.
+class Attended {
+ public:
+  virtual void take() noexcept = 0;                 // what has come; and room may have come too
+  virtual void readable() noexcept = 0;             // the socket; sets `watched` false when there is nothing more to come
+  virtual void gone(const char* how) noexcept = 0;  // the peer is: first what it has published, then the end
+
+  bool busy() const noexcept { return open && (inlet.any() || (waits_for_room.load(std::memory_order_relaxed) && outlet.has_room())); }
+
+  int socket = -1;
+  bool watched = true;
+  bool open = false;  // the hand-shake is over
+  Inlet inlet;
+  Outlet outlet;
+  std::atomic<prim::atomic<std::uint32_t>*> life{nullptr};  // the peer's; null once it has ended
+  std::atomic<bool> waits_for_room{false}, owed{false}, soft{false};
+
+ protected:
+  ~Attended() = default;
+};
+
+class Attendant {
+ public:
+  static constexpr std::size_t kLinks = 60;  // two words each, of the 128 that a thread may wait for
+
+  // The one there is, or a new one. Throws BadUse where the system cannot wait for several words.
+  static std::shared_ptr<Attendant> get() {
+    const std::lock_guard g(made_lock_);
+    std::shared_ptr<Attendant> a = made_.lock();
+    if (!a) made_ = a = std::make_shared<Attendant>();
+    return a;
+  }
+  Attendant() {
+    if (::syscall(kWaitv, nullptr, 0, 0, nullptr, 0) < 0 && errno == ENOSYS)
+      weft::detail::bad_use("links in shared memory need Linux 5.16 (futex_waitv); take a StreamLink");
+    control_fd_ = Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (control_fd_.get() < 0) weft::detail::bad_use("no descriptor is left");
+    bells_ = std::thread([this] { serve(); });
+    sockets_ = std::thread([this] { watch(); });
+    current_.store(this);
+    runtime::attending.store(&kAttending, std::memory_order_release);
+  }
+  Attendant(const Attendant&) = delete;
+  Attendant& operator=(const Attendant&) = delete;
+  ~Attendant() {
+    runtime::attending.store(nullptr, std::memory_order_release);
+    current_.store(nullptr);
+    stop_.store(true);
+    users_.settle();
+    kick();
+    bells_.join();
+    sockets_.join();
+  }
+
+  void enter(Attended& l) {
+    const Change c(*this);
+    if (links_.size() == kLinks) weft::detail::bad_use("at most 60 links in shared memory");
+    links_.push_back(&l);
+  }
+  void begin(Life& w) {
+    const std::lock_guard g(list_);
+    w.begin(lives_);
+  }
+  void leave(Attended& l, Life& w) {
+    const Change c(*this);
+    std::erase(links_, &l);
+    w.end();
+  }
+  // The hand-shake of a link is over: it can be looked at. By the watching thread, from Attended::readable().
+  void opened(Attended& l) {
+    const Change c(*this, true);
+    l.open = true;
+  }
+
+  // After something was published; in a step.
+  void knock(Attended& l) noexcept {
+    Direction& d = l.outlet.direction();
+    if (alone_ >= 0 && d.bell.who.load(std::memory_order_seq_cst) == Bell::parked &&
+        d.cpu.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(alone_) && put_off(l))
+      return;
+    const Knock k = wire::knock(d.bell, true, !Lazily::now());
+    if (k.wake)
+      wake(*k.wake);
+    else if (Lazily::now())
+      l.owed.store(true, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr long kWaitv = 449;
+  static constexpr std::int64_t kLongest = 20'000, kLeast = 500;  // ns of spinning
+  struct Waited {
+    std::uint64_t value = 0, at = 0;
+    std::uint32_t flags = 0, zero = 0;
+  };
+  static constexpr std::uint32_t kShared = 2, kPrivate = 2 | 128;  // words of 32 bits
+  using Words = std::array<Waited, 2 * kLinks + 2>;
+
+  // The list changes: who looks is asked to leave off. `held`: by who holds the lock of the list already.
+  class Change {
+   public:
+    explicit Change(Attendant& a, bool held = false) : a_(a), held_(held) {
+      if (!held_) a_.list_.lock();
+      a_.wanted_.fetch_add(1);
+      a_.kick();
+      a_.looks_.lock();
+    }
+    Change(const Change&) = delete;
+    Change& operator=(const Change&) = delete;
+    ~Change() {
+      a_.looks_.unlock();
+      a_.wanted_.fetch_sub(1);
+      if (!held_) a_.list_.unlock();
+      a_.kick();
+    }
+
+   private:
+    Attendant& a_;
+    const bool held_;
+  };
+
+  void kick() noexcept {
+    control_.fetch_add(1, std::memory_order_seq_cst);
+    wake(control_);
+    const std::uint64_t one = 1;
+    if (::write(control_fd_.get(), &one, sizeof(one)) < 0) return;  // it is rung already
+  }
+  static void wake(prim::atomic<std::uint32_t>& word) noexcept { ::syscall(SYS_futex, &word, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0); }
+  static void add(Words& w, std::size_t& n, prim::atomic<std::uint32_t>& word, std::uint32_t value, std::uint32_t flags) noexcept {
+    w[n++] = {value, reinterpret_cast<std::uint64_t>(&word), flags, 0};
+  }
+  static void wait(Words& w, std::size_t n, std::int64_t until) noexcept {
+    const timespec t{until / 1'000'000'000, until % 1'000'000'000};
+    ::syscall(kWaitv, w.data(), n, 0, until == prim::forever ? nullptr : &t, CLOCK_MONOTONIC);
+  }
+
+  // --- looking, with looks_ held ---
+
+  void say(Bell::Who who) noexcept {
+    for (Attended* l : links_)
+      if (l->open) l->inlet.direction().bell.who.store(who, std::memory_order_seq_cst);
+  }
+  bool anything() const noexcept {
+    for (const Attended* l : links_)
+      if (l->busy()) return true;
+    return false;
+  }
+  void take_all() noexcept {
+    for (Attended* l : links_)
+      if (l->busy()) l->take();
+  }
+  // Nobody looks from here on but who is rung.
+  void stand_by() noexcept {
+    say(Bell::standby);
+    while (anything()) take_all();
+  }
+  // Whose bell was to be rung when we park, unless they had looked by then.
+  void pay_owed() noexcept {
+    for (Attended* l : links_)
+      if (l->owed.load(std::memory_order_relaxed) && l->owed.exchange(false) && l->outlet.unread()) ring(*l);
+  }
+  void pay() noexcept {
+    pay_owed();
+    for (Attended* l : links_)
+      if (l->soft.load(std::memory_order_relaxed) && l->soft.exchange(false)) ring(*l);
+  }
+  static void ring(Attended& l) noexcept {
+    if (const Knock k = wire::knock(l.outlet.direction().bell); k.wake) wake(*k.wake);
+  }
+  // Does a peer of ours run elsewhere?
+  bool worth_spinning() const noexcept {
+    const auto cpu = static_cast<std::uint32_t>(::sched_getcpu());
+    bool other = false;
+    for (const Attended* l : links_) {
+      if (!l->open || !l->life.load(std::memory_order_relaxed)) continue;
+      l->inlet.direction().cpu.store(cpu, std::memory_order_relaxed);
+      if (l->outlet.direction().cpu.load(std::memory_order_relaxed) != cpu) other = true;
+    }
+    return other;
+  }
+
+  // How long it has paid to spin where a thread waits: for each place by itself.
+  struct Patience {
+    const void* place = nullptr;
+    std::int64_t ns = kLongest;
+  };
+  static Patience& patience_here() noexcept {
+    static thread_local std::array<Patience, 16> all;
+    const runtime::ThreadProcess* const p = runtime::ThreadProcess::current_or_null();
+    const void* const place = p ? p->place : nullptr;
+    Patience& here = all[(reinterpret_cast<std::uintptr_t>(place) >> 4) % all.size()];
+    if (here.place != place) here = {place, kLongest};
+    return here;
+  }
+
+  bool attend(prim::atomic<std::uint32_t>& word) noexcept {
+    const auto came = [&] { return word.load(std::memory_order_acquire) != 0; };
+    if (came() || wanted_.load() != 0 || !looks_.try_lock()) {
+      const std::lock_guard g(list_);
+      came() ? pay_owed() : pay();
+      return came();
+    }
+    say(Bell::looking);
+    take_all();
+    if (!came() && worth_spinning()) {
+      Patience& p = patience_here();
+      const std::int64_t end = prim::now() + p.ns;
+      do {
+        for (int i = 0; i < 16 && !came(); ++i) {
+          prim::relax();
+          if (anything()) take_all();
+        }
+      } while (!came() && wanted_.load(std::memory_order_relaxed) == 0 && prim::now() < end);
+      p.ns = came() ? std::min(kLongest, p.ns * 2) : std::max(kLeast, p.ns / 2);
+    }
+    came() ? pay_owed() : pay();
+    stand_by();
+    looks_.unlock();
+    return came();
+  }
+  void park(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
+    if (wanted_.load() != 0 || !looks_.try_lock()) {
+      {
+        const std::lock_guard g(list_);
+        pay();
+      }
+      prim::park(word, expected, until);
+      return;
+    }
+    pay();
+    Words words;
+    std::size_t n = 0;
+    add(words, n, word, expected, kPrivate);
+    add(words, n, control_, control_.load(std::memory_order_seq_cst), kShared);
+    for (Attended* l : links_) {
+      if (!l->open) continue;
+      Bell& b = l->inlet.direction().bell;
+      add(words, n, b.thread, b.thread.load(std::memory_order_seq_cst), kShared);
+    }
+    say(Bell::parked);
+    if (!anything() && wanted_.load() == 0 && word.load(std::memory_order_acquire) == expected) {
+      Patience& p = patience_here();
+      const std::int64_t began = p.ns < kLongest ? prim::now() : 0;
+      wait(words, n, until);
+      if (began && prim::now() - began < kLongest) p.ns = std::min(kLongest, p.ns * 2);  // it would have paid to spin
+    }
+    say(Bell::looking);
+    take_all();
+    stand_by();
+    looks_.unlock();
+  }
+  // --- wake-ups that are put off: where the peer can only run once we sleep ---
+
+  bool put_off(Attended& l) noexcept {
+    const std::uint32_t n = put_off_.fetch_add(1, std::memory_order_relaxed);
+    if (ticking_.load(std::memory_order_relaxed)) return l.soft.store(true, std::memory_order_relaxed), true;
+    if (n > 8 && !ticking_.exchange(true)) kick();
+    return false;
+  }
+
+  // --- the two threads ---
+
+  void serve() noexcept {
+    lives_.enrol();
+    std::uint32_t seen = 0;
+    while (!stop_.load()) {
+      Words words;
+      std::size_t n = 0;
+      add(words, n, control_, control_.load(std::memory_order_seq_cst), kShared);
+      bool look = false;
+      {
+        const std::lock_guard g(list_);
+        for (Attended* l : links_) {
+          if (!l->open) continue;
+          Bell& b = l->inlet.direction().bell;
+          add(words, n, b.service, b.service.load(std::memory_order_seq_cst), kShared);
+          if (b.who.load(std::memory_order_seq_cst) == Bell::rung) look = true;
+          prim::atomic<std::uint32_t>* const life = l->life.load();
+          if (!life) continue;
+          const std::uint32_t w = life->load(std::memory_order_seq_cst);
+          if (Life::lives(w))
+            add(words, n, *life, w, kShared);
+          else
+            l->gone("its program has ended");
+        }
+        if (ticking_.load()) {
+          const std::uint32_t now = put_off_.load(std::memory_order_relaxed);
+          pay();
+          if (now == seen) ticking_.store(false), put_off_.store(0);
+          seen = now;
+        }
+      }
+      if (look) {  // until it is done, by us or by who looks meanwhile: it may just be leaving
+        if (wanted_.load() == 0 && looks_.try_lock()) {
+          say(Bell::looking);
+          take_all();
+          stand_by();
+          looks_.unlock();
+        } else {
+          std::this_thread::yield();
+        }
+        continue;
+      }
+      wait(words, n, ticking_.load() ? prim::now() + 2'000'000 : prim::forever);
+    }
+  }
+
+  void watch() {
+    std::vector<pollfd> fds;
+    std::vector<Attended*> whose;
+    while (!stop_.load()) {
+      fds.assign(1, {control_fd_.get(), POLLIN, 0});
+      {
+        const std::lock_guard g(list_);
+        for (Attended* l : links_)
+          if (l->watched) fds.push_back({l->socket, POLLIN, 0});
+      }
+      if (::poll(fds.data(), fds.size(), -1) < 0) continue;
+      if (fds[0].revents) {
+        std::uint64_t count;
+        if (::read(control_fd_.get(), &count, sizeof(count)) < 0) continue;
+      }
+      const std::lock_guard g(list_);
+      whose = links_;
+      for (Attended* l : whose)
+        for (const pollfd& f : fds)
+          if (f.fd == l->socket && f.revents && l->watched) {
+            l->readable();
+            break;
+          }
+    }
+  }
+
+  // --- from the runtime's sleep, on any thread ---
+
+  template <class F>
+  static bool with(F&& f) noexcept {
+    const runtime::Posting::Now use(users_);
+    Attendant* const a = current_.load();
+    if (!a) return false;
+    // Who sleeps here is woken as from any other thread, also by what it does itself meanwhile.
+    core::RunQueue* const queue = std::exchange(core::current_run_queue, nullptr);
+    const bool done = f(*a);
+    core::current_run_queue = queue;
+    return done;
+  }
+  static inline constexpr runtime::Attending kAttending{
+      [](prim::atomic<std::uint32_t>& word) noexcept { return with([&](Attendant& a) { return a.attend(word); }); },
+      [](prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
+        if (!with([&](Attendant& a) { return a.park(word, expected, until), true; })) prim::park(word, expected, until);
+      }};
+
+  static inline std::mutex made_lock_;
+  static inline std::weak_ptr<Attendant> made_;
+  static inline std::atomic<Attendant*> current_{nullptr};
+  static inline runtime::Posting users_;
+
+  std::mutex looks_, list_;
+  std::atomic<int> wanted_{0};
+  std::vector<Attended*> links_;
+  Life::List lives_;
+  prim::atomic<std::uint32_t> control_{0};
+  Descriptor control_fd_;
+  std::atomic<bool> stop_{false}, ticking_{false};
+  std::atomic<std::uint32_t> put_off_{0};
+  const int alone_ = [] {
+    cpu_set_t c;
+    return ::sched_getaffinity(0, sizeof(c), &c) == 0 && CPU_COUNT(&c) == 1 ? ::sched_getcpu() : -1;
+  }();
+  std::thread bells_, sockets_;
+};
+
+}  // namespace weft::inline WEFT_ABI::wire

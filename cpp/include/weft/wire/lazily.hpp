@@ -1,0 +1,25 @@
+// A thread that is about to wait says so: a link may then put the ringing of a bell off until it parks, if nobody has looked by then.
+#pragma once
+#include "../runtime/parking.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+class Lazily {
+ public:
+  Lazily() noexcept { now_ = true; }
+  Lazily(const Lazily&) = delete;
+  Lazily& operator=(const Lazily&) = delete;
+  ~Lazily() { now_ = false; }
+  static bool now() noexcept { return now_; }
+  // It does not wait after all.
+  static void not_so() noexcept {
+    now_ = false;
+    prim::atomic<std::uint32_t> over{1};
+    if (const runtime::Attending* const a = runtime::attending.load(std::memory_order_acquire)) a->attend(over);
+  }
+
+ private:
+  static inline thread_local bool now_ = false;
+};
+
+}  // namespace weft::inline WEFT_ABI::wire

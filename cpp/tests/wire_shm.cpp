@@ -1,0 +1,311 @@
+// What only the link in shared memory has: its segments, its ring, its notice of death, and peers that do not keep to it
+// (WIRE.md 12.4, 12.5, 14).
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <thread>
+
+#include "weft/weft.hpp"
+#include "weft/wire/program.hpp"
+#include "weft/wire/shm.hpp"
+
+namespace {
+using namespace weft;
+namespace w = weft::wire;
+
+constexpr std::size_t kPage = 4096, kRing = w::ShmLink::kRing;
+struct Hello {
+  std::uint64_t magic = 0x314D485354464557, ring = kRing;
+};
+
+// A peer by hand: it makes what a link makes, and does with it what it likes.
+struct Hand {
+  std::shared_ptr<w::Space> home = w::Space::make("home");
+  int fds[2];
+  std::optional<w::ShmLink> link;
+  w::Descriptor segment_fd, life_fd;
+  w::Segment segment, life, theirs;
+  w::Direction* out = nullptr;
+  std::uint32_t seq = 0, at = 0;
+  Hand() {
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+    segment = w::Segment::make(kPage + kRing, w::Segment::Peers::write, segment_fd);
+    life = w::Segment::make(w::Life::kSize, w::Segment::Peers::read, life_fd);
+    out = ::new (static_cast<void*>(segment.data())) w::Direction;
+    live(static_cast<std::uint32_t>(::getpid()));
+    link.emplace(home, fds[0]);
+  }
+  ~Hand() { ::close(fds[1]); }
+  prim::atomic<std::uint32_t>& word() { return *reinterpret_cast<prim::atomic<std::uint32_t>*>(life.data()); }
+  void live(std::uint32_t id) {
+    word().store(id | FUTEX_WAITERS);
+    ::syscall(SYS_futex, &word(), FUTEX_WAKE, 100, nullptr, nullptr, 0);
+  }
+  void shake(int first, int second, Hello hello = {}) {
+    const std::array<int, 2> both{first, second};
+    REQUIRE(w::send_descriptors(fds[1], std::as_bytes(std::span(&hello, 1)), both));
+  }
+  void shake() {
+    shake(segment_fd.get(), life_fd.get());
+    std::vector<w::Descriptor> got;
+    Hello hello;
+    pollfd p{fds[1], POLLIN, 0};
+    REQUIRE(::poll(&p, 1, -1) == 1);
+    REQUIRE(w::receive_descriptors(fds[1], std::as_writable_bytes(std::span(&hello, 1)), got) == sizeof(hello));
+    REQUIRE(got.size() == 2);
+    REQUIRE(w::Segment::map(got[0], kPage + kRing, w::Segment::Peers::write, theirs) == nullptr);
+  }
+  w::Direction& in() { return *reinterpret_cast<w::Direction*>(theirs.data()); }
+  void say(const w::Frame& f) {
+    w::Buffer b;
+    w::append(b, f, seq++);
+    for (const std::byte c : b) segment.data()[kPage + (at++ & (kRing - 1))] = c;
+    publish(at);
+  }
+  void publish(std::uint32_t tail) {
+    out->tail.store(tail);
+    if (const w::Knock k = w::knock(out->bell); k.wake) ::syscall(SYS_futex, k.wake, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  }
+  void greet() {
+    const w::Buffer lease(8);
+    say({w::Kind::hello, 0, w::kMagic, 0x0001'0001, 99, std::uint64_t{w::kLargest} << 32, lease});
+  }
+  bool open() {
+    const w::Space::Step step(*home);
+    return true;
+  }
+};
+
+// A memfd that a test spoils.
+int memory(std::size_t size, int seals) {
+  const int fd = ::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  REQUIRE(::ftruncate(fd, static_cast<off_t>(size)) == 0);
+  REQUIRE(::fcntl(fd, F_ADD_SEALS, seals) == 0);
+  return fd;
+}
+
+TEST_CASE("wire 12.4: what is made is sealed, of its size and there: nobody takes its pages away") {
+  w::Descriptor fd;
+  const w::Segment s = w::Segment::make(3 * kPage, w::Segment::Peers::write, fd);
+  CHECK(::ftruncate(fd.get(), kPage) != 0);
+  CHECK(::ftruncate(fd.get(), 4 * kPage) != 0);
+  struct stat st;
+  REQUIRE(::fstat(fd.get(), &st) == 0);
+  CHECK(static_cast<std::size_t>(st.st_blocks) * 512 == 3 * kPage);
+  w::Descriptor read_only;
+  const w::Segment r = w::Segment::make(kPage, w::Segment::Peers::read, read_only);
+  CHECK(::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, read_only.get(), 0) == MAP_FAILED);
+}
+
+TEST_CASE("wire 12.4: a lack of memory or of descriptors is an error, not a signal") {
+  // No file of ours may be large: so whatever this test finds, it takes no memory from anybody.
+  rlimit size;
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &size) == 0);
+  const auto signal = ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{1 << 20, size.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  w::Descriptor fd;
+  CHECK_THROWS_WITH_AS(w::Segment::make(2 << 20, w::Segment::Peers::write, fd), doctest::Contains("cannot be had: File too large"), BadUse);
+  CHECK_THROWS_WITH_AS(w::Segment::make(std::size_t{1} << 50, w::Segment::Peers::write, fd),
+                       doctest::Contains("cannot be had: Cannot allocate"),
+                       BadUse);  // more than half of all there is: asked for, somebody would be killed
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &size) == 0);
+  ::signal(SIGXFSZ, signal);
+  rlimit before;
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  int fds[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+  const rlimit none{3, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const auto space = w::Space::make("home");
+  CHECK_THROWS_AS(w::ShmLink(space, fds[0]), BadUse);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  ::close(fds[1]);
+}
+
+TEST_CASE("wire 12.4, 14.2: descriptors that are none of ours are refused: why") {
+  int pipes[2];
+  REQUIRE(::pipe(pipes) == 0);
+  constexpr int both = F_SEAL_SHRINK | F_SEAL_GROW;
+  const std::size_t right = kPage + kRing;
+  const int unsealed = memory(right, 0), half = memory(right, F_SEAL_GROW), small = memory(kPage, both), good = memory(right, both),
+            no_life = memory(kPage, F_SEAL_GROW), zero = ::open("/dev/zero", O_RDWR), frozen = memory(right, both | F_SEAL_WRITE);
+  const auto why = [](int first, int second, Hello hello = {}) {
+    Hand h;
+    h.shake(first, second, hello);
+    return h.link->wait();
+  };
+  Hand h;
+  CHECK(why(unsealed, h.life_fd.get()) == "a segment that is not sealed against shrinking and growing");
+  CHECK(why(half, h.life_fd.get()) == "a segment that is not sealed against shrinking and growing");
+  CHECK(why(small, h.life_fd.get()) == "a segment of another size than was agreed");
+  CHECK(why(pipes[0], h.life_fd.get()) == "a descriptor that is no segment of memory");
+  CHECK(why(zero, h.life_fd.get()) == "a descriptor that is no segment of memory");
+  CHECK(why(frozen, h.life_fd.get()).find("a segment ") == 0);
+  CHECK(why(good, no_life) == "a segment that is not sealed against shrinking and growing");
+  CHECK(why(good, h.life_fd.get(), {1, kRing}) == "the peer does not speak over shared memory, or in another version");
+  CHECK(why(good, h.life_fd.get(), {Hello{}.magic, 5}) == "the peer's ring is of another size");
+  for (const int fd : {unsealed, half, small, good, no_life, zero, frozen, pipes[0], pipes[1]}) ::close(fd);
+}
+
+TEST_CASE("wire 12.4: no descriptors at all, and a socket that is closed before the hand-shake") {
+  {
+    Hand h;
+    const Hello hello;
+    REQUIRE(::send(h.fds[1], &hello, sizeof(hello), 0) == sizeof(hello));
+    CHECK(h.link->wait() == "the peer has not passed its two descriptors");
+  }
+  Hand h;
+  ::shutdown(h.fds[1], SHUT_RDWR);
+  CHECK(h.link->wait() == "its socket was closed");
+  int fds[2];
+  REQUIRE(::pipe(fds) == 0);
+  const auto space = w::Space::make("home");
+  CHECK_THROWS_WITH_AS(w::ShmLink(space, fds[0]), "ShmLink: that is no Unix socket", BadUse);
+  ::close(fds[1]);
+}
+
+TEST_CASE("wire 12.4: frames by hand, over the end of the ring, in pieces; a peer that writes nonsense into the indices ends its session") {
+  for (const bool head : {false, true}) {
+    Hand h;
+    Channel<std::string> c;
+    h.link->give(c.writer(), "in");
+    h.shake();
+    h.greet();
+    const std::string text(1000, 'x');
+    const w::Bytes body = std::as_bytes(std::span(text));
+    Reader<std::string> r = c.reader();
+    for (std::uint64_t op = 1; op <= 200; ++op) {  // three times round the ring
+      h.say({w::Kind::offer, w::Flag::write | w::Flag::body, 0, 0, op, text.size(), body});
+      CHECK(r() == text);
+    }
+    if (head) {
+      h.in().head.store(h.in().tail.load() + 5);  // it has taken what was never written
+      h.say({w::Kind::offer, w::Flag::write | w::Flag::body, 0, 0, 999, text.size(), body});
+      CHECK_THROWS_AS((r(), r()), PeerDied);
+    } else {
+      h.publish(h.at + 2 * kRing);
+    }
+    CHECK(h.link->wait() == "the peer has written nonsense into the ring");
+  }
+}
+
+TEST_CASE("wire 12.4: a bell that is never set right, and words that change all the time, hold nobody up") {
+  Hand bad;
+  bad.shake();
+  bad.greet();
+  std::atomic<bool> over{false};
+  std::thread meddles([&] {
+    while (!over) {
+      bad.out->bell.who.store(w::Bell::looking);
+      bad.out->bell.thread.fetch_add(1);
+      bad.out->bell.service.fetch_add(1);
+      bad.in().starved.store(1);
+      bad.out->starved.store(1);
+      ::syscall(SYS_futex, &bad.out->bell.thread, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+      std::this_thread::yield();
+    }
+  });
+  const auto home = w::Space::make("home"), far = w::Space::make("far");
+  int fds[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+  w::ShmLink h(home, fds[0]), f(far, fds[1]);
+  Channel<int> c;
+  h.give(c.reader(), "r");
+  std::thread reads([&, token = Outside()] {
+    auto r = f.reader<int>("r");
+    for (int i = 0; i < 500; ++i) CHECK(r() == i);
+  });
+  Writer<int> to = c.writer();
+  for (int i = 0; i < 500; ++i) to(i);
+  reads.join();
+  over = true;
+  meddles.join();
+}
+
+TEST_CASE("wire 12.5: the life word ends a session while the socket is open: what was published before it is read first") {
+  for (const std::uint32_t word : {FUTEX_OWNER_DIED | FUTEX_WAITERS, 0u}) {
+    Hand h;
+    Channel<int> c{buffer(8)};
+    h.link->give(c.writer(), "in");
+    h.shake();
+    h.greet();
+    Reader<int> r = c.reader();
+    h.say({w::Kind::offer, w::Flag::write, 0, 0, 1, 7, {}});
+    CHECK(r() == 7);
+    // This one is not knocked for.
+    w::Buffer b;
+    w::append(b, {w::Kind::offer, w::Flag::write, 0, 0, 2, 8, {}}, h.seq++);
+    for (const std::byte x : b) h.segment.data()[kPage + (h.at++ & (kRing - 1))] = x;
+    h.out->tail.store(h.at);
+    h.word().store(word);
+    ::syscall(SYS_futex, &h.word(), FUTEX_WAKE, 1, nullptr, nullptr, 0);
+    CHECK(h.link->wait() == "its program has ended");
+    CHECK(r() == 8);
+    CHECK_THROWS_AS(r(), PeerDied);
+  }
+}
+
+TEST_CASE("wire 12.5: a program that is killed is known by its life word, though its socket lives on in another") {
+  int fds[2], ready[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+  REQUIRE(::pipe(ready) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    {
+      w::ShmLink link(w::Space::make("child"), fds[1]);
+      Channel<int> c;
+      link.give(c.reader(), "r");
+      link.wait();
+    }
+    ::_exit(0);
+  }
+  {
+    w::ShmLink link(w::Space::make("parent"), fds[0]);  // fds[1] is open here too: no end of file will come
+    auto r = link.reader<int>("r");
+    ::kill(child, SIGKILL);
+    CHECK_THROWS_AS(r(), PeerDied);
+    CHECK(link.wait() == "its program has ended");
+  }
+  ::waitpid(child, nullptr, 0);
+  for (const int fd : {fds[1], ready[0], ready[1]}) ::close(fd);
+}
+
+TEST_CASE("wire 12.4: a full ring: what does not fit goes when there is room, whoever writes meanwhile (14.3)") {
+  const auto home = w::Space::make("home"), far = w::Space::make("far");
+  int fds[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+  w::ShmLink h(home, fds[0]), f(far, fds[1]);
+  Channel<std::string> c{buffer(4, Overflow::unbounded)};
+  h.give(c.writer(), "in");
+  std::vector<std::thread> writers;
+  for (int t = 0; t < 4; ++t)
+    writers.emplace_back([&, t, token = Outside()] {
+      static std::mutex once;
+      static std::optional<w::FarWriter<std::string>> shared;
+      w::FarWriter<std::string> to;
+      {
+        const std::lock_guard g(once);
+        if (t == 0) shared = f.writer<std::string>("in");
+      }
+      for (;;) {
+        const std::lock_guard g(once);
+        if (shared) {
+          to = *shared;
+          break;
+        }
+      }
+      for (int i = 0; i < 20; ++i) to(std::string(40'000, static_cast<char>('a' + t)));
+    });
+  Reader<std::string> r = c.reader();
+  std::array<int, 4> seen{};
+  for (int i = 0; i < 80; ++i) {
+    const std::string s = r();
+    CHECK((s.size() == 40'000 && s.front() == s.back()));
+    ++seen[static_cast<std::size_t>(s[0] - 'a')];
+  }
+  for (std::thread& t : writers) t.join();
+  CHECK(seen == std::array<int, 4>{20, 20, 20, 20});
+}
+}  // namespace
