@@ -165,7 +165,7 @@ class Attendant {
 
   void say(Bell::Who who) noexcept {
     for (Attended* l : links_)
-      if (l->open) l->inlet.direction().bell.who.store(who, std::memory_order_seq_cst);
+      if (l->open) l->inlet.say(who);
   }
   bool anything() const noexcept {
     for (const Attended* l : links_)
@@ -179,7 +179,11 @@ class Attendant {
   // Nobody looks from here on but who is rung.
   void stand_by() noexcept {
     say(Bell::standby);
-    while (anything()) take_all();
+    for (int round = 0; round < 4 && anything(); ++round) take_all();
+    // A peer that never stops does not keep a thread from what it has to do: the rest is the bells' thread's.
+    for (Attended* l : links_)
+      if (l->busy())
+        if (const Knock k = wire::knock(l->inlet.direction().bell, false, true); k.wake) wake(*k.wake);
   }
   // Whose bell was to be rung when we park, unless they had looked by then.
   void pay_owed() noexcept {

@@ -50,7 +50,7 @@ class Outlet {
   std::size_t put(Bytes in) noexcept {
     std::uint32_t room = free();
     if (room == 0 && !in.empty()) {
-      d_->starved.store(1, std::memory_order_seq_cst);
+      if (WEFT_MUTANT != 83) d_->starved.store(1, std::memory_order_seq_cst);
       room = free();  // it may have made room before it could see that
     }
     if (room > size_) return kBroken;
@@ -99,8 +99,14 @@ class Inlet {
     room = d_->starved.load(std::memory_order_seq_cst) != 0 && d_->starved.exchange(0, std::memory_order_seq_cst) != 0;
     return n;
   }
+  // By who looks. After it, and before a park or a leaving, what there is must be looked at once more.
+  void say(Bell::Who who) noexcept { d_->bell.who.store(who, std::memory_order_seq_cst); }
+  bool may_park() noexcept {
+    say(Bell::parked);
+    return WEFT_MUTANT == 82 || !any();
+  }
   // Nothing more is taken from a side that has written nonsense.
-  void skip() noexcept { broken_ = true; }
+  void skip() noexcept { broken_.store(true, std::memory_order_relaxed); }
   Direction& direction() const noexcept { return *d_; }
 
  private:
@@ -119,7 +125,7 @@ struct Knock {
 inline Knock knock(Bell& b, bool thread = true, bool service = true) noexcept {
   std::uint32_t w = b.who.load(std::memory_order_seq_cst);
   if (w == Bell::parked && thread && b.who.compare_exchange_strong(w, Bell::looking, std::memory_order_seq_cst)) {
-    b.thread.fetch_add(1, std::memory_order_seq_cst);
+    if (WEFT_MUTANT != 81) b.thread.fetch_add(1, std::memory_order_seq_cst);
     return {&b.thread};
   }
   if (w == Bell::standby && service && b.who.compare_exchange_strong(w, Bell::rung, std::memory_order_seq_cst)) {

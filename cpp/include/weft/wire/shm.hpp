@@ -73,7 +73,7 @@ class ShmLink final : public Joint, private Attended {
       s.went(n);
       any = true;
     }
-    waits_for_room.store(!s.output().empty(), std::memory_order_relaxed);
+    waits_for_room.store(!s.output().empty() && !s.is_over(), std::memory_order_relaxed);
     if (any) attendant_->knock(*this);
     if (s.is_over() && !std::exchange(shut_, true)) ::shutdown(socket, SHUT_RDWR);
   }

@@ -1,0 +1,126 @@
+// Exploration of a link's ring in shared memory and of its bell (WIRE.md 12.4): what knocks and who looks, in every order. Nothing may lie
+// unseen while both of those who could look sleep, and a writer that waits for room is woken.
+#include <array>
+#include <functional>
+
+#include "engine.hpp"
+#include "weft/wire/ring.hpp"
+
+namespace weft::test {
+namespace {
+
+using explorer::engine;
+namespace w = weft::wire;
+
+constexpr std::uint32_t kSize = 8;
+
+struct Ring {
+  w::Direction d;
+  std::array<std::byte, kSize> bytes{};
+  w::Outlet out;
+  w::Inlet in;
+  std::uint32_t got = 0;
+  Ring() {
+    out.open(d, bytes.data(), kSize);
+    in.open(d, bytes.data(), kSize);
+  }
+  static void wake(const w::Knock& k) {
+    if (k.wake) prim::unpark(*k.wake);
+  }
+  std::size_t publish(std::uint32_t n) {
+    const std::array<std::byte, kSize> data{};
+    const std::size_t done = out.put(w::Bytes(data).first(n));
+    REQUIRE_THAT(done != w::kBroken);
+    if (done) wake(w::knock(d.bell));
+    return done;
+  }
+  // What is there. True: the writer is to be told that there is room.
+  bool take() {
+    bool any_starved = false;
+    while (in.any()) {
+      std::array<std::byte, kSize> room;
+      bool starved = false;
+      const std::size_t n = in.take(room, starved);
+      REQUIRE_THAT(n != w::kBroken && n != 0);
+      got += static_cast<std::uint32_t>(n);
+      any_starved |= starved;
+    }
+    return any_starved;
+  }
+};
+
+SCENARIO("ring: who waits parks and leaves, who stands by has the rest: nothing lies unseen (wire 12.4)", 3) {
+  Ring r;
+  prim::atomic<bool> looks{false};  // Attendant::looks_
+  engine().spawn("far", [&] {
+    r.publish(4);
+    r.publish(4);
+  });
+  // As Attendant::park(): until the first has come, then it leaves.
+  engine().spawn("waits", [&] {
+    while (r.got < 4) {
+      if (looks.exchange(true)) {
+        prim::pause(0);
+        continue;
+      }
+      const std::uint32_t seen = r.d.bell.thread.load();
+      if (r.got < 4 && r.in.may_park()) prim::park(r.d.bell.thread, seen, prim::forever);
+      r.in.say(w::Bell::looking);
+      r.take();
+      r.in.say(w::Bell::standby);
+      r.take();
+      looks.store(false);
+    }
+    if (r.got < 8) return;
+    r.d.bell.service.fetch_add(1);  // the end
+    prim::unpark(r.d.bell.service);
+  });
+  // As Attendant::serve().
+  engine().spawn("bells", [&] {
+    while (r.got < 8) {
+      const std::uint32_t seen = r.d.bell.service.load();
+      if (r.d.bell.who.load() != w::Bell::rung) {
+        if (r.got < 8) prim::park(r.d.bell.service, seen, prim::forever);
+        continue;
+      }
+      if (looks.exchange(true)) {
+        prim::pause(0);
+        continue;
+      }
+      r.in.say(w::Bell::looking);
+      r.take();
+      r.in.say(w::Bell::standby);
+      r.take();
+      looks.store(false);
+    }
+  });
+  engine().run();
+  REQUIRE_THAT(r.got == 8);
+}
+
+SCENARIO("ring: a writer that finds it full is woken when there is room (wire 12.4)", 3) {
+  Ring r, back;  // of the other direction only the bell is used
+  engine().spawn("far", [&] {
+    for (std::uint32_t left = 12; left > 0;) {
+      const auto n = static_cast<std::uint32_t>(r.publish(std::min(left, kSize)));
+      left -= n;
+      if (n != 0) continue;
+      const std::uint32_t seen = back.d.bell.thread.load();
+      back.in.say(w::Bell::parked);
+      if (!r.out.has_room()) prim::park(back.d.bell.thread, seen, prim::forever);
+      back.in.say(w::Bell::looking);
+    }
+  });
+  engine().spawn("reads", [&] {
+    while (r.got < 12) {
+      const std::uint32_t seen = r.d.bell.thread.load();
+      if (r.in.may_park()) prim::park(r.d.bell.thread, seen, prim::forever);
+      r.in.say(w::Bell::looking);
+      if (r.take()) Ring::wake(w::knock(back.d.bell));
+    }
+  });
+  engine().run();
+  REQUIRE_THAT(r.got == 12);
+}
+}  // namespace
+}  // namespace weft::test
