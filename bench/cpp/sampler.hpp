@@ -39,14 +39,14 @@ inline long resident() {
   return pages * sysconf(_SC_PAGESIZE);
 }
 
-/// Times stretches of `operations` operations; begin() and end() enclose one stretch.
+/// Times stretches of `operations` operations; begin() and end() enclose one stretch. `less`: ns of each that are work and not counted.
 class Sampler {
  public:
   explicit Sampler(long samples) { ns_.reserve(static_cast<std::size_t>(samples)); }
   void begin() { start_ = Clock::now(); }
-  void end(double operations) {
+  void end(double operations, double less = 0) {
     const std::chrono::duration<double, std::nano> spent = Clock::now() - start_;
-    ns_.push_back(spent.count() / operations);
+    ns_.push_back(spent.count() / operations - less);
   }
   void print() const {
     std::printf("ns");

@@ -1,7 +1,7 @@
 // Two programs, or three, and channels between them over shared memory. Each is a process of its own, with one thread that works and those
 // of the wire.
 //
-//   wire int MICROSECONDS SAMPLES PER        the other answers after so much work; ns a round trip
+//   wire int MICROSECONDS SAMPLES PER        the other answers after so much work; ns a round trip beyond it
 //   wire relay|choice SAMPLES PER            the home is a third program; the read is a choice of two. ns a round trip
 //   wire buffer CAPACITY SAMPLES PER         one way through a buffer at the reader; ns an int
 //   wire threads THREADS SAMPLES PER         that many threads of one program write to a channel of another; ns a communication
@@ -50,13 +50,13 @@ void join(pid_t p) {
   if (::waitpid(p, &status, 0) != p || status != 0) bench::fail("the other program has failed");
 }
 template <class F>
-void stretches(long samples, long per, double operations, F&& once) {
+void stretches(long samples, long per, F&& once, double less = 0) {
   bench::Sampler s(samples);
   int x = 0;
   for (long k = 0; k <= samples; ++k) {
     s.begin();
     for (long i = 0; i < per; ++i) once(x++);
-    if (k > 0) s.end(operations * static_cast<double>(per));
+    if (k > 0) s.end(static_cast<double>(per), less);
   }
   s.print();
 }
@@ -97,10 +97,11 @@ void round_trips(const bench::Placement& place, bool choice, long us, long sampl
     Reader<int> in = back.reader();
     link.give(back.writer(), "back");
     const auto run = [&](auto& out) {
-      stretches(samples, per, 1, [&](int x) {
+      const auto once = [&](int x) {
         out(x);
         if (in() != x + 1) bench::fail("a wrong answer");
-      });
+      };
+      stretches(samples, per, once, 1e3 * static_cast<double>(us));
     };
     if (choice) {
       Writer<int> out = to.writer(), keep = never.writer();
@@ -142,7 +143,7 @@ void relay(const bench::Placement& place, long samples, long per) {
     w::ShmLink link(w::Space::make("first"), a);
     auto out = link.writer<int>("there");
     auto in = link.reader<int>("back");
-    stretches(samples, per, 1, [&](int x) {
+    stretches(samples, per, [&](int x) {
       out(x);
       if (in() != x + 1) bench::fail("a wrong answer");
     });
@@ -175,7 +176,7 @@ void one_way(const bench::Placement& place, long capacity, long writers, long sa
     weft::Channel<int> c{capacity ? weft::buffer(static_cast<std::size_t>(capacity)) : weft::ChannelOptions{}};
     Reader<int> in = c.reader();
     link.give(c.writer(), "in", static_cast<std::uint64_t>(capacity));
-    stretches(samples, per, 1, [&](int x) {
+    stretches(samples, per, [&](int x) {
       const int v = in();
       if (writers == 1 ? v != x : v < 0) bench::fail("a wrong value");
     });

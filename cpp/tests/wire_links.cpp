@@ -275,11 +275,13 @@ TEST_CASE_TEMPLATE("wire 9: a value that fits into no frame is bad use, and noth
   reader.join();
 }
 
-TEST_CASE("wire 9: a local writer's value of any length reaches a far reader, in as many frames as it needs, and the session goes on") {
-  Pair p;
+TEST_CASE_TEMPLATE(
+    "wire 9: a local writer's value of any length reaches a far reader, in as many frames as it needs, and the session goes on", L,
+    w::StreamLink, w::ShmLink) {
+  Pair<L> p;
   Channel<std::string> c;
   p.h->give(c.reader(), "r");
-  auto from = p.f->reader<std::string>("r");
+  auto from = p.f->template reader<std::string>("r");
   const std::size_t sizes[] = {w::kLargest - w::kHeader - 1, w::kLargest - w::kHeader, w::kLargest - w::kHeader + 1, 5'000'000, 3};
   std::thread writer([&, to = c.writer(), token = Outside()] {
     for (const std::size_t n : sizes) {

@@ -1,6 +1,6 @@
 // Peer: ints over pipes between two processes, blocking reads and writes.
 //
-//   pipe int MICROSECONDS SAMPLES PER     the other answers after so much work; ns a round trip
+//   pipe int MICROSECONDS SAMPLES PER     the other answers after so much work; ns a round trip beyond it
 //   pipe stream SAMPLES PER               one way; ns an int
 #include <sys/wait.h>
 
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
       get(back[0], v);
       if (v != (stream ? x : x + 1)) bench::fail("a wrong value");
     }
-    if (k > 0) s.end(static_cast<double>(per));  // stretch 0 warms up
+    if (k > 0) s.end(static_cast<double>(per), 1e3 * static_cast<double>(us));  // stretch 0 warms up
   }
   s.print();
   std::fflush(stdout);

@@ -39,7 +39,10 @@ WEFT_IMPL std::uint32_t Parking::sleep() noexcept {
     while (asleep() && !timed) {
       s = idle | stirred;
       const bool was_stirred = word_.compare_exchange_strong(s, idle, std::memory_order_acq_rel);
-      if (!was_stirred) (served ? served->park : &prim::park)(word_, idle, nap(look < until ? look : until));
+      if (!was_stirred) {
+        const std::int64_t limit = nap(look < until ? look : until);
+        served ? served->park(word_, idle, limit) : prim::park(word_, idle, limit);
+      }
       timed = until != prim::forever && prim::now() >= until;
       if (look != prim::forever && !was_stirred && prim::now() >= look && asleep()) {
         if (state && around_sleep.step_back) around_sleep.step_back(state);

@@ -23,7 +23,7 @@ class ShmLink final : public Joint, private Attended {
   static constexpr std::uint32_t kRing = 1 << 16;  // bytes each way
 
   // Takes over the socket, a Unix one. Throws BadUse if it is none, there is no memory for the segment, or the system is too old.
-  ShmLink(const std::shared_ptr<Space>& space, int fd) : Joint(space), socket_(fd) {
+  ShmLink(const std::shared_ptr<Space>& space, int fd) : Joint(std::make_shared<Peer>(*space)), socket_(fd) {
     socket = fd;
     int domain = -1;
     socklen_t size = sizeof(domain);
