@@ -375,11 +375,7 @@ class Attendant {
     core::current_run_queue = queue;
     return done;
   }
-  static inline constexpr runtime::Attending kAttending{
-      [](prim::atomic<std::uint32_t>& word) noexcept { return with([&](Attendant& a) { return a.attend(word); }); },
-      [](prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
-        if (!with([&](Attendant& a) { return a.park(word, expected, until), true; })) prim::park(word, expected, until);
-      }};
+  static const runtime::Attending kAttending;
 
   static inline std::mutex made_lock_;
   static inline std::weak_ptr<Attendant> made_;
@@ -400,5 +396,11 @@ class Attendant {
   }();
   std::thread bells_, sockets_;
 };
+
+inline constexpr runtime::Attending Attendant::kAttending{
+    [](prim::atomic<std::uint32_t>& word) noexcept { return with([&](Attendant& a) { return a.attend(word); }); },
+    [](prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
+      if (!with([&](Attendant& a) { return a.park(word, expected, until), true; })) prim::park(word, expected, until);
+    }};
 
 }  // namespace weft::inline WEFT_ABI::wire
