@@ -110,7 +110,7 @@ def act_communicate(w: World) -> Any:
             return r.__anext__()
         if how == "sync":
             return w.fitting(w.api.Barrier).sync()
-        return r.extended().__aenter__()
+        return w.block(r.extended()).__aenter__()
     if d.random() < 0.5:
         return w.api.select(r, moment(w))
     return w.api.select(w.api.Output(wr, w.thing()), moment(w))

@@ -57,6 +57,7 @@ def let_go(w: World) -> None:
     w.over = True
     w.things.clear()
     gc.collect()
+    w.end_blocks()
 
 
 def play(seed: int, backend: str, only: set[int] | None, steps: int) -> None:

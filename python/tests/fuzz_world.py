@@ -96,6 +96,9 @@ class World:
         self.count = 0
         self.depth = 0
         self.things: list[Any] = []
+        self.blocks: list[
+            Any
+        ] = []  # extended reads that somebody else refers to, as far as is known
         self.over = False
         self.trace = os.environ.get("FUZZ_TRACE") == "1"
         self.functions = functions_of(self)
@@ -162,6 +165,25 @@ class World:
     def seconds(self) -> Any:
         return self.dice.choice([0, 1e-4, 1e-3, -1, True, Hostile(self)])
 
+    # --- extended reads
+
+    def block(self, extended: Any) -> Any:
+        """Keep it in mind. It goes when others let go of it, a call later."""
+        self.forget_blocks()
+        self.blocks.append(extended)
+        return extended
+
+    def forget_blocks(self) -> None:
+        ours = 3  # references: the list's, the variable's and the argument's
+        self.blocks[:] = [e for e in self.blocks if sys.getrefcount(e) > ours]
+
+    def end_blocks(self) -> None:
+        """Those that something keeps for ever, be it the value that they took, which their writer, who waits for them, holds (rule 1.6)."""
+        blocks, self.blocks = self.blocks, []
+        for e in blocks:
+            with contextlib.suppress(Exception):
+                e.__exit__(None, None, None)
+
     # --- doing
 
     def reenter(self) -> None:
@@ -179,6 +201,7 @@ class World:
     def call(self) -> Any:
         """One call of the API, unless this program is a shrunk one that leaves it out."""
         self.count += 1
+        self.forget_blocks()
         n = self.count
         if n > self.steps or self.over:
             return None
