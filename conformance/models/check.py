@@ -49,6 +49,28 @@ COMMIT = [
     ("TOPO=1", "CANCEL", "SCAN"),
     ("TOPO=2", "CANCEL", "SCAN"),
 ]
+# Two choices that cross with every fault; one of inputs and one of outputs with those that differ.
+SPANS = [
+    *(("TOPO=2", f"FAULT={f}") for f in range(6)),
+    *(("TOPO=1", f"FAULT={f}") for f in (1, 4, 5)),
+    *(("TOPO=5", f"FAULT={f}") for f in (1, 2, 3)),
+    ("TOPO=4",),
+    ("TOPO=1", "ALL", "ROUNDS=2"),
+    ("TOPO=5", "ALL", "ROUNDS=2"),
+    ("TOPO=1", "FAULT=3", "ROUNDS=2"),
+]
+SPANS_MUTANTS = [
+    (71, ("TOPO=2",)),
+    (72, ("TOPO=2",)),
+    (73, ("TOPO=4",)),
+    (74, ("TOPO=1",)),
+    (75, ("TOPO=1",)),
+    (76, ("TOPO=1",)),
+    (77, ("TOPO=5", "FAULT=3")),
+    (78, ("TOPO=5", "FAULT=1")),
+    (79, ("TOPO=1", "FAULT=4")),
+    (80, ("TOPO=1", "ALL", "ROUNDS=2")),
+]
 CASES = [
     *(Case("commit.pml", macros, 0) for macros in COMMIT),
     Case("standing.pml", (), 0),
@@ -70,6 +92,8 @@ CASES = [
     *(Case("wire_credits.pml", (f"MUT={m}",), m) for m in range(41, 46)),
     *(Case("wire_resend.pml", (f"MUT={m}",), m) for m in range(51, 56)),
     *(Case("wire_ends.pml", ("KILL", f"MUT={m}"), m) for m in range(61, 66)),
+    *(Case("wire_spans.pml", macros, 0) for macros in SPANS),
+    *(Case("wire_spans.pml", (*macros, f"MUT={m}"), m) for m, macros in SPANS_MUTANTS),
 ]
 
 

@@ -5,6 +5,7 @@
 #include <weft/observe.hpp>
 #include <weft/weft.hpp>
 #include <weft/wire/space.hpp>
+#include <weft/wire/span.hpp>
 
 #include <weft/impl/about.ipp>
 #include <weft/impl/affinity.ipp>
@@ -32,3 +33,5 @@
 #include <weft/wire/impl/moving.ipp>
 #include <weft/wire/impl/session.ipp>
 #include <weft/wire/impl/space.ipp>
+#include <weft/wire/impl/span.ipp>
+#include <weft/wire/impl/spanned.ipp>

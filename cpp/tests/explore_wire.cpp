@@ -2,9 +2,9 @@
 // frame on one session, a withdrawal, a cut, or one side's learning of it: every order of these is run. The mutants are those of the models
 // (conformance/models/MUTANTS.md) and two of the code's own.
 #include <algorithm>
-#include <functional>
 
 #include "engine.hpp"
+#include "explore_events.hpp"
 #include "weft/wire/end.hpp"
 #include "weft/wire/resend.hpp"
 #include "wire_world.hpp"
@@ -13,29 +13,6 @@ namespace weft::test {
 namespace {
 
 using explorer::engine;
-
-// What can happen, and one of it.
-class Events {
- public:
-  void may(bool now, std::function<void()> f) {
-    if (now) can_.push_back(std::move(f));
-  }
-  // False: nothing can.
-  bool one() {
-    if (can_.empty()) return false;
-    const std::size_t n = can_.size();
-    can_[n == 1 ? 0 : engine().choose(static_cast<std::uint32_t>(n))]();
-    can_.clear();
-    return true;
-  }
-  void frames(Wire& l) {
-    may(l.can_up(), [&l] { l.up(); });
-    may(l.can_down(), [&l] { l.down(); });
-  }
-
- private:
-  std::vector<std::function<void()>> can_;
-};
 
 // A home and up to three spaces; everybody has been greeted.
 struct Net {

@@ -23,7 +23,7 @@ sys.path.insert(0, str(CPP.parent / "tools"))
 
 import progress  # noqa: E402
 
-SOURCES = ("explore.cpp", "explore_hosted.cpp", "explore_wire.cpp")
+SOURCES = ("explore.cpp", "explore_hosted.cpp", "explore_wire.cpp", "explore_wire_spans.cpp")
 
 NUMBERED = {
     1: "a locked peer is skipped",
@@ -56,6 +56,11 @@ NUMBERED = {
     36: "wire: a retirement drops a write that waits",
     39: "wire: ends whose session ended are retired, not dead",
     40: "wire: of two sleepers who are let to meet the writer is woken first",
+    72: "wire: a choice that spans is held whatever the order",
+    77: "wire: the withdrawal of a choice does not wait for the home that is trying",
+    78: "wire: of a home lost while trying it is said that nothing happened",
+    79: "wire: the first channel that retires ends a choice that spans",
+    80: "wire: homes are not asked in order",
 }
 
 

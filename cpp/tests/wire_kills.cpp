@@ -4,9 +4,10 @@
 //                           memory. Last line: N passed, N failed.
 //
 // The started program has one part: it writes 1, 2, 3, … to a channel of ours, or reads them, or is the home of the channel to which we
-// write and from which another thread of ours reads. Each time: what arrives is 1, 2, 3, … without a gap; of the writes that were told to
-// be done each has arrived if the reader lives; of those that failed at most one has, and that one is in doubt. Nobody hangs, no descriptor
-// and no zombie is left.
+// write and from which another thread of ours reads; or that, where both of ours select over it and a channel of our own, so that two
+// choices span the same two homes (WIRE.md 5). Each time: what arrives is 1, 2, 3, … without a gap; of the writes that were told to be done
+// each has arrived if the reader lives; of those that failed at most one has, and that one is in doubt. Nobody hangs, no descriptor and no
+// zombie is left.
 #include <dirent.h>
 
 #include <cstdio>
@@ -119,9 +120,26 @@ const char* killed_once(const std::string& which, unsigned after) {
   } else {
     auto to = p.link().template writer<std::uint64_t>("to");
     auto from = p.link().template reader<std::uint64_t>("from");
+    const bool spans = which == "spans";
+    Channel<std::uint64_t> own;
+    Writer<std::uint64_t> own_writer = own.writer();
+    Reader<std::uint64_t> own_reader = own.reader();
     std::uint64_t got = 0;
-    std::thread reader([&, token = Outside()] { got = read_all([&] { return started(from()); }); });
-    const Told t = write_all([&](std::uint64_t v) { to(v); });
+    std::thread reader([&, token = Outside()] {
+      got = read_all([&] {
+        if (!spans) return started(from());
+        w::FarSelect s;
+        s.in(from).in(own_reader);
+        s();
+        return started(s.value<std::uint64_t>());
+      });
+    });
+    const Told t = write_all([&](std::uint64_t v) {
+      if (!spans) return to(v);
+      w::FarSelect s;
+      s.out(own_writer, v).out(to, v);
+      s();
+    });
     reader.join();
     const std::uint64_t slack = which == "buffer" ? 4 : 0;  // what the home's buffer held died with it
     if (got + slack < t.done) wrong = "a write was told to be done, and its value is gone";
@@ -143,13 +161,13 @@ int main(int argc, char** argv) {
   const long n = argc > 1 ? std::atol(argv[1]) : 40;
   const unsigned seed = argc > 2 ? static_cast<unsigned>(std::atol(argv[2])) : 1;
   std::mt19937 random(seed);
-  const char* const parts[] = {"writer", "reader", "home", "buffer"};
+  const char* const parts[] = {"writer", "reader", "home", "buffer", "spans"};
   long passed = 0, failed = 0;
   const std::size_t before = descriptors();
   for (long i = 0; i < n; ++i) {
-    const std::string which = parts[i % 4];
+    const std::string which = parts[i % 5];
     const unsigned after = random() % 2'000'000;
-    const bool shm = i / 4 % 2 == 0;
+    const bool shm = i / 5 % 2 == 0;
     if (const char* wrong = shm ? killed_once<w::ShmLink>(which, after) : killed_once<w::StreamLink>(which, after)) {
       ++failed;
       std::printf("FAIL kill %ld (seed %u, %s, %s): %s\n", i, seed, which.c_str(), shm ? "shared memory" : "socket", wrong);

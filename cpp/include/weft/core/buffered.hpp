@@ -129,7 +129,13 @@ class Buffered : public Rendezvous<T, P> {
     for (Link* l = wq_.front(); l && ring->room();) {
       Node* y = node(l);
       l = l->next;
-      if (y->is(NodeFlags::disabled)) continue;
+      if (y->is(NodeFlags::disabled)) {
+        if (!plain_only<P> && y->is(NodeFlags::watch)) {
+          release(wq_, y);
+          fx.finish(y, Status::ok);
+        }
+        continue;
+      }
       bool won = Free{}.with(y) == Claim::won;
       if (!won && y->is(NodeFlags::standing)) {
         mark_ready(y);

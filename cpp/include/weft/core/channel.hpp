@@ -247,7 +247,9 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
     const Try t = attempt<S>(n, Free{}, fx);
     if (n.is(NodeFlags::standing)) {
       if (t == Try::committed || t == Try::held) this->template remark<S>(n);
-      if (S == Side::out && t == Try::not_ready) static_cast<StandingNode&>(n).contested = foreign_first();
+      if (t == Try::not_ready)
+        static_cast<StandingNode&>(n).contested =
+            (S == Side::out && foreign_first()) || ((special_ & B::kSpanned) && Sleepy::watched(this->template opposite<S>()));
       if (t == Try::ended && n.status == Status::retired && n.is(NodeFlags::quiet)) n.set(NodeFlags::silent);
     }
     unlock(fx);
@@ -346,6 +348,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
     Effects fx;
     this->lock_lines();
     invite(fx);
+    if constexpr (!plain_only<P>) this->hint(fx);
     unlock(fx);
   }
   template <Side S>
@@ -357,6 +360,28 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
       n.set(NodeFlags::disabled);
     if (on) mark_ready(&n);
     this->unlock_lines();
+  }
+
+  // A party that decides in another place, and takes nothing here, is to hear once it might meet somebody: me is in line until then, and is
+  // woken with `ok`, or with how the channel has ended. Another outcome than `pending`: so it is now. withdraw() takes it out.
+  template <Side S>
+  Status watch(Node& me) noexcept {
+    static_assert(!plain_only<P>, "this policy has no such parties");
+    this->lock_lines();
+    Status s = Status::pending;
+    if (this->template ended<S>(me))
+      s = me.status;
+    else if (this->template may_meet<S>() && WEFT_MUTANT != 75)
+      s = Status::ok;
+    if (s == Status::pending) {
+      special_ |= B::kWatched | B::kSpanned;
+      me.flags = NodeFlags::watch | NodeFlags::disabled;
+      me.status = s;
+      this->template join<S>(me);
+      Sleepy::mark_standing(this->template opposite<S>());
+    }
+    this->unlock_lines();
+    return s;
   }
 
   // --- foreign readers (rule 6.6) -----------------------------------------------------------------------------------------------

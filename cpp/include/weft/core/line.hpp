@@ -65,6 +65,7 @@ class ChannelBase : public Place {
   static constexpr std::uint8_t kReadersGone = 8;
   static constexpr std::uint8_t kWatched = 16;   // a standing or foreign party was here
   static constexpr std::uint8_t kDeciding = 32;  // a foreign reader was told and has not decided
+  static constexpr std::uint8_t kSpanned = 64;   // a watch was here: see ChannelCore::watch()
   static constexpr std::uint8_t kWriterDied = 1;
   static constexpr std::uint8_t kReaderDied = 2;
 
@@ -135,10 +136,10 @@ class ChannelBase : public Place {
       y->clear(NodeFlags::queued);
   }
 
-  // Somebody who waits and is not merely a standing alternative's link (rule 3.2).
+  // Somebody who waits and is not merely a standing alternative's link, or a watch (rule 3.2).
   static bool blocked(const Queue& q) noexcept {
     for (Link* l = q.front(); l; l = l->next)
-      if (!node(l)->is(NodeFlags::standing)) return true;
+      if (!node(l)->is(NodeFlags::standing | NodeFlags::watch)) return true;
     return false;
   }
   template <Side S>

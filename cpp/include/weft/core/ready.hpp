@@ -13,7 +13,7 @@ struct ReadyLink : Link {};
 
 struct StandingNode : Node, ReadyLink {  // the second link: in the ready list      (ready list's lock)
   bool marked = false;                   // it is there                             (ready list's lock)
-  bool contested = false;                // an output that found only foreign readers: they are to be told once we wait (the owner's)
+  bool contested = false;                // it found only foreign readers, or watches: they are to be told once we wait (the owner's)
   StandingNode() = default;
   StandingNode(const StandingNode&) = delete;
   StandingNode& operator=(const StandingNode&) = delete;

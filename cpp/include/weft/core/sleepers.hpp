@@ -27,6 +27,7 @@ class Sleepers : public Buffered<T, P, Self> {
   void rematch(Effects& fx) noexcept {
     pull(fx);
     if constexpr (plain_only<P>) return;
+    hint(fx);
     for (Link* l = rq_.front(); l;) {
       Node* r = node(l);
       l = l->next;
@@ -68,6 +69,40 @@ class Sleepers : public Buffered<T, P, Self> {
         invite(fx);
     }
   }
+  // Tells the watches that their party might meet somebody now.
+  void hint(Effects& fx) noexcept {
+    if (!(special_ & B::kSpanned)) return;
+    if (may_meet<Side::in>()) tell_watches(rq_, fx);
+    if (may_meet<Side::out>()) tell_watches(wq_, fx);
+  }
+  // While a foreign reader decides, the others wait for it.
+  template <Side S>
+  bool may_meet() noexcept {
+    if constexpr (S == Side::in)
+      return !(special_ & B::kDeciding) && offered();
+    else
+      return this->template claimable<Side::in>() || accepts();
+  }
+  void tell_watches(Queue& q, Effects& fx) noexcept {
+    for (Link* l = q.front(); l;) {
+      Node* y = node(l);
+      l = l->next;
+      if (!y->is(NodeFlags::watch)) continue;
+      release(q, y);
+      fx.finish(y, Status::ok);
+    }
+  }
+  static bool watched(const Queue& q) noexcept {
+    for (Link* l = q.front(); l; l = l->next)
+      if (node(l)->is(NodeFlags::watch)) return true;
+    return false;
+  }
+  // Alternatives that stand here and do not wait: once they do, they are to look for watches.
+  static void mark_standing(Queue& q) noexcept {
+    for (Link* l = q.front(); l; l = l->next)
+      if (node(l)->is(NodeFlags::standing) && !node(l)->is(NodeFlags::disabled)) mark_ready(node(l));
+  }
+
   template <class Me>
   Try match(Node& r, Me me, Effects& fx) noexcept {
     return ring ? from_buffer(r, me, fx) : this->template meet<Side::in>(r, me, fx);

@@ -53,6 +53,7 @@ struct WakerOps {
 
 struct NodeFlags {
   static constexpr std::uint16_t queued = 1;      // linked in a channel's queue            (channel's lock)
+  static constexpr std::uint16_t watch = 2;       // of one who decides elsewhere: told once, out of line, when it might meet somebody
   static constexpr std::uint16_t of_choice = 4;   // belongs to a choice; else it is its own waker
   static constexpr std::uint16_t extended = 8;    // an extended read (rule 1.6)
   static constexpr std::uint16_t compute = 16;    // an output whose owner makes the value after the commit (rule 5.8)

@@ -24,6 +24,8 @@ class FarOp {
   std::span<FarGuard> guards;
   Outcome outcome{};
   const char* refused = nullptr;  // why it was not sent, if it was not
+  bool trying = false;            // of a part: only now can it commit
+  std::uint32_t rank = 0;         // not 0: it is a part of a choice that spans, with this place in the order (WIRE.md 5)
   Word word() const noexcept { return word_; }
 
   FarOp() = default;
@@ -34,9 +36,14 @@ class FarOp {
   ~FarOp() = default;
   // It is over, and `outcome` says how. Under the space's lock; it may be gone when this returns.
   virtual void over() noexcept = 0;
+  // Of a part: what its home says meanwhile.
+  virtual void ready() noexcept {}
+  virtual void silent(std::uint32_t) noexcept {}
+  virtual void not_ready() noexcept {}
 
  private:
   friend class Far;
+  friend class Span;
   bool writes() const noexcept {
     for (const FarGuard& g : guards)
       if (g.writes) return true;
@@ -61,6 +68,11 @@ class Far {
   const char* value(const Frame& f);
   const char* withdrawn(const Frame& f);
   const char* ended(const Frame& f);
+  const char* hint(const Frame& f);
+
+  // Of a part that is open: its home is to try these guards; it has been chosen elsewhere, and over() is not called.
+  void attempt(FarOp& o, std::uint32_t first, std::uint32_t n);
+  void gone(FarOp& o);
 
   void lost() noexcept;
   std::size_t open() const noexcept { return open_.size(); }

@@ -23,13 +23,17 @@ using Buffer = std::vector<std::byte>;
 enum class Kind : std::uint8_t {
   offer = 1,
   withdraw = 2,
+  gone = 3,
+  try_it = 4,
   adopt = 9,
   retire = 10,
   poison = 11,
   done = 20,
   withdrawn = 21,
+  ready = 22,
   ended = 25,
   adopted = 28,
+  not_ready = 29,
   give = 30,
   pass = 31,
   hello = 40,
@@ -41,6 +45,7 @@ enum class Kind : std::uint8_t {
 
 struct Flag {
   static constexpr std::uint8_t write = 1;
+  static constexpr std::uint8_t spans = 2;
   static constexpr std::uint8_t body = 128;
 };
 
@@ -101,7 +106,7 @@ struct Shape {
 };
 constexpr Shape shape_of(std::uint8_t kind) noexcept {
   switch (static_cast<Kind>(kind)) {
-    case Kind::offer: return {true, Flag::write | Flag::body, Shape::free};
+    case Kind::offer: return {true, Flag::write | Flag::spans | Flag::body, Shape::free};
     case Kind::done: return {true, Flag::body, Shape::by_flag};
     case Kind::value:
     case Kind::pass:
@@ -110,6 +115,10 @@ constexpr Shape shape_of(std::uint8_t kind) noexcept {
     case Kind::adopt:
     case Kind::hello: return {true, 0, Shape::free};
     case Kind::withdraw:
+    case Kind::gone:
+    case Kind::try_it:
+    case Kind::ready:
+    case Kind::not_ready:
     case Kind::retire:
     case Kind::poison:
     case Kind::withdrawn:

@@ -22,18 +22,39 @@ namespace weft::inline WEFT_ABI::wire {
 class Home;
 class Space;
 
-class Guest final : public core::Waker {
+// A waker whose wake-up is told in a step of its space.
+class Decided : public core::Waker {
+ public:
+  explicit Decided(std::shared_ptr<Space> s) noexcept : space(std::move(s)) { ops = &kOps; }
+  Decided(const Decided&) = delete;
+  Decided& operator=(const Decided&) = delete;
+  virtual void told() noexcept = 0;  // it may be gone when this returns
+
+  const std::shared_ptr<Space> space;
+
+ protected:
+  ~Decided() = default;
+
+ private:
+  static void wake(core::Waker* w) noexcept;
+  static const core::WakerOps kOps;
+};
+
+class Spanned;
+
+class Guest final : public Decided {
  public:
   Guest(Home& h, std::uint64_t op);
+  Guest(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part) noexcept : Decided(std::move(s)), op(0), span(std::move(part)) {}
 
   struct At {
     std::shared_ptr<Port> port;
     std::unique_ptr<Room> room;
   };
 
-  Home* home;  // null: its session has ended
-  const std::shared_ptr<Space> space;
+  Home* home = nullptr;  // null: its session has ended, or it is a part of a choice that spans
   const std::uint64_t op;
+  const std::shared_ptr<Spanned> span;
   std::vector<At> at;
   std::unique_ptr<core::Guard[]> guards;  // if there are several
   core::Select select;
@@ -44,15 +65,15 @@ class Guest final : public core::Waker {
   bool withdraw() noexcept;
   // After the wake-up.
   void look() noexcept;
+  void told() noexcept override;
+  // Before begin(), if there are several: false if two are at both ends of one channel.
+  bool bind() noexcept;
+  bool chose_a_write() const noexcept { return at[static_cast<std::size_t>(chosen)].port->writes(); }
   int chosen = 0;
   Status outcome = Status::pending;
 
-  static Guest& of(core::Waker* w) noexcept { return *static_cast<Guest*>(w); }
-
  private:
   bool decide(int guard, Status s) noexcept;
-  static void wake(core::Waker* w) noexcept;
-  static const core::WakerOps kOps;
 };
 
 class Home {
@@ -86,13 +107,15 @@ class Home {
   const char* withdraw(const Frame& f);
   const char* retire(const Frame& f);
   const char* poison(const Frame& f);
+  const char* gone(const Frame& f);
+  const char* try_it(const Frame& f);
 
   // A guest of ours was decided, and has looked.
   void answer(Guest& g);
   // The session is over: all that the peer held through it is dead.
   void lost() noexcept;
 
-  std::size_t open() const noexcept { return open_.size(); }
+  std::size_t open() const noexcept { return open_.size() + parts_.size(); }
 
   Space& space;
   bool told_a_reader = false;  // a reader's answer was queued and not flushed yet
@@ -106,6 +129,11 @@ class Home {
     const auto it = ends_.find(end);
     return it == ends_.end() ? nullptr : &it->second;
   }
+  struct Part;  // of a choice that spans (WIRE.md 5)
+  const char* spans(const Frame& f, std::vector<Guest::At> at);
+  const char* seats(const Frame& f, std::vector<Guest::At>& at, bool& dead);
+  void tell_done(std::uint64_t op, std::uint32_t guard, Guest::At& at);
+  void tell_ended(std::uint64_t op, std::uint32_t guard, Status s, const Port& at);
   void add(std::uint32_t end, std::uint64_t key, std::shared_ptr<Port> p);
   void close(const Given& g, bool died);
 
@@ -114,6 +142,7 @@ class Home {
   std::unordered_map<std::uint32_t, Given> ends_;  // that the peer holds, by number
   std::uint32_t next_ = 0, next_adopted_ = kAdopted;
   std::unordered_map<std::uint64_t, std::unique_ptr<Guest>> open_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<Part>> parts_;
   std::vector<Asked> asked_;
   Buffer keep_;
   std::uint64_t last_ = 0;

@@ -24,6 +24,9 @@ class Port {
   // One operation, at this channel alone.
   virtual Status begin(core::Node&) noexcept = 0;
   virtual bool withdraw(core::Node&) noexcept = 0;  // true: it was in line still
+  // To hear once this end might commit (core::ChannelCore::watch); withdraw() takes it back.
+  virtual Status watch(core::Node&) noexcept = 0;
+  virtual const void* channel() const noexcept = 0;
   // A guard of a select.
   virtual void arm(core::Guard&) noexcept = 0;
   virtual std::uint8_t strength() const noexcept = 0;
@@ -63,6 +66,8 @@ class PortOf final : public Port {
   std::unique_ptr<Room> room() const override { return std::make_unique<RoomOf<T>>(); }
   Status begin(core::Node& n) noexcept override { return core_->template begin<S>(n); }
   bool withdraw(core::Node& n) noexcept override { return core_->template withdraw<S>(n); }
+  Status watch(core::Node& n) noexcept override { return core_->template watch<S>(n); }
+  const void* channel() const noexcept override { return core_; }
   void arm(core::Guard& g) noexcept override {
     g.kind = S == core::Side::in ? core::Kind::input : core::Kind::output;
     g.ops = &core::channel_ops<Core, S>;

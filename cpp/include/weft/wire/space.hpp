@@ -86,8 +86,21 @@ class Space : public std::enable_shared_from_this<Space> {
   // In a step: the writer's answer of a commit is about to be queued at `h`. Readers elsewhere that were told in this step get theirs sent
   // now: in one step frames of several commits gather, and links are flushed one after the other (WIRE.md 4.2).
   void readers_first(const Home& h) noexcept;
-  // In a step: a guest whose session is over and whose wake-up is still to come.
+  // In a step: a guest whose session is over and whose wake-up is still to come; it has come.
   void adopt(std::unique_ptr<Guest> g) noexcept { orphans_.push_back(std::move(g)); }
+  void bury(const Guest& g) noexcept {
+    std::erase_if(orphans_, [&](const std::unique_ptr<Guest>& o) { return o.get() == &g; });
+  }
+
+  // --- choices that span (spanned.hpp), in a step ---
+
+  std::vector<Spanned*> spans;  // that have a part here and are open
+  std::uint32_t next_rank() noexcept {
+    if (++ranks_ == 0) ++ranks_;
+    return ranks_;
+  }
+  // One of them has gone.
+  void reconsider();
 
   // --- ends that move (moving.hpp), in a step ---
 
@@ -144,6 +157,7 @@ class Space : public std::enable_shared_from_this<Space> {
   std::unordered_map<std::uint64_t, Known> keys_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> acquainted_;  // incarnations that were introduced to each other
   std::uint64_t tokens_ = 0;
+  std::uint32_t ranks_ = 0;
   std::vector<std::shared_ptr<Peer>> buried_;
   std::mutex list_lock_;  // of the list, in the order in which they were decided
   core::Waker* first_ = nullptr;
@@ -221,4 +235,5 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
 #include "impl/home.ipp"
 #include "impl/moving.ipp"
 #include "impl/space.ipp"
+#include "impl/spanned.ipp"
 #endif

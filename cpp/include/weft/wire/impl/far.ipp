@@ -17,7 +17,11 @@ WEFT_IMPL bool Far::begin(FarOp& o) {
     carrier_.begin(static_cast<std::uint32_t>(i));
     asked_.push_back({g.end, g.writes, g.writes ? g.room->unload(keep_[i], carrier_) : Payload{}});
   }
-  const Frame f = offer(next_, asked_, body_);
+  Frame f = offer(next_, asked_, body_);
+  if (o.rank) {
+    f.flags |= Flag::spans;
+    f.txn = o.rank;
+  }
   if (o.guards.size() > kGuards) o.refused = "more than 255 guards";
   if (kHeader + padded(f.body.size()) > session_.largest())
     o.refused = "a value that does not fit into a frame of the session: send it in pieces";
@@ -34,9 +38,35 @@ WEFT_IMPL bool Far::begin(FarOp& o) {
   return false;
 }
 
+WEFT_IMPL void Far::attempt(FarOp& o, std::uint32_t first, std::uint32_t n) {
+  session_.send(Frame{Kind::try_it, 0, first, 0, o.op_, n, {}});
+}
+WEFT_IMPL void Far::gone(FarOp& o) {
+  if (o.word_ != Word::open && o.word_ != Word::asked) return;
+  session_.send(Frame{Kind::gone, 0, 0, 0, o.op_, 0, {}});
+  open_.erase(o.op_);
+  if (carrier_.under_way() > 0) carrier_.settled(o.op_, -1);
+  o.word_ = Word::over;
+}
+WEFT_IMPL const char* Far::hint(const Frame& f) {
+  FarOp* const o = find(f.op);
+  if (!o) return nullptr;
+  if (!o->rank) return "a READY or NOTREADY of an operation that does not span";
+  if (f.kind == Kind::not_ready && !o->trying) return "a NOTREADY that was not asked for";
+  if (f.kind == Kind::not_ready)
+    o->not_ready();
+  else if (f.val == 0)
+    o->ready();
+  else if (f.where < o->guards.size())
+    o->silent(f.where);
+  else
+    return "a READY of a guard that was not offered";
+  return nullptr;
+}
+
 WEFT_IMPL void Far::withdraw(FarOp& o) {
   if (o.word_ != Word::open) return;
-  o.word_ = Word::asked;
+  if (!o.rank) o.word_ = Word::asked;  // of a part: the answer is NOTREADY, and it is open as before
   session_.send(Frame{Kind::withdraw, 0, 0, 0, o.op_, 0, {}});
   if (WEFT_MUTANT == 32) finish(o, {Status::cancelled, 0, 0, false, false});
 }
@@ -45,6 +75,7 @@ WEFT_IMPL const char* Far::done(const Frame& f) {
   FarOp* const o = find(f.op);
   if (!o) return nullptr;
   if (f.where >= o->guards.size()) return "a DONE of a guard that was not offered";
+  if (o->rank && !o->trying) return "a DONE of a choice that this home was not asked to try";
   FarGuard& g = o->guards[f.where];
   Payload whole = f.payload();
   if (!o->pieces_.empty()) {

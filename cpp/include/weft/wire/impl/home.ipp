@@ -2,17 +2,38 @@
 #pragma once
 #include "../home.hpp"
 #include "../space.hpp"
+#include "../spanned.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
-inline constexpr core::WakerOps Guest::kOps{&Guest::wake, nullptr, nullptr, 0};
+inline constexpr core::WakerOps Decided::kOps{&Decided::wake, nullptr, nullptr, 0};
 
-WEFT_IMPL Guest::Guest(Home& h, std::uint64_t number) : home(&h), space(h.space.shared_from_this()), op(number) { ops = &kOps; }
-
-WEFT_IMPL void Guest::wake(core::Waker* w) noexcept {
+WEFT_IMPL void Decided::wake(core::Waker* w) noexcept {
   // Once it is in the list another thread may answer and destroy it.
-  const std::shared_ptr<Space> s = of(w).space;
+  const std::shared_ptr<Space> s = static_cast<Decided*>(w)->space;
   s->decided(w);
+}
+
+WEFT_IMPL Guest::Guest(Home& h, std::uint64_t number) : Decided(h.space.shared_from_this()), home(&h), op(number) {}
+
+WEFT_IMPL void Guest::told() noexcept {
+  look();
+  if (span)
+    span->decided();
+  else if (home)
+    home->answer(*this);
+  else
+    space->bury(*this);
+}
+
+WEFT_IMPL bool Guest::bind() noexcept {
+  if (at.size() < 2) return true;
+  guards = std::make_unique<core::Guard[]>(at.size());
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    at[i].port->arm(guards[i]);
+    guards[i].node.slot = at[i].room->slot();
+  }
+  return core::find_fault(guards.get(), static_cast<std::uint32_t>(at.size())).what == core::Fault::none;
 }
 
 WEFT_IMPL bool Guest::begin() noexcept {
@@ -52,6 +73,25 @@ WEFT_IMPL void Guest::look() noexcept {
   const int r = select.finish();
   decide(r, select.status());
 }
+
+struct Home::Part final : Spanned::Place {
+  Part(Home& h, std::uint64_t o) noexcept : home(h), op(o) {}
+  Home& home;
+  const std::uint64_t op;
+  std::shared_ptr<Spanned> span;
+
+  void say(Kind k, std::uint32_t where, std::uint64_t val) { home.session_.send(Frame{k, 0, where, 0, op, val, {}}); }
+  void ready() override { say(Kind::ready, 0, 0); }
+  void silent(std::uint32_t guard) override { say(Kind::ready, guard, 1); }
+  void not_ready() override { say(Kind::not_ready, 0, 0); }
+  void over(std::uint32_t guard, Status s, Guest::At& at) override {
+    const auto me = home.parts_.extract(op);
+    if (s == Status::ok)
+      home.tell_done(op, guard, at);
+    else
+      home.tell_ended(op, guard, s, *at.port);
+  }
+};
 
 WEFT_IMPL std::uint32_t Home::give(std::shared_ptr<Port> p, const std::string& type, const std::string& name, std::uint64_t capacity) {
   const bool writes = p->writes();
@@ -100,75 +140,86 @@ WEFT_IMPL const char* Home::adopt(const Frame& f) {
 WEFT_IMPL const char* Home::asked(const Frame& f) {
   if (f.op <= last_) return "an OFFER's number is not above those before it";
   last_ = f.op;
-  if (const char* wrong = guards_of(f, asked_)) return wrong;
-  if (open_.size() == kOffers) return "more offers are open than a peer may have";
+  if (open() == kOffers) return "more offers are open than a peer may have";
+  std::vector<Guest::At> at;
+  bool dead = false;
+  if (const char* wrong = seats(f, at, dead)) return wrong;
+  if (dead) return nullptr;
   auto g = std::make_unique<Guest>(*this, f.op);
-  g->at.reserve(asked_.size());
-  for (const Asked& a : asked_) {
-    Given* const given = held(a.end);
-    if (!given) return "an OFFER at an end that this peer does not hold";
-    if (!given->port) {
-      session_.send(Frame{Kind::ended, 0, static_cast<std::uint32_t>(g->at.size()), 0, f.op, 3, {}});
-      return nullptr;
-    }
-    if (given->port->writes() != a.writes) return "an OFFER to write at a reader end, or to read at a writer end";
-    g->at.push_back({given->port, given->port->room()});
-    if (a.writes && !g->at.back().room->load(a.value, carrier_)) return "an OFFER with a value that is none of its channel's type";
-  }
-  if (g->at.size() > 1) {
-    g->guards = std::make_unique<core::Guard[]>(g->at.size());
-    for (std::size_t i = 0; i < g->at.size(); ++i) {
-      g->at[i].port->arm(g->guards[i]);
-      g->guards[i].node.slot = g->at[i].room->slot();
-    }
-    if (core::find_fault(g->guards.get(), static_cast<std::uint32_t>(g->at.size())).what != core::Fault::none)
-      return "an OFFER with both ends of one channel among its guards";
-  }
+  g->at = std::move(at);
+  if (!g->bind()) return "an OFFER with both ends of one channel among its guards";
+  if (f.flags & Flag::spans) return spans(f, std::move(g->at));
   Guest& guest = *g;
   open_.emplace(f.op, std::move(g));
   if (!guest.begin()) return nullptr;
   // A reader that this write has met is in the list already, and goes before it.
-  const bool wrote = guest.at[static_cast<std::size_t>(guest.chosen)].port->writes();
-  if (wrote != (WEFT_MUTANT == 31)) space.answer_decided();
+  if (guest.chose_a_write() != (WEFT_MUTANT == 31)) space.answer_decided();
   answer(guest);
+  return nullptr;
+}
+
+// The guards of an OFFER. `dead`: one had died before the peer got it, and that has been answered.
+WEFT_IMPL const char* Home::seats(const Frame& f, std::vector<Guest::At>& at, bool& dead) {
+  if (const char* wrong = guards_of(f, asked_)) return wrong;
+  at.reserve(asked_.size());
+  for (const Asked& a : asked_) {
+    Given* const given = held(a.end);
+    if (!given) return "an OFFER at an end that this peer does not hold";
+    if (!given->port) {
+      session_.send(Frame{Kind::ended, 0, static_cast<std::uint32_t>(at.size()), 0, f.op, 3, {}});
+      dead = true;
+      return nullptr;
+    }
+    if (given->port->writes() != a.writes) return "an OFFER to write at a reader end, or to read at a writer end";
+    at.push_back({given->port, given->port->room()});
+    if (a.writes && !at.back().room->load(a.value, carrier_)) return "an OFFER with a value that is none of its channel's type";
+  }
   return nullptr;
 }
 
 WEFT_IMPL void Home::answer(Guest& g) {
   const auto node = open_.extract(g.op);
-  const auto i = static_cast<std::size_t>(g.chosen);
-  const auto where = static_cast<std::uint32_t>(i);
-  Guest::At& at = g.at[i];
-  if (g.outcome == Status::ok) {
-    Frame f{Kind::done, 0, where, 0, g.op, 0, {}};
-    if (!at.port->writes()) {
-      carrier_.begin(0);
-      const Payload p = at.room->unload(keep_, carrier_);
-      if (p.in_body && p.bytes.size() > kMostBytes) {
-        carrier_.take_back();
-        session_.send(Frame{Kind::ended, 0, where, 0, g.op, 4, {}});
-        return;
-      }
-      Bytes rest = p.bytes;
-      for (const std::size_t piece = session_.largest() - kHeader; rest.size() > piece; rest = rest.subspan(piece))
-        session_.send(Frame{Kind::value, 0, 0, 0, g.op, piece, rest.first(piece)});
-      f.val = p.in_body ? rest.size() : p.small;
-      f.flags = p.in_body ? Flag::body : 0;
-      f.body = rest;
-      carrier_.sent(0);
-      told_a_reader = true;
-    } else if (WEFT_MUTANT != 31) {
-      space.readers_first(*this);
+  const auto where = static_cast<std::uint32_t>(g.chosen);
+  Guest::At& at = g.at[where];
+  if (g.outcome == Status::ok)
+    tell_done(g.op, where, at);
+  else
+    tell_ended(g.op, where, g.outcome, *at.port);
+}
+WEFT_IMPL void Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::At& at) {
+  Frame f{Kind::done, 0, where, 0, op, 0, {}};
+  if (!at.port->writes()) {
+    carrier_.begin(0);
+    const Payload p = at.room->unload(keep_, carrier_);
+    if (p.in_body && p.bytes.size() > kMostBytes) {
+      carrier_.take_back();
+      session_.send(Frame{Kind::ended, 0, where, 0, op, 4, {}});
+      return;
     }
-    session_.send(f);
-    return;
+    Bytes rest = p.bytes;
+    for (const std::size_t piece = session_.largest() - kHeader; rest.size() > piece; rest = rest.subspan(piece))
+      session_.send(Frame{Kind::value, 0, 0, 0, op, piece, rest.first(piece)});
+    f.val = p.in_body ? rest.size() : p.small;
+    f.flags = p.in_body ? Flag::body : 0;
+    f.body = rest;
+    carrier_.sent(0);
+    told_a_reader = true;
+  } else if (WEFT_MUTANT != 31) {
+    space.readers_first(*this);
   }
-  const std::uint64_t how = g.outcome == Status::retired ? 1 : g.outcome == Status::poisoned ? 2 : 3;
-  const std::uint64_t strength = how == 2 ? at.port->strength() : 0;
-  session_.send(Frame{Kind::ended, 0, where, 0, g.op, how | strength << 8, {}});
+  session_.send(f);
+}
+WEFT_IMPL void Home::tell_ended(std::uint64_t op, std::uint32_t where, Status s, const Port& at) {
+  const std::uint64_t how = s == Status::retired ? 1 : s == Status::poisoned ? 2 : 3;
+  const std::uint64_t strength = how == 2 ? at.strength() : 0;
+  session_.send(Frame{Kind::ended, 0, where, 0, op, how | strength << 8, {}});
 }
 
 WEFT_IMPL const char* Home::withdraw(const Frame& f) {
+  if (const auto part = parts_.find(f.op); part != parts_.end()) {
+    part->second->span->withdraw();
+    return nullptr;
+  }
   const auto it = open_.find(f.op);
   if (it == open_.end()) return nullptr;  // it crossed our answer
   if (!it->second->withdraw()) return nullptr;
@@ -204,7 +255,32 @@ WEFT_IMPL void Home::lost() noexcept {
     space.adopt(std::move(guest));
   }
   open_.clear();
+  for (const auto& [op, part] : std::exchange(parts_, {})) part->span->close();
   for (const auto& [end, g] : std::exchange(ends_, {})) close(g, WEFT_MUTANT != 39);
+}
+
+// --- choices that span (WIRE.md 5) ------------------------------------------------------------------------------------------------------
+
+WEFT_IMPL const char* Home::spans(const Frame& f, std::vector<Guest::At> at) {
+  if (f.txn == 0) return "an OFFER that spans without its place in the order";
+  auto part = std::make_shared<Part>(*this, f.op);
+  part->span = std::make_shared<Spanned>(space, *part, Spanned::Rank{session_.theirs().incarnation, f.txn}, std::move(at));
+  parts_.emplace(f.op, part);
+  part->span->begin();
+  return nullptr;
+}
+WEFT_IMPL const char* Home::gone(const Frame& f) {
+  if (const auto part = parts_.extract(f.op)) part.mapped()->span->close();
+  return nullptr;
+}
+WEFT_IMPL const char* Home::try_it(const Frame& f) {
+  const auto it = parts_.find(f.op);
+  if (it == parts_.end()) return nullptr;  // it crossed an ENDED
+  const auto part = it->second;
+  if (f.val == 0 || f.where >= part->span->size() || f.val > part->span->size() - f.where) return "a TRY of guards that were not offered";
+  if (part->span->trying()) return "a TRY while another one is not answered";
+  part->span->attempt(f.where, static_cast<std::uint32_t>(f.val));
+  return nullptr;
 }
 
 }  // namespace weft::inline WEFT_ABI::wire

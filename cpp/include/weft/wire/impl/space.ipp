@@ -1,6 +1,7 @@
 // The definitions of space.hpp; see ../../config.hpp.
 #pragma once
 #include "../space.hpp"
+#include "../spanned.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
@@ -30,12 +31,7 @@ WEFT_IMPL void Space::answer_decided() noexcept {
       first_ = core::next_of(w);
       if (!first_) last_ = nullptr;
     }
-    Guest& g = Guest::of(w);
-    g.look();
-    if (g.home)
-      g.home->answer(g);
-    else
-      std::erase_if(orphans_, [&](const std::unique_ptr<Guest>& o) { return o.get() == &g; });
+    static_cast<Decided*>(w)->told();
   }
 }
 
@@ -59,6 +55,12 @@ WEFT_IMPL void Space::end_step(Space* outer) noexcept {
     if (!anybody_decided() || !lock_.try_lock()) return;
     stepping = this;
   }
+}
+
+WEFT_IMPL void Space::reconsider() {
+  const std::vector<Spanned*> all = spans;
+  for (Spanned* s : all)
+    if (std::find(spans.begin(), spans.end(), s) != spans.end()) s->reconsider();
 }
 
 WEFT_IMPL bool Space::introduce(Peer& a, Peer& b) {
@@ -113,6 +115,10 @@ WEFT_IMPL const char* Peer::received(const Frame& f) {
     case Kind::withdrawn: return far.withdrawn(f);
     case Kind::ended: return far.ended(f);
     case Kind::give: return given(f);
+    case Kind::gone: return home.gone(f);
+    case Kind::try_it: return home.try_it(f);
+    case Kind::ready:
+    case Kind::not_ready: return far.hint(f);
     case Kind::adopt: return home.adopt(f);
     case Kind::adopted:
       if (f.where & Home::kAdopted) {

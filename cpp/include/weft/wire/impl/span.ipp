@@ -1,0 +1,224 @@
+// The definitions of span.hpp; see ../../config.hpp.
+#pragma once
+#include "../space.hpp"
+#include "../span.hpp"
+#include "../spanned.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+// The guards at one home.
+struct Span::Part {
+  explicit Part(Span& s) noexcept : span(s) {}
+  virtual ~Part() = default;
+  virtual bool offer(std::uint32_t rank) = 0;  // false: it cannot be, whole_ knows why
+  virtual void attempt(std::uint32_t first, std::uint32_t n) = 0;
+  virtual void stop_trying() = 0;  // not_ready() comes, or it was too late
+  virtual void gone() = 0;
+
+  Span& span;
+  std::uint32_t size = 0;
+  bool ready = false;  // its home has said so since it was tried last
+
+  void was_ready() {
+    if (WEFT_MUTANT == 76 && span.trying_) return;
+    ready = true;
+    span.go_on();
+  }
+  void was_not_ready() {
+    if (span.trying_ != this) return;
+    span.trying_ = nullptr;
+    span.go_on();
+  }
+};
+
+struct Span::There final : Part, FarOp {
+  There(Span& s, Peer& p) noexcept : Part(s), peer(p) {}
+  Peer& peer;
+  std::vector<FarGuard> mine;
+
+  bool offer(std::uint32_t r) override {
+    rank = r;
+    FarOp::guards = mine;
+    if (!peer.far.begin(*this)) return true;
+    span.whole_.outcome = outcome;
+    span.whole_.outcome.guard = span.guard_of(*this, 0);
+    span.whole_.refused = refused;
+    return false;
+  }
+  void attempt(std::uint32_t first, std::uint32_t n) override {
+    trying = true;
+    peer.far.attempt(*this, first, n);
+  }
+  void stop_trying() override { peer.far.withdraw(*this); }
+  void gone() override { peer.far.gone(*this); }
+
+  void ready() noexcept override { was_ready(); }
+  void silent(std::uint32_t at) noexcept override { span.part_silent(*this, at); }
+  void not_ready() noexcept override {
+    trying = false;
+    was_not_ready();
+  }
+  void over() noexcept override { outcome.lost ? span.part_lost(*this) : span.part_over(*this, outcome); }
+};
+
+struct Span::Here final : Part, Spanned::Place {
+  explicit Here(Span& s) noexcept : Part(s) {}
+  std::vector<Guest::At> at;
+  std::vector<std::unique_ptr<Room>*> rooms;
+  std::shared_ptr<Spanned> part;
+
+  bool offer(std::uint32_t rank) override {
+    part = std::make_shared<Spanned>(span.space_, *this, Spanned::Rank{span.space_.greeting().incarnation, rank}, std::move(at));
+    part->begin();
+    return true;
+  }
+  void attempt(std::uint32_t first, std::uint32_t n) override { part->attempt(first, n); }
+  void stop_trying() override { part->withdraw(); }
+  void gone() override {
+    if (part) part->close();
+    part.reset();
+  }
+  void ready() override { was_ready(); }
+  void silent(std::uint32_t guard) override { span.part_silent(*this, guard); }
+  void not_ready() override { was_not_ready(); }
+  void over(std::uint32_t guard, Status s, Guest::At& a) override {
+    const std::uint8_t strength = s == Status::poisoned ? a.port->strength() : 0;
+    if (s == Status::ok) *rooms[guard] = std::move(a.room);
+    const auto keep = std::move(part);
+    span.part_over(*this, {s, guard, strength, false, false});
+  }
+};
+
+WEFT_IMPL Span::Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first)
+    : space_(s), whole_(whole), guards_(std::move(guards)), first_(first) {
+  std::vector<There*> there;
+  Here* here = nullptr;
+  for (Guard& g : guards_) {
+    if (!g.peer) {
+      if (!here) parts_.push_back(std::unique_ptr<Part>(here = new Here(*this)));
+      seats_.push_back({here, here->size++});
+      here->rooms.push_back(g.room);
+      here->at.push_back({std::move(g.port), std::move(*g.room)});
+      continue;
+    }
+    There* at = nullptr;
+    for (There* t : there)
+      if (&t->peer == g.peer) at = t;
+    if (!at) {
+      parts_.push_back(std::unique_ptr<Part>(at = new There(*this, *g.peer)));
+      there.push_back(at);
+    }
+    seats_.push_back({at, at->size++});
+    at->mine.push_back({g.end, g.writes, g.room->get()});
+  }
+}
+WEFT_IMPL Span::~Span() {
+  if (!began_ || over_) return;
+  const Space::Step step(space_);
+  for (const auto& p : parts_) p->gone();
+}
+
+WEFT_IMPL std::uint32_t Span::guard_of(const Part& p, std::uint32_t at) const {
+  std::uint32_t i = 0;
+  while (seats_[i].part != &p || seats_[i].at != at) ++i;
+  return i;
+}
+
+WEFT_IMPL bool Span::begin() {
+  const std::uint32_t rank = space_.next_rank();
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    if (parts_[i]->offer(rank)) continue;
+    over_ = true;
+    for (std::size_t k = 0; k < i; ++k) parts_[k]->gone();
+    return true;
+  }
+  if (WEFT_MUTANT == 80) asked_ = static_cast<std::uint32_t>(seats_.size());
+  began_ = silently_ = true;
+  go_on();
+  silently_ = false;
+  return over_;
+}
+
+WEFT_IMPL void Span::go_on() {
+  if (trying_ || over_ || !began_) return;
+  const auto n = static_cast<std::uint32_t>(seats_.size());
+  std::uint32_t gone = 0;
+  if (failed_) return end(failure_, failed_);
+  if (unwanted_) return end({Status::cancelled, 0, 0, false, false}, nullptr);
+  if (all_silent(gone)) return end({Status::retired, gone, 0, false, false}, nullptr);
+  const auto attempt = [&](Part& p, std::uint32_t first, std::uint32_t count) {
+    p.ready = false;
+    trying_ = &p;
+    trying_writes_ = false;
+    for (std::uint32_t i = 0; i < n; ++i)
+      if (seats_[i].part == &p && seats_[i].at >= first && seats_[i].at < first + count) trying_writes_ |= guards_[i].writes;
+    p.attempt(first, count);
+  };
+  // In the order of the guards, neighbours of one home at once.
+  while (asked_ < n) {
+    const Seat& s = seats_[(first_ + asked_) % n];
+    std::uint32_t count = 1;
+    while (asked_ + count < n && first_ % n + asked_ + count != n && seats_[(first_ + asked_ + count) % n].part == s.part) ++count;
+    asked_ += count;
+    if (count == 1 && s.silent) continue;
+    return attempt(*s.part, s.at, count);
+  }
+  for (const auto& p : parts_)
+    if (p->ready) return attempt(*p, 0, p->size);
+}
+
+// With the outcome: of which part, null: of none.
+WEFT_IMPL void Span::end(const Outcome& how, Part* at) {
+  over_ = true;
+  trying_ = nullptr;
+  for (const auto& p : parts_)
+    if (p.get() != at) p->gone();
+  whole_.outcome = how;
+  whole_.word_ = Word::over;
+  if (!silently_) whole_.over();
+}
+
+// Have all that decide retired (rule 5.6)? The outputs; if there is none, the inputs.
+WEFT_IMPL bool Span::all_silent(std::uint32_t& guard) const {
+  bool outputs = false, found = false;
+  for (const Guard& g : guards_) outputs |= g.writes;
+  for (std::uint32_t i = 0; i < seats_.size(); ++i) {
+    if (guards_[i].writes != outputs) continue;
+    if (!seats_[i].silent) {
+      if (WEFT_MUTANT == 79) continue;
+      return false;
+    }
+    if (!std::exchange(found, true)) guard = i;
+  }
+  return found;
+}
+
+WEFT_IMPL void Span::part_silent(Part& p, std::uint32_t at) {
+  seats_[guard_of(p, at)].silent = true;
+  go_on();
+}
+// What did not happen waits for whoever is trying.
+WEFT_IMPL void Span::part_over(Part& p, const Outcome& how) {
+  if (over_) return;
+  Outcome mine = how;
+  mine.guard = guard_of(p, how.guard);
+  if (trying_ == &p) return end(mine, &p);
+  failed_ = &p;
+  failure_ = mine;
+  go_on();
+}
+WEFT_IMPL void Span::part_lost(Part& p) {
+  Outcome how = when_lost(trying_ == &p ? Word::open : Word::unsent, trying_writes_);
+  if (WEFT_MUTANT == 78) how.in_doubt = false;
+  part_over(p, how);
+}
+
+WEFT_IMPL void Span::withdraw() {
+  if (over_ || unwanted_) return;
+  unwanted_ = true;
+  if (!trying_) return go_on();
+  trying_->stop_trying();
+  if (WEFT_MUTANT == 77) end({Status::cancelled, 0, 0, false, false}, nullptr);
+}
+
+}  // namespace weft::inline WEFT_ABI::wire

@@ -1,0 +1,125 @@
+// The definitions of spanned.hpp; see ../../config.hpp.
+#pragma once
+#include "../space.hpp"
+#include "../spanned.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+struct Spanned::Watch final : Decided {
+  Watch(std::shared_ptr<Space> s, std::uint32_t i) noexcept : Decided(std::move(s)), guard(i) {}
+  const std::uint32_t guard;
+  std::shared_ptr<Spanned> out;  // in line, or its wake-up is under way
+  bool silent = false;
+  void told() noexcept override {
+    const auto me = std::move(out);
+    me->happened(guard, status);
+  }
+};
+
+WEFT_IMPL Spanned::Spanned(Space& s, Place& p, Rank r, std::vector<Guest::At> at)
+    : space_(s.shared_from_this()), place_(&p), rank_(r), at_(std::move(at)) {
+  for (std::uint32_t i = 0; i < size(); ++i) watches_.push_back(std::make_unique<Watch>(space_, i));
+  space_->spans.push_back(this);
+}
+WEFT_IMPL Spanned::~Spanned() { std::erase(space_->spans, this); }
+
+WEFT_IMPL void Spanned::begin() {
+  const auto me = shared_from_this();
+  for (std::uint32_t i = 0; i < size() && place_; ++i) watch(i);
+}
+
+WEFT_IMPL void Spanned::watch(std::uint32_t guard) {
+  Watch& w = *watches_[guard];
+  if (w.out || w.silent) return;
+  w.out = shared_from_this();
+  const Status s = at_[guard].port->watch(w);
+  if (s == Status::pending) return;
+  w.out.reset();
+  happened(guard, s);
+}
+WEFT_IMPL void Spanned::happened(std::uint32_t guard, Status s) {
+  if (!place_) return;
+  if (s == Status::retired) {
+    watches_[guard]->silent = true;
+    place_->silent(guard);
+  } else {
+    place_->ready();
+  }
+}
+
+WEFT_IMPL void Spanned::attempt(std::uint32_t first, std::uint32_t n) {
+  const auto me = shared_from_this();
+  first_ = first;
+  auto g = std::make_unique<Guest>(space_, me);
+  for (std::uint32_t i = first; i < first + n; ++i) g->at.push_back({at_[i].port, std::move(at_[i].room)});
+  g->bind();
+  attempt_ = std::move(g);
+  if (attempt_->begin()) {
+    if (attempt_->chose_a_write()) space_->answer_decided();  // a reader that it has met goes first (WIRE.md 4.2)
+    finish();
+    return;
+  }
+  // Whom this has hinted at is told now: it may be an attempt of ours that has come to us meanwhile.
+  if (!must_wait()) leave();
+}
+WEFT_IMPL bool Spanned::must_wait() const {
+  if (WEFT_MUTANT == 71) return false;
+  for (const Spanned* s : space_->spans) {
+    if (s == this || !s->place_ || !(rank_ < s->rank_ || WEFT_MUTANT == 72)) continue;
+    for (const Guest::At& mine : attempt_->at)
+      for (const Guest::At& theirs : s->at_)
+        if (mine.port->channel() == theirs.port->channel() && mine.port->writes() != theirs.port->writes()) return true;
+  }
+  return false;
+}
+
+WEFT_IMPL void Spanned::take_back_rooms() {
+  for (std::size_t i = 0; i < attempt_->at.size(); ++i) at_[first_ + i].room = std::move(attempt_->at[i].room);
+}
+WEFT_IMPL void Spanned::finish() {
+  const auto me = shared_from_this();
+  take_back_rooms();
+  const auto guard = first_ + static_cast<std::uint32_t>(attempt_->chosen);
+  const Status s = attempt_->outcome;
+  attempt_.reset();
+  if (!place_) return;
+  if (s == Status::retired) {
+    for (std::uint32_t i = 0; i < size() && place_; ++i) watch(i);  // those that have retired are told
+    if (place_) place_->not_ready();
+    return;
+  }
+  Place& p = *place_;
+  close();
+  p.over(guard, s, at_[guard]);
+}
+WEFT_IMPL void Spanned::leave() {
+  const auto me = shared_from_this();
+  if (!attempt_->withdraw()) return;  // it was decided, and is in the space's list
+  take_back_rooms();
+  attempt_.reset();
+  if (WEFT_MUTANT != 74)
+    for (std::uint32_t i = 0; i < size() && place_; ++i) watch(i);
+  if (place_) place_->not_ready();
+}
+WEFT_IMPL void Spanned::withdraw() {
+  if (attempt_) leave();
+}
+WEFT_IMPL void Spanned::decided() { finish(); }
+WEFT_IMPL void Spanned::reconsider() {
+  if (attempt_ && place_ && !must_wait()) leave();
+}
+
+WEFT_IMPL void Spanned::close() {
+  const auto me = shared_from_this();
+  if (!std::exchange(place_, nullptr)) return;
+  std::erase(space_->spans, this);
+  for (const auto& w : watches_)
+    if (w->out && at_[w->guard].port->withdraw(*w)) w->out.reset();
+  if (attempt_ && attempt_->withdraw()) {
+    take_back_rooms();
+    attempt_.reset();
+  }
+  if (WEFT_MUTANT != 73) space_->reconsider();
+}
+
+}  // namespace weft::inline WEFT_ABI::wire

@@ -1,0 +1,80 @@
+// A choice whose guards live at several homes, at its place (WIRE.md 5). One of the homes may be this space.
+//
+//   begin(): offered to all ──► asks each home in the order of the guards ──NOTREADY──► … ──► waits ──READY──► tries that home ──► …
+//                                  └────────────── DONE, ENDED: over, and the others are told that it has gone ──────────────┘
+//
+// At most one home is trying at a time, and only that one can commit. So the choice is made once, whatever happens to the others; and if a
+// session ends, only what was being tried there can be in doubt (WIRE.md 8).
+//
+// Asked in the order of the guards the first that is ready is chosen (rule 5.2); a fair select begins elsewhere each time (rule 5.4).
+//
+// Invariants (the space's lock)
+//  1 trying_ is the part that has been asked and has not answered. No other part can commit.
+//  2 whole_.over() is called once, when no part can be heard of any more; not if begin() says that it is over.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "far.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+class Span {
+ public:
+  struct Guard {
+    Peer* peer = nullptr;          // its home; null: this space
+    std::shared_ptr<Port> port{};  // here
+    std::uint32_t end = 0;         // there
+    bool writes = false;
+    std::unique_ptr<Room>* room = nullptr;
+  };
+
+  // `whole` is told of the outcome. The guards are asked in this order, beginning with `first`.
+  Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first = 0);
+  Span(const Span&) = delete;
+  Span& operator=(const Span&) = delete;
+  ~Span();
+
+  // True: it is over already. With the outcome `pending` nothing has happened: whole.refused says why.
+  bool begin();
+  // Asks for its withdrawal: over() tells whether it was too late.
+  void withdraw();
+
+ private:
+  struct Part;
+  struct There;
+  struct Here;
+  struct Seat {
+    Part* part;
+    std::uint32_t at;  // its number there
+    bool silent = false;
+  };
+  void go_on();
+  void end(const Outcome& how, Part* at);
+  bool all_silent(std::uint32_t& guard) const;
+  std::uint32_t guard_of(const Part& p, std::uint32_t at) const;
+  void part_lost(Part& p);
+  void part_silent(Part& p, std::uint32_t at);
+  void part_over(Part& p, const Outcome& how);
+
+  Space& space_;
+  FarOp& whole_;
+  std::vector<Guard> guards_;
+  const std::uint32_t first_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<Seat> seats_;
+  Part* trying_ = nullptr;
+  bool trying_writes_ = false;  // an output is among the guards that are tried
+  std::uint32_t asked_ = 0;     // guards that have been asked in order
+  bool began_ = false, over_ = false, unwanted_ = false;
+  bool silently_ = false;  // begin() itself tells that it is over
+  // A guard that has ended, or whose session has, while another home was trying: it is the outcome unless that one commits.
+  Part* failed_ = nullptr;
+  Outcome failure_{};
+};
+
+}  // namespace weft::inline WEFT_ABI::wire
+
+#if !defined(WEFT_COMPILED)
+#include "impl/span.ipp"
+#endif

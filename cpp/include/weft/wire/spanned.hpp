@@ -1,0 +1,81 @@
+// One home's part of a choice that has guards at other homes too (WIRE.md 5).
+//
+// The word of such a choice is at its place. So the home never commits it unasked: it watches its channels for it, and says once one of
+// them might be ready; asked to try, it runs an ordinary operation there, and takes it back if that finds nobody.
+//
+//   begin() ──► watches ──attempt()──► met: over() │ nobody: not_ready(), watches again
+//                  ▲                     └──► another choice that spans watches the other side, and is after us in the order: in line
+//                  └──────withdraw(), or that other one is gone: not_ready()─────────────────────────────────┘──it comes: over()
+//
+// Two such choices that meet: one of them must stay in line until the other one has come. It is the lower in a fixed order that does: so
+// they cannot wait for each other in a circle.
+//
+// Invariants (the space's lock)
+//  1 At most one attempt at a time; while there is none, every guard is watched, or the place has been told that it is ready or silent.
+//  2 The place is answered once for an attempt: over() or not_ready(). After over() and close() it hears nothing.
+//  3 A node in line, or whose wake-up is under way, keeps this alive.
+#pragma once
+#include <compare>
+#include <memory>
+#include <vector>
+
+#include "home.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+class Spanned final : public std::enable_shared_from_this<Spanned> {
+ public:
+  // Who made the choice: another space, or a process of this one. In a step.
+  struct Place {
+    virtual void ready() = 0;                      // worth a try
+    virtual void silent(std::uint32_t guard) = 0;  // its channel has retired (rule 5.6)
+    virtual void not_ready() = 0;                  // nobody was there
+    // It is over: this guard has happened, or its channel has ended so.
+    virtual void over(std::uint32_t guard, Status s, Guest::At& at) = 0;
+
+   protected:
+    ~Place() = default;
+  };
+  // The fixed order of all choices: the incarnation of the place, and its count of them.
+  struct Rank {
+    std::uint64_t incarnation;
+    std::uint32_t number;
+    auto operator<=>(const Rank&) const = default;
+  };
+
+  Spanned(Space& s, Place& p, Rank r, std::vector<Guest::At> at);
+  ~Spanned();
+
+  std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(at_.size()); }
+  bool trying() const noexcept { return attempt_ != nullptr; }
+  void begin();
+  // Guards first to first + n - 1, in this order.
+  void attempt(std::uint32_t first, std::uint32_t n);
+  // An attempt that stays in line is taken back; too late, or there is none: nothing.
+  void withdraw();
+  // The place is gone, or has chosen elsewhere. With an attempt that can no longer be taken back its value is lost.
+  void close();
+  // The attempt was decided while it was in line.
+  void decided();
+  // Somebody has gone: is there still a reason to stay in line?
+  void reconsider();
+
+ private:
+  struct Watch;
+  void watch(std::uint32_t guard);
+  void happened(std::uint32_t guard, Status s);
+  void finish();
+  void leave();
+  void take_back_rooms();
+  bool must_wait() const;
+
+  const std::shared_ptr<Space> space_;
+  Place* place_;  // null: closed
+  const Rank rank_;
+  std::vector<Guest::At> at_;
+  std::vector<std::unique_ptr<Watch>> watches_;
+  std::unique_ptr<Guest> attempt_;
+  std::uint32_t first_ = 0;
+};
+
+}  // namespace weft::inline WEFT_ABI::wire

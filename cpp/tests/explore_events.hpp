@@ -1,0 +1,40 @@
+// What the explorer schedules in a world of wires.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "engine.hpp"
+#include "wire_world.hpp"
+
+namespace weft::test {
+
+// What can happen, and one of it.
+class Events {
+ public:
+  void may(bool now, std::function<void()> f) {
+    if (now) can_.push_back(std::move(f));
+  }
+  // Every order of the first `most` events that have another one beside them; then the first that can happen does.
+  Events() = default;
+  explicit Events(unsigned most) : left_(most) {}
+  // False: nothing can.
+  bool one() {
+    if (can_.empty()) return false;
+    const std::size_t n = can_.size();
+    const bool free = n > 1 && left_ > 0;
+    if (free) --left_;
+    can_[free ? explorer::engine().choose(static_cast<std::uint32_t>(n)) : 0]();
+    can_.clear();
+    return true;
+  }
+  void frames(Wire& l) {
+    may(l.can_up(), [&l] { l.up(); });
+    may(l.can_down(), [&l] { l.down(); });
+  }
+
+ private:
+  std::vector<std::function<void()>> can_;
+  unsigned left_ = ~0u;
+};
+
+}  // namespace weft::test

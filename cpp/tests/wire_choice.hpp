@@ -1,0 +1,74 @@
+// A choice over several homes, of ints, for tests that schedule its frames (WIRE.md 5).
+#pragma once
+#include "weft/wire/span.hpp"
+#include "wire_world.hpp"
+
+namespace weft::test {
+
+class Spanning final : public w::FarOp {
+ public:
+  bool is_over = false;
+  int times = 0;
+
+  Spanning& read(w::Peer& home, std::uint32_t end) { return add({&home, nullptr, end, false}, 0); }
+  Spanning& write(w::Peer& home, std::uint32_t end, int v) { return add({&home, nullptr, end, true}, v); }
+  Spanning& read(Reader<int> r) { return add({nullptr, std::make_shared<w::PortOf<int, core::Side::in>>(std::move(r)), 0, false}, 0); }
+  Spanning& write(Writer<int> o, int v) {
+    return add({nullptr, std::make_shared<w::PortOf<int, core::Side::out>>(std::move(o)), 0, true}, v);
+  }
+  // `first`: asked first.
+  Spanning& begin(w::Space& s, std::uint32_t first = 0) {
+    space_ = s.shared_from_this();
+    const w::Space::Step step(s);
+    for (std::size_t i = 0; i < guards_.size(); ++i) guards_[i].room = &rooms_[i];
+    span_.emplace(s, *this, std::move(guards_), first);
+    if (span_->begin()) is_over = true, ++times;
+    return *this;
+  }
+  void withdraw() {
+    const w::Space::Step step(*space_);
+    span_->withdraw();
+  }
+  // While another thread may decide it.
+  bool finished() {
+    const w::Space::Step step(*space_);
+    return is_over;
+  }
+  Status status() const { return outcome.status; }
+  bool ok() const { return is_over && outcome.status == Status::ok; }
+  int value() { return static_cast<w::RoomOf<int>*>(rooms_[outcome.guard].get())->take(); }
+
+ private:
+  Spanning& add(w::Span::Guard g, int v) {
+    rooms_.push_back(g.writes ? std::make_unique<w::RoomOf<int>>(v) : std::make_unique<w::RoomOf<int>>());
+    guards_.push_back(std::move(g));
+    return *this;
+  }
+  void over() noexcept override { is_over = true, ++times; }
+  std::shared_ptr<w::Space> space_;
+  std::vector<w::Span::Guard> guards_;
+  std::vector<std::unique_ptr<w::Room>> rooms_;
+  std::optional<w::Span> span_;
+};
+
+// Two homes and two places, each place with a session to each home; everybody has been greeted.
+struct Square {
+  std::shared_ptr<w::Space> h[2] = {w::Space::make("h0", 1), w::Space::make("h1", 2)};
+  std::shared_ptr<w::Space> p[2] = {w::Space::make("p0", 3), w::Space::make("p1", 4)};
+  Wire a0{*h[0], *p[0]}, a1{*h[1], *p[0]}, b0{*h[0], *p[1]}, b1{*h[1], *p[1]};
+  std::array<Wire*, 4> all{&a0, &a1, &b0, &b1};
+  Square() { settle(); }
+  void settle() {
+    for (bool any = true; any;) {
+      any = false;
+      for (Wire* l : all) any |= l->up() || l->down();
+    }
+  }
+  bool quiet() const {
+    for (const Wire* l : all)
+      if (l->at_home.home.open() || l->at_party.far.open()) return false;
+    return true;
+  }
+};
+
+}  // namespace weft::test

@@ -1,0 +1,318 @@
+// Choices whose guards live at several homes (WIRE.md 5), with links that the test schedules.
+#include <doctest/doctest.h>
+
+#include <thread>
+
+#include "weft/weft.hpp"
+#include "wire_choice.hpp"
+
+namespace {
+using namespace weft;
+using weft::test::Op;
+using weft::test::Spanning;
+using weft::test::Square;
+namespace w = weft::wire;
+
+TEST_CASE("wire 5.2: an input choice over two homes takes from whoever comes, and leaves nothing behind (rules 5.1, 5.10)") {
+  for (const int from : {0, 1}) {
+    CAPTURE(from);
+    Square s;
+    Channel<int> c, d;
+    const auto rc = s.a0.give(c.reader()), rd = s.a1.give(d.reader());
+    const auto wc = s.b0.give(c.writer()), wd = s.b1.give(d.writer());
+    s.settle();
+    Spanning x;
+    x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).begin(*s.p[0]);
+    s.settle();
+    CHECK_FALSE(x.is_over);
+    Op write;
+    write.write(from ? wd : wc, 7 + from).begin(from ? s.b1.at_party : s.b0.at_party);
+    s.settle();
+    REQUIRE((x.ok() && write.ok()));
+    CHECK(x.outcome.guard == static_cast<std::uint32_t>(from));
+    CHECK(x.value() == 7 + from);
+    CHECK(x.times == 1);
+    CHECK(s.quiet());
+  }
+}
+
+TEST_CASE("wire 5.2: an output choice over two homes gives to whoever comes; the other value is not sent") {
+  Square s;
+  Channel<int> c, d;
+  const auto wc = s.a0.give(c.writer()), wd = s.a1.give(d.writer());
+  s.settle();
+  Spanning x;
+  x.write(s.a0.at_party, wc, 1).write(s.a1.at_party, wd, 2).begin(*s.p[0]);
+  s.settle();
+  CHECK_FALSE(x.is_over);
+  Reader<int> r = d.reader();  // a thread of the home's own
+  int got = 0;
+  std::thread reads([&] { got = r(); });
+  while (!x.finished()) s.settle();
+  reads.join();
+  s.settle();
+  CHECK((x.ok() && x.outcome.guard == 1 && got == 2));
+  CHECK(s.quiet());
+}
+
+TEST_CASE("wire 5.4: two choices that span cross each other: exactly one guard on each side, whoever is last") {
+  for (const int last : {0, 1}) {
+    CAPTURE(last);
+    Square s;
+    Channel<int> c, d;
+    const auto cw = s.a0.give(c.writer()), dr = s.a1.give(d.reader());
+    const auto cr = s.b0.give(c.reader()), dw = s.b1.give(d.writer());
+    s.settle();
+    Spanning x, y;
+    x.write(s.a0.at_party, cw, 1).read(s.a1.at_party, dr);
+    y.write(s.b1.at_party, dw, 2).read(s.b0.at_party, cr);
+    if (last == 1) x.begin(*s.p[0]), s.settle();
+    y.begin(*s.p[1]);
+    s.settle();
+    if (last == 0) x.begin(*s.p[0]), s.settle();
+    REQUIRE((x.ok() && y.ok()));
+    CHECK(x.outcome.guard != y.outcome.guard);
+    CHECK((x.outcome.guard == 0 ? y.value() == 1 : x.value() == 2));
+    CHECK(s.quiet());
+  }
+}
+
+TEST_CASE("wire 5.6: with everybody there, guards are asked in their order (rule 5.2), or from another one on (rule 5.4)") {
+  for (const std::uint32_t first : {0u, 1u, 2u}) {
+    CAPTURE(first);
+    Square s;
+    Channel<int> c{buffer(4)}, d{buffer(4)}, e{buffer(4)};
+    // Guards 0 and 2 are at one home, guard 1 between them at the other.
+    const auto rc = s.a0.give(c.reader()), re = s.a0.give(e.reader()), rd = s.a1.give(d.reader());
+    s.settle();
+    c.writer()(10), d.writer()(11), e.writer()(12);
+    Spanning x;
+    x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).read(s.a0.at_party, re).begin(*s.p[0], first);
+    s.settle();
+    REQUIRE(x.ok());
+    CHECK(x.outcome.guard == first);
+    CHECK(x.value() == 10 + static_cast<int>(first));
+  }
+}
+
+TEST_CASE("wire 5.6: a guard between two of another home is not passed over because its home is asked later (rule 5.4)") {
+  Square s;
+  Channel<int> never, d{buffer(8)}, e{buffer(8)};
+  const auto rn = s.a0.give(never.reader()), re = s.a0.give(e.reader()), rd = s.a1.give(d.reader());
+  s.settle();
+  Writer<int> wd = d.writer(), we = e.writer(), alive = never.writer();
+  for (int i = 0; i < 6; ++i) wd(i), we(i);
+  int seen[3] = {0, 0, 0};
+  std::uint32_t first = 0;
+  for (int i = 0; i < 6; ++i) {
+    Spanning x;
+    x.read(s.a0.at_party, rn).read(s.a1.at_party, rd).read(s.a0.at_party, re).begin(*s.p[0], first);
+    s.settle();
+    REQUIRE(x.ok());
+    ++seen[x.outcome.guard];
+    first = (x.outcome.guard + 1) % 3;
+  }
+  CHECK((seen[0] == 0 && seen[1] == 3 && seen[2] == 3));
+}
+
+TEST_CASE("wire 5.1: one of the homes may be the place itself: a local channel and a remote one") {
+  for (const bool local : {true, false}) {
+    CAPTURE(local);
+    Square s;
+    Channel<int> mine, far;
+    const auto rf = s.a0.give(far.reader());
+    s.settle();
+    Spanning x;
+    x.read(mine.reader()).read(s.a0.at_party, rf).begin(*s.p[0]);
+    s.settle();
+    CHECK_FALSE(x.is_over);
+    std::thread writes([&, to = local ? mine.writer() : far.writer()] { to(5); });
+    while (!x.finished()) s.settle();
+    writes.join();
+    s.settle();
+    CHECK((x.ok() && x.outcome.guard == (local ? 0u : 1u) && x.value() == 5));
+    CHECK(s.quiet());
+  }
+}
+
+TEST_CASE("wire 5.7: a retired channel is silent; the last that decides ends the choice (rule 5.6)") {
+  Square s;
+  Channel<int> c, d;
+  const auto rc = s.a0.give(c.reader()), rd = s.a1.give(d.reader());
+  s.settle();
+  Writer<int> wc = c.writer(), wd = d.writer();
+  Spanning x;
+  x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).begin(*s.p[0]);
+  s.settle();
+  wc.retire();
+  s.settle();
+  CHECK_FALSE(x.is_over);
+  wd.retire();
+  s.settle();
+  CHECK((x.is_over && x.status() == Status::retired && x.times == 1));
+  CHECK(s.quiet());
+  // Found so at once.
+  Spanning y;
+  y.read(s.a0.at_party, rc).read(s.a1.at_party, rd).begin(*s.p[0]);
+  s.settle();
+  CHECK((y.is_over && y.status() == Status::retired));
+}
+
+TEST_CASE("wire 5.7: of a mixed choice the outputs decide; with a silent input it still writes (rule 5.6)") {
+  Square s;
+  Channel<int> c, d;
+  const auto rc = s.a0.give(c.reader()), wd = s.a1.give(d.writer());
+  s.settle();
+  Writer<int> wc = c.writer();
+  Reader<int> rd = d.reader();
+  Spanning x;
+  x.read(s.a0.at_party, rc).write(s.a1.at_party, wd, 3).begin(*s.p[0]);
+  s.settle();
+  wc.retire();
+  s.settle();
+  CHECK_FALSE(x.is_over);
+  rd.retire();
+  s.settle();
+  CHECK((x.is_over && x.status() == Status::retired && x.outcome.guard == 1));
+}
+
+TEST_CASE("wire 5.7: poison and death are ready, and compete (rules 4.1, 4.5, 5.6)") {
+  for (const bool dies : {false, true}) {
+    CAPTURE(dies);
+    Square s;
+    Channel<int> c, d;
+    const auto rc = s.a0.give(c.reader()), rd = s.a1.give(d.reader()), wd = s.b1.give(d.writer());
+    s.settle();
+    Writer<int> alive = c.writer();
+    Spanning x;
+    x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).begin(*s.p[0]);
+    s.settle();
+    dies ? s.b1.retire(wd, true) : s.b1.poison(wd, 9);
+    s.settle();
+    REQUIRE(x.is_over);
+    CHECK(x.status() == (dies ? Status::died : Status::poisoned));
+    CHECK((x.outcome.guard == 1 && !x.outcome.lost && x.outcome.strength == (dies ? 0 : 9)));
+    CHECK(s.quiet());
+  }
+}
+
+TEST_CASE("wire 5.5: a choice that waits is withdrawn at its place; one that is tried waits for the answer (rules 6.2, 6.3)") {
+  Square s;
+  Channel<int> c, d;
+  const auto rc = s.a0.give(c.reader()), rd = s.a1.give(d.reader());
+  s.settle();
+  Spanning x;
+  x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).begin(*s.p[0]);
+  s.settle();
+  x.withdraw();
+  CHECK((x.is_over && x.status() == Status::cancelled));
+  s.settle();
+  CHECK(s.quiet());
+  Spanning y;
+  y.read(s.a0.at_party, rc).read(s.a1.at_party, rd).begin(*s.p[0]);
+  y.withdraw();
+  CHECK_FALSE(y.is_over);
+  s.settle();
+  CHECK((y.is_over && y.status() == Status::cancelled && y.times == 1));
+}
+
+TEST_CASE("wire 8.1: the home of a guard is lost: dead, and in doubt only if it was trying to write there") {
+  for (const bool trying : {false, true}) {
+    CAPTURE(trying);
+    Square s;
+    Channel<int> c, d;
+    const auto wc = s.a0.give(c.writer()), wd = s.a1.give(d.writer());
+    s.settle();
+    Spanning x;
+    x.write(s.a0.at_party, wc, 1).write(s.a1.at_party, wd, 2).begin(*s.p[0]);
+    if (!trying) s.settle();
+    s.a0.cut = true;
+    s.a0.tell(s.a0.at_party);
+    s.settle();
+    REQUIRE(x.is_over);
+    CHECK((x.status() == Status::died && x.outcome.lost && x.outcome.in_doubt == trying && x.outcome.guard == 0));
+    s.a0.tell(s.a0.at_home);
+    CHECK(s.a1.at_home.home.open() == 0);
+  }
+}
+
+TEST_CASE("wire 8.1: a home that is lost while another one is asked waits for that one's answer") {
+  Square s;
+  Channel<int> c, d{buffer(1)};
+  const auto rc = s.a0.give(c.reader()), rd = s.a1.give(d.reader());
+  s.settle();
+  d.writer()(4);
+  Spanning x;
+  x.read(s.a1.at_party, rd).read(s.a0.at_party, rc).begin(*s.p[0]);  // a1 is asked first
+  s.a0.cut = true;
+  s.a0.tell(s.a0.at_party);
+  CHECK_FALSE(x.is_over);
+  s.settle();
+  CHECK((x.ok() && x.value() == 4));
+  s.a0.tell(s.a0.at_home);
+}
+
+TEST_CASE("wire 5.3: a local standing alternative meets a choice that spans, whichever comes first (rule 5.9)") {
+  for (const bool alternative_first : {true, false}) {
+    CAPTURE(alternative_first);
+    Square s;
+    Channel<int> c, d, other;
+    const auto wc = s.a0.give(c.writer()), wd = s.a1.give(d.writer());
+    s.settle();
+    Reader<int> rc = c.reader(), ro = other.reader();
+    Spanning x;
+    x.write(s.a0.at_party, wc, 6).write(s.a1.at_party, wd, 7);
+    if (!alternative_first) x.begin(*s.p[0]), s.settle();
+    int got = 0;
+    std::thread reads([&] {
+      Alternative alt{Mode::priority, rc, ro};
+      got = alt.select()().index == 0 ? 6 : 0;
+    });
+    if (alternative_first) x.begin(*s.p[0]);
+    while (!x.finished()) s.settle();
+    reads.join();
+    s.settle();
+    CHECK((x.ok() && x.outcome.guard == 0 && got == 6));
+    CHECK(s.quiet());
+  }
+}
+
+TEST_CASE("wire 14.2: what only a hostile peer says of a choice ends its session") {
+  struct Case {
+    w::Frame frame;
+    const char* why;
+  };
+  for (const Case& k : {Case{{w::Kind::try_it, 0, 2, 0, 1, 1, {}}, "a TRY of guards that were not offered"},
+                        Case{{w::Kind::try_it, 0, 0, 0, 1, 0, {}}, "a TRY of guards that were not offered"},
+                        Case{{w::Kind::try_it, 0, 1, 0, 1, ~std::uint64_t{0}, {}}, "a TRY of guards that were not offered"},
+                        Case{{w::Kind::offer, w::Flag::spans, 0, 0, 9, 0, {}}, "an OFFER that spans without its place in the order"}}) {
+    CAPTURE(k.why);
+    Square s;
+    Channel<int> c, d, e;
+    const auto rc = s.a0.give(c.reader()), re = s.a0.give(e.reader()), rd = s.a1.give(d.reader());
+    s.settle();
+    Spanning x;
+    x.read(s.a0.at_party, rc).read(s.a0.at_party, re).read(s.a1.at_party, rd).begin(*s.p[0]);
+    s.settle();
+    s.a0.to_home(k.frame);
+    s.settle();
+    CHECK(s.a0.at_home.session.why() == k.why);
+    CHECK((x.is_over && x.status() == Status::died));
+  }
+  Square s;
+  Channel<int> c, d;
+  const auto rc = s.a0.give(c.reader()), rd = s.a1.give(d.reader());
+  s.settle();
+  Spanning x;
+  x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).begin(*s.p[0]);
+  s.settle();
+  {
+    const w::Space::Step step(*s.h[0]);
+    s.a0.at_home.session.send(w::Frame{w::Kind::done, 0, 0, 0, 1, 3, {}});
+  }
+  s.settle();
+  CHECK(s.a0.at_party.session.why() == "a DONE of a choice that this home was not asked to try");
+  CHECK((x.is_over && x.status() == Status::died && !x.outcome.in_doubt));
+}
+
+}  // namespace
