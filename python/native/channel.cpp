@@ -8,6 +8,7 @@
 #include "choice.hpp"
 #include "leaf.hpp"
 #include "sites.hpp"
+#include "wire.hpp"
 
 namespace weft::py {
 
@@ -138,6 +139,8 @@ PyObject* make_end(PyObject* o, PyObject*) {
   if (!of_this_fork(c))
     return bad_use("%s on channel %s: it was made before a fork, and this is the child: make channels in the process that uses them", verb,
                    channel_name(c).c_str());
+  if (is_far(c))
+    return bad_use("%s on channel %s: its home is another OS process, which hands out its ends", verb, channel_name(c).c_str());
   if (!(S == Side::in ? c->core.first_reader() : c->core.first_writer())) {
     // What an operation there would raise (rule 2.5); if it would not, this very side is gone.
     Status s = c->core.how_ended<S>();
@@ -396,6 +399,11 @@ int Transit::prepare(PyObject* value, Transit& t, PyObject*& to_send) noexcept {
   if (!is_end(value)) [[likely]] {
     to_send = Py_NewRef(value);
     return 0;
+  }
+  if (is_far(end_of(value)->channel)) {
+    bad_use("write of an end of channel %s: its home is another OS process, and its ends cannot be sent yet",
+            channel_name(end_of(value)->channel).c_str());
+    return -1;
   }
   if (check_end(end_of(value), "write of an end") < 0) return -1;
   to_send = make_transit(value);

@@ -1,5 +1,6 @@
 // Choice over the core's Select and Standing (rule 5): filling guards, beginning, and what follows the commit.
 #include "choice.hpp"
+#include "wire.hpp"
 
 #include <algorithm>
 
@@ -97,6 +98,11 @@ int Choice::add(std::uint32_t i, PyObject* o, const char* verb) {
   switch (s.kind) {
     case GuardKind::input:
     case GuardKind::output: {
+      if (is_far(end_of(s.target)->channel)) {
+        bad_use("%s: guard %u is at channel %s, whose home is another OS process: a choice over such ends is not built yet", verb, i,
+                channel_name(end_of(s.target)->channel).c_str());
+        return -1;
+      }
       Core& c = end_of(s.target)->channel->core;
       g.where = &c;
       const bool in = s.kind == GuardKind::input;
@@ -201,13 +207,18 @@ void Choice::stand() {
 
 // The value of an output into its slot, for the next commit.
 void Choice::load_output(std::uint32_t i) {
-  if (sent_.empty() || !sent_[i] || slots_[i].o) return;
-  if (!transits_) {
-    slots_[i].o = Py_NewRef(sent_[i]);
+  if (sent_.empty() || !sent_[i]) return;
+  Spec s;
+  spec_of(owners_[i], s);
+  ChannelObject* const c = end_of(s.target)->channel;
+  PyObject* send = slots_[i].take();
+  if (send)
+    ;
+  else if (!transits_)
+    send = Py_NewRef(sent_[i]);
+  else if (Transit::prepare(sent_[i], transits_[i], send) < 0)
     return;
-  }
-  PyObject* send;
-  if (Transit::prepare(sent_[i], transits_[i], send) == 0) slots_[i].o = send;
+  slots_[i].o = is_wired(c) ? pack(c, send) : send;
 }
 
 int Choice::check(const char* verb) {
@@ -434,16 +445,16 @@ int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
   }
   if (g.kind == core::Kind::input) {
     c->core.last_reader = p.id;
-    *r = slots_[i].take();
-    taken_from(c, *r);
-    return 1;
+    *r = taken_from(c, slots_[i].take());
+    return *r ? 1 : -1;
   }
   c->core.last_writer = p.id;
   if (!g.node.is(core::NodeFlags::compute)) {
     if (transits_) transits_[i].commit();
     Py_XDECREF(slots_[i].take());
-    if (standing_ && !transits_) load_output(static_cast<std::uint32_t>(i));
-    checked_ = transits_ ? 0 : checked_;
+    const bool later = transits_ || is_wired(c);
+    if (standing_ && !later) load_output(static_cast<std::uint32_t>(i));
+    checked_ = later ? 0 : checked_;
     *r = Py_NewRef(Py_None);
     return 1;
   }
@@ -473,6 +484,13 @@ int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
     }
     t.commit();  // the commit has been
     v = send;
+  }
+  if (is_wired(c) && !(v = pack(c, v))) {
+    PyObject* e = take_exception();
+    c->core.abandon(g.node);
+    settle();
+    restore_exception(e);
+    return -1;
   }
   slots_[i].o = v;
   g.node.slot = &slots_[i];

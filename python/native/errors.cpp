@@ -97,9 +97,10 @@ PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyO
   const ProcessBase* p = this_process();
   const std::string what = (p ? runtime::path_of(*p) + ": " : std::string()) + verb + " on channel " + channel_name(c) +
                            (s == Status::poisoned ? ": it was poisoned"
+                            : s == Status::in_doubt ? ": the other side died; the value may have been taken"
                             : s == Status::died   ? ": the other side died"
                                                   : ": the other side has retired");
-  PyObject* type = s == Status::poisoned ? errors.Poisoned : s == Status::died ? errors.PeerDied : errors.Retired;
+  PyObject* type = s == Status::poisoned ? errors.Poisoned : is_end(s) && s != Status::retired ? errors.PeerDied : errors.Retired;
   PyObject* text = to_str(what);
   PyObject* index = guard < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(guard);
   PyObject* e = text && index ? PyObject_CallFunction(type, "OOOOiO", text, reinterpret_cast<PyObject*>(c), index, value ? value : Py_None,
@@ -107,7 +108,10 @@ PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyO
                               : nullptr;
   Py_XDECREF(text);
   Py_XDECREF(index);
-  if (!e) return nullptr;
+  if (!e || (s == Status::in_doubt && PyObject_SetAttrString(e, "in_doubt", Py_True) < 0)) {
+    Py_XDECREF(e);
+    return nullptr;
+  }
   PyErr_SetObject(type, e);
   Py_DECREF(e);
   return nullptr;

@@ -18,6 +18,7 @@
 #include <unordered_map>
 
 #include "asyncio.hpp"
+#include "wire.hpp"
 
 namespace weft::py {
 
@@ -91,8 +92,8 @@ void carry_ends(ChannelObject* c) noexcept {
   });
 }
 
-void note_received(PyObject* value) noexcept {
-  if (!value || !is_end(value)) return;
+static void note_received(PyObject* value) noexcept {
+  if (!is_end(value)) return;
   ProcessObject* const p = process_object(this_process());
   auto* e = reinterpret_cast<EndObject*>(value);
   if (!p || p->done || e->received || !is_held(e)) return;
@@ -103,6 +104,12 @@ void note_received(PyObject* value) noexcept {
   line.back = &r;
   e->received = true;
   p->receives = 1;
+}
+
+PyObject* received(const ChannelObject* c, PyObject* value) {
+  if (is_wired(c)) value = unpack(c, value);
+  if (value) note_received(value);
+  return value;
 }
 
 void forget_received(EndObject* e) noexcept { drop(e); }

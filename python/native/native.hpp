@@ -336,7 +336,8 @@ void restore_exception(PyObject* e);  // steals
 
 extern std::uint32_t generation;
 inline constexpr std::uint32_t kCarries = 0x80000000;  // of a channel's generation: ends come through it
-inline bool of_this_fork(const ChannelObject* c) noexcept { return (c->generation & ~kCarries) == generation; }
+inline constexpr std::uint32_t kMarks = 0xE0000000;    // with those of wire.hpp
+inline bool of_this_fork(const ChannelObject* c) noexcept { return (c->generation & ~kMarks) == generation; }
 
 PyObject* new_end(PyTypeObject* type, ChannelObject* c) noexcept;  // takes over one count of the core
 void close_end(EndObject* e, EndState how) noexcept;
@@ -352,10 +353,12 @@ struct Transit {                 // the value of a write: an end is replaced by 
 
 // Ends that processes hold (rules 2.3, 2.4), held.cpp.
 void carry_ends(ChannelObject* c) noexcept;  // before an end, or a function that makes the value, is written to it
-void note_received(PyObject* value) noexcept;
-inline void taken_from(const ChannelObject* c, PyObject* value) noexcept {  // by the process that runs
+PyObject* received(const ChannelObject* c, PyObject* value);  // unpacked and noted; null with an exception
+// By the process that runs: what it reads is what this returns. Owned.
+inline PyObject* taken_from(const ChannelObject* c, PyObject* value) {
   if (c->generation & kCarries) [[unlikely]]
-    note_received(value);
+    return received(c, value);
+  return value;
 }
 void let_go(ProcessObject* p) noexcept;                           // it has ended, and has its outcome
 void poison_held(ProcessObject* p, PyObject* poisoned) noexcept;  // left by that

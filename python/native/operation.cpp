@@ -9,6 +9,7 @@
 #include "asyncio.hpp"
 #include "awaiting.hpp"
 #include "observe.hpp"
+#include "wire.hpp"
 
 namespace weft::py {
 
@@ -211,9 +212,8 @@ void op_dealloc(PyObject* self) {
 
 [[gnu::noinline]] PySendResult conclude_receive(OpObject* o, ProcessBase& p, PyObject** r) {
   core_of(o->target).last_reader = p.id;
-  *r = o->value.take();
-  note_received(*r);
-  return PYGEN_RETURN;
+  *r = received(end_of(o->target)->channel, o->value.take());
+  return *r ? PYGEN_RETURN : PYGEN_ERROR;
 }
 
 // The operation has its outcome.
@@ -233,9 +233,8 @@ PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
         x->partner = p.partner();
         x->inside = true;
         x->end->channel->core.last_reader = p.id;
-        *r = o->value.take();
-        taken_from(x->end->channel, *r);
-        return PYGEN_RETURN;
+        *r = taken_from(x->end->channel, o->value.take());
+        return *r ? PYGEN_RETURN : PYGEN_ERROR;
       }
       case OpType_::write:
         core_of(o->target).last_writer = p.id;
@@ -255,7 +254,7 @@ PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
   }
   PyObject* value = nullptr;
   if (o->type == OpType_::write) {
-    value = o->value.take();
+    value = unsent(o->value.take());
     if (o->transit) {
       Transit t = take_transit(o);
       PyObject* original = Py_NewRef(t.original);
@@ -311,7 +310,10 @@ Status begin_op(OpObject* o, P& p, const runtime::OpKind*& kind) {
       kind = &read_op;
       return read(core_of(o->target));
     case OpType_::write:
-      if (check_end(end_of(o->target), "write") < 0) return Status::pending;
+      if (const int how = check_end(end_of(o->target), "write"); how != 0) [[unlikely]] {
+        ChannelObject* const c = end_of(o->target)->channel;
+        if (how < 0 || (is_wired(c) && !(o->value.o = pack(c, o->value.take())))) return Status::pending;
+      }
       p.slot = &o->value;
       kind = &write_op;
       return core_of(o->target).begin<Side::out>(p);
@@ -547,8 +549,7 @@ PyObject* blocking_read(PyObject* end, bool next) {
   PyObject* r;
   if (s == Status::ok) {
     c.last_reader = p.id;
-    r = self.slot().take();
-    taken_from(end_of(end)->channel, r);
+    r = taken_from(end_of(end)->channel, self.slot().take());
   } else {
     r = failed_here(self, s, end_of(end), "read", next, nullptr);
   }
@@ -565,6 +566,10 @@ PyObject* blocking_write(PyObject* end, PyObject* v) {
   if (Transit::prepare(v, t, send) < 0) return nullptr;
   if (t.original) [[unlikely]]
     carry_ends(end_of(end)->channel);
+  if (is_wired(end_of(end)->channel) && !(send = pack(end_of(end)->channel, send))) {
+    t.abandon(nullptr);
+    return nullptr;
+  }
   ProcessBase& p = self.process();
   Value& slot = self.slot();
   slot.o = send;
@@ -642,9 +647,7 @@ PyObject* enter_extended(PyObject* o) {
     c.last_reader = p.id;
     ext(o)->partner = p.partner();
     ext(o)->inside = true;
-    r = self.slot().take();
-    taken_from(ext(o)->end->channel, r);
-    r = self.give(r);
+    r = self.give(taken_from(ext(o)->end->channel, self.slot().take()));
     if (!r) leave_block(ext(o));
   }
   Py_DECREF(o);
@@ -786,6 +789,9 @@ PyObject* operation_yield() {
 PyObject* extended_new(PyObject* end) {
   settle();
   if (check_end(end_of(end), "extended read") < 0) return nullptr;
+  if (is_far(end_of(end)->channel))
+    return bad_use("extended read on channel %s: its home is another OS process, from where it is not built yet: read it",
+                   channel_name(end_of(end)->channel).c_str());
   ExtendedObject* x = PyObject_New(ExtendedObject, &ExtendedType);
   if (!x) return nullptr;
   x->end = end_of(Py_NewRef(end));

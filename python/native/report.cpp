@@ -7,6 +7,7 @@
 #include "interrupt.hpp"
 #include "native.hpp"
 #include "observe.hpp"
+#include "wire.hpp"
 
 namespace weft::py {
 
@@ -388,6 +389,7 @@ void forget_threads() noexcept {
   sleeper.next = sleeper.before = nullptr;
   own_threads.clear();
   forget_strangers();
+  forget_links();
   new_door();
 }
 

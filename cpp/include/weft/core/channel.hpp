@@ -16,6 +16,9 @@
 namespace weft::inline WEFT_ABI::core {
 
 template <class T, class P>
+class FarCore;
+
+template <class T, class P>
 class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   static_assert(std::is_nothrow_move_constructible_v<T>, "values move under the channel's lock: T's move constructor must be noexcept");
   static_assert(std::is_nothrow_destructible_v<T>);
@@ -24,6 +27,8 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   using Sleepy = Sleepers<T, P, ChannelCore>;
   using Effects = core::Effects<T>;
   friend Half;
+
+ protected:
   using B::deciding_, B::died_, B::lock_, B::poison_, B::rq_, B::special_, B::transfers_, B::wq_, B::node;
   using Half::accepts, Half::drop_buffer, Half::from_buffer, Half::to_buffer;
   using Sleepy::decided, Sleepy::fail_all, Sleepy::foreign_first, Sleepy::invite, Sleepy::rematch, Sleepy::settle;
@@ -138,6 +143,9 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
     if (was) this->template leave<S>(me);
     if (special_ == 0) [[likely]] {
       this->unlock_lines();
+    } else if (special_ & B::kFar) {
+      this->unlock_lines();
+      if (!was) agent()->leaves(*agent(), me);
     } else {
       Effects fx;
       if (S == Side::in && was && ring) rematch(fx);  // an extended read that lacked a slot held up those behind it
@@ -440,16 +448,12 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   void poison(std::uint8_t strength) noexcept {
     Effects fx;
     this->lock_lines();
-    if (strength >= B::immunity_ && strength > poison_) {
-      const bool was = poison_ != 0;
-      poison_ = strength;
-      special_ |= B::kPoisoned;
-      if (!was) {
-        fail_all(rq_, Status::poisoned, fx);
-        fail_all(wq_, Status::poisoned, fx);
-        drop_buffer(fx);
-      }
+    if (special_ & B::kFar) {  // its home decides
+      this->unlock_lines();
+      agent()->poisons(*agent(), strength);
+      return;
     }
+    poison_here(strength, fx);
     unlock(fx);
   }
 
@@ -466,16 +470,31 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
     return e ? n.status : Status::ok;
   }
 
- private:
-  static Status outcome(Try t, const Node& n) noexcept {
-    if (t == Try::committed) return Status::ok;
-    return t == Try::ended ? n.status : Status::pending;
+ protected:
+  // With the lock held.
+  void poison_here(std::uint8_t strength, Effects& fx) noexcept {
+    if (strength < B::immunity_ || strength <= poison_) return;
+    const bool was = poison_ != 0;
+    poison_ = strength;
+    special_ |= B::kPoisoned;
+    if (was) return;
+    fail_all(rq_, Status::poisoned, fx);
+    fail_all(wq_, Status::poisoned, fx);
+    drop_buffer(fx);
   }
-
   void unlock(Effects& fx) noexcept {
     this->unlock_lines();
     fx.finish_all();
     if (fx.trash.data && fx.trash.discard) fx.trash.discard(fx.trash);
+  }
+  // Of a far one.
+  auto* agent() noexcept { return static_cast<FarCore<T, P>*>(this)->agent_of(); }
+  friend Sleepy;
+
+ private:
+  static Status outcome(Try t, const Node& n) noexcept {
+    if (t == Try::committed) return Status::ok;
+    return t == Try::ended ? n.status : Status::pending;
   }
 
   template <Side S>
@@ -598,8 +617,11 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
     this->lock_lines();
     special_ |= gone;
     settle(fx);
+    if (special_ & B::kFar) fx.told = agent();
     unlock(fx);
   }
 };
 
 }  // namespace weft::inline WEFT_ABI::core
+
+#include "far.hpp"

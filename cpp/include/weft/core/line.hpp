@@ -66,6 +66,7 @@ class ChannelBase : public Place {
   static constexpr std::uint8_t kWatched = 16;   // a standing or foreign party was here
   static constexpr std::uint8_t kDeciding = 32;  // a foreign reader was told and has not decided
   static constexpr std::uint8_t kSpanned = 64;   // a watch was here: see ChannelCore::watch()
+  static constexpr std::uint8_t kFar = 128;         // its other side is in another address space (far.hpp)
   static constexpr std::uint8_t kWriterDied = 1;
   static constexpr std::uint8_t kReaderDied = 2;
 

@@ -27,6 +27,10 @@ class Sleepers : public Buffered<T, P, Self> {
   void rematch(Effects& fx) noexcept {
     pull(fx);
     if constexpr (plain_only<P>) return;
+    if (special_ & B::kFar) {
+      fx.told = static_cast<Self*>(this)->agent();
+      return;
+    }
     hint(fx);
     for (Link* l = rq_.front(); l;) {
       Node* r = node(l);

@@ -15,9 +15,12 @@ enum class Status : std::uint8_t {
   died,       // the other side was killed (rule 4.5)
   cancelled,  // withdrawn before the commit (rule 6.2)
   timed_out,  // a timer guard won (rule 5.2)
+  in_doubt,   // as died; of a write whose home died: its value may have been taken (WIRE.md 8.1)
 };
 
-constexpr bool is_end(Status s) noexcept { return s == Status::retired || s == Status::poisoned || s == Status::died; }
+constexpr bool is_end(Status s) noexcept {
+  return s == Status::retired || s == Status::poisoned || s == Status::died || s == Status::in_doubt;
+}
 
 // What a full buffer does (rule 1.4).
 enum class Overflow : std::uint8_t { block, drop_oldest, drop_newest, unbounded, drop_last };

@@ -69,8 +69,9 @@ WEFT_IMPL Left left_by_handled() noexcept {
     e.carry(std::move(not_done));
     throw e;
   }
-  if (s == Status::died) {
-    PeerDied e(at + "its holder died", guard, met);
+  if (s == Status::died || s == Status::in_doubt) {
+    PeerDied e(at + (s == Status::died ? "its holder died" : "its holder died; the value may have been taken"), guard, met);
+    e.in_doubt = s == Status::in_doubt;
     e.carry(std::move(not_done));
     throw e;
   }

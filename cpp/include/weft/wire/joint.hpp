@@ -80,6 +80,10 @@ class Joint : protected Link {
     const Space::Step step(*peer_->space);
     peer_->session.bye(why);
   }
+  // For a binding that has ends of its own: the other space, and a count of its news to wait by.
+  const std::shared_ptr<Peer>& peer() const noexcept { return peer_; }
+  std::uint32_t news() const noexcept { return news_.load(); }
+  void wait_for_news(std::uint32_t seen) const noexcept { news_.wait(seen); }
 
  protected:
   explicit Joint(const std::shared_ptr<Space>& space) : Joint(std::make_shared<Peer>(*space)) {}

@@ -31,6 +31,25 @@ class Introducer {
   virtual ~Introducer() = default;
 };
 
+// What the thread that serves a link does around its steps: a language with a lock of its own takes that first, the space's after it.
+struct Around {
+  void (*enter)();
+  void (*leave)();
+  void (*end)();  // of that thread
+};
+inline constinit const Around* around_steps = nullptr;  // set before the first link is made
+class Served {
+ public:
+  Served() {
+    if (around_steps) around_steps->enter();
+  }
+  Served(const Served&) = delete;
+  Served& operator=(const Served&) = delete;
+  ~Served() {
+    if (around_steps) around_steps->leave();
+  }
+};
+
 // What carries a session's bytes.
 class Link {
  public:
@@ -194,6 +213,7 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   Link* link = nullptr;
   void (*news)(Peer&) noexcept = nullptr;  // something was handed to us, or the session is over
   void* listener = nullptr;                // of `news`
+  void (*ended)(Peer&) noexcept = nullptr;  // the session is over; after all that was under way has been told
 
   const std::shared_ptr<Space> space;
   Session session;

@@ -36,12 +36,15 @@ class StreamLink final : public Joint {
   ~StreamLink() {
     bye("the space has let go of the session");
     if (introducer_) {
-      thread_.join();
+      if (thread_.joinable()) thread_.join();
       introducer_->leave(*peer_->space);
     }
     end();
     for (const int fd : {socket_, bell_[0], bell_[1]}) ::close(fd);
   }
+
+  // After bye(), or once the session is over: until its thread has ended. Whoever has what that thread's steps need lets go of it first.
+  void join() { thread_.join(); }
 
  private:
   StreamLink(std::shared_ptr<Peer> peer, int socket) : Joint(std::move(peer)), socket_(socket) {
@@ -98,6 +101,7 @@ class StreamLink final : public Joint {
     for (;;) {
       bool sending;
       {
+        const Served served;
         const Space::Step step(*peer_->space);
         if (peer_->session.is_over()) break;
         sending = !peer_->session.output().empty();
@@ -111,6 +115,7 @@ class StreamLink final : public Joint {
       const ssize_t n = descriptors_.receive(socket_, room);
       const bool nothing = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
       const int error = errno;
+      const Served served;
       const Space::Step step(*peer_->space);  // at its end what waits is sent
       if (n > 0)
         peer_->session.input(Bytes(room).first(static_cast<std::size_t>(n)));
@@ -120,6 +125,7 @@ class StreamLink final : public Joint {
         peer_->session.lost(std::string("its socket failed: ") + std::strerror(error));
     }
     ::shutdown(socket_, SHUT_RDWR);
+    if (around_steps) around_steps->end();
   }
   const int socket_;
   int bell_[2] = {-1, -1};

@@ -195,6 +195,7 @@ WEFT_IMPL void Peer::session_over() noexcept {
   home.lost();
   for (const Adopting& a : std::exchange(adopting_, {}))
     if (const auto from = a.from.lock(); from && WEFT_MUTANT != 65) from->session.send(Frame{Kind::dropped, 0, 0, 0, 0, a.token, {}});
+  if (ended) ended(*this);
   if (news) news(*this);
 }
 

@@ -1,0 +1,79 @@
+// A channel whose other side is in another address space: here is one side's ends and parties, and its *home* decides (WIRE.md 1.2).
+//
+// A party joins its line as in any channel. Nobody meets it there; its *agent* is told, and asks for it at the home:
+//
+//   begin() ──► in line ──told: next()──► asked for ──finish()──► ok │ retired │ poisoned │ died │ cancelled
+//                 └──withdraw()──► out       └──withdraw(): false, Agent::leaves() asks for that too
+//
+// A guard of a choice stays in line: next() passes it over (choices over far ends are decided elsewhere).
+//
+// Invariants (channel's lock)
+//  1 The line of the other side is empty. There is no buffer.
+//  2 Who is asked for is in no line, and is finished once, by the agent.
+#pragma once
+#include "channel.hpp"
+
+namespace weft::inline WEFT_ABI::core {
+
+// Told (WakerOps::tell), never under a lock, when a party has joined or the last end here was closed. Any number of times, from any thread.
+struct FarAgent : Waker {
+  void (*leaves)(FarAgent&, Node&) noexcept = nullptr;           // one that was asked for, and may be over already: is to be withdrawn
+  void (*poisons)(FarAgent&, std::uint8_t) noexcept = nullptr;  // somebody here poisons the channel
+};
+
+template <class T, class P>
+class FarCore : public ChannelCore<T, P> {
+  using B = ChannelBase<P>;
+  using Base = ChannelCore<T, P>;
+  using Base::special_, Base::died_;
+
+ public:
+  explicit FarCore(FarAgent* a) noexcept : agent_(a) {
+    special_ |= B::kFar | B::kWatched;
+    B::form_lines();
+  }
+  FarAgent* agent_of() const noexcept { return agent_; }
+
+  // The first plain party of side S that is in line, taken out of it; null: none.
+  template <Side S>
+  Node* next() noexcept {
+    this->lock_lines();
+    Node* n = nullptr;
+    for (Link* l = this->template own<S>().front(); l && !n; l = l->next)
+      if (!B::node(l)->is(NodeFlags::of_choice)) n = B::node(l);
+    if (n) this->template leave<S>(*n);
+    this->unlock_lines();
+    return n;
+  }
+  // One that was taken out: its value has moved, or the channel has ended for it.
+  static void finish(Node& n, Status s) noexcept {
+    Wakes fx;
+    fx.finish(&n, s);
+    fx.run();
+  }
+  // How the home says it has ended for side S; `strength` of a poison. Those in line are told, and whoever comes later.
+  template <Side S>
+  void has_ended(Status s, std::uint8_t strength) noexcept {
+    Effects<T> fx;
+    this->lock_lines();
+    if (s == Status::poisoned) {
+      this->poison_here(strength, fx);
+    } else {
+      if (s == Status::died) died_ |= S == Side::in ? B::kWriterDied : B::kReaderDied;
+      special_ |= S == Side::in ? B::kWritersGone : B::kReadersGone;
+      this->settle(fx);
+    }
+    this->unlock(fx);
+  }
+  // Its last end here is closed.
+  template <Side S>
+  bool closed() noexcept {
+    return (S == Side::in ? B::readers_.get() : B::writers_.get()) == 0;
+  }
+  bool died_here() noexcept { return (died_ & (B::kReaderDied | B::kWriterDied)) != 0; }
+
+ private:
+  FarAgent* const agent_;
+};
+
+}  // namespace weft::inline WEFT_ABI::core

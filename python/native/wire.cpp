@@ -1,0 +1,509 @@
+// Links to other OS processes: ends go out and come in (WIRE.md). Values are in packed.cpp, starting the processes is Python's.
+//
+//   Link(fd) ──give(end, name)──► a port of the home: the peer's operations are guests at the channel
+//         └────take(name)───────► an end of a far channel: its parties are asked for at the peer
+//
+// Invariants
+//  1 Every step of the space is taken with the GIL (a link's thread takes it first: Around). So cores over Value are touched under the GIL
+//    alone, and of the two locks the GIL comes first.
+//  2 A far channel keeps its session; who is asked for keeps the far channel, by the end that its operation refers to.
+//  3 In the child of a fork the parent's links are left as they are: nothing is sent through them.
+#include <unordered_map>
+
+#include "door.hpp"
+#include "leaf.hpp"
+#include "packed.hpp"
+#include "weft/core/far.hpp"
+#include "weft/wire/stream.hpp"
+
+namespace weft::py {
+
+namespace {
+
+using wire::Peer;
+using wire::Space;
+
+constexpr const char* kType = "pickle";
+EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
+
+// --- values -------------------------------------------------------------------------------------------------------------------------
+
+class ValueRoom final : public wire::Room {
+ public:
+  void* slot() noexcept override { return &value; }
+  bool load(const wire::Payload& p, wire::Carrier&) override {
+    if (!p.in_body) return false;
+    value.o = packed_from(p.bytes.data(), p.bytes.size());
+    if (!value.o) PyErr_Clear();
+    return full_ = value.o != nullptr;
+  }
+  wire::Payload unload(wire::Buffer& keep, wire::Carrier&) const override { return unload(value, keep); }
+  static wire::Payload unload(const Value& v, wire::Buffer& keep) {
+    PyObject* const bytes = reinterpret_cast<PackedObject*>(v.o)->bytes;
+    const auto* const data = reinterpret_cast<const std::byte*>(PyBytes_AS_STRING(bytes));
+    keep.assign(data, data + PyBytes_GET_SIZE(bytes));
+    return {0, keep, true};
+  }
+
+  Value value;
+};
+// The value that a party here writes.
+class SlotRoom final : public wire::Room {
+ public:
+  explicit SlotRoom(const Value& v) noexcept : value_(v) { full_ = true; }
+  void* slot() noexcept override { return nullptr; }
+  bool load(const wire::Payload&, wire::Carrier&) override { return false; }
+  wire::Payload unload(wire::Buffer& keep, wire::Carrier&) const override { return ValueRoom::unload(value_, keep); }
+
+ private:
+  const Value& value_;
+};
+
+// --- the home's side ----------------------------------------------------------------------------------------------------------------
+
+template <Side S>
+class ChannelPort final : public wire::Port {
+ public:
+  // Takes over one count of the core.
+  explicit ChannelPort(ChannelObject* c) noexcept : Port(S == Side::out), channel_(c) { Py_INCREF(reinterpret_cast<PyObject*>(c)); }
+  ~ChannelPort() override {
+    close(false);
+    defer_decref(reinterpret_cast<PyObject*>(channel_));
+  }
+  std::string type() const override { return kType; }
+  std::shared_ptr<wire::Port> another() const override {
+    if constexpr (S == Side::in)
+      core().another_reader();
+    else
+      core().another_writer();
+    return std::make_shared<ChannelPort>(channel_);
+  }
+  std::unique_ptr<wire::Room> room() const override { return std::make_unique<ValueRoom>(); }
+  Status begin(core::Node& n) noexcept override { return core().template begin<S>(n); }
+  bool withdraw(core::Node& n) noexcept override { return core().template withdraw<S>(n); }
+  void arm(core::Guard& g) noexcept override {
+    g.kind = S == Side::in ? core::Kind::input : core::Kind::output;
+    g.ops = &core::channel_ops<Core, S>;
+    g.where = &core();
+  }
+  std::uint8_t strength() const noexcept override { return core().poison_strength(); }
+  void poison(std::uint8_t s) noexcept override { core().poison(s); }
+  void close(bool died) noexcept override {
+    if (std::exchange(closed_, true)) return;
+    if constexpr (S == Side::in)
+      core().drop_reader(died);
+    else
+      core().drop_writer(died);
+  }
+
+ private:
+  Core& core() const noexcept { return channel_->core; }
+  ChannelObject* const channel_;
+  bool closed_ = false;
+};
+
+// --- the party's side ---------------------------------------------------------------------------------------------------------------
+
+class FarSide;
+
+// One operation that is asked for at the home.
+class Asked final : public wire::FarOp {
+ public:
+  Asked(FarSide& f, core::Node& n);
+  FarSide& far;
+  core::Node& node;
+  ValueRoom room;
+  SlotRoom from;
+
+ private:
+  void over() noexcept override;
+  wire::FarGuard guard_;
+};
+
+// A far channel's agent, and what it knows of its end at the home.
+class FarSide : public core::FarAgent {
+ public:
+  FarSide(std::shared_ptr<wire::FarEnd> e, bool reads) noexcept : peer(e->peer), number(e->number), reads(reads), end(std::move(e)) {
+    ops = &kOps;
+    leaves = [](core::FarAgent& a, core::Node& n) noexcept { of(&a).leave(n); };
+    poisons = [](core::FarAgent& a, std::uint8_t s) noexcept { of(&a).poison(s); };
+  }
+  core::FarCore<Value, Shared>* core = nullptr;
+  const std::shared_ptr<Peer> peer;
+  const std::uint32_t number;
+  const bool reads;
+  std::shared_ptr<wire::FarEnd> end;  // null: given back
+
+  // Whoever has joined the line is asked for; an end that was closed is given back, after those that were before it.
+  void look() noexcept {
+    const Space::Step step(*peer->space);
+    while (core::Node* n = reads ? core->next<Side::in>() : core->next<Side::out>()) {
+      auto a = std::make_unique<Asked>(*this, *n);
+      Asked& asked = *a;
+      asked_.emplace(n, std::move(a));
+      if (peer->far.begin(asked)) over(asked);
+    }
+    if (reads ? core->closed<Side::in>() : core->closed<Side::out>()) give_back(core->died_here());
+  }
+  void give_back(bool died) noexcept {
+    if (end && died) end->will_have_died();
+    end.reset();
+  }
+  void leave(core::Node& n) noexcept {
+    const Space::Step step(*peer->space);
+    const auto at = asked_.find(&n);
+    if (at != asked_.end()) peer->far.withdraw(*at->second);
+  }
+  void poison(std::uint8_t strength) noexcept {
+    const Space::Step step(*peer->space);
+    if (end) peer->poison(number, strength);
+  }
+  void has_ended(Status s, std::uint8_t strength) noexcept {
+    if (reads)
+      core->has_ended<Side::in>(s, strength);
+    else
+      core->has_ended<Side::out>(s, strength);
+  }
+
+  // An operation is over, and its outcome says how. In a step.
+  void over(Asked& a) noexcept {
+    const wire::Outcome o = a.outcome;
+    core::Node& n = a.node;
+    if (o.status == Status::ok && reads) new (n.slot) Value(std::move(a.room.value));
+    asked_.erase(&n);
+    // What fits into no frame was refused when it was packed.
+    const Status s = o.status == Status::pending ? Status::died : o.in_doubt ? Status::in_doubt : o.status;
+    core::FarCore<Value, Shared>::finish(n, s);
+    if (o.lost)
+      has_ended(Status::died, 0);
+    else if (is_end(o.status))
+      has_ended(o.status, o.strength);
+  }
+
+ private:
+  static FarSide& of(core::Node* a) noexcept { return *static_cast<FarSide*>(static_cast<core::FarAgent*>(a)); }
+  static void tell(core::Node* a) noexcept { of(a).look(); }
+  static constexpr core::WakerOps kOps{nullptr, nullptr, nullptr, 0, &tell};
+
+  std::unordered_map<core::Node*, std::unique_ptr<Asked>> asked_;
+};
+
+Asked::Asked(FarSide& f, core::Node& n) : far(f), node(n), from(*static_cast<Value*>(n.slot)) {
+  guard_ = {f.number, !f.reads, nullptr};
+  if (f.reads)
+    guard_.room = &room;
+  else
+    guard_.room = &from;
+  guards = std::span(&guard_, 1);
+}
+void Asked::over() noexcept { far.over(*this); }
+
+// The far sides of each session, to be told that it is over.
+std::unordered_map<Peer*, std::vector<FarSide*>> sides;
+void session_ended(Peer& p) noexcept {
+  const auto at = sides.find(&p);
+  if (at == sides.end()) return;
+  for (FarSide* f : at->second) f->has_ended(Status::died, 0);
+}
+
+struct FarChannelObject {
+  PyObject_HEAD PyObject* name;
+  std::uint32_t generation;
+  std::uint8_t immunity;
+  bool traced;
+  core::FarCore<Value, Shared> core;
+  FarSide* side;
+};
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+static_assert(offsetof(FarChannelObject, core) == offsetof(ChannelObject, core));
+static_assert(offsetof(FarChannelObject, traced) == offsetof(ChannelObject, traced));
+#pragma GCC diagnostic pop
+PyTypeObject FarChannelType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+void far_dealloc(PyObject* o) {
+  auto* const c = reinterpret_cast<FarChannelObject*>(o);
+  auto* const head = reinterpret_cast<ChannelObject*>(o);
+  untrack(head);
+  if (c->side && of_this_fork(head)) {
+    const std::shared_ptr<Peer> peer = c->side->peer;
+    {
+      const Space::Step step(*peer->space);
+      c->side->give_back(false);
+    }
+    std::vector<FarSide*>& of_peer = sides[peer.get()];
+    std::erase(of_peer, c->side);
+    if (of_peer.empty()) sides.erase(peer.get());
+    delete c->side;
+  }
+  c->core.~FarCore();
+  Py_XDECREF(c->name);
+  release(head);
+}
+
+// A new end of what the peer has handed to us. Null with an exception.
+PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called) {
+  const std::shared_ptr<Peer> peer = e->peer;
+  PyObject* name = to_str(called);
+  if (!name) return nullptr;
+  auto* const c = allocate<FarChannelObject>(&FarChannelType, false);
+  if (!c) {
+    Py_DECREF(name);
+    return nullptr;
+  }
+  auto* const head = reinterpret_cast<ChannelObject*>(c);
+  c->name = name;
+  c->generation = generation | kCarries | kWired | kFar;
+  c->immunity = 0;
+  c->side = new FarSide(std::move(e), !writes);
+  new (&c->core) core::FarCore<Value, Shared>(c->side);
+  c->side->core = &c->core;
+  c->core.name = PyUnicode_AsUTF8(name);
+  sides[peer.get()].push_back(c->side);
+  peer->ended = &session_ended;
+  if (peer->session.is_over()) c->side->has_ended(Status::died, 0);
+  if (writes)
+    c->core.another_writer();
+  else
+    c->core.another_reader();
+  PyObject* const end = new_end(writes ? &WriterType : &ReaderType, head);
+  Py_DECREF(reinterpret_cast<PyObject*>(head));
+  return end;
+}
+
+// --- a channel is wired ---------------------------------------------------------------------------------------------------------------
+
+// A value that waits at the channel and is not packed: in a writer's slot or in the buffer. Borrowed; null: none.
+Value* first_bare(Core& c) {
+  Value* found = nullptr;
+  c.with_lock([&](core::Queue&, core::Queue& writers) {
+    for (core::Link* l = writers.front(); l && !found; l = l->next) {
+      auto* const v = static_cast<Value*>(static_cast<core::Node*>(l)->slot);
+      if (v && v->o && !is_packed(v->o)) found = v;
+    }
+    if (core::Ring<Value>* r = c.ring)
+      for (std::uint32_t i = 0; i < r->size && !found; ++i) {
+        Value& v = r->data[(r->head + i) % r->capacity];
+        if (!is_packed(v.o)) found = &v;
+      }
+  });
+  return found;
+}
+// Its values are packed from now on, those that wait there too. -1: one of them cannot be, nothing was changed but for those before it.
+int wire_channel(ChannelObject* c) {
+  if (is_wired(c)) return 0;
+  carry_ends(c);
+  for (Value* v; (v = first_bare(c->core));) {
+    PyObject* const value = v->o;
+    PyObject* const packed = pack(c, Py_NewRef(value));
+    if (!packed) return -1;
+    // The program went on meanwhile: is it there yet?
+    if (first_bare(c->core) == v && v->o == value) {
+      v->o = packed;
+      Py_DECREF(value);
+    } else {
+      Py_DECREF(packed);
+    }
+  }
+  c->generation |= kWired;
+  return 0;
+}
+
+// --- links ----------------------------------------------------------------------------------------------------------------------------
+
+struct WireObject {
+  PyObject_HEAD wire::StreamLink* link;  // null: closed
+  std::uint32_t generation;
+};
+WireObject* wire_of(PyObject* o) noexcept { return reinterpret_cast<WireObject*>(o); }
+std::shared_ptr<Space> space;
+
+// Around the steps of a link's thread.
+thread_local PyThreadState* served = nullptr;
+#ifdef Py_GIL_DISABLED
+thread_local std::optional<Gate> gate;
+#endif
+void enter() {
+  if (!served) {
+    enter_interpreter();
+    served = PyThreadState_Get();
+    own_thread(served, nullptr);
+  } else {
+    take_lock(served);
+  }
+#ifdef Py_GIL_DISABLED
+  gate.emplace();
+#endif
+}
+void leave() {
+#ifdef Py_GIL_DISABLED
+  gate.reset();
+#endif
+  give_up_lock();
+}
+void end() {
+  if (!served) return;
+  take_lock(served);
+  disown_thread(served);
+  PyGILState_Release(PyGILState_UNLOCKED);
+  served = nullptr;
+}
+constexpr wire::Around around{&enter, &leave, &end};
+
+wire::StreamLink* open_link(PyObject* o) {
+  WireObject* const w = wire_of(o);
+  if (w->link && w->generation == generation) return w->link;
+  bad_use(w->link ? "this link was made before a fork, and this is the child" : "this link is closed");
+  return nullptr;
+}
+
+PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  int fd;
+  const char* name;
+  if (!PyArg_ParseTuple(args, "is", &fd, &name)) return nullptr;
+  auto* const w = reinterpret_cast<WireObject*>(type->tp_alloc(type, 0));
+  if (!w) return nullptr;
+  w->generation = generation;
+  wire::around_steps = &around;
+  try {
+    if (!space) space = Space::make(name);
+    w->link = new wire::StreamLink(space, fd);
+  } catch (const std::exception& e) {
+    bad_use("%s", e.what());
+    Py_DECREF(w);
+    return nullptr;
+  }
+  return reinterpret_cast<PyObject*>(w);
+}
+
+// give(end, name): the end moves to the peer.
+PyObject* wire_give(PyObject* o, PyObject* args) {
+  PyObject* end;
+  const char* name;
+  if (!PyArg_ParseTuple(args, "Os", &end, &name)) return nullptr;
+  wire::StreamLink* link = open_link(o);
+  if (!link) return nullptr;
+  if (!is_end(end)) return bad_use("give: %R is no end of a channel", end);
+  EndObject* const e = end_of(end);
+  if (check_end(e, "give") < 0) return nullptr;
+  if (is_far(e->channel)) {
+    const FarSide* const f = reinterpret_cast<FarChannelObject*>(e->channel)->side;
+    {
+      const Space::Step step(*space);
+      if (const char* wrong = link->peer()->pass(f->end, !f->reads, kType, name))
+        return bad_use("give: channel %s: %s", channel_name(e->channel).c_str(), wrong);
+    }
+    close_end(e, EndState::sent);
+    Py_RETURN_NONE;
+  }
+  if (wire_channel(e->channel) < 0 || !(link = open_link(o)) || check_end(e, "give") < 0) return nullptr;
+  ChannelObject* const c = e->channel;
+  std::shared_ptr<wire::Port> port;
+  if (is_reader(end)) {
+    c->core.another_reader();
+    port = std::make_shared<ChannelPort<Side::in>>(c);
+  } else {
+    c->core.another_writer();
+    port = std::make_shared<ChannelPort<Side::out>>(c);
+  }
+  {
+    const Space::Step step(*space);
+    link->peer()->home.give(std::move(port), kType, name, c->core.ring ? c->core.ring->capacity : 0);
+  }
+  close_end(e, EndState::sent);
+  Py_RETURN_NONE;
+}
+
+// take(name): the end that the peer has handed to us by this name; waits for it. None: the session ended first.
+PyObject* wire_take(PyObject* o, PyObject* name) {
+  const char* const wanted = PyUnicode_AsUTF8(name);
+  if (!wanted) return nullptr;
+  for (;;) {
+    wire::StreamLink* const link = open_link(o);
+    if (!link) return nullptr;
+    const std::uint32_t seen = link->news();
+    {
+      const Space::Step step(*space);
+      for (Peer::Offered& at : link->peer()->offered) {
+        if (at.taken || at.name != wanted) continue;
+        if (at.type != kType) return bad_use("the end %R that was handed to us is of type %s, and no Python program's", name, at.type.c_str());
+        at.taken = true;
+        if (at.got.here) return bad_use("the end %R that was handed to us has its home in this process", name);
+        return far_end(at.got.there ? std::move(at.got.there) : std::make_shared<wire::FarEnd>(link->peer(), at.end, at.key, at.name), at.writes,
+                       at.name);
+      }
+      if (link->peer()->session.is_over()) Py_RETURN_NONE;
+    }
+    PyThreadState* const state = give_up_lock();
+    link->wait_for_news(seen);
+    take_lock(state);
+    if (PyErr_CheckSignals() < 0) return nullptr;
+  }
+}
+
+// why(): why the session is over; None: it is not.
+PyObject* wire_why(PyObject* o, PyObject*) {
+  wire::StreamLink* const link = open_link(o);
+  if (!link) return nullptr;
+  const Space::Step step(*space);
+  if (!link->peer()->session.is_over()) Py_RETURN_NONE;
+  return to_str(link->peer()->session.why());
+}
+
+void close_link(WireObject* w, const char* why) noexcept {
+  wire::StreamLink* const link = std::exchange(w->link, nullptr);
+  if (!link || w->generation != generation) return;
+  link->bye(why);
+  PyThreadState* const state = give_up_lock();
+  link->join();
+  take_lock(state);
+  delete link;
+}
+// close(why): ends the session, and waits until its thread has gone.
+PyObject* wire_close(PyObject* o, PyObject* args) {
+  const char* why = "the link was closed";
+  if (!PyArg_ParseTuple(args, "|s", &why)) return nullptr;
+  settle();
+  close_link(wire_of(o), why);
+  settle();
+  Py_RETURN_NONE;
+}
+void wire_dealloc(PyObject* o) {
+  close_link(wire_of(o), "the link was let go of");
+  Py_TYPE(o)->tp_free(o);
+}
+PyMethodDef wire_methods[] = {{"give", gated<wire_give>, METH_VARARGS, nullptr},
+                              {"take", gated<wire_take>, METH_O, nullptr},
+                              {"why", gated<wire_why>, METH_NOARGS, nullptr},
+                              {"close", gated<wire_close>, METH_VARARGS, nullptr},
+                              {}};
+PyTypeObject WireType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+}  // namespace
+
+void forget_links() noexcept {
+  new std::shared_ptr<Space>(std::move(space));  // never destroyed: its sessions are the parent's
+  new auto(std::move(sides));
+  sides.clear();
+}
+
+int init_wire(PyObject* m) {
+  FarChannelType.tp_name = "weft.FarChannel";
+  FarChannelType.tp_base = &ChannelType;
+  FarChannelType.tp_basicsize = sizeof(FarChannelObject);
+  FarChannelType.tp_flags = (ChannelType.tp_flags & ~Py_TPFLAGS_BASETYPE) | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  FarChannelType.tp_dealloc = gated<far_dealloc>;
+  FarChannelType.tp_traverse = ChannelType.tp_traverse;
+  FarChannelType.tp_clear = ChannelType.tp_clear;
+  FarChannelType.tp_is_gc = ChannelType.tp_is_gc;
+  WireType.tp_name = "weft._Link";
+  WireType.tp_basicsize = sizeof(WireObject);
+  WireType.tp_flags = Py_TPFLAGS_DEFAULT;
+  WireType.tp_new = gated<wire_new>;
+  WireType.tp_dealloc = gated<wire_dealloc>;
+  WireType.tp_methods = wire_methods;
+  if (PyType_Ready(&FarChannelType) < 0 || PyType_Ready(&WireType) < 0 || init_packed(m) < 0) return -1;
+  return add_type(m, "_Link", &WireType);
+}
+
+}  // namespace weft::py

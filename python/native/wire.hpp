@@ -1,0 +1,29 @@
+// Channels with ends in other OS processes (WIRE.md), as the rest of the extension sees them.
+//
+//   a channel ──wire_channel(): an end of it is handed to a link──► wired: its values are packed, and unpacked by who reads here
+//   an end that a link hands to us ──► a far channel: its core has one side, and the home decides (core/far.hpp)
+//
+// A value that may leave is *packed* by its writer: pickled bytes, and the object for whoever gets it back when nothing was sent. So an
+// object that cannot be pickled is an error at the write, and no code of the user's runs within a step of the wire.
+#pragma once
+#include "native.hpp"
+
+namespace weft::py {
+
+// Marks in a channel's generation, beside kCarries, which a wired channel has too: its reads and writes take the long way round.
+inline constexpr std::uint32_t kWired = 0x40000000;
+inline constexpr std::uint32_t kFar = 0x20000000;
+inline bool is_wired(const ChannelObject* c) noexcept { return (c->generation & kWired) != 0; }
+inline bool is_far(const ChannelObject* c) noexcept { return (c->generation & kFar) != 0; }
+
+// `value` (owned) for a write to `c`, packed. Null with an exception; then it has been let go of.
+PyObject* pack(ChannelObject* c, PyObject* value);
+// What was taken from a wired channel (owned), unpacked: null with an exception.
+PyObject* unpack(const ChannelObject* c, PyObject* packed);
+// What a write was given that did not happen (owned).
+PyObject* unsent(PyObject* packed) noexcept;
+
+void forget_links() noexcept;  // in the child of a fork: they are the parent's
+int init_wire(PyObject* m);
+
+}  // namespace weft::py
