@@ -24,7 +24,8 @@ import tomllib
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "tools/names.toml"
 WEFT = ROOT / "python/src/weft"
-BACKENDS = ("coroutines", "threads", "greenlets")
+BACKENDS = ("coroutines", "threads", "greenlets", "processes")
+PLUG_AND_PLAY = ("threads", "greenlets")  # that it follows in, from coroutines
 BY = "Written by tools/names.py: do not edit."
 
 Imports = dict[str, list[str]]  # by module
@@ -214,11 +215,12 @@ def threads_stub(stub: str) -> str:
     return called(text)
 
 
-def greenlets_stub(table: dict[str, Any]) -> str:
-    names = exported(table, "greenlets")
+def alike_stub(table: dict[str, Any], backend: str) -> str:
+    """Of a backend whose names have the types of weft.threads."""
+    names = exported(table, backend)
     return "\n".join(
         [
-            f'"""Types of weft.greenlets: those of weft.threads. {BY}"""',
+            f'"""Types of weft.{backend}: those of weft.threads. {BY}"""',
             "",
             *import_lines({"weft.threads": names}),
             "",
@@ -265,8 +267,8 @@ def files(table: dict[str, Any], weft: Path) -> dict[str, str]:
         **{f"{backend}.py": module(table, backend) for backend in BACKENDS},
         "coroutines.pyi": stub,
         "threads.pyi": threads_stub(stub),
-        "greenlets.pyi": greenlets_stub(table),
-        **{f"plugnplay/{backend}.py": plug_and_play(awaited, backend) for backend in BACKENDS[1:]},
+        **{f"{backend}.pyi": alike_stub(table, backend) for backend in ("greenlets", "processes")},
+        **{f"plugnplay/{name}.py": plug_and_play(awaited, name) for name in PLUG_AND_PLAY},
     }
 
 

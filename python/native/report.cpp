@@ -7,6 +7,7 @@
 #include "interrupt.hpp"
 #include "native.hpp"
 #include "observe.hpp"
+#include "weft/runtime/outside.hpp"
 #include "wire.hpp"
 
 namespace weft::py {
@@ -323,8 +324,12 @@ PyRun::PyRun(runtime::Clock c) : run(c), self(&run, nullptr) {
 #endif
   watch_standstill(run);
   runs.insert(this);
+  runtime::Outsiders::all().join(run);  // links to other OS processes are outside
 }
-PyRun::~PyRun() { runs.erase(this); }
+PyRun::~PyRun() {
+  runtime::Outsiders::all().leave(run);
+  runs.erase(this);
+}
 const std::set<PyRun*>& every_run() noexcept { return runs; }
 void look_again() noexcept {
   for (PyRun* r : runs) {

@@ -312,7 +312,7 @@ int wire_channel(ChannelObject* c) {
 // --- links ----------------------------------------------------------------------------------------------------------------------------
 
 struct WireObject {
-  PyObject_HEAD wire::StreamLink* link;  // null: closed
+  PyObject_HEAD std::shared_ptr<wire::StreamLink>* link;  // null: closed. Shared with who waits for its news
   std::uint32_t generation;
 };
 WireObject* wire_of(PyObject* o) noexcept { return reinterpret_cast<WireObject*>(o); }
@@ -350,9 +350,9 @@ void end() {
 }
 constexpr wire::Around around{&enter, &leave, &end};
 
-wire::StreamLink* open_link(PyObject* o) {
+std::shared_ptr<wire::StreamLink> open_link(PyObject* o) {
   WireObject* const w = wire_of(o);
-  if (w->link && w->generation == generation) return w->link;
+  if (w->link && w->generation == generation) return *w->link;
   bad_use(w->link ? "this link was made before a fork, and this is the child" : "this link is closed");
   return nullptr;
 }
@@ -367,7 +367,7 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
   wire::around_steps = &around;
   try {
     if (!space) space = Space::make(name);
-    w->link = new wire::StreamLink(space, fd);
+    w->link = new auto(std::make_shared<wire::StreamLink>(space, fd));
   } catch (const std::exception& e) {
     bad_use("%s", e.what());
     Py_DECREF(w);
@@ -381,7 +381,7 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
   PyObject* end;
   const char* name;
   if (!PyArg_ParseTuple(args, "Os", &end, &name)) return nullptr;
-  wire::StreamLink* link = open_link(o);
+  std::shared_ptr<wire::StreamLink> link = open_link(o);
   if (!link) return nullptr;
   if (!is_end(end)) return bad_use("give: %R is no end of a channel", end);
   EndObject* const e = end_of(end);
@@ -393,7 +393,7 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
       if (const char* wrong = link->peer()->pass(f->end, !f->reads, kType, name))
         return bad_use("give: channel %s: %s", channel_name(e->channel).c_str(), wrong);
     }
-    close_end(e, EndState::sent);
+    if (e->holders <= 1) close_end(e, EndState::sent);
     Py_RETURN_NONE;
   }
   if (wire_channel(e->channel) < 0 || !(link = open_link(o)) || check_end(e, "give") < 0) return nullptr;
@@ -410,7 +410,7 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
     const Space::Step step(*space);
     link->peer()->home.give(std::move(port), kType, name, c->core.ring ? c->core.ring->capacity : 0);
   }
-  close_end(e, EndState::sent);
+  if (e->holders <= 1) close_end(e, EndState::sent);  // else another process has it too
   Py_RETURN_NONE;
 }
 
@@ -419,7 +419,7 @@ PyObject* wire_take(PyObject* o, PyObject* name) {
   const char* const wanted = PyUnicode_AsUTF8(name);
   if (!wanted) return nullptr;
   for (;;) {
-    wire::StreamLink* const link = open_link(o);
+    const std::shared_ptr<wire::StreamLink> link = open_link(o);
     if (!link) return nullptr;
     const std::uint32_t seen = link->news();
     {
@@ -441,21 +441,30 @@ PyObject* wire_take(PyObject* o, PyObject* name) {
   }
 }
 
-// why(): why the session is over; None: it is not.
-PyObject* wire_why(PyObject* o, PyObject*) {
-  wire::StreamLink* const link = open_link(o);
+// wait(): until the session is over: why it is.
+PyObject* wire_wait(PyObject* o, PyObject*) {
+  const std::shared_ptr<wire::StreamLink> link = open_link(o);
   if (!link) return nullptr;
-  const Space::Step step(*space);
-  if (!link->peer()->session.is_over()) Py_RETURN_NONE;
-  return to_str(link->peer()->session.why());
+  const std::shared_ptr<Peer> peer = link->peer();
+  for (;;) {
+    const std::uint32_t seen = link->news();
+    {
+      const Space::Step step(*space);
+      if (peer->session.is_over()) return to_str(peer->session.why());
+    }
+    PyThreadState* const state = give_up_lock();
+    link->wait_for_news(seen);
+    take_lock(state);
+    if (PyErr_CheckSignals() < 0) return nullptr;
+  }
 }
 
 void close_link(WireObject* w, const char* why) noexcept {
-  wire::StreamLink* const link = std::exchange(w->link, nullptr);
+  auto* const link = std::exchange(w->link, nullptr);
   if (!link || w->generation != generation) return;
-  link->bye(why);
+  (*link)->bye(why);
   PyThreadState* const state = give_up_lock();
-  link->join();
+  (*link)->join();
   take_lock(state);
   delete link;
 }
@@ -474,7 +483,7 @@ void wire_dealloc(PyObject* o) {
 }
 PyMethodDef wire_methods[] = {{"give", gated<wire_give>, METH_VARARGS, nullptr},
                               {"take", gated<wire_take>, METH_O, nullptr},
-                              {"why", gated<wire_why>, METH_NOARGS, nullptr},
+                              {"wait", gated<wire_wait>, METH_NOARGS, nullptr},
                               {"close", gated<wire_close>, METH_VARARGS, nullptr},
                               {}};
 PyTypeObject WireType{PyVarObject_HEAD_INIT(nullptr, 0)};
@@ -491,7 +500,7 @@ int init_wire(PyObject* m) {
   FarChannelType.tp_name = "weft.FarChannel";
   FarChannelType.tp_base = &ChannelType;
   FarChannelType.tp_basicsize = sizeof(FarChannelObject);
-  FarChannelType.tp_flags = (ChannelType.tp_flags & ~Py_TPFLAGS_BASETYPE) | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  FarChannelType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   FarChannelType.tp_dealloc = gated<far_dealloc>;
   FarChannelType.tp_traverse = ChannelType.tp_traverse;
   FarChannelType.tp_clear = ChannelType.tp_clear;

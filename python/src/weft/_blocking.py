@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft._extension import native as _native
-from weft._shared import left_by
+from weft._shared import left_by, stop_at_run
 
 __all__ = ["Parallel", "Sequence", "Spawn"]
 
@@ -18,6 +18,7 @@ def Parallel(*processes: Any) -> list[Any]:
     Raises:
         the first failure after the others were cancelled (several: an ExceptionGroup); Cancelled; Deadlock; BadUse.
     """
+    stop_at_run(*processes)
     _native.must_block("Parallel")
     results: list[Any] = _native.parallel(*processes)
     return results
@@ -25,6 +26,7 @@ def Parallel(*processes: Any) -> list[Any]:
 
 def Sequence(*processes: Any) -> list[Any]:
     """Runs the processes one after another, gives their results in order (rule 7.3)."""
+    stop_at_run(*processes)
     _native.must_block("Sequence")
     waiting = list(_native.flatten(*processes))
     results: list[Any] = []

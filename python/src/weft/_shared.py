@@ -108,6 +108,17 @@ def check_clock(clock: str) -> bool:
     return clock == "virtual"
 
 
+at_run: Any = None  # in a child of weft.processes that imports the main module: called in place of a run
+
+
+def stop_at_run(*processes: Any) -> None:
+    """Before a network of ordinary code starts: not where a main module is only imported."""
+    if at_run is not None and _native.where() == 0:
+        for p in _native.flatten(*processes):
+            p._give_up()
+        at_run()
+
+
 def run(
     first: Any,
     *others: Any,
@@ -140,6 +151,7 @@ def run(
             "run(partial=…) looks when a scheduler falls asleep, which a guest of asyncio never does: ask weft.observe.deadlocks()"
         )
     virtual = check_clock(clock)
+    stop_at_run(first, *others)
     with contextlib.ExitStack() as observers:
         if watchdog is not None:
             observers.enter_context(watch_schedulers(watchdog))

@@ -55,6 +55,7 @@ from weft.errors import Deadlock as Deadlock
 from weft.errors import Ended as Ended
 from weft.errors import PeerDied as PeerDied
 from weft.errors import Poisoned as Poisoned
+from weft.errors import ProcessDied as ProcessDied
 from weft.errors import Retired as Retired
 from weft.errors import WeftError as WeftError
 from weft.errors import WeftWarning as WeftWarning
@@ -88,6 +89,7 @@ __all__ = [
     "PeerDied",
     "Poisoned",
     "Process",
+    "ProcessDied",
     "ProcessEnd",
     "Reader",
     "Retired",

@@ -26,6 +26,7 @@ from weft.errors import Deadlock as Deadlock
 from weft.errors import Ended as Ended
 from weft.errors import PeerDied as PeerDied
 from weft.errors import Poisoned as Poisoned
+from weft.errors import ProcessDied as ProcessDied
 from weft.errors import Retired as Retired
 from weft.errors import WeftError as WeftError
 from weft.errors import WeftWarning as WeftWarning
@@ -273,6 +274,7 @@ __all__ = [
     "PeerDied",
     "Poisoned",
     "Process",
+    "ProcessDied",
     "ProcessEnd",
     "Reader",
     "Retired",

@@ -20,6 +20,7 @@ __all__ = [
     "Ended",
     "PeerDied",
     "Poisoned",
+    "ProcessDied",
     "Retired",
     "WeftError",
     "WeftWarning",
@@ -86,7 +87,41 @@ class Poisoned(ChannelEnd):
 
 
 class PeerDied(ChannelEnd):
-    """The other side was killed (rule 4.5). Not quiet: a process that it leaves has failed."""
+    """The other side was killed (rule 4.5). Not quiet: a process that it leaves has failed.
+
+    Attributes:
+        in_doubt: of a write to a channel whose home is another OS process: its value may have been taken (WIRE.md 8.1).
+    """
+
+    in_doubt = False
+
+
+class ProcessDied(WeftError):
+    """An OS process ended without having said how its process did: it was killed, crashed, or left by os._exit().
+
+    Attributes:
+        process: the name of the process that ran in it.
+        pid: its number.
+        signal: the number of the signal that ended it; ``None``: none did.
+        status: its exit status; ``None``: a signal ended it.
+    """
+
+    def __init__(self, process: str, pid: int, returncode: int) -> None:
+        self.process = process
+        self.pid = pid
+        self.signal = -returncode if returncode < 0 else None
+        self.status = returncode if returncode >= 0 else None
+        import signal
+
+        try:
+            name = signal.Signals(-returncode).name if returncode < 0 else ""
+        except ValueError:
+            name = f"signal {-returncode}"
+        how = f"was ended by {name}" if returncode < 0 else f"exited with status {returncode}"
+        super().__init__(f"the OS process {pid} of {process!r} {how} before its process had ended")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ProcessDied, (self.process, self.pid, self.status if self.signal is None else -self.signal)
 
 
 class Cancelled(BaseException):
@@ -148,6 +183,7 @@ for _c in (
     Retired,
     Poisoned,
     PeerDied,
+    ProcessDied,
     Cancelled,
     BadUse,
     BlockedProcess,

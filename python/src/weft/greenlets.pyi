@@ -19,6 +19,7 @@ from weft.threads import Parallel as Parallel
 from weft.threads import PeerDied as PeerDied
 from weft.threads import Poisoned as Poisoned
 from weft.threads import Process as Process
+from weft.threads import ProcessDied as ProcessDied
 from weft.threads import ProcessEnd as ProcessEnd
 from weft.threads import Reader as Reader
 from weft.threads import Retired as Retired
@@ -76,6 +77,7 @@ __all__ = [
     "PeerDied",
     "Poisoned",
     "Process",
+    "ProcessDied",
     "ProcessEnd",
     "Reader",
     "Retired",

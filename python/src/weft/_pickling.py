@@ -1,0 +1,177 @@
+"""How values, functions and exceptions get from one OS process to another: by pickle 5, functions by name where the other can import them.
+
+A value is pickled by its writer and rebuilt by its reader, so that an object that cannot be pickled is an error at the write.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import pickle
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from weft._extension import native as _native
+from weft.errors import BadUse, Poisoned, Retired, WeftError
+
+__all__ = ["Call", "Failure", "RemoteTraceback", "dump_call", "load_call", "name_of"]
+
+LARGEST = 65_000  # bytes of a pickle that fits into a frame of the wire
+Name = tuple[str, str]  # module and qualified name
+Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
+
+
+class _Ends(pickle.Pickler):
+    """Puts the ends of channels aside: `take` says under which name the other finds one."""
+
+    def __init__(self, file: io.BytesIO, take: Callable[[Any], str]) -> None:
+        super().__init__(file, protocol=5)
+        self._take = take
+
+    def persistent_id(self, obj: Any) -> str | None:
+        if isinstance(obj, (_native.Reader, _native.Writer)):
+            return self._take(obj)
+        if isinstance(obj, _native.Channel):
+            raise BadUse(f"{obj!r} itself cannot go to another OS process: give it an end, reader() or writer()")
+        return None
+
+
+class _Found(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, find: Callable[[str], Any]) -> None:
+        super().__init__(file)
+        self._find = find
+
+    def persistent_load(self, pid: str) -> Any:
+        return self._find(pid)
+
+
+def _refuse_end(end: Any) -> str:
+    raise BadUse(f"{end!r} is in the value: ends go to another OS process as arguments of a process, not yet as values")
+
+
+def _pickled(what: str, value: Any, take: Callable[[Any], str]) -> bytes:
+    file = io.BytesIO()
+    try:
+        _Ends(file, take).dump(value)
+    except WeftError as error:
+        raise BadUse(f"{what}: {error}") from None
+    except Exception as error:
+        raise BadUse(
+            f"{what}: a value of type {type(value).__name__} cannot go to another OS process, for it cannot be pickled ({error})"
+        ) from error
+    return file.getvalue()
+
+
+def _dumps(value: Any, channel: Any) -> bytes:
+    packed = _pickled(f"write on channel {channel.name!r}", value, _refuse_end)
+    if len(packed) > LARGEST:
+        raise BadUse(
+            f"write on channel {channel.name!r}: the value is {len(packed):,} bytes when pickled, and {LARGEST:,} fit: send it in pieces"
+        )
+    return packed
+
+
+def _loads(packed: bytes, channel: Any) -> Any:
+    return pickle.loads(packed)  # noqa: S301 – from a process of this program
+
+
+_native._set_pickling(_dumps, _loads)
+
+
+# --- functions ------------------------------------------------------------------------------------------------------
+
+
+def name_of(function: Any) -> Name | None:
+    """Where another OS process finds the function that `@process` decorated; None: it is nobody's global name."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    if not module or "<" in name:
+        return None
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is function or getattr(found, "_weft_body", None) is function:
+        return module, name
+    return None
+
+
+def _found(name: Name) -> Any:
+    found: Any = importlib.import_module(name[0])
+    for part in name[1].split("."):
+        found = getattr(found, part)
+    return getattr(found, "_weft_body", found)
+
+
+def _by_value(function: Any) -> bytes:
+    try:
+        import cloudpickle  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        raise BadUse(
+            f"{function.__qualname__} is no global name of a module, so another OS process cannot import it: "
+            "move it to the top of its module, or install cloudpickle, which sends it by value"
+        ) from None
+    return bytes(cloudpickle.dumps(function))
+
+
+def dump_call(function: Any, args: tuple[Any, ...], keywords: dict[str, Any], take: Callable[[Any], str]) -> bytes:
+    """The call of a process's function, for load_call() elsewhere. `take` gives an end to the other and returns its name there.
+
+    Raises:
+        BadUse: something in it cannot be pickled, or the function can be neither imported nor sent.
+    """
+    name = name_of(function)
+    what = name if name is not None else _by_value(function)
+    return _pickled(f"process {function.__qualname__}", (what, args, keywords), take)
+
+
+def load_call(packed: bytes, find: Callable[[str], Any]) -> Call:
+    what, args, keywords = _Found(io.BytesIO(packed), find).load()
+    function = pickle.loads(what) if isinstance(what, bytes) else _found(what)  # noqa: S301
+    return function, args, keywords
+
+
+# --- failures -------------------------------------------------------------------------------------------------------
+
+
+class RemoteTraceback(Exception):
+    """The traceback of an exception that was raised in another OS process: the cause of that exception here."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"in another OS process:\n{self.text}"
+
+
+class Failure:
+    """An exception on its way from one OS process to another."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.text = "".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()
+        self.brief = f"{type(error).__name__}: {error}"
+        self.end = type(error).__name__ if isinstance(error, (Retired, Poisoned)) else ""
+        self.strength = getattr(error, "strength", 1)
+        self.packed: bytes | None = None
+        if not self.end:
+            try:
+                packed = pickle.dumps(error)
+                pickle.loads(packed)  # noqa: S301
+                self.packed = packed
+            except Exception:  # an exception of the user's that does not stand it: its text goes
+                self.packed = None
+
+    def exception(self) -> BaseException:
+        """The exception, as the other OS process is to raise it."""
+        if self.end == "Poisoned":
+            return Poisoned(self.brief, None, None, None, self.strength, True)
+        if self.end == "Retired":
+            return Retired(self.brief, None, None, None, 0, True)
+        error: BaseException
+        if self.packed is not None:
+            error = pickle.loads(self.packed)  # noqa: S301
+        else:
+            error = RuntimeError(f"{self.brief} (an exception that cannot be pickled)")
+        error.__cause__ = RemoteTraceback(self.text)
+        return error

@@ -1,0 +1,143 @@
+"""Processes as processes of the operating system: all cores, each an interpreter of its own. The same names as weft.threads.
+
+Written by tools/names.py: do not edit.
+"""
+
+from __future__ import annotations
+
+import weft._extension  # isort: skip  # noqa: F401 – it says what to do if there is none
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
+from weft._blocking import Parallel as Parallel
+from weft._blocking import Sequence as Sequence
+from weft._blocking import Spawn as Spawn
+from weft._io import io as io
+from weft._limits import Timeout as Timeout
+from weft._limits import deadline as deadline
+from weft._limits import move_on_after as move_on_after
+from weft._limits import timeout as timeout
+from weft._native import Alternative as Alternative
+from weft._native import Barrier as Barrier
+from weft._native import Channel as Channel
+from weft._native import Group as Group
+from weft._native import Guard as Guard
+from weft._native import Input as Input
+from weft._native import Output as Output
+from weft._native import Process as Process
+from weft._native import ProcessEnd as ProcessEnd
+from weft._native import Reader as Reader
+from weft._native import Timer as Timer
+from weft._native import Writer as Writer
+from weft._native import after as after
+from weft._native import at as at
+from weft._native import current_process as current_process
+from weft._native import now as now
+from weft._native import select as select
+from weft._native import skip as skip
+from weft._native import sleep as sleep
+from weft._native import watched as watched
+from weft._native import yield_ as yield_
+from weft._processes import process as process
+from weft._shared import ChannelArray as ChannelArray
+from weft._shared import ChannelStats as ChannelStats
+from weft._shared import poison as poison
+from weft._shared import retire as retire
+from weft._shared import run as run
+from weft._shared import run_async as run_async
+from weft._shared import statistics as statistics
+from weft.errors import BadUse as BadUse
+from weft.errors import BlockedProcess as BlockedProcess
+from weft.errors import Cancelled as Cancelled
+from weft.errors import ChannelEnd as ChannelEnd
+from weft.errors import Deadlock as Deadlock
+from weft.errors import Ended as Ended
+from weft.errors import PeerDied as PeerDied
+from weft.errors import Poisoned as Poisoned
+from weft.errors import ProcessDied as ProcessDied
+from weft.errors import Retired as Retired
+from weft.errors import WeftError as WeftError
+from weft.errors import WeftWarning as WeftWarning
+
+if _TYPE_CHECKING:
+    from weft.observe import deadlocks as deadlocks
+    from weft.observe import debug as debug
+    from weft.observe import measure as measure
+    from weft.observe import measuring as measuring
+    from weft.observe import tracing as tracing
+    from weft.observe import watchdog as watchdog
+    from weft.observe import watching_deadlocks as watching_deadlocks
+
+__all__ = [
+    "Alternative",
+    "BadUse",
+    "Barrier",
+    "BlockedProcess",
+    "Cancelled",
+    "Channel",
+    "ChannelArray",
+    "ChannelEnd",
+    "ChannelStats",
+    "Deadlock",
+    "Ended",
+    "Group",
+    "Guard",
+    "Input",
+    "Output",
+    "Parallel",
+    "PeerDied",
+    "Poisoned",
+    "Process",
+    "ProcessDied",
+    "ProcessEnd",
+    "Reader",
+    "Retired",
+    "Sequence",
+    "Spawn",
+    "Timeout",
+    "Timer",
+    "WeftError",
+    "WeftWarning",
+    "Writer",
+    "after",
+    "at",
+    "current_process",
+    "deadline",
+    "deadlocks",
+    "debug",
+    "io",
+    "measure",
+    "measuring",
+    "move_on_after",
+    "now",
+    "poison",
+    "process",
+    "retire",
+    "run",
+    "run_async",
+    "select",
+    "skip",
+    "sleep",
+    "statistics",
+    "timeout",
+    "tracing",
+    "watchdog",
+    "watched",
+    "watching_deadlocks",
+    "yield_",
+]
+
+_LATER = {"deadlocks", "debug", "measure", "measuring", "tracing", "watchdog", "watching_deadlocks"}
+
+
+def __getattr__(name: str) -> _Any:
+    """What observes a network is imported when it is asked for."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(_import_module("weft.observe"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,231 @@
+"""Processes of the operating system that test_processes.py starts; a module of its own, so that they import no more than this."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import weft.coroutines as co
+from weft.processes import (
+    Cancelled,
+    Channel,
+    Output,
+    Parallel,
+    PeerDied,
+    after,
+    poison,
+    process,
+    select,
+)
+
+
+class Unsendable:
+    def __reduce__(self) -> Any:
+        raise TypeError("not me")
+
+
+class Picky(Exception):
+    """Pickled, it cannot be rebuilt."""
+
+    def __init__(self, a: int, b: int) -> None:
+        super().__init__(f"picky {a} {b}")
+
+
+@process
+def source(out: Any, n: int, first: int = 0) -> int:
+    for i in range(first, first + n):
+        out.write(i)
+    return os.getpid()
+
+
+@process
+def total(inp: Any) -> int:
+    return sum(inp)
+
+
+@process
+def double(inp: Any, out: Any) -> None:
+    for v in inp:
+        out.write(2 * v)
+
+
+@process
+async def double_async(inp: Any, out: Any) -> None:
+    async for v in inp:
+        await out.write(2 * v)
+
+
+@process
+def write_all(out: Any, values: list[Any]) -> None:
+    for v in values:
+        out.write(v)
+
+
+@process
+def fail(error: BaseException) -> None:
+    raise error
+
+
+@process
+def fail_pickily() -> None:
+    raise Picky(1, 2)
+
+
+@process
+def poison_it(out: Any, strength: int) -> None:
+    poison(out, strength=strength)
+
+
+@process
+def die(how: str, inp: Any = None) -> None:
+    if inp is not None:
+        inp.read()
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif how == "segv":
+        import ctypes
+
+        ctypes.string_at(0)
+    elif how == "exit":
+        os._exit(3)
+    sys.exit(4)
+
+
+@process
+def write_then_die(out: Any, n: int) -> None:
+    for i in range(n):
+        out.write(i)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@process
+def wait_to_be_cancelled(ready: Any, inp: Any, said: str) -> None:
+    ready.write(os.getpid())
+    try:
+        inp.read()
+    except Cancelled:
+        Path(said).write_text("cancelled", encoding="utf-8")
+        raise
+
+
+@process
+def value_of_cancelled(ready: Any, out: Any, said: str) -> None:
+    ready.write(None)
+    try:
+        out.write("mine yet")
+    except Cancelled as error:
+        Path(said).write_text(str(error.value), encoding="utf-8")
+        raise
+
+
+@process
+def bad_writes(out: Any) -> list[str]:
+    """Each is refused at the write, and the channel goes on."""
+    said = []
+    for value in (Unsendable(), [lambda: 0], b"x" * 100_000, Channel("c").reader(), Channel("d")):
+        try:
+            out.write(value)
+        except Exception as error:
+            said.append(f"{type(error).__name__}: {error}")
+    out.write("good")
+    return said
+
+
+@process
+def bad_uses(inp: Any, out: Any) -> list[str]:
+    said = []
+    for use in (
+        lambda: select(inp, after(1)),
+        lambda: select(Output(out, 1), after(1)),
+        lambda: inp.extended().__enter__(),
+        lambda: inp.channel.reader(),
+        lambda: inp.channel.writer(),
+    ):
+        try:
+            use()
+        except Exception as error:
+            said.append(f"{type(error).__name__}: {error}")
+    return said
+
+
+@process
+def nested(out: Any, n: int) -> int:
+    """Its own end goes on to a process that it starts."""
+    (pid,) = Parallel(source(out, n))
+    return int(pid)
+
+
+@process
+def closes_early(out: Any) -> str:
+    out.write(1)
+    out.retire()
+    time.sleep(0)
+    try:
+        out.write(2)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "wrote"
+
+
+@process
+def ends_quietly(inp: Any) -> None:
+    while True:
+        inp.read()
+
+
+@process
+def inner_network(n: int) -> int:
+    """A network of coroutines within an OS process."""
+
+    @co.process
+    async def numbers(out: Any) -> None:
+        for i in range(n):
+            await out.write(i)
+
+    @co.process
+    async def add(inp: Any) -> int:
+        return sum([v async for v in inp])
+
+    c = Channel("inner")
+    return int(Parallel(numbers(c.writer()), add(c.reader()))[1])
+
+
+@process
+def lost_writer(inp: Any) -> tuple[list[int], str]:
+    """What it read, and how it ended."""
+    got = []
+    try:
+        while True:
+            got.append(inp.read())
+    except PeerDied as error:
+        return got, str(error.in_doubt)
+
+
+@process
+def environment() -> tuple[int, list[str], str, str]:
+    return os.getpid(), sys.argv, os.getcwd(), sys.stdin.read()
+
+
+@process
+def unpicklable_result() -> Any:
+    return Unsendable()
+
+
+@process
+def total_of_text(inp: Any) -> str:
+    return "".join(inp.read() for _ in range(3))
+
+
+@process
+def first_of(inp: Any) -> Any:
+    return inp.read()
+
+
+@process
+def ready_then_total(ready: Any, inp: Any) -> Any:
+    ready.write(None)
+    return inp.read()

@@ -1,0 +1,659 @@
+"""weft.processes: processes of the operating system as processes of a network (rules 1 to 4, 6, 7, 11; WIRE.md 7, 8).
+
+Everything here starts interpreters: some 0.2 s each.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import away
+import pytest
+import weft.coroutines as co
+import weft.threads as th
+from weft import _pickling
+from weft.processes import (
+    BadUse,
+    Channel,
+    Group,
+    Output,
+    Parallel,
+    PeerDied,
+    Poisoned,
+    ProcessDied,
+    Retired,
+    Sequence,
+    after,
+    process,
+    run,
+    select,
+    statistics,
+)
+
+TIMEOUT = 100  # seconds for a program; each takes two or so
+
+
+def program(tmp_path: Path, text: str, *arguments: str, **keywords: Any) -> subprocess.CompletedProcess[str]:
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(text), encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, *(arguments or (str(path),))],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        cwd=tmp_path,
+        **keywords,
+    )
+
+
+def children() -> set[int]:
+    """The numbers of this process's children."""
+    mine = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            text = stat.read_text(encoding="utf-8")
+        except OSError:
+            continue
+        if int(text.rpartition(")")[2].split()[1]) == os.getpid():
+            mine.add(int(stat.parent.name))
+    return mine
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_left() -> Any:
+    before = children()
+    yield
+    assert children() <= before
+
+
+# --- values and ends ------------------------------------------------------------------------------------------------
+
+
+def test_two_writers_and_a_reader_each_in_its_own_process() -> None:
+    c = Channel("c")
+    a, b, sum_ = Parallel(
+        away.source(c.writer(), 100), away.source(c.writer(), 100, 100), away.total(c.reader())
+    )
+    assert len({a, b, os.getpid()}) == 3
+    assert sum_ == sum(range(200))
+    assert statistics(c).transfers == 200
+
+
+def test_a_pipeline_through_another_process_keeps_order() -> None:
+    a, b = Channel("a"), Channel("b")
+    got: list[int] = []
+
+    @th.process
+    def here(inp: Any) -> None:
+        got.extend(inp)
+
+    Parallel(away.source(a.writer(), 50), away.double(a.reader(), b.writer()), here(b.reader()))
+    assert got == [2 * i for i in range(50)]
+
+
+def test_coroutines_there_and_here() -> None:
+    a, b = Channel("a"), Channel("b", capacity=3)
+
+    @co.process
+    async def numbers(out: Any) -> None:
+        for i in range(20):
+            await out.write(i)
+
+    @co.process
+    async def add(inp: Any) -> int:
+        return sum([v async for v in inp])
+
+    results = run(numbers(a.writer()), away.double_async(a.reader(), b.writer()), add(b.reader()))
+    assert results[2] == 2 * sum(range(20))
+
+
+def test_a_network_within_a_process() -> None:
+    assert run(away.inner_network(30)) == sum(range(30))
+
+
+VALUES = [0, -1, 1.5, "é", b"\0\xff", None, True, (1, [2, {"k": {3}}]), "x" * 60_000, 10**30]
+
+
+def test_values_pass_by_copy_as_they_are() -> None:  # rule 9.1
+    c = Channel("c")
+    got: list[Any] = []
+
+    @th.process
+    def here(inp: Any) -> None:
+        got.extend(inp)
+
+    Parallel(away.write_all(c.writer(), VALUES), here(c.reader()))
+    assert got == VALUES
+
+
+def test_an_end_is_closed_where_it_was_given_away_and_where_it_is_closed() -> None:  # rules 2.3, 3.1
+    c = Channel("c")
+    w = c.writer()
+    got: list[int] = []
+
+    @th.process
+    def here(inp: Any) -> None:
+        got.extend(inp)
+
+    said, _ = Parallel(away.closes_early(w), here(c.reader()))
+    assert got == [1]
+    assert said.startswith("BadUse") and "retired" in said
+    with pytest.raises(BadUse):
+        w.write(1)
+
+
+def test_an_end_goes_on_to_a_process_of_a_process() -> None:
+    c = Channel("c")
+    pid, sum_ = Parallel(away.nested(c.writer(), 10), away.total(c.reader()))
+    assert pid != os.getpid() and sum_ == 45
+
+
+def test_one_end_for_two_processes_retires_with_the_last() -> None:  # rule 2.3
+    c = Channel("c")
+    w = c.writer()
+    results = Parallel(away.source(w, 5), away.source(w, 5), away.total(c.reader()))
+    assert results[2] == 20
+
+
+def test_what_waits_there_already_goes_too() -> None:
+    """A writer and values in the buffer, from before the channel was known elsewhere."""
+    plain, full = Channel("plain"), Channel("full", capacity=3)
+
+    @th.process
+    def early(out: Any, ready: Any) -> None:
+        w = full.writer()
+        for v in ("a", "b", "c"):
+            w.write(v)
+        ready.write(None)
+        out.write("d")
+
+    @th.process
+    def begin(inp: Any, ready: Any) -> list[Any]:
+        ready.read()
+        r = full.reader()
+        return [Parallel(away.total_of_text(r))[0], Parallel(away.first_of(inp))[0]]
+
+    ready = Channel("ready")
+    results = Parallel(early(plain.writer(), ready.writer()), begin(plain.reader(), ready.reader()))
+    assert results[1] == ["abc", "d"]
+
+
+# --- ends of channels -----------------------------------------------------------------------------------------------
+
+
+def test_retirement_ends_a_process_elsewhere_quietly() -> None:  # rules 3.1, 3.5
+    c = Channel("c")
+    c.writer().retire()
+    with Group() as g:
+        g.start(away.ends_quietly(c.reader())) if hasattr(g, "start") else None
+    d = Channel("d")
+
+    @th.process
+    def three(out: Any) -> None:
+        for i in range(3):
+            out.write(i)
+
+    assert Parallel(three(d.writer()), away.ends_quietly(d.reader())) == [None, None]
+    e = Channel("e")
+    with pytest.raises(Retired):  # the one process of a run: loud (rule 7.1)
+        w, r = e.writer(), e.reader()
+        w.retire()
+        run(away.ends_quietly(r))
+
+
+@pytest.mark.parametrize("strength", [1, 7])
+def test_poison_crosses_over(strength: int) -> None:  # rule 4
+    c = Channel("c")
+
+    @th.process
+    def reads(inp: Any) -> int:
+        try:
+            inp.read()
+        except Poisoned as error:
+            return error.strength
+        return 0
+
+    assert Parallel(away.poison_it(c.writer(), strength), reads(c.reader()))[1] == strength
+
+
+def test_an_immune_channel_stays() -> None:  # rule 4.4
+    c = Channel("c", immunity=5)
+
+    @th.process
+    def reads(inp: Any, poisoned: Any) -> str:
+        poisoned.read()
+        return str(inp.read())
+
+    @th.process
+    def first_poison_then_write(out: Any, poisoned: Any) -> None:
+        Parallel(away.poison_it(c.writer(), 4))
+        poisoned.write(None)
+        out.write("alive")
+
+    done = Channel("done")
+    results = Parallel(
+        first_poison_then_write(c.writer(), done.writer()), reads(c.reader(), done.reader())
+    )
+    assert results[1] == "alive"
+
+
+# --- choice where the home is ---------------------------------------------------------------------------------------
+
+
+def test_a_select_at_home_over_ends_that_others_have() -> None:  # rule 5
+    a, b, out = Channel("a"), Channel("b"), Channel("out")
+
+    @th.process
+    def merge(x: Any, y: Any, to: Any) -> int:
+        n = 0
+        try:
+            while True:
+                i, v = select(x, y, after(60))
+                assert i < 2
+                select(Output(to, v), after(60))
+                n += 1
+        except Retired:
+            return n
+
+    results = Parallel(
+        away.source(a.writer(), 20),
+        away.source(b.writer(), 20, 100),
+        merge(a.reader(), b.reader(), out.writer()),
+        away.total(out.reader()),
+    )
+    assert results[2:] == [40, sum(range(20)) + sum(range(100, 120))]
+
+
+def test_what_is_not_built_says_so() -> None:
+    a, b = Channel("a"), Channel("b")
+    said = run(away.bad_uses(a.reader(), b.writer()))
+    assert len(said) == 5 and all(s.startswith("BadUse") for s in said), said
+    assert all("another OS process" in s for s in said), said
+
+
+# --- failures -------------------------------------------------------------------------------------------------------
+
+
+def test_an_exception_arrives_with_its_traceback() -> None:
+    with pytest.raises(ValueError, match="of mine") as caught:
+        run(away.fail(ValueError("of mine")))
+    cause = caught.value.__cause__
+    assert isinstance(cause, _pickling.RemoteTraceback)
+    assert "away.py" in str(cause) and "raise error" in str(cause)
+
+
+def test_a_group_of_exceptions_arrives() -> None:
+    group: Any = pytest.importorskip("builtins")
+    if not hasattr(group, "ExceptionGroup"):
+        pytest.skip("3.11")
+    with pytest.raises(group.ExceptionGroup) as caught:
+        run(away.fail(group.ExceptionGroup("two", [ValueError("a"), KeyError("b")])))
+    assert [type(e) for e in caught.value.exceptions] == [ValueError, KeyError]
+
+
+def test_an_exception_that_cannot_be_pickled_arrives_as_its_text() -> None:
+    with pytest.raises(RuntimeError, match="Picky: picky 1 2"):
+        run(away.fail_pickily())
+
+
+def test_a_result_that_cannot_be_pickled() -> None:
+    with pytest.raises(BadUse, match="Unsendable"):
+        run(away.unpicklable_result())
+
+
+def test_values_that_cannot_go_are_refused_at_the_write() -> None:  # rule 11.2
+    c = Channel("numbers")
+
+    @th.process
+    def reads(inp: Any) -> Any:
+        return inp.read()
+
+    said, value = Parallel(away.bad_writes(c.writer()), reads(c.reader()))
+    assert value == "good"
+    assert len(said) == 5 and all(s.startswith("BadUse: write on channel 'numbers'") for s in said), said
+    for text, part in zip(said, ("Unsendable", "list", "pieces", "end", "reader() or writer()"), strict=True):
+        assert part in text
+
+
+def test_the_home_refuses_them_too() -> None:
+    c = Channel("numbers")
+    said: list[str] = []
+
+    @th.process
+    def writes(out: Any) -> None:
+        for value in (away.Unsendable(), b"x" * 100_000):
+            try:
+                out.write(value)
+            except BadUse as error:
+                said.append(str(error))
+        try:
+            select(Output(out, away.Unsendable()), after(60))
+        except BadUse as error:
+            said.append(str(error))
+        out.write(5)
+
+    # The reader's end has been handed over before its process writes anything here.
+    ready = Channel("ready")
+
+    @th.process
+    def first(inp: Any, out: Any) -> None:
+        inp.read()
+        writes_body(out)
+
+    writes_body = writes.__wrapped__
+    results = Parallel(
+        first(ready.reader(), c.writer()), away.ready_then_total(ready.writer(), c.reader())
+    )
+    assert results[1] == 5
+    assert len(said) == 3 and all("channel 'numbers'" in s for s in said), said
+
+
+def test_arguments_that_cannot_go() -> None:
+    with pytest.raises(BadUse, match="process write_all"):
+        run(away.write_all(Channel("c").writer(), [away.Unsendable()]))
+    with pytest.raises(BadUse, match=r"give it an end, reader\(\) or writer\(\)"):
+        run(away.write_all(Channel("c"), []))
+
+
+def test_a_function_that_nobody_can_import() -> None:
+    @process
+    def local() -> int:
+        return 41
+
+    try:
+        import cloudpickle  # noqa: F401
+    except ImportError:
+        with pytest.raises(BadUse, match=r"local is no global name.*cloudpickle"):
+            run(local())
+    else:
+        assert run(local()) == 41
+
+
+def test_process_refuses_what_is_no_function() -> None:
+    for wrong in (5, int, away.source):
+        with pytest.raises(BadUse, match="@process"):
+            process(wrong)
+
+
+# --- deaths ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "number", "status"),
+    [("kill", signal.SIGKILL, None), ("segv", signal.SIGSEGV, None), ("exit", None, 3)],
+)
+def test_a_process_that_dies_says_how(how: str, number: int | None, status: int | None) -> None:
+    with pytest.raises(ProcessDied) as caught:
+        run(away.die(how))
+    assert (caught.value.signal, caught.value.status) == (number, status)
+    assert "'die'" in str(caught.value) and str(caught.value.pid) in str(caught.value)
+
+
+def test_sys_exit_is_an_exception_of_the_process() -> None:
+    with pytest.raises(SystemExit) as caught:
+        run(away.die("sys.exit"))
+    assert caught.value.code == 4
+
+
+def test_who_reads_from_one_that_died_drains_and_is_told() -> None:  # rule 4.5
+    c = Channel("c", capacity=10)
+
+    @th.process
+    def reads(inp: Any) -> list[int]:
+        got = []
+        try:
+            while True:
+                got.append(inp.read())
+        except PeerDied:
+            return got
+
+    done: list[Any] = []
+
+    @th.process
+    def dies(out: Any) -> None:
+        try:
+            Parallel(away.write_then_die(out, 5))
+        except ProcessDied as error:
+            done.append(error.signal)
+
+    assert Parallel(dies(c.writer()), reads(c.reader()))[1] == [0, 1, 2, 3, 4]
+    assert done == [signal.SIGKILL]
+
+
+def test_a_reader_elsewhere_is_told_of_a_writer_elsewhere_that_died() -> None:
+    c = Channel("c")
+
+    @th.process
+    def dies(out: Any) -> None:
+        with pytest.raises(ProcessDied):
+            Parallel(away.write_then_die(out, 3))
+
+    assert Parallel(dies(c.writer()), away.lost_writer(c.reader()))[1] == ([0, 1, 2], "False")
+
+
+# --- cancellation ---------------------------------------------------------------------------------------------------
+
+
+def test_a_failure_here_cancels_them_there(tmp_path: Path) -> None:  # rules 6.1, 7.2
+    said = tmp_path / "said"
+    ready, never = Channel("ready"), Channel("never")
+
+    @th.process
+    def fails(inp: Any, _: Any) -> None:
+        inp.read()
+        raise ValueError("enough")
+
+    with pytest.raises(ValueError, match="enough"):
+        Parallel(
+            away.wait_to_be_cancelled(ready.writer(), never.reader(), str(said)),
+            fails(ready.reader(), never.writer()),
+        )
+    assert said.read_text(encoding="utf-8") == "cancelled"
+
+
+def test_a_write_that_is_withdrawn_keeps_its_value(tmp_path: Path) -> None:  # rule 6.2
+    said = tmp_path / "said"
+    ready, never = Channel("ready"), Channel("never")
+
+    @th.process
+    def fails(inp: Any, _: Any) -> None:
+        inp.read()
+        raise ValueError("enough")
+
+    with pytest.raises(ValueError, match="enough"):
+        Parallel(
+            away.value_of_cancelled(ready.writer(), never.writer(), str(said)),
+            fails(ready.reader(), never.reader()),
+        )
+    assert said.read_text(encoding="utf-8") == "mine yet"
+    assert statistics(never).transfers == 0
+
+
+def test_ctrl_c_ends_all_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(
+        textwrap.dedent(
+            """
+            import os
+            from weft.processes import *
+
+            @process
+            def waits(ready, inp):
+                ready.write(os.getpid())
+                inp.read()
+
+            @process
+            def never(inp, out):
+                for pid in inp:
+                    print("pid", pid, flush=True)
+                out.read()
+
+            ready, silent, other = Channel("ready"), Channel("silent"), Channel("other")
+            w = silent.writer()
+            v = other.writer()
+            Parallel(waits(ready.writer(), silent.reader()), never(ready.reader(), other.reader()))
+            """
+        ),
+        encoding="utf-8",
+    )
+    running = subprocess.Popen(
+        [sys.executable, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert running.stdout is not None
+    line = running.stdout.readline()
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=TIMEOUT)
+    assert running.returncode != 0 and "KeyboardInterrupt" in err, (out, err)
+    assert not Path(f"/proc/{line.split()[1]}").exists()
+
+
+# --- programs -------------------------------------------------------------------------------------------------------
+
+HELLO = """
+from weft.processes import *
+
+@process
+def hello(out):
+    out.write("hello")
+
+@process
+def world(inp):
+    return inp.read() + " world"
+
+c = Channel("c")
+print(Parallel(hello(c.writer()), world(c.reader()))[1])
+"""
+
+
+def test_a_script_without_a_guard(tmp_path: Path) -> None:
+    result = program(tmp_path, HELLO)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "hello world\n", "")
+
+
+def test_a_script_with_a_guard(tmp_path: Path) -> None:
+    head, _, tail = HELLO.partition("c = Channel")
+    guarded = head + 'if __name__ == "__main__":\n' + textwrap.indent("c = Channel" + tail, "    ")
+    result = program(tmp_path, guarded)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "hello world\n", "")
+
+
+def test_a_module_by_its_name(tmp_path: Path) -> None:
+    result = program(tmp_path, HELLO, "-m", "program")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "hello world\n", "")
+
+
+def test_what_the_child_has_as_its_parent_has_it(tmp_path: Path) -> None:
+    result = program(
+        tmp_path,
+        """
+        import os, sys
+        from weft.processes import *
+
+        @process
+        def there():
+            return os.getpid(), sys.argv, os.getcwd(), sys.stdin.read(), __name__, sys.flags.optimize
+
+        sys.argv.append("more")
+        os.chdir("/")
+        pid, argv, cwd, stdin, name, optimize = run(there())
+        print(pid != os.getpid(), argv == sys.argv, cwd, repr(stdin), name, optimize)
+        """,
+        "-O",
+        str(tmp_path / "program.py"),
+        input="for the parent",
+    )
+    assert result.stdout == "True True / '' __mp_main__ 1\n", result.stderr
+
+
+def test_a_main_module_that_starts_a_group_below_no_guard(tmp_path: Path) -> None:
+    result = program(
+        tmp_path,
+        """
+        from weft.processes import *
+
+        @process
+        def hello():
+            return "hello"
+
+        with Group() as g:
+            g.start(hello()) if hasattr(g, "start") else g(hello())
+        """,
+    )
+    assert result.returncode == 1
+    assert 'below `if __name__ == "__main__":`' in result.stderr
+
+
+def test_output_is_not_lost(tmp_path: Path) -> None:
+    result = program(
+        tmp_path,
+        """
+        import sys
+        from weft.processes import *
+
+        @process
+        def speaks():
+            print("said there")
+            print("and complained", file=sys.stderr)
+
+        run(speaks())
+        """,
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (0, "said there\n", "and complained\n")
+
+
+def test_a_process_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(
+        textwrap.dedent(
+            """
+            import os, signal
+            from weft.processes import *
+
+            @process
+            def computes(ready):
+                ready.write(os.getpid())
+                while True:
+                    pass
+
+            @process
+            def tells(inp):
+                print(inp.read(), flush=True)
+
+            c = Channel("c")
+            import weft.threads as th
+
+            @th.process
+            def killer(inp):
+                print(inp.read(), flush=True)
+                os.kill(os.getpid(), signal.SIGKILL)
+
+            Parallel(computes(c.writer()), killer(c.reader()))
+            """
+        ),
+        encoding="utf-8",
+    )
+    result = subprocess.run(
+        [sys.executable, str(path)], capture_output=True, text=True, timeout=TIMEOUT
+    )
+    assert result.returncode == -signal.SIGKILL
+    pid = int(result.stdout)
+    descriptor = os.pidfd_open(pid) if Path(f"/proc/{pid}").exists() else -1
+    if descriptor >= 0:  # it is given two seconds
+        import select as selecting
+
+        assert selecting.select([descriptor], [], [], TIMEOUT)[0]
+        os.close(descriptor)
+
+
+def test_one_after_another() -> None:
+    assert Sequence(away.inner_network(2), away.inner_network(3)) == [1, 3]
