@@ -376,6 +376,12 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
   return reinterpret_cast<PyObject*>(w);
 }
 
+// In a GIVE stand the name by which the other asks for the end, which has no space, and behind a space the channel's.
+std::string name_given(const char* key, ChannelObject* c) { return (std::string(key) + " " + channel_name(c)).substr(0, 150); }
+bool is_named(const std::string& given, std::string_view key) noexcept {
+  return given.size() > key.size() && given[key.size()] == ' ' && given.compare(0, key.size(), key) == 0;
+}
+
 // give(end, name): the end moves to the peer.
 PyObject* wire_give(PyObject* o, PyObject* args) {
   PyObject* end;
@@ -390,7 +396,7 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
     const FarSide* const f = reinterpret_cast<FarChannelObject*>(e->channel)->side;
     {
       const Space::Step step(*space);
-      if (const char* wrong = link->peer()->pass(f->end, !f->reads, kType, name))
+      if (const char* wrong = link->peer()->pass(f->end, !f->reads, kType, name_given(name, e->channel)))
         return bad_use("give: channel %s: %s", channel_name(e->channel).c_str(), wrong);
     }
     if (e->holders <= 1) close_end(e, EndState::sent);
@@ -408,7 +414,7 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
   }
   {
     const Space::Step step(*space);
-    link->peer()->home.give(std::move(port), kType, name, c->core.ring ? c->core.ring->capacity : 0);
+    link->peer()->home.give(std::move(port), kType, name_given(name, c), c->core.ring ? c->core.ring->capacity : 0);
   }
   if (e->holders <= 1) close_end(e, EndState::sent);  // else another process has it too
   Py_RETURN_NONE;
@@ -425,12 +431,13 @@ PyObject* wire_take(PyObject* o, PyObject* name) {
     {
       const Space::Step step(*space);
       for (Peer::Offered& at : link->peer()->offered) {
-        if (at.taken || at.name != wanted) continue;
-        if (at.type != kType) return bad_use("the end %R that was handed to us is of type %s, and no Python program's", name, at.type.c_str());
+        if (at.taken || !is_named(at.name, wanted)) continue;
+        if (at.type != kType)
+          return bad_use("the end %R that was handed to us is of type %s, and no Python program's", name, at.type.c_str());
         at.taken = true;
         if (at.got.here) return bad_use("the end %R that was handed to us has its home in this process", name);
-        return far_end(at.got.there ? std::move(at.got.there) : std::make_shared<wire::FarEnd>(link->peer(), at.end, at.key, at.name), at.writes,
-                       at.name);
+        return far_end(at.got.there ? std::move(at.got.there) : std::make_shared<wire::FarEnd>(link->peer(), at.end, at.key, at.name),
+                       at.writes, at.name.substr(std::string_view(wanted).size() + 1));
       }
       if (link->peer()->session.is_over()) Py_RETURN_NONE;
     }
@@ -462,7 +469,7 @@ PyObject* wire_wait(PyObject* o, PyObject*) {
 void close_link(WireObject* w, const char* why) noexcept {
   auto* const link = std::exchange(w->link, nullptr);
   if (!link || w->generation != generation) return;
-  (*link)->bye(why);
+  (*link)->leave(why);
   PyThreadState* const state = give_up_lock();
   (*link)->join();
   take_lock(state);

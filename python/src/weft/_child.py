@@ -115,9 +115,13 @@ def _end_with_parent(link: Any) -> None:
 
 def main(descriptor: int) -> None:
     """Serves the parent at the other end of this socket, until it lets go."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is the parent's, which cancels us
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # the terminal's Ctrl-C is the parent's, which cancels us
     link = _native._Link(descriptor, f"python {os.getpid()}")
-    threading.Thread(target=_end_with_parent, args=(link,), name="weft: ends with its parent", daemon=True).start()
+    threading.Thread(
+        target=_end_with_parent, args=(link,), name="weft: ends with its parent", daemon=True
+    ).start()
     jobs, results = link.take("jobs"), link.take("results")
     try:
         prepared = jobs.read()
@@ -135,7 +139,9 @@ def main(descriptor: int) -> None:
             try:
                 results.write((value, failure))
             except BadUse as error:  # what it returned cannot be pickled
-                results.write((None, _pickling.Failure(error)))
+                results.write(
+                    (None, _pickling.Failure(_pickling.why_not("its result", value) or error))
+                )
     except ChannelEnd:  # the parent has let go, or is gone
         pass
     for stream in (sys.stdout, sys.stderr):

@@ -76,7 +76,7 @@ class Host:
 
     def _lend(self, end: Any) -> str:
         self._calls += 1
-        name = f"end {self._calls}"
+        name = f"end{self._calls}"
         self._link.give(end, name)
         return name
 

@@ -16,7 +16,7 @@ from typing import Any
 from weft._extension import native as _native
 from weft.errors import BadUse, Poisoned, Retired, WeftError
 
-__all__ = ["Call", "Failure", "RemoteTraceback", "dump_call", "load_call", "name_of"]
+__all__ = ["Call", "Failure", "RemoteTraceback", "dump_call", "load_call", "name_of", "why_not"]
 
 LARGEST = 65_000  # bytes of a pickle that fits into a frame of the wire
 Name = tuple[str, str]  # module and qualified name
@@ -34,7 +34,9 @@ class _Ends(pickle.Pickler):
         if isinstance(obj, (_native.Reader, _native.Writer)):
             return self._take(obj)
         if isinstance(obj, _native.Channel):
-            raise BadUse(f"{obj!r} itself cannot go to another OS process: give it an end, reader() or writer()")
+            raise BadUse(
+                f"{obj!r} itself cannot go to another OS process: give it an end, reader() or writer()"
+            )
         return None
 
 
@@ -48,7 +50,9 @@ class _Found(pickle.Unpickler):
 
 
 def _refuse_end(end: Any) -> str:
-    raise BadUse(f"{end!r} is in the value: ends go to another OS process as arguments of a process, not yet as values")
+    raise BadUse(
+        f"{end!r} is in the value: ends go to another OS process as arguments of a process, not yet as values"
+    )
 
 
 def _pickled(what: str, value: Any, take: Callable[[Any], str]) -> bytes:
@@ -74,10 +78,19 @@ def _dumps(value: Any, channel: Any) -> bytes:
 
 
 def _loads(packed: bytes, channel: Any) -> Any:
-    return pickle.loads(packed)  # noqa: S301 – from a process of this program
+    return pickle.loads(packed)
 
 
 _native._set_pickling(_dumps, _loads)
+
+
+def why_not(what: str, value: Any) -> BadUse | None:
+    """Why a value cannot go to another OS process; None: it can."""
+    try:
+        _pickled(what, value, _refuse_end)
+    except BadUse as error:
+        return error
+    return None
 
 
 # --- functions ------------------------------------------------------------------------------------------------------
@@ -114,7 +127,9 @@ def _by_value(function: Any) -> bytes:
     return bytes(cloudpickle.dumps(function))
 
 
-def dump_call(function: Any, args: tuple[Any, ...], keywords: dict[str, Any], take: Callable[[Any], str]) -> bytes:
+def dump_call(
+    function: Any, args: tuple[Any, ...], keywords: dict[str, Any], take: Callable[[Any], str]
+) -> bytes:
     """The call of a process's function, for load_call() elsewhere. `take` gives an end to the other and returns its name there.
 
     Raises:
@@ -127,7 +142,7 @@ def dump_call(function: Any, args: tuple[Any, ...], keywords: dict[str, Any], ta
 
 def load_call(packed: bytes, find: Callable[[str], Any]) -> Call:
     what, args, keywords = _Found(io.BytesIO(packed), find).load()
-    function = pickle.loads(what) if isinstance(what, bytes) else _found(what)  # noqa: S301
+    function = pickle.loads(what) if isinstance(what, bytes) else _found(what)
     return function, args, keywords
 
 
@@ -149,7 +164,9 @@ class Failure:
     """An exception on its way from one OS process to another."""
 
     def __init__(self, error: BaseException) -> None:
-        self.text = "".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()
+        self.text = "".join(
+            traceback.format_exception(type(error), error, error.__traceback__)
+        ).rstrip()
         self.brief = f"{type(error).__name__}: {error}"
         self.end = type(error).__name__ if isinstance(error, (Retired, Poisoned)) else ""
         self.strength = getattr(error, "strength", 1)
@@ -157,7 +174,7 @@ class Failure:
         if not self.end:
             try:
                 packed = pickle.dumps(error)
-                pickle.loads(packed)  # noqa: S301
+                pickle.loads(packed)
                 self.packed = packed
             except Exception:  # an exception of the user's that does not stand it: its text goes
                 self.packed = None
@@ -170,7 +187,7 @@ class Failure:
             return Retired(self.brief, None, None, None, 0, True)
         error: BaseException
         if self.packed is not None:
-            error = pickle.loads(self.packed)  # noqa: S301
+            error = pickle.loads(self.packed)
         else:
             error = RuntimeError(f"{self.brief} (an exception that cannot be pickled)")
         error.__cause__ = RemoteTraceback(self.text)

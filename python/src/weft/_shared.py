@@ -108,7 +108,9 @@ def check_clock(clock: str) -> bool:
     return clock == "virtual"
 
 
-at_run: Any = None  # in a child of weft.processes that imports the main module: called in place of a run
+at_run: Any = (
+    None  # in a child of weft.processes that imports the main module: called in place of a run
+)
 
 
 def stop_at_run(*processes: Any) -> None:

@@ -121,7 +121,11 @@ class ProcessDied(WeftError):
         super().__init__(f"the OS process {pid} of {process!r} {how} before its process had ended")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ProcessDied, (self.process, self.pid, self.status if self.signal is None else -self.signal)
+        return ProcessDied, (
+            self.process,
+            self.pid,
+            self.status if self.signal is None else -self.signal,
+        )
 
 
 class Cancelled(BaseException):

@@ -17,7 +17,7 @@ namespace weft::inline WEFT_ABI::core {
 
 // Told (WakerOps::tell), never under a lock, when a party has joined or the last end here was closed. Any number of times, from any thread.
 struct FarAgent : Waker {
-  void (*leaves)(FarAgent&, Node&) noexcept = nullptr;           // one that was asked for, and may be over already: is to be withdrawn
+  void (*leaves)(FarAgent&, Node&) noexcept = nullptr;          // one that was asked for, and may be over already: is to be withdrawn
   void (*poisons)(FarAgent&, std::uint8_t) noexcept = nullptr;  // somebody here poisons the channel
 };
 

@@ -64,14 +64,16 @@ class SocketIntroducer final : public Introducer, public std::enable_shared_from
     ++i->users_;
     return i;
   }
-  // Not in a step. The last one ends what was introduced, and waits until it has ended.
-  void leave(Space& s) {
-    {
-      const Space::Step step(s);
-      if (--users_ > 0) return;
-      for (const auto& weak : std::exchange(peers_, {}))
-        if (const auto p = weak.lock()) p->session.bye("the space has let go of the session");
-    }
+  // A link goes. True: it was the last one, what was introduced ends; then wait() until it has.
+  bool leave(Space& s) {
+    const Space::Step step(s);
+    if (--users_ > 0) return false;
+    for (const auto& weak : std::exchange(peers_, {}))
+      if (const auto p = weak.lock()) p->session.bye("the space has let go of the session");
+    return true;
+  }
+  // Not in a step.
+  void wait() const noexcept {
     for (int n; (n = running_.load()) > 0;) running_.wait(n);
   }
   void ended() noexcept {

@@ -211,8 +211,8 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   };
   std::vector<Offered> offered;
   Link* link = nullptr;
-  void (*news)(Peer&) noexcept = nullptr;  // something was handed to us, or the session is over
-  void* listener = nullptr;                // of `news`
+  void (*news)(Peer&) noexcept = nullptr;   // something was handed to us, or the session is over
+  void* listener = nullptr;                 // of `news`
   void (*ended)(Peer&) noexcept = nullptr;  // the session is over; after all that was under way has been told
 
   const std::shared_ptr<Space> space;

@@ -34,17 +34,22 @@ class StreamLink final : public Joint {
   }
   // Ends the session: ends that are still held died.
   ~StreamLink() {
-    bye("the space has let go of the session");
-    if (introducer_) {
-      if (thread_.joinable()) thread_.join();
-      introducer_->leave(*peer_->space);
-    }
+    leave("the space has let go of the session");
+    join();
     end();
     for (const int fd : {socket_, bell_[0], bell_[1]}) ::close(fd);
   }
 
-  // After bye(), or once the session is over: until its thread has ended. Whoever has what that thread's steps need lets go of it first.
-  void join() { thread_.join(); }
+  // The destructor's work in two parts, for whoever has what the steps of other threads need: with that the first, without it the second.
+  void leave(const std::string& why) {
+    bye(why);
+    if (introducer_ && !std::exchange(left_, true)) last_ = introducer_->leave(*peer_->space);
+  }
+  void join() {
+    if (!thread_.joinable()) return;
+    thread_.join();
+    if (last_) introducer_->wait();
+  }
 
  private:
   StreamLink(std::shared_ptr<Peer> peer, int socket) : Joint(std::move(peer)), socket_(socket) {
@@ -130,7 +135,8 @@ class StreamLink final : public Joint {
   const int socket_;
   int bell_[2] = {-1, -1};
   bool unix_ = false;
-  detail::Descriptors descriptors_;               // the space's lock to send; the thread receives
+  detail::Descriptors descriptors_;  // the space's lock to send; the thread receives
+  bool left_ = false, last_ = false;
   std::shared_ptr<SocketIntroducer> introducer_;  // null: the session was made by another space
   std::thread thread_;
 };
