@@ -377,7 +377,10 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
 }
 
 // In a GIVE stand the name by which the other asks for the end, which has no space, and behind a space the channel's.
-std::string name_given(const char* key, ChannelObject* c) { return (std::string(key) + " " + channel_name(c)).substr(0, 150); }
+std::string name_given(const char* key, ChannelObject* c) {
+  const std::string plain = c->core.line == 0 ? std::string(c->core.name) : channel_name(c);
+  return (std::string(key) + " " + plain).substr(0, 150);
+}
 bool is_named(const std::string& given, std::string_view key) noexcept {
   return given.size() > key.size() && given[key.size()] == ' ' && given.compare(0, key.size(), key) == 0;
 }

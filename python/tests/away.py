@@ -207,7 +207,7 @@ def lost_writer(inp: Any) -> tuple[list[int], str]:
 
 @process
 def environment() -> tuple[int, list[str], str, str]:
-    return os.getpid(), sys.argv, os.getcwd(), sys.stdin.read()
+    return os.getpid(), sys.argv, str(Path.cwd()), sys.stdin.read()
 
 
 @process

@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 import types
+from pathlib import Path
 from typing import Any
 
 from weft import _pickling, _shared
@@ -50,8 +51,7 @@ def _import_main(name: str | None, path: str | None) -> None:
         module.__package__ = spec.parent
     else:
         assert path is not None
-        with open(path, "rb") as file:
-            code = compile(file.read(), path, "exec")
+        code = compile(Path(path).read_bytes(), path, "exec")
         module.__file__ = path
     sys.modules["__main__"] = sys.modules["__mp_main__"] = module
     _shared.at_run = _stop

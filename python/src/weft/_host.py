@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 from multiprocessing import util as _mp_util
+from pathlib import Path
 from typing import Any
 
 from weft import _pickling, _shared
@@ -34,9 +35,11 @@ def _preparation() -> dict[str, Any]:
     return {
         "path": list(sys.path),
         "argv": list(sys.argv),
-        "directory": os.getcwd(),
+        "directory": str(Path.cwd()),
         "main_name": spec.name if spec is not None else None,
-        "main_path": os.path.abspath(path) if path is not None and os.path.exists(path) else None,
+        "main_path": str(Path(path).resolve())
+        if path is not None and Path(path).exists()
+        else None,
     }
 
 

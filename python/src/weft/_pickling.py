@@ -185,10 +185,9 @@ class Failure:
             return Poisoned(self.brief, None, None, None, self.strength, True)
         if self.end == "Retired":
             return Retired(self.brief, None, None, None, 0, True)
-        error: BaseException
-        if self.packed is not None:
-            error = pickle.loads(self.packed)
-        else:
-            error = RuntimeError(f"{self.brief} (an exception that cannot be pickled)")
+        text = f"{self.brief} (an exception that cannot be pickled)"
+        error: BaseException = (
+            RuntimeError(text) if self.packed is None else pickle.loads(self.packed)
+        )
         error.__cause__ = RemoteTraceback(self.text)
         return error
