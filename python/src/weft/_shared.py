@@ -117,7 +117,7 @@ def stop_at_run(*processes: Any) -> None:
     """Before a network of ordinary code starts: not where a main module is only imported."""
     if at_run is not None and _native.where() == 0:
         for p in _native.flatten(*processes):
-            p._give_up()
+            p._give_up()  # type: ignore[attr-defined]
         at_run()
 
 
