@@ -13,7 +13,7 @@
 #include "door.hpp"
 #include "leaf.hpp"
 #include "packed.hpp"
-#include "weft/core/far.hpp"
+#include "weft/core/far_core.hpp"
 #include "weft/wire/stream.hpp"
 
 namespace weft::py {

@@ -16,9 +16,6 @@
 namespace weft::inline WEFT_ABI::core {
 
 template <class T, class P>
-class FarCore;
-
-template <class T, class P>
 class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   static_assert(std::is_nothrow_move_constructible_v<T>, "values move under the channel's lock: T's move constructor must be noexcept");
   static_assert(std::is_nothrow_destructible_v<T>);
@@ -488,7 +485,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
     if (fx.trash.data && fx.trash.discard) fx.trash.discard(fx.trash);
   }
   // Of a far one.
-  auto* agent() noexcept { return static_cast<FarCore<T, P>*>(this)->agent_of(); }
+  FarAgent* agent() noexcept { return static_cast<WithAgent<ChannelCore>*>(this)->agent_; }
   friend Sleepy;
 
  private:
@@ -623,5 +620,3 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
 };
 
 }  // namespace weft::inline WEFT_ABI::core
-
-#include "far.hpp"

@@ -15,24 +15,17 @@
 
 namespace weft::inline WEFT_ABI::core {
 
-// Told (WakerOps::tell), never under a lock, when a party has joined or the last end here was closed. Any number of times, from any thread.
-struct FarAgent : Waker {
-  void (*leaves)(FarAgent&, Node&) noexcept = nullptr;          // one that was asked for, and may be over already: is to be withdrawn
-  void (*poisons)(FarAgent&, std::uint8_t) noexcept = nullptr;  // somebody here poisons the channel
-};
-
 template <class T, class P>
-class FarCore : public ChannelCore<T, P> {
+class FarCore : public WithAgent<ChannelCore<T, P>> {
   using B = ChannelBase<P>;
   using Base = ChannelCore<T, P>;
   using Base::special_, Base::died_;
 
  public:
-  explicit FarCore(FarAgent* a) noexcept : agent_(a) {
+  explicit FarCore(FarAgent* a) noexcept : WithAgent<Base>(a) {
     special_ |= B::kFar | B::kWatched;
     B::form_lines();
   }
-  FarAgent* agent_of() const noexcept { return agent_; }
 
   // The first plain party of side S that is in line, taken out of it; null: none.
   template <Side S>
@@ -71,9 +64,6 @@ class FarCore : public ChannelCore<T, P> {
     return (S == Side::in ? B::readers_.get() : B::writers_.get()) == 0;
   }
   bool died_here() noexcept { return (died_ & (B::kReaderDied | B::kWriterDied)) != 0; }
-
- private:
-  FarAgent* const agent_;
 };
 
 }  // namespace weft::inline WEFT_ABI::core
