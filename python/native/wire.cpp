@@ -81,6 +81,8 @@ class ChannelPort final : public wire::Port {
   std::unique_ptr<wire::Room> room() const override { return std::make_unique<ValueRoom>(); }
   Status begin(core::Node& n) noexcept override { return core().template begin<S>(n); }
   bool withdraw(core::Node& n) noexcept override { return core().template withdraw<S>(n); }
+  Status watch(core::Node& n) noexcept override { return core().template watch<S>(n); }
+  const void* channel() const noexcept override { return &core(); }
   void arm(core::Guard& g) noexcept override {
     g.kind = S == Side::in ? core::Kind::input : core::Kind::output;
     g.ops = &core::channel_ops<Core, S>;

@@ -27,8 +27,8 @@ inline constexpr bool plain_only = requires {
   requires P::plain;
 };
 
-// Of a channel whose other side is in another address space (far_core.hpp): told (WakerOps::tell), never under a lock, when a party has joined
-// or the last end here was closed. Any number of times, from any thread.
+// Of a channel whose other side is in another address space (far_core.hpp): told (WakerOps::tell), never under a lock, when a party has
+// joined or the last end here was closed. Any number of times, from any thread.
 struct FarAgent : Waker {
   void (*leaves)(FarAgent&, Node&) noexcept = nullptr;          // one that was asked for, and may be over already: is to be withdrawn
   void (*poisons)(FarAgent&, std::uint8_t) noexcept = nullptr;  // somebody here poisons the channel
@@ -80,7 +80,7 @@ class ChannelBase : public Place {
   static constexpr std::uint8_t kWatched = 16;   // a standing or foreign party was here
   static constexpr std::uint8_t kDeciding = 32;  // a foreign reader was told and has not decided
   static constexpr std::uint8_t kSpanned = 64;   // a watch was here: see ChannelCore::watch()
-  static constexpr std::uint8_t kFar = 128;         // its other side is in another address space (far_core.hpp)
+  static constexpr std::uint8_t kFar = 128;      // its other side is in another address space (far_core.hpp)
   static constexpr std::uint8_t kWriterDied = 1;
   static constexpr std::uint8_t kReaderDied = 2;
 
