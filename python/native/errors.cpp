@@ -96,10 +96,10 @@ PyObject* raise_cancelled(ProcessBase& p, PyObject* value) {
 PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyObject* value, bool met) {
   const ProcessBase* p = this_process();
   const std::string what = (p ? runtime::path_of(*p) + ": " : std::string()) + verb + " on channel " + channel_name(c) +
-                           (s == Status::poisoned ? ": it was poisoned"
+                           (s == Status::poisoned   ? ": it was poisoned"
                             : s == Status::in_doubt ? ": the other side died; the value may have been taken"
-                            : s == Status::died   ? ": the other side died"
-                                                  : ": the other side has retired");
+                            : s == Status::died     ? ": the other side died"
+                                                    : ": the other side has retired");
   PyObject* type = s == Status::poisoned ? errors.Poisoned : is_end(s) && s != Status::retired ? errors.PeerDied : errors.Retired;
   PyObject* text = to_str(what);
   PyObject* index = guard < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(guard);

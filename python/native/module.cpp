@@ -2,8 +2,8 @@
 #include "asyncio.hpp"
 #include "interrupt.hpp"
 #include "observe.hpp"
-#include "wire.hpp"
 #include "weft/version.hpp"
+#include "wire.hpp"
 
 namespace weft::py {
 namespace {

@@ -352,7 +352,7 @@ struct Transit {                 // the value of a write: an end is replaced by 
 };
 
 // Ends that processes hold (rules 2.3, 2.4), held.cpp.
-void carry_ends(ChannelObject* c) noexcept;  // before an end, or a function that makes the value, is written to it
+void carry_ends(ChannelObject* c) noexcept;                   // before an end, or a function that makes the value, is written to it
 PyObject* received(const ChannelObject* c, PyObject* value);  // unpacked and noted; null with an exception
 // By the process that runs: what it reads is what this returns. Owned.
 inline PyObject* taken_from(const ChannelObject* c, PyObject* value) {
