@@ -158,7 +158,7 @@ TEST_CASE_TEMPLATE("wire 4.5, 8.2: a far select in a thread: its end, what spans
   Writer<int> here = c.writer();
   {
     w::FarSelect s;
-    CHECK_THROWS_WITH_AS(s.in(r).in(q.f->template reader<int>("e")), doctest::Contains("span"), BadUse);
+    CHECK_THROWS_WITH_AS(s.in(r).in(q.f->template reader<int>("e")), doctest::Contains("two spaces"), BadUse);
     CHECK_THROWS_AS((void)s.value<int>(), BadUse);
     w::FarSelect none;
     CHECK_THROWS_AS(none(), BadUse);
