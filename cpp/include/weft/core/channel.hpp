@@ -140,7 +140,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
     if (was) this->template leave<S>(me);
     if (special_ == 0) [[likely]] {
       this->unlock_lines();
-    } else if (special_ & B::kFar) {
+    } else if (!plain_only<P> && (special_ & B::kFar)) {
       this->unlock_lines();
       if (!was) agent()->leaves(*agent(), me);
     } else {
@@ -445,7 +445,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   void poison(std::uint8_t strength) noexcept {
     Effects fx;
     this->lock_lines();
-    if (special_ & B::kFar) {  // its home decides
+    if (!plain_only<P> && (special_ & B::kFar)) {  // its home decides
       this->unlock_lines();
       agent()->poisons(*agent(), strength);
       return;
@@ -614,7 +614,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
     this->lock_lines();
     special_ |= gone;
     settle(fx);
-    if (special_ & B::kFar) fx.told = agent();
+    if (!plain_only<P> && (special_ & B::kFar)) fx.told = agent();
     unlock(fx);
   }
 };

@@ -16,6 +16,7 @@
 //  2 `tail - head` is at most the size; anything else is the other side's fault.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "../prim.hpp"
@@ -56,22 +57,23 @@ class Outlet {
     if (room > size_) return kBroken;
     const auto n = static_cast<std::uint32_t>(std::min<std::size_t>(in.size(), room));
     if (n == 0) return 0;
-    const std::uint32_t at = tail_ & (size_ - 1), first = std::min(n, size_ - at);
+    const std::uint32_t tail = tail_.load(std::memory_order_relaxed), at = tail & (size_ - 1), first = std::min(n, size_ - at);
     std::memcpy(bytes_ + at, in.data(), first);
     std::memcpy(bytes_, in.data() + first, n - first);
-    tail_ += n;
-    d_->tail.store(tail_, std::memory_order_seq_cst);
+    tail_.store(tail + n, std::memory_order_relaxed);
+    d_->tail.store(tail + n, std::memory_order_seq_cst);
     return n;
   }
   bool has_room() const noexcept { return free() != 0; }
-  bool unread() const noexcept { return d_->head.load(std::memory_order_relaxed) != tail_; }
+  bool unread() const noexcept { return d_->head.load(std::memory_order_relaxed) != tail_.load(std::memory_order_relaxed); }
   Direction& direction() const noexcept { return *d_; }
 
  private:
-  std::uint32_t free() const noexcept { return size_ - (tail_ - d_->head.load(std::memory_order_seq_cst)); }
+  std::uint32_t free() const noexcept { return size_ - (tail_.load(std::memory_order_relaxed) - d_->head.load(std::memory_order_seq_cst)); }
   Direction* d_ = nullptr;
   std::byte* bytes_ = nullptr;
-  std::uint32_t size_ = 0, tail_ = 0;
+  std::uint32_t size_ = 0;
+  std::atomic<std::uint32_t> tail_{0};  // written by who steps; whoever attends looks at it. No place of interest to the explorer
 };
 
 // The side that reads.
