@@ -145,7 +145,7 @@ class Selecting {
   }
 
   // A standing alternative lost a guard and is not over: on with it (rule 5.6), unless a cancellation came meanwhile.
-  bool go_on() {
+  [[gnu::noinline, gnu::cold]] bool go_on() {
     p->op = nullptr;
     if (p->cancel().load(std::memory_order_relaxed) == 0) return begun(engine.begin([&] { return run_of(*p).now(); }));
     cancelled = true;
@@ -154,7 +154,7 @@ class Selecting {
 
  public:
   // After a wake-up, in the owner's context.
-  bool woken() {
+  [[gnu::always_inline]] bool woken() {
     if (computing) {  // the extended reader's block has ended
       p->op = nullptr;
       return true;

@@ -94,7 +94,7 @@ class Select {
   }
 
   // Phase B. An index: committed by ourselves, all lines left. `parked`: await the wake-up.
-  int enrol(bool foreign = false) noexcept {
+  [[gnu::always_inline]] int enrol(bool foreign = false) noexcept {
     if (!counted_ || seen_.anything_off()) find_keepers(foreign);
     std::uint32_t count = keeping_;
     if (silents_) [[unlikely]]
@@ -112,8 +112,8 @@ class Select {
       x.lined = true;
       if (WEFT_MUTANT == 21 && keep_.has(x)) choice.one_more();
       switch (x.ops->enrol(x)) {
-        case Try::committed: leave(); return chosen(i, Status::ok);
-        case Try::ended: leave(); return chosen(i, x.node.status);
+        case Try::committed: return left(i, Status::ok);
+        case Try::ended: return left(i, x.node.status);
         case Try::held:  // decided; the partner wakes us once more
         case Try::gone: return parked;
         case Try::silent:
@@ -132,8 +132,8 @@ class Select {
       Guard& x = g_[i];
       if (!x.enabled || x.kind >= Kind::timer || x.silent || !x.ops->take) continue;
       switch (x.ops->take(x)) {
-        case Try::committed: leave(); return chosen(i, Status::ok);
-        case Try::ended: leave(); return chosen(i, x.node.status);
+        case Try::committed: return left(i, Status::ok);
+        case Try::ended: return left(i, x.node.status);
         case Try::held:
         case Try::gone: return parked;
         case Try::silent:
@@ -280,7 +280,11 @@ class Select {
     return static_cast<int>(i);
   }
 
-  void leave() noexcept {
+  [[gnu::noinline]] int left(std::uint32_t i, Status s) noexcept {
+    leave();
+    return chosen(i, s);
+  }
+  [[gnu::always_inline]] void leave() noexcept {
     if (!enrolled_) return;
     enrolled_ = false;
     for (std::uint32_t i = 0; i < n_; ++i)

@@ -183,8 +183,12 @@ class Sleepers : public Buffered<T, P, Self> {
   }
 
   // Tell those for whom the channel has ended by now (rules 3.1–3.3).
-  void settle(Effects& fx) noexcept {
-    if (!(special_ & (B::kWritersGone | B::kReadersGone)) || (special_ & B::kPoisoned)) return;
+  [[gnu::always_inline]] void settle(Effects& fx) noexcept {
+    if (!(special_ & (B::kWritersGone | B::kReadersGone)) || (special_ & B::kPoisoned)) [[likely]]
+      return;
+    tell_ended(fx);
+  }
+  [[gnu::noinline, gnu::cold]] void tell_ended(Effects& fx) noexcept {
     Node probe;
     if ((special_ & B::kReadersGone) && ended<Side::out>(probe)) {
       fail_all(wq_, probe.status, fx);

@@ -90,7 +90,7 @@ class Standing {
   }
 
   // After the wake-up, or after choice.finish_as(): who won; `none` if cancelled or timed out.
-  int finish() noexcept {
+  [[gnu::always_inline]] int finish() noexcept {
     if (held_ != none) {
       const int i = held_;
       held_ = none;
@@ -121,7 +121,7 @@ class Standing {
   }
 
   // The channel of guard i, which is on, has retired. i: and so have all that decide.
-  int fell_silent(int i) noexcept {
+  [[gnu::noinline, gnu::cold]] int fell_silent(int i) noexcept {
     Guard& x = g_[i];
     if (!x.silent) ++gone_[static_cast<int>(x.kind)];
     x.silent = true;
