@@ -1,5 +1,6 @@
 // How the outcomes of the core become Python exceptions, which name process, operation and channel.
 #include <cstdarg>
+#include <cstring>
 
 #include "asyncio.hpp"
 #include "weft/runtime/limit.hpp"
@@ -99,7 +100,9 @@ PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyO
                            (s == Status::poisoned   ? ": it was poisoned"
                             : s == Status::in_doubt ? ": the other side died; the value may have been taken"
                             : s == Status::died     ? ": the other side died"
-                                                    : ": the other side has retired");
+                           : verb[std::strlen(verb) - 1] == ')'
+                               ? ": one of its sides has retired, so the channel has ended: make its ends before"
+                               : ": the other side has retired");
   PyObject* type = s == Status::poisoned ? errors.Poisoned : is_end(s) && s != Status::retired ? errors.PeerDied : errors.Retired;
   PyObject* text = to_str(what);
   PyObject* index = guard < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(guard);

@@ -106,7 +106,7 @@ def test_what_is_unmet_does_not_poison(b):  # rules 3.5, 4.6
     statistics = b.weft.statistics
     with pytest.raises(Poisoned, match="mine"):
         b.run(b.process(poisons)(c.writer()), b.process(sees)(c.reader()))
-    with pytest.raises(Retired):
+    with pytest.raises(Retired, match="one of its sides has retired"):
         c.writer()  # not Poisoned
 
 
