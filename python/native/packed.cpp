@@ -1,39 +1,223 @@
 // Values on their way to another OS process: the bytes of a pickle, and the object that they were made of if it was made here.
+//
+//   up to kInFrame bytes: in a frame. More, or a buffer of kApart bytes or more in it (an array): a table in a slot (slot.hpp)
+//
+// A table: how many parts, then the length of each, in 8 bytes; the pickle, then its buffers, each at a multiple of 64. Who gets the value
+// gets the buffers where they are, to write to as well: nobody else has them.
 #include "packed.hpp"
 
 namespace weft::py {
 
 namespace {
 
+constexpr Py_ssize_t kInFrame = 65'000, kApart = 16'384;
+
+struct PackedObject {
+  PyObject_HEAD PyObject* bytes;  // null: in the slot
+  PyObject* original;             // of a value that was written here; else null
+  std::shared_ptr<Slot>* slot;    // null: in the bytes
+  bool table;                     // of the bytes
+};
+
 PyTypeObject PackedType{PyVarObject_HEAD_INIT(nullptr, 0)};
-PyObject* dumps = nullptr;  // (value, channel) -> bytes, by weft._pickling
-PyObject* loads = nullptr;  // (bytes, channel) -> value
+PyObject* dumps = nullptr;  // (value, channel) -> bytes, by weft._pickling: also for what pickle refuses
+PyObject* pickle_dumps = nullptr;
+PyObject* pickle_loads = nullptr;
+PyObject* dumps_keywords = nullptr;  // ("buffer_callback",)
+PyObject* loads_keywords = nullptr;  // ("buffers",)
+PyObject* protocol = nullptr;
 
 PackedObject* packed_of(PyObject* o) noexcept { return reinterpret_cast<PackedObject*>(o); }
 
-PyObject* new_packed(PyObject* bytes, PyObject* original) noexcept {
+// Takes both references over.
+PyObject* new_packed(PyObject* bytes, std::unique_ptr<Slot> slot, bool table, PyObject* original) noexcept {
   PackedObject* p = PyObject_New(PackedObject, &PackedType);
   if (p) {
     p->bytes = bytes;
     p->original = original;
+    p->slot = slot ? new std::shared_ptr<Slot>(std::move(slot)) : nullptr;
+    p->table = table;
     return reinterpret_cast<PyObject*>(p);
   }
-  Py_DECREF(bytes);
+  Py_XDECREF(bytes);
   Py_XDECREF(original);
   return nullptr;
 }
 
 void packed_dealloc(PyObject* o) {
-  Py_DECREF(packed_of(o)->bytes);
+  Py_XDECREF(packed_of(o)->bytes);
   Py_XDECREF(packed_of(o)->original);
+  delete packed_of(o)->slot;
   PyObject_Free(o);
 }
 
+// --- a part of a slot, as a buffer ----------------------------------------------------------------------------------------------------
+
+struct PartObject {
+  PyObject_HEAD std::shared_ptr<Slot>* slot;
+  std::byte* at;
+  Py_ssize_t size;
+};
+PyTypeObject PartType{PyVarObject_HEAD_INIT(nullptr, 0)};
+void part_dealloc(PyObject* o) {
+  delete reinterpret_cast<PartObject*>(o)->slot;
+  PyObject_Free(o);
+}
+int part_buffer(PyObject* o, Py_buffer* view, int flags) {
+  auto* const p = reinterpret_cast<PartObject*>(o);
+  return PyBuffer_FillInfo(view, o, p->at, p->size, 0, flags);
+}
+PyObject* part_of(const std::shared_ptr<Slot>& s, std::size_t at, std::size_t size) {
+  PartObject* p = PyObject_New(PartObject, &PartType);
+  if (!p) return nullptr;
+  p->slot = new std::shared_ptr<Slot>(s);
+  p->at = s->data() + at;
+  p->size = static_cast<Py_ssize_t>(size);
+  PyObject* const view = PyMemoryView_FromObject(reinterpret_cast<PyObject*>(p));
+  Py_DECREF(p);
+  return view;
+}
+// A part of bytes: its own copy, for whoever gets it may write to it.
+PyObject* part_of(PyObject* bytes, std::size_t at, std::size_t size) {
+  return PyByteArray_FromStringAndSize(PyBytes_AS_STRING(bytes) + at, static_cast<Py_ssize_t>(size));
+}
+
+// --- tables ---------------------------------------------------------------------------------------------------------------------------
+
+constexpr std::size_t aligned(std::size_t n) noexcept { return (n + 63) / 64 * 64; }
+
+// The pickle and its buffers, one after another.
+class Parts {
+ public:
+  Parts() = default;
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+  ~Parts() {
+    for (Py_buffer& b : views_) PyBuffer_Release(&b);
+  }
+  bool add(PyObject* o) {
+    Py_buffer b;
+    if (PyObject_GetBuffer(o, &b, PyBUF_SIMPLE) < 0) return false;
+    views_.push_back(b);
+    return true;
+  }
+  std::size_t size() const noexcept {
+    std::size_t n = aligned(8 * (views_.size() + 1));
+    for (const Py_buffer& b : views_) n += aligned(static_cast<std::size_t>(b.len));
+    return n;
+  }
+  void write(std::byte* to) const noexcept {
+    const std::uint64_t n = views_.size();
+    std::memcpy(to, &n, 8);
+    std::size_t at = aligned(8 * (n + 1));
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto length = static_cast<std::uint64_t>(views_[i].len);
+      std::memcpy(to + 8 * (i + 1), &length, 8);
+      if (length) std::memcpy(to + at, views_[i].buf, length);
+      at += aligned(length);
+    }
+  }
+
+ private:
+  std::vector<Py_buffer> views_;
+};
+
+// Whether a buffer goes beside the pickle: the callback of pickle.dumps, bound to the list of those that do.
+PyObject* apart(PyObject* list, PyObject* buffer) {
+  Py_buffer b;
+  if (PyObject_GetBuffer(buffer, &b, PyBUF_SIMPLE) < 0) {  // it is not contiguous: pickle copies it
+    PyErr_Clear();
+    Py_RETURN_TRUE;
+  }
+  const bool large = b.len >= kApart;
+  PyBuffer_Release(&b);
+  if (!large) Py_RETURN_TRUE;
+  if (PyList_Append(list, buffer) < 0) return nullptr;
+  Py_RETURN_FALSE;
+}
+PyMethodDef apart_def{"apart", apart, METH_O, nullptr};
+
+// The bytes of a pickle; `list`: the buffers beside it. Null with an exception.
+PyObject* pickled(PyObject* value, PyObject* channel, PyObject*& list) {
+  list = nullptr;
+  PyObject* bytes = nullptr;
+  if (PyLong_CheckExact(value) || PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) || PyFloat_CheckExact(value)) {
+    PyObject* const args[] = {value, protocol};
+    bytes = PyObject_Vectorcall(pickle_dumps, args, 2, nullptr);
+  } else if ((list = PyList_New(0))) {
+    if (PyObject* const callback = PyCFunction_New(&apart_def, list)) {
+      PyObject* const args[] = {value, protocol, callback};
+      bytes = PyObject_Vectorcall(pickle_dumps, args, 2, dumps_keywords);
+      Py_DECREF(callback);
+    }
+  }
+  if (bytes || !PyErr_ExceptionMatches(PyExc_Exception)) return bytes;
+  PyErr_Clear();
+  Py_CLEAR(list);
+  return PyObject_CallFunctionObjArgs(dumps, value, channel, nullptr);  // which says what is wrong
+}
+
+// The pickle and its buffers, as what is to be sent. Steals both.
+PyObject* pack_parts(PyObject* bytes, PyObject* list, PyObject* value) {
+  Parts parts;
+  const Py_ssize_t n = list ? PyList_GET_SIZE(list) : 0;
+  bool good = parts.add(bytes);
+  for (Py_ssize_t i = 0; good && i < n; ++i) good = parts.add(PyList_GET_ITEM(list, i));
+  PyObject* packed = nullptr;
+  if (good) {
+    const std::size_t size = parts.size();
+    if (auto slot = Slot::make(size)) {
+      parts.write(slot->data());
+      packed = new_packed(nullptr, std::move(slot), true, Py_NewRef(value));
+    } else if (PyObject* const whole = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size))) {
+      parts.write(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(whole)));
+      packed = new_packed(whole, nullptr, true, Py_NewRef(value));
+    }
+  }
+  Py_DECREF(bytes);
+  Py_XDECREF(list);
+  return packed;
+}
+
+// The value of a table of `size` bytes at `data`, whose parts `part(at, size)` makes.
+template <class Part>
+PyObject* load_table(const std::byte* data, std::size_t size, Part&& part) {
+  std::uint64_t n = 0;
+  if (size >= 8) std::memcpy(&n, data, 8);
+  std::size_t at = n < size / 8 ? aligned(8 * (n + 1)) : size;
+  PyObject* const buffers = PyList_New(0);
+  PyObject *bytes = nullptr, *value = nullptr;
+  bool good = buffers && n > 0 && at < size;
+  for (std::uint64_t i = 0; good && i < n; ++i) {
+    std::uint64_t length;
+    std::memcpy(&length, data + 8 * (i + 1), 8);
+    good = at <= size && length <= size - at;
+    if (!good) break;
+    PyObject* const p = part(at, length);
+    if (i == 0)
+      bytes = p;
+    else if (p)
+      good = PyList_Append(buffers, p) == 0, Py_DECREF(p);
+    good = good && p;
+    at += aligned(length);
+  }
+  if (good) {
+    PyObject* const args[] = {bytes, buffers};
+    value = PyObject_Vectorcall(pickle_loads, args, 1, loads_keywords);
+  } else if (!PyErr_Occurred()) {
+    bad_use("a value came that is none: its parts do not add up");
+  }
+  Py_XDECREF(bytes);
+  Py_XDECREF(buffers);
+  return value;
+}
+
 PyObject* f_set_pickling(PyObject*, PyObject* args) {
-  PyObject *d, *l;
-  if (!PyArg_ParseTuple(args, "OO", &d, &l)) return nullptr;
+  PyObject *d, *of_pickle, *l;
+  if (!PyArg_ParseTuple(args, "OOO", &d, &of_pickle, &l)) return nullptr;
   Py_XSETREF(dumps, Py_NewRef(d));
-  Py_XSETREF(loads, Py_NewRef(l));
+  Py_XSETREF(pickle_dumps, Py_NewRef(of_pickle));
+  Py_XSETREF(pickle_loads, Py_NewRef(l));
   Py_RETURN_NONE;
 }
 PyMethodDef functions[] = {{"_set_pickling", gated<f_set_pickling>, METH_VARARGS, nullptr}, {}};
@@ -42,29 +226,89 @@ PyMethodDef functions[] = {{"_set_pickling", gated<f_set_pickling>, METH_VARARGS
 
 bool is_packed(PyObject* o) noexcept { return Py_IS_TYPE(o, &PackedType); }
 
-PyObject* packed_from(const void* data, std::size_t size) noexcept {
-  PyObject* bytes = PyBytes_FromStringAndSize(static_cast<const char*>(data), static_cast<Py_ssize_t>(size));
-  return bytes ? new_packed(bytes, nullptr) : nullptr;
+PyObject* packed_from(const wire::Payload& p, wire::Carrier& by) noexcept {
+  if (!p.in_body || p.bytes.empty()) return nullptr;
+  std::unique_ptr<Slot> slot;
+  const std::byte* data = p.bytes.data();
+  std::size_t size = p.bytes.size();
+  bool table = data[0] == std::byte{2};  // in pieces, with seven zeros: no pickle begins so
+  if (Slot::is_described(p.bytes)) {
+    if (!(slot = Slot::take(p.bytes, [&] { return by.passed(); }))) return nullptr;
+    if (PyObject* const o = Slot::crowded() ? nullptr : new_packed(nullptr, std::move(slot), true, nullptr)) return o;
+    if (!slot) return nullptr;
+    data = slot->data(), size = slot->size(), table = true;
+  } else if (table) {
+    if (size < 8) return nullptr;
+    data += 8, size -= 8;
+  }
+  PyObject* const bytes = PyBytes_FromStringAndSize(reinterpret_cast<const char*>(data), static_cast<Py_ssize_t>(size));
+  return bytes ? new_packed(bytes, nullptr, table, nullptr) : nullptr;
+}
+
+wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by) {
+  const PackedObject* const p = packed_of(packed);
+  const auto bytes_of = [&](const std::byte*& data) {
+    data = p->slot ? (*p->slot)->data() : reinterpret_cast<const std::byte*>(PyBytes_AS_STRING(p->bytes));
+    return p->slot ? (*p->slot)->size() : static_cast<std::size_t>(PyBytes_GET_SIZE(p->bytes));
+  };
+  const std::byte* data;
+  const std::size_t size = bytes_of(data);
+  const bool table = p->slot || p->table;
+  if ((table || size > kInFrame) && by.passes()) {
+    std::unique_ptr<Slot> made;
+    const Slot* slot = p->slot ? p->slot->get() : nullptr;
+    if (!slot && table && (made = Slot::make(size))) {
+      std::memcpy(made->data(), data, size);
+      slot = made.get();
+    }
+    if (const int fd = slot ? slot->lend(keep) : -1; fd >= 0) {
+      by.pass(fd);
+      return {0, keep, true};
+    }
+  }
+  keep.clear();
+  if (table) keep.resize(8), keep[0] = std::byte{2};
+  keep.insert(keep.end(), data, data + size);
+  return {0, keep, true};
 }
 
 PyObject* pack(ChannelObject* c, PyObject* value) {
   if (is_packed(value)) return value;
-  PyObject* bytes;
+  PyObject* packed = nullptr;
   {
     const Beyond beyond;
-    bytes = PyObject_CallFunctionObjArgs(dumps, value, reinterpret_cast<PyObject*>(c), nullptr);
+    PyObject* list;
+    if (PyObject* const bytes = pickled(value, reinterpret_cast<PyObject*>(c), list)) {
+      if (PyBytes_GET_SIZE(bytes) > kInFrame || (list && PyList_GET_SIZE(list) > 0)) {
+        packed = pack_parts(bytes, list, value);
+      } else {
+        Py_XDECREF(list);
+        packed = new_packed(bytes, nullptr, false, Py_NewRef(value));
+      }
+    } else {
+      Py_XDECREF(list);
+    }
   }
-  if (bytes) return new_packed(bytes, value);
   Py_DECREF(value);
-  return nullptr;
+  return packed;
 }
 
-PyObject* unpack(const ChannelObject* c, PyObject* packed) {
+PyObject* unpack(const ChannelObject*, PyObject* packed) {
   if (!is_packed(packed)) return packed;
   PyObject* r;
   {
     const Beyond beyond;
-    r = PyObject_CallFunctionObjArgs(loads, packed_of(packed)->bytes, reinterpret_cast<const PyObject*>(c), nullptr);
+    const PackedObject* const p = packed_of(packed);
+    if (p->slot) {
+      const std::shared_ptr<Slot> slot = *p->slot;
+      slot->settle();
+      r = load_table(slot->data(), slot->size(), [&](std::size_t at, std::size_t size) { return part_of(slot, at, size); });
+    } else if (p->table) {
+      r = load_table(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(p->bytes)), static_cast<std::size_t>(PyBytes_GET_SIZE(p->bytes)),
+                     [&](std::size_t at, std::size_t size) { return part_of(p->bytes, at, size); });
+    } else {
+      r = PyObject_CallFunctionObjArgs(pickle_loads, p->bytes, nullptr);
+    }
   }
   Py_DECREF(packed);
   return r;
@@ -82,7 +326,16 @@ int init_packed(PyObject* m) {
   PackedType.tp_basicsize = sizeof(PackedObject);
   PackedType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   PackedType.tp_dealloc = gated<packed_dealloc>;
-  if (PyType_Ready(&PackedType) < 0) return -1;
+  static PyBufferProcs buffer{&part_buffer, nullptr};
+  PartType.tp_name = "weft._Part";
+  PartType.tp_basicsize = sizeof(PartObject);
+  PartType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  PartType.tp_dealloc = part_dealloc;
+  PartType.tp_as_buffer = &buffer;
+  if (PyType_Ready(&PackedType) < 0 || PyType_Ready(&PartType) < 0) return -1;
+  if (!(dumps_keywords = Py_BuildValue("(s)", "buffer_callback")) || !(loads_keywords = Py_BuildValue("(s)", "buffers")) ||
+      !(protocol = PyLong_FromLong(5)))
+    return -1;
   return PyModule_AddFunctions(m, functions);
 }
 

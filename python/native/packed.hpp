@@ -1,16 +1,16 @@
 // What packed.cpp shares with the wire: see there, and wire.hpp.
 #pragma once
+#include "slot.hpp"
+#include "weft/wire/moving.hpp"
 #include "wire.hpp"
 
 namespace weft::py {
 
-struct PackedObject {
-  PyObject_HEAD PyObject* bytes;
-  PyObject* original;  // of a value that was written here; else null
-};
 bool is_packed(PyObject* o) noexcept;
-// Null with an exception.
-PyObject* packed_from(const void* data, std::size_t size) noexcept;
+// What came in a frame. Null: it is no value.
+PyObject* packed_from(const wire::Payload& p, wire::Carrier& by) noexcept;
+// A packed value as a frame takes it; `keep` holds what it refers to.
+wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by);
 int init_packed(PyObject* m);
 
 }  // namespace weft::py

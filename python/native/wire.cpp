@@ -31,19 +31,12 @@ EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o)
 class ValueRoom final : public wire::Room {
  public:
   void* slot() noexcept override { return &value; }
-  bool load(const wire::Payload& p, wire::Carrier&) override {
-    if (!p.in_body) return false;
-    value.o = packed_from(p.bytes.data(), p.bytes.size());
+  bool load(const wire::Payload& p, wire::Carrier& by) override {
+    value.o = packed_from(p, by);
     if (!value.o) PyErr_Clear();
     return full_ = value.o != nullptr;
   }
-  wire::Payload unload(wire::Buffer& keep, wire::Carrier&) const override { return unload(value, keep); }
-  static wire::Payload unload(const Value& v, wire::Buffer& keep) {
-    PyObject* const bytes = reinterpret_cast<PackedObject*>(v.o)->bytes;
-    const auto* const data = reinterpret_cast<const std::byte*>(PyBytes_AS_STRING(bytes));
-    keep.assign(data, data + PyBytes_GET_SIZE(bytes));
-    return {0, keep, true};
-  }
+  wire::Payload unload(wire::Buffer& keep, wire::Carrier& by) const override { return packed_out(value.o, keep, by); }
 
   Value value;
 };
@@ -53,7 +46,7 @@ class SlotRoom final : public wire::Room {
   explicit SlotRoom(const Value& v) noexcept : value_(v) { full_ = true; }
   void* slot() noexcept override { return nullptr; }
   bool load(const wire::Payload&, wire::Carrier&) override { return false; }
-  wire::Payload unload(wire::Buffer& keep, wire::Carrier&) const override { return ValueRoom::unload(value_, keep); }
+  wire::Payload unload(wire::Buffer& keep, wire::Carrier& by) const override { return packed_out(value_.o, keep, by); }
 
  private:
   const Value& value_;
@@ -506,6 +499,7 @@ void forget_links() noexcept {
   new std::shared_ptr<Space>(std::move(space));  // never destroyed: its sessions are the parent's
   new auto(std::move(sides));
   sides.clear();
+  Slot::forget();
 }
 
 int init_wire(PyObject* m) {

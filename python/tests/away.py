@@ -126,7 +126,7 @@ def value_of_cancelled(ready: Any, out: Any, said: str) -> None:
 def bad_writes(out: Any) -> list[str]:
     """Each is refused at the write, and the channel goes on."""
     said = []
-    for value in (Unsendable(), [lambda: 0], b"x" * 100_000, Channel("c").reader(), Channel("d")):
+    for value in (Unsendable(), [lambda: 0], Channel("c").reader(), Channel("d")):
         try:
             out.write(value)
         except Exception as error:
@@ -229,3 +229,50 @@ def first_of(inp: Any) -> Any:
 def ready_then_total(ready: Any, inp: Any) -> Any:
     ready.write(None)
     return inp.read()
+
+
+@process
+def echo(inp: Any, out: Any) -> None:
+    for v in inp:
+        out.write(v)
+
+
+@process
+def sums_and_scribbles(inp: Any, out: Any) -> None:
+    """Of each array its sum; then it is written to, as one's own."""
+    for a in inp:
+        out.write(a.sum())
+        a[:] = -1
+
+
+@process
+def arrays(out: Any, n: int, size: int, then: str = "") -> None:
+    import numpy
+
+    for i in range(n):
+        out.write(numpy.full(size, i))
+    if then == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@process
+def keeps(inp: Any, n: int) -> list[int]:
+    """Takes n arrays, keeps them all, and looks at them afterwards."""
+    kept = [inp.read() for _ in range(n)]
+    return [int(a[0]) if (a == a[0]).all() else -1 for a in kept]
+
+
+@process
+def takes_one_and_dies(inp: Any) -> None:
+    inp.read()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@process
+def length_of(text: str) -> tuple[int, str]:
+    return len(text), text
+
+
+@process
+def keeps_last(inp: Any) -> list[int]:
+    return [int(a[0]) for a in inp]

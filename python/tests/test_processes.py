@@ -316,12 +316,10 @@ def test_values_that_cannot_go_are_refused_at_the_write() -> None:  # rule 11.2
 
     said, value = Parallel(away.bad_writes(c.writer()), reads(c.reader()))
     assert value == "good"
-    assert len(said) == 5 and all(
+    assert len(said) == 4 and all(
         s.startswith("BadUse: write on channel 'numbers'") for s in said
     ), said
-    for text, part in zip(
-        said, ("Unsendable", "list", "pieces", "end", "reader() or writer()"), strict=True
-    ):
+    for text, part in zip(said, ("Unsendable", "list", "end", "reader() or writer()"), strict=True):
         assert part in text
 
 
@@ -331,7 +329,7 @@ def test_the_home_refuses_them_too() -> None:
 
     @th.process
     def writes(out: Any) -> None:
-        for value in (away.Unsendable(), b"x" * 100_000):
+        for value in (away.Unsendable(), [lambda: 0]):
             try:
                 out.write(value)
             except BadUse as error:

@@ -18,7 +18,6 @@ from weft.errors import BadUse, Poisoned, Retired, WeftError
 
 __all__ = ["Call", "Failure", "RemoteTraceback", "dump_call", "load_call", "name_of", "why_not"]
 
-LARGEST = 65_000  # bytes of a pickle that fits into a frame of the wire
 Name = tuple[str, str]  # module and qualified name
 Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
@@ -69,19 +68,11 @@ def _pickled(what: str, value: Any, take: Callable[[Any], str]) -> bytes:
 
 
 def _dumps(value: Any, channel: Any) -> bytes:
-    packed = _pickled(f"write on channel {channel.name!r}", value, _refuse_end)
-    if len(packed) > LARGEST:
-        raise BadUse(
-            f"write on channel {channel.name!r}: the value is {len(packed):,} bytes when pickled, and {LARGEST:,} fit: send it in pieces"
-        )
-    return packed
+    """What pickle refused by itself: says what it is, and where."""
+    return _pickled(f"write on channel {channel.name!r}", value, _refuse_end)
 
 
-def _loads(packed: bytes, channel: Any) -> Any:
-    return pickle.loads(packed)
-
-
-_native._set_pickling(_dumps, _loads)
+_native._set_pickling(_dumps, pickle.dumps, pickle.loads)
 
 
 def why_not(what: str, value: Any) -> BadUse | None:

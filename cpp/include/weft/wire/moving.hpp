@@ -65,6 +65,11 @@ class Carrier {
     return E::get_by(*this, in);
   }
 
+  // Can a descriptor go with a value? Then pass() takes one over, with the value that is being put; passed() is the next that has come.
+  bool passes() const noexcept;
+  void pass(int descriptor) noexcept;
+  int passed() noexcept;
+
   // --- what an end calls ---
 
   void put_local(std::shared_ptr<Port> p, const core::Place& place, Buffer& out);  // a count of its own is in the port

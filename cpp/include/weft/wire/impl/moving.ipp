@@ -22,6 +22,10 @@ WEFT_IMPL void FarEnd::poison(std::uint8_t strength) {
   peer->poison(number, strength);
 }
 
+WEFT_IMPL bool Carrier::passes() const noexcept { return peer_.link && peer_.link->passes(); }
+WEFT_IMPL void Carrier::pass(int descriptor) noexcept { peer_.link->pass(descriptor); }
+WEFT_IMPL int Carrier::passed() noexcept { return peer_.link ? peer_.link->passed() : -1; }
+
 namespace detail {
 // An end in a value: home 8, key 8, token 8, number 4, flags 1, length of the name 1, zero 2; the name, padded.
 inline constexpr std::size_t kDescribed = 32;
