@@ -109,7 +109,7 @@ def _found(name: Name) -> Any:
 
 def _by_value(function: Any) -> bytes:
     try:
-        import cloudpickle  # type: ignore[import-not-found, unused-ignore]
+        import cloudpickle  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:
         raise BadUse(
             f"{function.__qualname__} is no global name of a module, so another OS process cannot import it: "
