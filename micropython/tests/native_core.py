@@ -137,6 +137,67 @@ def test_lines_are_first_come_first_served():
     same(run(), [("r", [0, 1, 2]), (0, "sent"), (1, "sent"), (2, "sent")])
 
 
+def test_a_line_that_shrank_to_one_grows_again_in_order():
+    c = Chan(None)
+    r, w = Rd(c), Wr(c)
+    for first in (take, ytake):
+        for i in range(3):
+            start(i, first(r, 1))
+        core.loop(0)
+        start("w", send(w, "a", "b"))
+        same(run(), [("w", "sent"), (0, ["a"]), (1, ["b"])])
+        same((c.r.x, c.r.nx), (2, None))
+        for i in (3, 4):
+            start(i, first(r, 1))
+        core.loop(0)
+        start("w", send(w, "c", "d", "e"))
+        same(run(), [("w", "sent"), (2, ["c"]), (3, ["d"]), (4, ["e"])])
+    for i in range(3):
+        start(i, send(w, i))
+    core.loop(0)
+    start("r", take(r, 2))
+    same(run(), [("r", [0, 1]), (0, "sent"), (1, "sent")])
+    for i in (3, 4):
+        start(i, send(w, i))
+    core.loop(0)
+    start("r", ytake(r, 3))
+    same(run(), [("r", [2, 3, 4]), (2, "sent"), (3, "sent"), (4, "sent")])
+
+
+def test_an_index_error_of_a_process_is_its_failure():
+    def wrong():
+        yield Wr(Chan(None)).write(1)
+        [].pop()
+
+    p = start("p", wrong())
+    core.loop(0)
+    p.at = None
+    core.push(p)
+    same(run(), [("p", "IndexError")])
+
+
+def test_an_interrupt_between_two_processes_leaves_the_loop():
+    if core.NATIVE:
+        return  # takes from a queue of its own
+    from weft import _plain
+
+    class Interrupted:
+        def popleft(self):
+            raise KeyboardInterrupt
+
+        append = None
+
+    kept = _plain._queue
+    _plain._queue = Interrupted()
+    try:
+        core.loop(0)
+        same("went on", "left")
+    except KeyboardInterrupt:
+        same(core.cur(), None)
+    finally:
+        _plain._queue = kept
+
+
 def test_a_write_tells_at_once():
     c = Chan(None)
     w = Wr(c)

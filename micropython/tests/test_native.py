@@ -88,7 +88,7 @@ def test_a_communication_allocates_nothing(where: str, program: str) -> None:
         ("board-natmod", "await", 1500),
         ("board-natmod", "yield", 1500),
         ("board-pure", "await", 16000),
-        ("board-pure", "yield", 11000),
+        ("board-pure", "yield", 7000),
     ],
 )
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -159,13 +159,13 @@ class Channel:
             if k.w is None:
                 k.w = x
             else:
-                k.wt.nx = x
+                (k.wt if k.w.nx else k.w).nx = x
             k.wt = x
         else:
             if k.r is None:
                 k.r = x
             else:
-                k.rt.nx = x
+                (k.rt if k.r.nx else k.r).nx = x
             k.rt = x
 
     def unlink(self, out, x):

@@ -4,6 +4,8 @@ says what each does; weft_native has the same.
 Invariants
 - A Proc is in the run queue once at most, and either there, in a line, or running.
 - A Chan whose `ok` is True has only Procs in its lines, and in one of them at most.
+- `rt` and `wt` say who is last in a line of two or more; of one, it is the head: that saves a store a communication.
+- `y` of a Proc is the reader at which it waits by `yield`, else None.
 - Nothing here allocates but the StopIteration of an awaited read, the iterator over ONCE, and a queue that grows.
 - `_cur` is `_nobody` while no process runs; its `at` is not None, so that every operation goes to its hook.
 """
@@ -16,36 +18,35 @@ REQ = "cancelled"  # the `at` of a process that is asked to end and waits nowher
 
 
 class Proc:
+    """Few fields, and what is rare is of the class: the more an instance has, the longer each look-up takes."""
+
+    e = None
+
     def __init__(self, x):
         self.x = x
-        self.at = self.nx = self.v = self.go = self.g = self.gs = self.y = self.gt = self.e = None
+        self.at = self.nx = self.v = self.go = self.g = self.y = None
 
     def start(self, g):
         self.g = g
-        self.go = self.gs = g.send
+        self.go = g.send
 
     def throw(self, e):
         self.e = e
+        self.y = None
         self.go = self._boom
 
     def _boom(self, _):
-        e, self.e, self.go = self.e, None, self.gs
+        e, self.e, self.go = self.e, None, self.g.send
         return self.g.throw(e)
-
-    def _got(self, _):
-        """Goes on after `yield rd` that had to wait."""
-        r, self.go = self.y, self.gs
-        if self.at is r:
-            self.at = None
-            return self.gs(self.v)
-        return self.gs(_read(r, self)[0])
 
 
 class Chan:
+    rt = wt = None
+
     def __init__(self, x):
         self.x = x
         self.ok = True
-        self.r = self.rt = self.w = self.wt = None
+        self.r = self.w = None
 
 
 class Rd:
@@ -81,11 +82,11 @@ class Rd:
                     raise StopIteration(w.v)
                 p.at = self
                 p.nx = None
-                if c.r is None:
+                w = c.r
+                if w is None:
                     c.r = p
                 else:
-                    c.rt.nx = p
-                c.rt = p
+                    _last(w, c.rt).nx = c.rt = p
                 return None
         elif at is self:
             p.at = None
@@ -105,7 +106,8 @@ class Wr:
         p = _cur
         if p.at is None:
             c = self.c
-            if c.ok and not isinstance(v, ENDS):
+            kind = v.__class__  # by far the quickest look at a type; most values are numbers
+            if c.ok and (kind is _int or (kind is not Rd and kind is not Wr)):
                 r = c.r
                 if r is not None:
                     c.r = r.nx
@@ -115,11 +117,11 @@ class Wr:
                 p.at = self
                 p.v = v
                 p.nx = None
-                if c.w is None:
+                r = c.w
+                if r is None:
                     c.w = p
                 else:
-                    c.wt.nx = p
-                c.wt = p
+                    _last(r, c.wt).nx = c.wt = p
                 return ONCE
         return _write(self, v, None if p is _nobody else p)
 
@@ -134,6 +136,12 @@ class Wr:
     __call__ = write
 
 
+def _last(head, last):
+    """Of a line that is not empty."""
+    return head if head.nx is None else last
+
+
+_int = int
 ENDS = (Rd, Wr)
 CLOSED = Chan(None)
 CLOSED.ok = False
@@ -213,64 +221,80 @@ def room(n):
         _queue, _push, _size = q, q.append, size
 
 
-def _step(p, y):
-    """The process yielded something: a reader to read from, or what a write gave."""
-    while y is not None and y is not ONCE:
-        if y is DONE:
-            y = p.gs(None)
-        elif isinstance(y, Rd):
-            c = y.c
-            if p.at is None and c.ok:
-                w = c.w
-                if w is not None:
-                    c.w = w.nx
-                    w.at = None
-                    _push(w)
-                    y = p.gs(w.v)
-                    continue
-                p.at = y
-                p.nx = None
-                if c.r is None:
-                    c.r = p
-                else:
-                    c.rt.nx = p
-                c.rt = p
-            else:
-                try:
-                    v = _read(y, p)
-                except BaseException as e:
-                    y = p.g.throw(e)
-                    continue
-                if v is not None:
-                    y = p.gs(v[0])
-                    continue
-            p.y = y
-            if p.gt is None:
-                p.gt = p._got
-            p.go = p.gt
-            return
-        else:
-            raise TypeError("a process yields a read or a write of Weft, or awaits")
+def _hooked(p, y):
+    """A `yield` of the reader y that the loop does not do itself: what the process yields next, None if it waits."""
+    try:
+        v = _read(y, p)
+    except BaseException as e:
+        return p.g.throw(e)
+    if v is not None:
+        return p.go(v[0])
+    p.y = y
+    return None
+
+
+def _counted(pop, left):
+    def take():
+        if not left[0]:
+            raise IndexError
+        x = pop()
+        left[0] -= 1
+        return x
+
+    return take
 
 
 def loop(limit):
+    """A process that yielded a reader is served here: what Rd.__next__ does, without a call for it. The queue is found empty by the
+    IndexError of taking from it: a look before each costs more."""
     global _cur
-    n = limit
+    left = [limit]
+    once, done, reader = ONCE, DONE, Rd
     while True:
         q, p = _queue, None
-        pop = q.popleft
+        pop = _counted(q.popleft, left) if limit else q.popleft
         e = None
         try:
-            while q:
+            while True:
+                p = None
                 p = _cur = pop()
-                y = p.go(None)
-                if y is not None:
-                    _step(p, y)
-                if limit:
-                    n -= 1
-                    if n == 0:
-                        _cur = _nobody
-                        return
+                y = p.y
+                if y is None:
+                    y = p.go(None)
+                else:
+                    p.y = None
+                    if p.at is y:
+                        p.at = None
+                        y = p.go(p.v)
+                    else:
+                        y = p.go(_read(y, p)[0])
+                while y is not None:
+                    if y is done:
+                        y = p.go(None)
+                    elif y.__class__ is reader:
+                        c = y.c
+                        if p.at is not None or not c.ok:
+                            y = _hooked(p, y)
+                            continue
+                        w = c.w
+                        if w is not None:
+                            c.w = w.nx
+                            w.at = None
+                            _push(w)
+                            y = p.go(w.v)
+                            continue
+                        p.at = p.y = y
+                        p.nx = None
+                        w = c.r
+                        if w is None:
+                            c.r = p
+                        else:
+                            _last(w, c.rt).nx = c.rt = p
+                        break
+                    elif y is once:
+                        break
+                    else:
+                        raise TypeError("a process yields a read or a write of Weft, or awaits")
         except StopIteration as stop:
             _cur = _nobody
             _quiet(p, stop.value)
@@ -278,7 +302,9 @@ def loop(limit):
         except BaseException as error:
             e = error
         _cur = _nobody
-        if e is not None:
+        if p is not None:
             _loud(p, e)
-        elif not _queue:
+        elif not isinstance(e, IndexError):  # Ctrl-C, between two processes
+            raise e
+        elif not _queue or (limit and not left[0]):  # else `room` has made another queue
             return

@@ -317,7 +317,7 @@ class Reader:
         if k.r is None:
             k.r = me
         else:
-            k.rt.nx = me
+            (k.rt if k.r.nx else k.r).nx = me
         k.rt = me
         v = _parked(p)
         if me.at is rd:
@@ -377,7 +377,7 @@ class Writer:
         if k.w is None:
             k.w = me
         else:
-            k.wt.nx = me
+            (k.wt if k.w.nx else k.w).nx = me
         k.wt = me
         _parked(p)
         _lock.release()
