@@ -20,8 +20,6 @@ LACKS: dict[str, str] = {
     "finalisers": "no __del__ of a Python class is called: an end or a value that is merely dropped is not noticed",
     "line numbers": "a suspended coroutine does not tell where it stands, nor a channel where it was made",
     "kinds": "on(backend) is CPython's: a scheduler of MicroPython runs coroutines alone (weft.threads has threads)",
-    "ends of processes": "p.ended() and watched(p) are not there: a scheduler keeps nothing of a process that has ended",
-    "limits": "timeout, deadline and move_on_after are not there: after(s) is a guard of a select",
     "threading": "the scenario asks the module threading where it runs, or waits for a threading.Event",
 }
 
@@ -65,20 +63,14 @@ def scenarios_of(path: Path) -> list[str]:
     ]
 
 
-# Rules that are not there: whole files.
-for _file, _lack in (
-    ("rules_07_11_the_end_of_a_process", "ends of processes"),
-    ("rules_07_12_limits", "limits"),
-):
-    LEFT_OUT.update(dict.fromkeys(scenarios_of(HERE / f"{_file}.py"), _lack))
-
-
 def convert(source: str, names: str = "coroutines") -> str:
     """The source of a file of scenarios as MicroPython's."""
     tree = ast.parse(source)
     if names == "threads":
         tree = Called().visit(tree)
     tree = Plain(names).visit(tree)
+    if "TimeoutError" in source:  # MicroPython's builtins have none
+        tree.body[:0] = ast.parse(f"from weft.{names} import TimeoutError").body
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 

@@ -384,8 +384,9 @@ async def select(guards, mode, ended):
     alt.begun = begun
     soonest = None
     for n in alt.nodes:
-        if n.on and n.kind == _alt.SYNC:
-            raise BadUse("a task of asyncio cannot select a barrier: do it in a process")
+        if n.on and n.kind >= _alt.SYNC:
+            what = "a barrier" if n.kind == _alt.SYNC else "a process's end"
+            raise BadUse("a task of asyncio cannot select %s: do it in a process" % what)
         if n.on and n.kind == _alt.TIME:
             t = alt.due(n)
             soonest = t if soonest is None else min(t, soonest)

@@ -15,8 +15,8 @@ from . import _time as time
 from ._chan import HELD, LATER, NOTHING, Node, begin, closed, resume, where
 from .errors import BadUse
 
-IN, OUT, TIME, SKIP, SYNC = 0, 1, 2, 3, 4
-KINDS = ("input", "output", "timeout", "skip", "barrier")
+IN, OUT, TIME, SKIP, SYNC, END = 0, 1, 2, 3, 4, 5
+KINDS = ("input", "output", "timeout", "skip", "barrier", "the end of")
 NO, READY, ENDED, SILENT, AWAY, PAST = 0, 1, 2, 3, 4, 5
 unlocked = None  # under threads: calls a function of the user's without the lock
 MODES = ("fair", "priority", "random")
@@ -119,6 +119,10 @@ class Alt:
                         "%s: select: nobody is enrolled at the barrier" % where(core.cur())
                     )
                 marks.append(n.end)
+            elif n.kind == END:
+                p = core.cur()
+                if p is not None and p.x is n.end:
+                    raise BadUse("%s: select: to wait for one's own end" % where(p))
             elif n.kind < TIME:
                 if n.end.x:
                     raise closed(n.end, "%s: select, guard %d" % (where(core.cur()), n.i))
@@ -159,6 +163,8 @@ class Alt:
             return AWAY
         if k == SYNC:
             return READY if n.end.lacks() == 1 else NO
+        if k == END:
+            return READY if n.end.over() else NO
         if n.end is None:
             return AWAY if n.v <= 0 else NO
         return PAST if n.v <= time.now_ms() else NO
@@ -172,7 +178,7 @@ class Alt:
         for n in self.nodes:
             if n.on:
                 out = out or n.kind == OUT
-                sync = sync or n.kind == SYNC
+                sync = sync or n.kind >= SYNC
         if sync and not out:
             return False
         some = opens = False
@@ -250,6 +256,8 @@ class Alt:
         self.won, self.p = i, p
         if n.kind == SYNC:
             n.end.release()
+        elif n.kind == END:
+            self.v = n.end.over()
         if n.kind >= TIME:
             return False
         c = n.c
@@ -366,7 +374,7 @@ class Alt:
                         continue
                     n.c.link(n.out, n)
                 n.c.note(not n.out)
-            elif n.kind == SYNC:
+            elif n.kind >= SYNC:
                 n.end.enter(n)
             elif n.kind == TIME:
                 t = self.due(n)
@@ -384,7 +392,7 @@ class Alt:
             if n.kind < TIME:
                 if not self.standing and n.on and not n.gone:
                     n.c.unlink(n.out, n)
-            elif n.kind == SYNC and n.on:
+            elif n.kind >= SYNC and n.on:
                 n.end.leave(n)
 
     async def outcome(self, i, p):

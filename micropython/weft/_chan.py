@@ -18,6 +18,7 @@ from .errors import BadUse, Cancelled, PeerDied, Poisoned, Retired
 
 REQ = "cancelled"  # `at` of a process that was asked to end and waits nowhere
 HELD = "held"  # `at` of one whose operation has committed
+FLIGHT = "in flight"  # `at` of one in whose way is a Cancelled that it may have met already
 LATE = "late"  # `at` of a reader that has its value and was asked to end
 NOTHING = object()
 LATER = object()
@@ -465,11 +466,21 @@ def begin(p, what):
     if p is None:
         raise BadUse("%s in ordinary code: start the network by run(...)" % what)
     if p.at is not None:
+        if p.at is FLIGHT:
+            p.at = None
+            return
         if p.at is not REQ:
             raise BadUse("%s: %s: the write before it was not awaited" % (p.x.path, what))
-        p.at = None
-        p.x.asked = False
-        raise Cancelled("%s was cancelled" % p.x.path)
+        raise cancelled(p)
+
+
+def cancelled(p):
+    """The request to end is met: what to raise."""
+    p.at = None
+    p.x.asked = False
+    e = Cancelled("%s was cancelled" % p.x.path)
+    e.by, p.x.by = p.x.by, None
+    return e
 
 
 def resume(p):

@@ -1,4 +1,4 @@
-"""Processes, groups and runs (rules 7 and 10); barriers and time (8).
+"""Processes, groups and runs (rule 7).
 
 Invariants
 - A Process lets go of its ends before its party is told that it finished (7.7).
@@ -9,8 +9,8 @@ Invariants
 
 from . import _alt, _chan, _time
 from . import _core as core
-from ._chan import ENDS, HELD, LATE, REQ, begin, resume, shut
-from .errors import BadUse, Cancelled, Deadlock, Failures, NoRoom, Poisoned, Retired
+from ._chan import ENDS, FLIGHT, LATE, REQ, begin, cancelled, resume, shut
+from .errors import BadUse, Cancelled, Failures, NoRoom, Poisoned, Retired
 
 _all = []
 _run = None
@@ -21,6 +21,13 @@ _guests = []
 
 
 class Process:
+    limits = ()  # those it is in, the outermost first (_limits)
+    by = None  # the limit that asked it, if `asked`; None: somebody else
+    flight = None  # the last Cancelled that was on its way to it, while it is in a limit
+    watchers = ()  # Nodes of selects that wait for its end
+    watching = ()  # who asked for its end; None is ordinary code
+    watch = False  # its failure is its watchers'
+
     def __init__(self, fn, args, kw):
         self.fn, self.args, self.kw = fn, args, kw
         self.name = name_of(fn)
@@ -74,14 +81,46 @@ class Process:
         """Asks it to end: its operation, or its next one, raises Cancelled (6.1)."""
         self.ask()
 
-    def ask(self):
+    def ended(self):
+        """Its end: a guard, and awaited by `p.ended().wait()` (7.11)."""
+        from ._ended import End
+
+        p = core.cur()
+        return End(self, p and p.x)
+
+    def over(self):
+        """How it ended; None: it has not, or it was never started."""
+        if not self.done or self.k is None:
+            return None
+        from ._ended import ended
+
+        return ended(self)
+
+    def enter(self, n):
+        self.watchers = self.watchers + (n,)
+
+    def leave(self, n):
+        self.watchers = tuple([m for m in self.watchers if m is not n])
+
+    def flies(self):
+        """Is a Cancelled on its way to it, and not met?"""
+        return self.k is not None and self.k.at is FLIGHT and core.cur() is not self.k
+
+    def ask(self, by=None):
+        """Asks it to end, for the limit `by`. Of those who ask before it meets the request the outermost counts (7.12)."""
         p = self.k
-        if self.done or self.asked:
+        if self.done:
             return
+        if self.asked or self.flies():
+            it = self if self.asked else self.flight
+            if it.by is not None and (by is None or by.depth < it.by.depth):
+                it.by = by
+            return
+        self.by = by
         self.asked = True
         if p is None:
             return
-        if core.cur() is p or p.at is None:
+        if core.cur() is p or p.at is None:  # (FLIGHT, and it runs: that one was met)
             p.at = REQ
             return
         at = p.at
@@ -96,7 +135,11 @@ class Process:
         elif isinstance(at, str) or not at.give_up(p):
             return
         self.asked = False
+        e.by, self.by = self.by, None
         p.at = None
+        if self.limits:
+            p.at = FLIGHT
+            self.flight = e
         p.throw(e)
         core.push(p)
 
@@ -104,6 +147,14 @@ class Process:
 def _unlink(end, out, p):
     """A process that waits at an end: the channel is asked, for the end may be closed since."""
     return end.channel.unlink(out, p)
+
+
+def watched(process):
+    """The same process: if it fails while one who asked for its end lives, that is theirs and not its group's (7.11)."""
+    if process.begun:
+        raise BadUse("watched: process %s was started before" % process.path)
+    process.watch = True
+    return process
 
 
 def name_of(fn):
@@ -162,10 +213,19 @@ def finish(proc, value, error):
     proc.done = True
     if proc in _all:
         _all.remove(proc)
-    quiet = isinstance(error, Cancelled) or (
+    theirs = False
+    if proc.watchers or proc.watch:
+        from ._ended import tell
+
+        theirs = tell(proc)
+    proc.party.over(proc, None if theirs or quiet(error) else error)
+
+
+def quiet(error):
+    """Ends that an operation met, and cancellation, are no failures (3.5, 6.1)."""
+    return isinstance(error, Cancelled) or (
         isinstance(error, (Retired, Poisoned)) and getattr(error, "met", False)
     )
-    proc.party.over(proc, None if quiet else error)
 
 
 _chan.install(ended, failed)
@@ -254,9 +314,7 @@ class Party:
             await core.ONCE
             resume(p)
             if self.stopped:
-                p.at = None
-                self.owner.asked = False
-                raise Cancelled("%s was cancelled" % self.owner.path)
+                raise cancelled(p)
 
     def verdict(self, also=None):
         """Raises what failed (7.2); else the results in order."""
@@ -476,232 +534,16 @@ def abandon():
         drain()
 
 
+def deadlock():
+    from . import _report
+
+    return _report.deadlock()
+
+
 def drain():
     core.hooks(_chan.read, _chan.write, lambda p, v: None, lambda p, e: None)
     core.loop(1)
     core.hooks(_chan.read, _chan.write, ended, failed)
-
-
-# deadlock
-
-
-def place(p):
-    """Where a process waits, in words; the channels and the side that could wake it."""
-    at = p.k.at
-    if isinstance(at, core.Rd):
-        c = at.channel
-        return "read of %r" % c.name, [(c, True)]
-    if isinstance(at, core.Wr):
-        c = at.channel
-        return "write to %r" % c.name, [(c, False)]
-    if isinstance(at, _alt.Alt):
-        words, sides = [], []
-        for n in at.nodes:
-            if n.kind < 2:
-                words.append("%r%s" % (n.c.name, " (ended)" if n.gone else ""))
-                if n.on and not n.gone:
-                    sides.append((n.c, not n.out))
-            else:
-                words.append(_alt.KINDS[n.kind])
-                if n.kind == _alt.SYNC and n.on:
-                    sides.append((None, n.end))
-        return "select of " + ", ".join(words), sides
-    if isinstance(at, _chan.Ext):
-        return "extended read of %r" % at.c.name, [(at.c, True)]
-    if isinstance(at, Party):
-        return "waiting for its processes", [(at, None)]
-    if isinstance(at, Barrier):
-        return "sync", [(None, at)]
-    return str(at), []
-
-
-def others(p):
-    """Who could wake it, by the recorded holders (10.2)."""
-    found = []
-    for c, out in place(p)[1]:
-        if isinstance(c, Party):
-            found.extend(k for k in c.kids if not k.done)
-        elif c is None:
-            found.extend(x for x in _all if x is not p and x in out.users)
-        else:
-            kind = core.Wr if out else core.Rd
-            for x in _all:
-                for end in x.ends:
-                    if isinstance(end, kind) and not end.x and end.c.x is c and x not in found:
-                        found.append(x)
-    return found
-
-
-def deadlock():
-    """The report: who waits where, and the knot, the smallest set that waits only for itself."""
-    best = None
-    for p in _all:
-        closure = [p]
-        for x in closure:
-            for y in others(x):
-                if y not in closure:
-                    closure.append(y)
-        if best is None or len(closure) < len(best):
-            best = closure
-    lines, hint = [], ""
-    for p in _all:
-        at = p.k.at
-        lines.append("  %s: %s" % (p.path, place(p)[0]))
-        if isinstance(at, _alt.Alt):
-            for n in at.nodes:
-                if n.gone:
-                    hint = (
-                        '\nguard %d %r has ended; if that should end the process: ended="raise"'
-                        % (
-                            n.i,
-                            n.c.name,
-                        )
-                    )
-    paths = [p.path for p in _all]
-    knot = [p.path for p in best or ()]
-    text = "nothing can go on\n%s\nthe knot: %s%s" % ("\n".join(lines), ", ".join(knot), hint)
-    return Deadlock(text, knot, paths)
-
-
-# barriers and time
-
-
-class Barrier:
-    """`parties` wait for each other (8.1)."""
-
-    def __init__(self, parties):
-        if not isinstance(parties, int) or parties < 0:
-            raise BadUse("a barrier has 0 parties or more, not %r" % (parties,))
-        self.parties = parties
-        self.line = []  # Procs that sync, and Nodes of selects that wait
-        self.users = []
-
-    def when(self, on):
-        g = _alt.Guard(_alt.SYNC, self)
-        return g.when(on)
-
-    def lacks(self):
-        return self.parties - len(self.line)
-
-    def enrol(self):
-        self.parties += 1
-
-    def resign(self):
-        if not self.parties:
-            raise BadUse("resign: nobody is enrolled at the barrier")
-        self.parties -= 1
-        if self.line and self.lacks() <= 0:
-            self.release()
-
-    def release(self):
-        line, self.line = self.line, []
-        for x in line:
-            if isinstance(x, _chan.Node):
-                x.alt.commit(x)
-            else:
-                core.push(x)
-
-    def enter(self, n):
-        self.line.append(n)
-
-    def leave(self, n):
-        if n in self.line:
-            self.line.remove(n)
-
-    def give_up(self, p):
-        if p in self.line:
-            self.line.remove(p)
-            return True
-        return False
-
-    async def sync(self):
-        """Waits until all parties have arrived; then all go on (8.1)."""
-        p = core.cur()
-        begin(p, "sync")
-        if not self.parties:
-            raise BadUse("sync: nobody is enrolled at the barrier")
-        if self.lacks() <= 1:
-            self.release()
-            return
-        if p.x not in self.users:
-            self.users.append(p.x)
-        self.line.append(p)
-        p.at = self
-        await core.ONCE
-        resume(p)
-
-
-class _Sleep:
-    def __init__(self, p, t):
-        self.p, self.t = p, t
-        self.slept = False
-
-    def __repr__(self):
-        return "sleep"
-
-    def fire(self):
-        self.slept = True
-        core.push(self.p)
-
-    def give_up(self, p):
-        if self.slept:
-            return False
-        _time.disarm(self)
-        return True
-
-
-async def sleep_ms(n):
-    await sleep_until(_time.now_ms() + n)
-
-
-async def sleep(seconds):
-    """Never less than that long (8.5)."""
-    n = _time.ms(seconds)
-    await sleep_until(n if n >= _time.FAR else _time.now_ms() + n)
-
-
-async def sleep_until(t):
-    p = core.cur()
-    if p is None and _chan.outsider():
-        return await _chan.outsider().sleep(t - _time.now_ms())
-    begin(p, "sleep")
-    if t <= _time.now_ms():
-        await yield_()
-        return
-    p.at = s = _Sleep(p, t)
-    _time.arm(s)
-    await core.ONCE
-    resume(p)
-
-
-async def yield_():
-    """Lets every other runnable process run before it returns (7.7)."""
-    p = core.cur()
-    begin(p, "yield_")
-    core.push(p)
-    p.at = HELD
-    await core.ONCE
-    resume(p)
-
-
-class Timer:
-    """Ticks every `period` seconds, without drift (8.5)."""
-
-    def __init__(self, period):
-        self.period = _time.ms(period)
-        if self.period <= 0:
-            raise BadUse("a timer's period is more than 0")
-        self.next = _time.now_ms() + self.period
-
-    async def tick(self):
-        """Waits for the next tick; how many came since the last."""
-        await sleep_until(self.next)
-        n = 1
-        now = _time.now_ms()
-        if now >= self.next + self.period:
-            n += (now - self.next) // self.period
-        self.next += n * self.period
-        return n
 
 
 def _alt_give_up(self, p):

@@ -36,6 +36,15 @@ class Cancelled(BaseException):
     """The process is asked to end (rule 6). A withdrawn write has its value in `value`."""
 
     value = None
+    by = None  # the limit that asked (_limits.Limit); None: somebody else
+
+
+try:
+    TimeoutError = TimeoutError
+except NameError:  # MicroPython's builtins have none
+
+    class TimeoutError(OSError):
+        """A limit's own cancellation left its block (rule 7.12)."""
 
 
 class Deadlock(WeftError):

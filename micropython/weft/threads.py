@@ -1,27 +1,26 @@
-"""Processes as threads: the names of weft.coroutines, and nothing is awaited.
+"""Processes as threads: the names of weft.coroutines, and nothing is awaited. _machine.py runs them.
 
 Invariants
-- `_lock` is held whenever the core or anything of Weft's is touched; no code of the user runs under it. No GIL is assumed.
-- A thread process blocks on its own lock, `sem`, which is released once for each time that it is to go on.
-- `_running` counts the processes that do not wait. Who makes it 0 looks whether anything can come (deadlock, 10.1).
-- Of the processes that wait, one at most leads: it looks at the clock for all, for a lock here cannot wait for a time.
+- `_lock` is held whenever the core or anything of Weft's is touched; no code of the user runs under it.
 - The last process of a Parallel runs on its caller's thread: two processes need one thread more.
 """
 
-import sys
-
-try:
-    from _thread import allocate_lock, get_ident, start_new_thread
-except ImportError:
-    raise ImportError("weft.threads: this port has no threads; use weft.coroutines")
-
-from . import _alt, _chan, _proc, _time
+from . import _alt, _chan, _limits, _machine, _proc, _time, _wait
 from . import _core as core
 from ._alt import Input as _Input
 from ._alt import Output as _Output
 from ._alt import after, at, skip  # noqa: F401
 from ._chan import REQ
+from ._machine import Thread, bare, get_ident
+from ._machine import do as _do
+from ._machine import flush as _flush
+from ._machine import here as _here
+from ._machine import lock as _lock
+from ._machine import mine as _mine
+from ._machine import parked as _parked
+from ._machine import pause as _pause
 from ._proc import current_process as _current
+from ._proc import watched  # noqa: F401
 from ._time import now as _now
 from .errors import (  # noqa: F401
     BadUse,
@@ -33,258 +32,9 @@ from .errors import (  # noqa: F401
     PeerDied,
     Poisoned,
     Retired,
+    TimeoutError,
     WeftError,
 )
-
-try:
-    from time import sleep_ms as _pause
-except ImportError:
-    from time import sleep as _seconds
-
-    def _pause(n):
-        _seconds(n / 1000)
-
-
-_lock = allocate_lock()
-_here = {}  # thread → the process that runs on it; under _lock
-_running = 0
-_leader = None
-_threads = 0
-MOST = 1 if sys.platform == "rp2" else 1 << 30  # threads besides the main program
-TRIES = 10 if MOST == 1 else 1  # a millisecond between them
-
-
-class Thread(_proc.Process):
-    """A process on a thread; to the core its `generator` is this object itself."""
-
-    woken = False
-
-    def start(self, party):
-        global _running
-        if self.begun:
-            raise BadUse("process %s was started before: make another" % self.path)
-        try:
-            self.sem = allocate_lock()
-            self.sem.acquire()
-            self.e = None
-            k = core.Proc(self)
-            k.start(self)
-            core.room(len(_proc._all) + 4)
-            _proc._all.append(self)
-        except MemoryError:
-            raise NoRoom("no memory for process %s; the others can still be stopped" % self.name)
-        self.k = k
-        self.begun = True
-        self.party = party
-        self.index = party.names.get(self.name, 0)
-        party.names[self.name] = self.index + 1
-        party.kids.append(self)
-        party.live += 1
-        _running += 1
-
-    def launch(self):
-        """On a thread of its own; without the lock."""
-        global _threads
-        with _lock:
-            full = _threads >= MOST
-            _threads += not full
-        e = None
-        for _ in range(0 if full else TRIES):
-            try:
-                start_new_thread(self.body, ())
-                return
-            except OSError as error:  # rp2: core 1 may not be quite out of the thread before
-                e = error
-                _pause(1)
-            except (MemoryError, RuntimeError) as error:
-                e = error
-                break
-        if not full:
-            with _lock:
-                _threads -= 1
-        self.refuse(e)
-
-    def refuse(self, e):
-        raise NoRoom(
-            "process %s: this port has %s; use weft.coroutines for more processes"
-            % (
-                self.path,
-                "one thread besides the main program, so at most two processes at a time"
-                if MOST == 1
-                else "no room for one more thread (%r)" % (e,),
-            )
-        )
-
-    def body(self):
-        self.on_this_thread(1)
-
-    def on_this_thread(self, own=0):
-        """Runs the function, and tells the party; own: 1 if the thread was made for it."""
-        global _running, _threads
-        me = get_ident()
-        value = error = None
-        with _lock:
-            before = _here.get(me)
-            _here[me] = self
-            if self.k.at is REQ:
-                self.k.at = None
-                self.asked = False
-                error = Cancelled("%s was cancelled" % self.path)
-        if error is None:
-            try:
-                value = self.fn(*self.args, **self.kw)
-            except BaseException as e:
-                error = e
-        with _lock:
-            _threads -= own  # before the party is told: the next network may begin at once
-            _proc.finish(self, value, error)
-            if before is None:
-                del _here[me]
-                _running -= 1
-            else:  # its caller, who waited for it, goes on
-                _here[me] = before
-                before.k.at = REQ if before.asked and not self.party.stopped else None
-            _flush()
-
-    # the core goes on with this process: it is woken
-
-    def send(self, _):
-        global _running
-        _running += 1
-        self.woken = True
-        self.poke()
-
-    def throw(self, e):
-        self.e = e
-        self.send(None)
-
-    def poke(self):
-        if self.sem.locked():  # else it was poked before, and has not looked yet
-            self.sem.release()
-
-    def cancel(self):
-        with _lock:
-            self.ask()
-            _flush()
-
-
-def _flush():
-    """Those that were pushed are woken; if nobody runs, time or a deadlock comes."""
-    core.setcur(None)
-    while True:
-        core.loop(0)
-        if _running > 0 or not _proc._all:
-            return
-        if _time.virtual and _time._timers:
-            _time.idle()
-        elif _time._timers or _time._sources:
-            return
-        elif _proc.dead is None:
-            _proc.dead = _proc.deadlock()
-            for x in _proc._all[:]:
-                x.ask()
-        else:
-            return
-
-
-def _mine():
-    p = _here.get(get_ident())
-    if p is None:
-        _lock.release()
-        raise BadUse("an operation in ordinary code: start the network by run(...)")
-    return p
-
-
-def _wait(p):
-    """The process has parked, the lock is held: blocks until it is woken, and holds the lock again."""
-    global _running, _leader
-    _running -= 1
-    p.woken = False
-    _flush()
-    while not p.woken:
-        if _leader is None and (_time._sources or (_time._timers and not _time.virtual)):
-            _leader = p
-            while not p.woken and (_time._sources or _time._timers):
-                dt = _time.due()
-                if dt == 0:
-                    _time.look()
-                else:
-                    _lock.release()
-                    _pause(dt if 0 < dt < 5 else 5)
-                    _lock.acquire()
-                    _time.look()
-                _flush()
-            _leader = None
-            for x in _proc._all:  # another leads
-                if x is not p and not x.woken and x.k.at is not None:
-                    x.poke()
-                    break
-        else:
-            _lock.release()
-            p.sem.acquire()
-            _lock.acquire()
-    if p.sem.locked() is False:
-        p.sem.acquire()
-    e, p.e = p.e, None
-    if e is not None:
-        raise e
-
-
-def _unlocked(make):
-    """An output guard's function is the user's: not under the lock (12.1)."""
-    p = core.cur()
-    if p is None or not isinstance(p.x, Thread):
-        return make()
-    core.setcur(None)
-    _flush()
-    _lock.release()
-    try:
-        return bare(make())
-    finally:
-        _lock.acquire()
-        core.setcur(p)
-
-
-_alt.unlocked = _unlocked
-
-
-def _do(make):
-    """Runs an operation of weft.coroutines on this thread."""
-    _lock.acquire()
-    p = _mine()
-    try:
-        core.setcur(p.k)
-        it = make()
-        if it is core.DONE:
-            return None
-        if it is core.ONCE:
-            _wait(p)
-            return None
-        if hasattr(it, "__await__"):
-            it = it.__await__()
-        e = None
-        while True:
-            core.setcur(p.k)
-            try:
-                if e is not None:
-                    if not hasattr(it, "throw"):
-                        raise e
-                    it.throw(e)
-                elif hasattr(it, "send"):
-                    it.send(None)
-                else:
-                    next(it)
-            except StopIteration as stop:
-                return stop.value
-            e = None
-            try:
-                _wait(p)
-            except BaseException as error:
-                e = error
-    finally:
-        _flush()
-        _lock.release()
-
 
 # ends
 
@@ -385,35 +135,6 @@ class Writer:
     __call__ = write
 
 
-def _parked(p):
-    """As _wait, for the case that all is well: one lock to go to sleep, one to wake."""
-    global _running
-    if _running == 1 or _time._timers or _time._sources:
-        try:
-            _wait(p)
-        except BaseException:
-            _lock.release()
-            raise
-        return
-    _running -= 1
-    p.woken = False
-    _lock.release()
-    p.sem.acquire()
-    _lock.acquire()
-    if not p.woken:  # it was woken to lead
-        _running += 1
-        try:
-            _wait(p)
-        except BaseException:
-            _lock.release()
-            raise
-        return
-    e, p.e = p.e, None
-    if e is not None:
-        _lock.release()
-        raise e
-
-
 def _retire(self):
     with _lock:
         self._end.retire()
@@ -438,10 +159,6 @@ for _kind in (Reader, Writer):
     _kind.channel = property(lambda self: self._end.channel)
 
 _proc.WRAPS = (Reader, Writer)
-
-
-def bare(x):
-    return x._end if isinstance(x, (Reader, Writer)) else x
 
 
 def wrap(x):
@@ -523,9 +240,9 @@ class Alternative:
         return i, wrap(v)
 
 
-class Barrier(_proc.Barrier):
+class Barrier(_wait.Barrier):
     def sync(self):
-        _do(lambda: _proc.Barrier.sync(self))
+        _do(lambda: _wait.Barrier.sync(self))
 
     def enrol(self):
         with _lock:
@@ -537,9 +254,54 @@ class Barrier(_proc.Barrier):
             _flush()
 
 
-class Timer(_proc.Timer):
+class Timer(_wait.Timer):
     def tick(self):
-        return _do(lambda: _proc.Timer.tick(self))
+        return _do(lambda: _wait.Timer.tick(self))
+
+
+class _Limit:
+    def __init__(self, limit):
+        self._limit = limit
+
+    def __enter__(self):
+        self._locked(self._limit.enter)
+        return self
+
+    def __exit__(self, kind, error, tb):
+        return self._locked(self._limit.leave, error)
+
+    def _locked(self, what, *args):
+        _lock.acquire()
+        p = _mine()
+        try:
+            return what(p, *args)
+        finally:
+            _flush()
+            _lock.release()
+
+    @property
+    def expired(self):
+        return self._limit.expired
+
+    def reschedule(self, seconds):
+        with _lock:
+            self._limit.reschedule(seconds)
+            _flush()
+
+
+def timeout(seconds):
+    """`with timeout(s)`: what the block waits for is given up after s seconds; TimeoutError then. None: never."""
+    return _Limit(_limits.timeout(seconds))
+
+
+def move_on_after(seconds):
+    """As timeout, and raises nothing."""
+    return _Limit(_limits.move_on_after(seconds))
+
+
+def deadline(t):
+    """As timeout; `t` in seconds of the run's clock, as now()."""
+    return _Limit(_limits.deadline(t))
 
 
 def process(fn):
@@ -567,15 +329,15 @@ def now():
 
 
 def sleep(seconds):
-    _do(lambda: _proc.sleep(seconds))
+    _do(lambda: _wait.sleep(seconds))
 
 
 def sleep_ms(n):
-    _do(lambda: _proc.sleep_ms(n))
+    _do(lambda: _wait.sleep_ms(n))
 
 
 def yield_():
-    _do(_proc.yield_)
+    _do(_wait.yield_)
 
 
 def io(fn):
@@ -585,12 +347,11 @@ def io(fn):
 
 def _begin(ps, party, p=None):
     """Starts all; the last of them runs here, while p waits."""
-    global _running
     with _lock:
         for x in ps:
             x.start(party)
         if p is not None and ps:  # in one go: it must not seem that nobody runs
-            _running -= 1
+            _machine.running -= 1
             p.k.at = party
     begun = 0
     try:
@@ -600,10 +361,10 @@ def _begin(ps, party, p=None):
     except NoRoom as e:
         with _lock:  # those that have no thread never run; the others are stopped
             if p is not None:
-                _running += 1
+                _machine.running += 1
                 p.k.at = REQ if p.asked and not party.stopped else None
             for x in ps[begun:]:
-                _running -= 1
+                _machine.running -= 1
                 _proc.finish(x, None, e if x is ps[begun] else Cancelled("never ran"))
             _flush()
         return
@@ -620,9 +381,7 @@ def Parallel(*processes):
     ps = _proc.flatten(processes, [])
     with _lock:
         if p.k.at is REQ:
-            p.k.at = None
-            p.asked = False
-            raise Cancelled("%s was cancelled" % p.path)
+            raise _chan.cancelled(p.k)
         party = _proc.Party(p)
     _begin(ps, party, p)
     _join(party)
@@ -637,9 +396,8 @@ def _join(party):
         _do(join)
         if party.stopped:
             with _lock:
-                party.owner.asked = False
-                party.owner.k.at = None
-            raise Cancelled("%s was cancelled" % party.owner.path)
+                e = _chan.cancelled(party.owner.k)
+            raise e
     except Cancelled:
         party.verdict()
         raise
@@ -678,8 +436,7 @@ class Group(_proc.Group):
                 x.launch()
             except NoRoom as e:
                 with _lock:
-                    global _running
-                    _running -= 1
+                    _machine.running -= 1
                     _proc.finish(x, None, e)
                     _flush()
         return ps[0] if len(ps) == 1 else ps
@@ -695,7 +452,6 @@ class Group(_proc.Group):
 
 def run(*processes, clock="steady", whole=False):
     """The outermost network; the result of its process, or the list of results."""
-    global _running
     ps = _proc.flatten(processes, [])
     with _lock:
         if _proc._run is not None:
@@ -703,7 +459,7 @@ def run(*processes, clock="steady", whole=False):
         _time.begin(clock)
         _proc._all.clear()
         _proc.dead = None
-        _running = 0
+        _machine.running = 0
         party = _proc._run = _proc.Party(None)
         party.n = len(ps)
     try:

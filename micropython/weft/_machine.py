@@ -1,0 +1,321 @@
+"""What runs processes as threads (weft.threads): the one lock, waking, waiting, deadlock.
+
+Invariants
+- `lock` is held whenever the core or anything of Weft's is touched; no code of the user runs under it. No GIL is assumed.
+- A thread process blocks on its own lock, `sem`, which is released once for each time that it is to go on.
+- `running` counts the processes that do not wait. Who makes it 0 looks whether anything can come (deadlock, 10.1).
+- Of the processes that wait, one at most leads: it looks at the clock for all, for a lock here cannot wait for a time.
+"""
+
+import sys
+
+try:
+    from _thread import allocate_lock, get_ident, start_new_thread
+except ImportError:
+    raise ImportError("weft.threads: this port has no threads; use weft.coroutines")
+
+from . import _alt, _proc, _time
+from . import _core as core
+from ._chan import FLIGHT, REQ
+from .errors import BadUse, Cancelled, NoRoom
+
+try:
+    from time import sleep_ms as pause
+except ImportError:
+    from time import sleep as _seconds
+
+    def pause(n):
+        _seconds(n / 1000)
+
+
+lock = allocate_lock()
+here = {}  # thread → the process that runs on it; under lock
+running = 0
+leader = None
+threads = 0
+MOST = 1 if sys.platform == "rp2" else 1 << 30  # threads besides the main program
+TRIES = 10 if MOST == 1 else 1  # a millisecond between them
+
+
+class Thread(_proc.Process):
+    """A process on a thread; to the core its `generator` is this object itself."""
+
+    woken = False
+
+    def ended(self):
+        """Its end: a guard, and awaited by `p.ended().wait()` (7.11)."""
+        from ._ended import End
+
+        class Blocking(End):
+            def wait(self):
+                return do(lambda: _alt.select(self))[1]
+
+        with lock:
+            return Blocking(self, here.get(get_ident()))
+
+    def flies(self):
+        return self.k is not None and self.k.at is FLIGHT
+
+    def start(self, party):
+        global running
+        if self.begun:
+            raise BadUse("process %s was started before: make another" % self.path)
+        try:
+            self.sem = allocate_lock()
+            self.sem.acquire()
+            self.e = None
+            k = core.Proc(self)
+            k.start(self)
+            core.room(len(_proc._all) + 4)
+            _proc._all.append(self)
+        except MemoryError:
+            raise NoRoom("no memory for process %s; the others can still be stopped" % self.name)
+        self.k = k
+        self.begun = True
+        self.party = party
+        self.index = party.names.get(self.name, 0)
+        party.names[self.name] = self.index + 1
+        party.kids.append(self)
+        party.live += 1
+        running += 1
+
+    def launch(self):
+        """On a thread of its own; without the lock."""
+        global threads
+        with lock:
+            full = threads >= MOST
+            threads += not full
+        e = None
+        for _ in range(0 if full else TRIES):
+            try:
+                start_new_thread(self.body, ())
+                return
+            except OSError as error:  # rp2: core 1 may not be quite out of the thread before
+                e = error
+                pause(1)
+            except (MemoryError, RuntimeError) as error:
+                e = error
+                break
+        if not full:
+            with lock:
+                threads -= 1
+        self.refuse(e)
+
+    def refuse(self, e):
+        raise NoRoom(
+            "process %s: this port has %s; use weft.coroutines for more processes"
+            % (
+                self.path,
+                "one thread besides the main program, so at most two processes at a time"
+                if MOST == 1
+                else "no room for one more thread (%r)" % (e,),
+            )
+        )
+
+    def body(self):
+        self.on_this_thread(1)
+
+    def on_this_thread(self, own=0):
+        """Runs the function, and tells the party; own: 1 if the thread was made for it."""
+        global running, threads
+        me = get_ident()
+        value = error = None
+        with lock:
+            before = here.get(me)
+            here[me] = self
+            if self.k.at is REQ:
+                self.k.at = None
+                self.asked = False
+                error = Cancelled("%s was cancelled" % self.path)
+        if error is None:
+            try:
+                value = self.fn(*self.args, **self.kw)
+            except BaseException as e:
+                error = e
+        with lock:
+            threads -= own  # before the party is told: the next network may begin at once
+            _proc.finish(self, value, error)
+            if before is None:
+                del here[me]
+                running -= 1
+            else:  # its caller, who waited for it, goes on
+                here[me] = before
+                before.k.at = REQ if before.asked and not self.party.stopped else None
+            flush()
+
+    # the core goes on with this process: it is woken
+
+    def send(self, _):
+        global running
+        running += 1
+        self.woken = True
+        self.poke()
+
+    def throw(self, e):
+        self.e = e
+        self.send(None)
+
+    def poke(self):
+        if self.sem.locked():  # else it was poked before, and has not looked yet
+            self.sem.release()
+
+    def cancel(self):
+        with lock:
+            self.ask()
+            flush()
+
+
+def bare(x):
+    """The core's end in one of threads."""
+    return x._end if isinstance(x, _proc.WRAPS) else x
+
+
+def flush():
+    """Those that were pushed are woken; if nobody runs, time or a deadlock comes."""
+    core.setcur(None)
+    while True:
+        core.loop(0)
+        if running > 0 or not _proc._all:
+            return
+        if _time.virtual and _time._timers:
+            _time.idle()
+        elif _time._timers or _time._sources:
+            return
+        elif _proc.dead is None:
+            _proc.dead = _proc.deadlock()
+            for x in _proc._all[:]:
+                x.ask()
+        else:
+            return
+
+
+def mine():
+    p = here.get(get_ident())
+    if p is None:
+        lock.release()
+        raise BadUse("an operation in ordinary code: start the network by run(...)")
+    return p
+
+
+def wait(p):
+    """The process has parked, the lock is held: blocks until it is woken, and holds the lock again."""
+    global running, leader
+    running -= 1
+    p.woken = False
+    flush()
+    while not p.woken:
+        if leader is None and (_time._sources or (_time._timers and not _time.virtual)):
+            leader = p
+            while not p.woken and (_time._sources or _time._timers):
+                dt = _time.due()
+                if dt == 0:
+                    _time.look()
+                else:
+                    lock.release()
+                    pause(dt if 0 < dt < 5 else 5)
+                    lock.acquire()
+                    _time.look()
+                flush()
+            leader = None
+            for x in _proc._all:  # another leads
+                if x is not p and not x.woken and x.k.at is not None:
+                    x.poke()
+                    break
+        else:
+            lock.release()
+            p.sem.acquire()
+            lock.acquire()
+    if p.sem.locked() is False:
+        p.sem.acquire()
+    e, p.e = p.e, None
+    if e is not None:
+        if p.k.at is FLIGHT:
+            p.k.at = None
+        raise e
+
+
+def unlocked(make):
+    """An output guard's function is the user's: not under the lock (12.1)."""
+    p = core.cur()
+    if p is None or not isinstance(p.x, Thread):
+        return make()
+    core.setcur(None)
+    flush()
+    lock.release()
+    try:
+        return bare(make())
+    finally:
+        lock.acquire()
+        core.setcur(p)
+
+
+_alt.unlocked = unlocked
+
+
+def do(make):
+    """Runs an operation of weft.coroutines on this thread."""
+    lock.acquire()
+    p = mine()
+    try:
+        core.setcur(p.k)
+        it = make()
+        if it is core.DONE:
+            return None
+        if it is core.ONCE:
+            wait(p)
+            return None
+        if hasattr(it, "__await__"):
+            it = it.__await__()
+        e = None
+        while True:
+            core.setcur(p.k)
+            try:
+                if e is not None:
+                    if not hasattr(it, "throw"):
+                        raise e
+                    it.throw(e)
+                elif hasattr(it, "send"):
+                    it.send(None)
+                else:
+                    next(it)
+            except StopIteration as stop:
+                return stop.value
+            e = None
+            try:
+                wait(p)
+            except BaseException as error:
+                e = error
+    finally:
+        flush()
+        lock.release()
+
+
+def parked(p):
+    """As wait, for the case that all is well: one lock to go to sleep, one to wake."""
+    global running
+    if running == 1 or _time._timers or _time._sources:
+        try:
+            wait(p)
+        except BaseException:
+            lock.release()
+            raise
+        return
+    running -= 1
+    p.woken = False
+    lock.release()
+    p.sem.acquire()
+    lock.acquire()
+    if not p.woken:  # it was woken to lead
+        running += 1
+        try:
+            wait(p)
+        except BaseException:
+            lock.release()
+            raise
+        return
+    e, p.e = p.e, None
+    if e is not None:
+        if p.k.at is FLIGHT:
+            p.k.at = None
+        lock.release()
+        raise e

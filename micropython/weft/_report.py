@@ -1,0 +1,92 @@
+"""What a deadlock says (rule 10): who waits where, and the knot. Loaded when there is one."""
+
+from . import _alt, _chan
+from . import _core as core
+from ._proc import Party, Process, _all
+from ._wait import Barrier
+from .errors import Deadlock
+
+
+def place(p):
+    """Where a process waits, in words; the channels and the side that could wake it."""
+    at = p.k.at
+    if isinstance(at, core.Rd):
+        c = at.channel
+        return "read of %r" % c.name, [(c, True)]
+    if isinstance(at, core.Wr):
+        c = at.channel
+        return "write to %r" % c.name, [(c, False)]
+    if isinstance(at, _alt.Alt):
+        words, sides = [], []
+        for n in at.nodes:
+            if n.kind < 2:
+                words.append("%r%s" % (n.c.name, " (ended)" if n.gone else ""))
+                if n.on and not n.gone:
+                    sides.append((n.c, not n.out))
+            else:
+                words.append(_alt.KINDS[n.kind])
+                if n.kind == _alt.END:
+                    words[-1] += " " + n.end.path
+                    if n.on:
+                        sides.append((n.end, None))
+                if n.kind == _alt.SYNC and n.on:
+                    sides.append((None, n.end))
+        return "select of " + ", ".join(words), sides
+    if isinstance(at, _chan.Ext):
+        return "extended read of %r" % at.c.name, [(at.c, True)]
+    if isinstance(at, Party):
+        return "waiting for its processes", [(at, None)]
+    if isinstance(at, Barrier):
+        return "sync", [(None, at)]
+    return str(at), []
+
+
+def others(p):
+    """Who could wake it, by the recorded holders (10.2)."""
+    found = []
+    for c, out in place(p)[1]:
+        if isinstance(c, Party):
+            found.extend(k for k in c.kids if not k.done)
+        elif isinstance(c, Process):
+            if c in _all:
+                found.append(c)
+        elif c is None:
+            found.extend(x for x in _all if x is not p and x in out.users)
+        else:
+            kind = core.Wr if out else core.Rd
+            for x in _all:
+                for end in x.ends:
+                    if isinstance(end, kind) and not end.x and end.c.x is c and x not in found:
+                        found.append(x)
+    return found
+
+
+def deadlock():
+    """The report: who waits where, and the knot, the smallest set that waits only for itself."""
+    best = None
+    for p in _all:
+        closure = [p]
+        for x in closure:
+            for y in others(x):
+                if y not in closure:
+                    closure.append(y)
+        if best is None or len(closure) < len(best):
+            best = closure
+    lines, hint = [], ""
+    for p in _all:
+        at = p.k.at
+        lines.append("  %s: %s" % (p.path, place(p)[0]))
+        if isinstance(at, _alt.Alt):
+            for n in at.nodes:
+                if n.gone:
+                    hint = (
+                        '\nguard %d %r has ended; if that should end the process: ended="raise"'
+                        % (
+                            n.i,
+                            n.c.name,
+                        )
+                    )
+    paths = [p.path for p in _all]
+    knot = [p.path for p in best or ()]
+    text = "nothing can go on\n%s\nthe knot: %s%s" % ("\n".join(lines), ", ".join(knot), hint)
+    return Deadlock(text, knot, paths)
