@@ -1,0 +1,63 @@
+"""Names a process that computes for too long without an operation that lets others run: with coroutines nobody else does meanwhile.
+
+    w = Watchdog(50)                       # looks every 50 ms, by a machine.Timer
+    …
+    print(w.hogs)                          # {"main/crunch": 3}: how often each was found
+
+How: a tick notes who runs, and sees that a mark is in the run queue. If at the next tick the mark has not had its turn and the same
+process runs, it has run all the time between: whoever lets others run comes behind the mark.
+"""
+
+from . import _core as core
+from .errors import BadUse
+
+
+class Watchdog:
+    """Looks every `period` milliseconds. `tell(path)` is called for a hog, by the timer's soft callback; `start(period, tick)` is the
+    timer, if it is not to be a machine.Timer: it calls tick(anything) between two bytecodes of the program, never in a hard interrupt."""
+
+    def __init__(self, period, tell=None, start=None):
+        if period <= 0:
+            raise BadUse("a watchdog's period is more than 0")
+        self.tell = tell
+        self.hogs = {}
+        self.seen = None  # who ran at the last tick; the mark was in the queue by then
+        self.queued = False
+        self.mark = core.Proc(None)
+        self.mark.go = self._turn
+        self.timer = (start or _timer)(period, self.tick)
+
+    def _turn(self, _):
+        self.queued = False
+
+    def tick(self, _):
+        p = core.cur()
+        if p is None or p is self.mark or p.x is None:  # idle, or Weft's own
+            return
+        if not self.queued:
+            self.queued = True
+            core.push(self.mark)
+        elif p is self.seen:
+            path = p.x.path
+            self.hogs[path] = self.hogs.get(path, 0) + 1
+            if self.tell:
+                self.tell(path)
+        self.seen = p
+
+    def stop(self):
+        """No more ticks, if the timer can be stopped."""
+        if hasattr(self.timer, "deinit"):
+            self.timer.deinit()
+
+
+def _timer(period, tick):
+    try:
+        from machine import Timer
+    except ImportError:
+        raise BadUse("this port has no machine.Timer: give the watchdog one as start=")
+    try:
+        timer = Timer(-1)  # a virtual one
+    except (TypeError, ValueError):
+        timer = Timer(0)
+    timer.init(period=period, mode=Timer.PERIODIC, callback=tick)
+    return timer
