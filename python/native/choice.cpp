@@ -1,6 +1,7 @@
 // Choice over the core's Select and Standing (rule 5): filling guards, beginning, and what follows the commit.
 #include "choice.hpp"
-#include "wire.hpp"
+
+#include "abroad.hpp"
 
 #include <algorithm>
 
@@ -37,6 +38,8 @@ bool spec_of(PyObject* o, Spec& s) noexcept {
   return true;
 }
 
+}  // namespace
+
 std::uint64_t next_seed() noexcept {  // splitmix64, Steele, Lea and Flood 2014
   static std::uint64_t state = static_cast<std::uint64_t>(prim::now());
   std::uint64_t z = state += 0x9E3779B97F4A7C15ull;
@@ -44,8 +47,6 @@ std::uint64_t next_seed() noexcept {  // splitmix64, Steele, Lea and Flood 2014
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
   return (z ^ (z >> 31)) | 1;
 }
-
-}  // namespace
 
 std::uint64_t ends_closed = 1;
 
@@ -69,7 +70,7 @@ std::uint32_t& SelectMemory::of(std::uint64_t k) {
 }
 
 Choice::~Choice() {
-  if (armed_) armed_->disarm(timer_);
+  give_up_far();
   standing_.reset();
   for (std::uint32_t i = 0; i < n_; ++i) {
     PyObject* v = slots_[i].take();
@@ -98,11 +99,7 @@ int Choice::add(std::uint32_t i, PyObject* o, const char* verb) {
   switch (s.kind) {
     case GuardKind::input:
     case GuardKind::output: {
-      if (is_far(end_of(s.target)->channel)) {
-        bad_use("%s: guard %u is at channel %s, whose home is another OS process: a choice over such ends is not built yet", verb, i,
-                channel_name(end_of(s.target)->channel).c_str());
-        return -1;
-      }
+      far_ = far_ || is_far(end_of(s.target)->channel);
       Core& c = end_of(s.target)->channel->core;
       g.where = &c;
       const bool in = s.kind == GuardKind::input;
@@ -159,6 +156,7 @@ int Choice::fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* v
     barriers_ = barriers_ || guards_[i].kind == core::Kind::barrier;
   }
   if (raise_fault(core::find_fault(guards_.get(), n_), verb) < 0) return -1;
+  if (far_ && check_far(verb) < 0) return -1;
   for (std::uint32_t i = 0; i < n_; ++i) load_output(i);
   return PyErr_Occurred() ? -1 : 0;
 }
@@ -202,7 +200,13 @@ void Choice::fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer) {
 }
 
 void Choice::stand() {
-  if (mode_ == Mode::fair) standing_.emplace(guards_.get(), n_, nullptr);
+  if (mode_ == Mode::fair && !far_) standing_.emplace(guards_.get(), n_, nullptr);
+}
+
+ChannelObject* Choice::channel_of(std::uint32_t i) const noexcept {
+  Spec s;
+  spec_of(owners_[i], s);
+  return end_of(s.target)->channel;
 }
 
 // The value of an output into its slot, for the next commit.
@@ -287,9 +291,9 @@ void Choice::set_deadlines(std::int64_t now) noexcept {
   }
 }
 
-std::int64_t Choice::deadline() const noexcept {
+std::int64_t Choice::deadline() noexcept {
   const int t = timers_ && !held() ? select_->earliest_timer() : -1;
-  return t < 0 ? prim::forever : guards_[static_cast<std::size_t>(t)].deadline;
+  return t < 0 ? prim::forever : select_->guard(t).deadline;
 }
 
 // A standing alternative may be handed a value while it sleeps: an asyncio task selects over its guards anew each time.
@@ -310,6 +314,7 @@ int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool 
   if (timers_) set_deadlines(now());
   chosen_ = -1;
   int r;
+  if (far_) return begin_far(p, run, memory, foreign, timers_ ? now() : 0);
   if (standing_) {
     standing_->choice.waker = &p;
     r = standing_->begin(now);
@@ -329,8 +334,9 @@ int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool 
 int Choice::parked_or(int r, runtime::Run* run) noexcept {
   if (r >= 0) return r;
   const int t = timers_ ? (standing_ ? standing_->earliest_timer() : select_->earliest_timer()) : -1;
-  if (t >= 0 && run && !held() && guards_[static_cast<std::size_t>(t)].deadline != prim::forever) {
-    timer_.deadline = guards_[static_cast<std::size_t>(t)].deadline;
+  const std::int64_t at = t < 0 ? prim::forever : standing_ ? standing_->guard(t).deadline : select_->guard(t).deadline;
+  if (run && !held() && at != prim::forever) {
+    timer_.deadline = at;
     timer_.choice = &word();
     run->arm(timer_);
     armed_ = run;
@@ -351,17 +357,27 @@ int Choice::woken() noexcept {
     return parked_or(standing_->begin([this]() noexcept { return run_->now(); }), run_);
   }
   if (r < 0 && w == core::TIMED_OUT) r = standing_ ? standing_->earliest_timer() : select_->earliest_timer();
+  if (abroad_) return heard(r);
   if (r < 0) return cancelled;
-  if (start_) *start_ = static_cast<std::uint32_t>(r) + 1 == n_ ? 0 : static_cast<std::uint32_t>(r) + 1;
+  if (start_)
+    *start_ = static_cast<std::uint32_t>(r) + 1 == n_ ? 0 : static_cast<std::uint32_t>(r) + 1;
+  else if (far_)
+    remember(r);
   return r;
 }
 
-bool Choice::withdraw() noexcept { return !held() && word().finish_as(core::CANCELLED); }
+bool Choice::withdraw() noexcept {
+  if (abroad_) {
+    if (!abroad_->is_over()) abroad_->withdraw();
+    return false;  // its word wakes us
+  }
+  return !held() && word().finish_as(core::CANCELLED);
+}
 
 // Of one that is decided and held by an extended reader only the guard that was chosen.
 void Choice::visit(runtime::Places& v) {
   const int chosen = held()          ? standing_ ? standing_->held_guard() : select_->held_guard()
-                              : word().done() ? static_cast<int>(word().winner())
+                   : word().done() && !abroad_ ? static_cast<int>(word().winner())
                                      : -1;
   for (std::uint32_t i = 0; i < n_; ++i) {
     if (chosen >= 0 ? static_cast<int>(i) != chosen : !guards_[i].enabled) continue;
@@ -379,6 +395,7 @@ void Choice::visit(runtime::Places& v) {
 }
 
 void Choice::give_up() noexcept {
+  if (abroad_) return give_up_far();
   withdraw();
   const int i = woken();
   if (i < 0) return;
@@ -411,6 +428,8 @@ bool Choice::undecided() const noexcept {
 }
 
 bool Choice::with_partner() const noexcept {
+  if (abroad_) return !abroad_->is_over();
+  if (from_afar_) return false;
   if (held()) return true;
   const core::Choice& choice = standing_ ? static_cast<const core::Choice&>(standing_->choice) : select_->choice;
   const int i = chosen_ >= 0 ? chosen_ : choice.done() ? static_cast<int>(choice.winner()) : -1;
@@ -437,7 +456,11 @@ int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
     return *r ? 1 : -1;
   }
   ChannelObject* c = end_of(s.target)->channel;
-  const Status status = standing_ ? standing_->status() : select_->status();
+  const Status status = from_afar_ ? far_status_ : standing_ ? standing_->status() : select_->status();
+  if (status == Status::pending) {
+    bad_use("select on channel %s: %s", channel_name(c).c_str(), refused_);
+    return -1;
+  }
   if (is_end(status)) {
     PyObject* unsent = !sent_.empty() ? sent_[i] : nullptr;
     raise_end(status, c, "select", index, unsent);
@@ -453,7 +476,7 @@ int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
     if (transits_) transits_[i].commit();
     Py_XDECREF(slots_[i].take());
     const bool later = transits_ || is_wired(c);
-    if (standing_ && !later) load_output(static_cast<std::uint32_t>(i));
+    if ((standing_ || far_) && !later) load_output(static_cast<std::uint32_t>(i));
     checked_ = later ? 0 : checked_;
     *r = Py_NewRef(Py_None);
     return 1;

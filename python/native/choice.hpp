@@ -27,6 +27,11 @@ struct TimerObject {
   std::int64_t next;  // time of the next tick; 0: counted from its first use
 };
 
+class Abroad;
+struct LetGo {
+  void operator()(Abroad* a) const noexcept;
+};
+
 class Choice {
  public:
   static constexpr int parked = core::Select::parked;
@@ -55,7 +60,7 @@ class Choice {
   // Index or parked. `foreign`: p is an asyncio task's (rule 6.6); its timer is the caller's.
   int begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign = false);
   int look_again() noexcept { return select_->look_again(); }  // a foreign one was told
-  std::int64_t deadline() const noexcept;                      // of a foreign one that is parked; forever: none
+  std::int64_t deadline() noexcept;                            // of a foreign one that is parked; forever: none
   bool expire() noexcept { return word().finish_as(core::TIMED_OUT); }
   int woken() noexcept;  // index, cancelled, or parked: a standing one goes on waiting
   bool withdraw() noexcept;
@@ -90,6 +95,19 @@ class Choice {
   void load_output(std::uint32_t i);
   int add(std::uint32_t i, PyObject* guard, const char* verb);
   int raise_fault(const core::Fault& f, const char* verb);
+  ChannelObject* channel_of(std::uint32_t i) const noexcept;  // of an input or output
+
+  // With guards at far channels: abroad.cpp.
+  int check_far(const char* verb);
+  std::vector<std::uint32_t> order_of_guards(std::uint32_t from) const;
+  int begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign, std::int64_t now);
+  int begin_here(ProcessBase& p, runtime::Run* run, bool foreign);
+  int await_word(ProcessBase& p, std::uint32_t guards, runtime::Run* run);
+  int heard(int r);
+  int take_instead();
+  int come_back();
+  void remember(int chosen) noexcept;
+  void give_up_far() noexcept;
 
   std::uint32_t n_ = 0;
   Mode mode_ = Mode::fair;
@@ -110,7 +128,19 @@ class Choice {
   bool timers_ = false;
   bool barriers_ = false;  // some guard is one
   int chosen_ = -1;
+
+  bool far_ = false;                          // some guard is at a far channel
+  std::unique_ptr<Abroad, LetGo> abroad_;     // while it is away
+  runtime::FixedArray<core::Guard> meanwhile_;  // what the select waits for then: the homes' word, and `lasting_`
+  std::vector<std::uint32_t> lasting_;
+  int instead_ = -1;  // the guard that is chosen if the homes say that nothing has happened; -1: none
+  std::uint32_t next_ = 0;
+  bool from_afar_ = false;  // what was chosen is in `far_status_`
+  Status far_status_ = Status::ok;
+  const char* refused_ = nullptr;
 };
+
+std::uint64_t next_seed() noexcept;
 
 PyObject* guard_on(PyObject* target, GuardKind kind, bool on);
 PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer);  // sleep; tick of a timer

@@ -146,7 +146,7 @@ void abandon(SelectOpObject* o, bool withdrawn = false) noexcept {
     const Section section(p->link);
     let_waiting_task_go_on(p);
     const bool parked = o->state == SelectState::waiting || o->state == SelectState::held;
-    if (parked && !p->woken && (o->state == SelectState::held || !o->choice->withdraw())) {  // committed, and a partner holds it
+    if (parked && !p->woken && (o->state == SelectState::held || (!o->choice->withdraw() && !p->woken))) {  // a partner has it yet
       silence(o);
       o->state = SelectState::done;
       if (Py_REFCNT(o) > 0) {
@@ -276,7 +276,10 @@ PySendResult party_resume(SelectOpObject* o, PyObject** r) {
     return *r ? PYGEN_RETURN : PYGEN_ERROR;
   }
   int i = p->woken ? o->choice->woken() : o->choice->look_again();
-  if (i == Choice::parked) return p->await(r);
+  if (i == Choice::parked) {
+    p->woken = false;
+    return p->await(r);
+  }
   if (i >= 0) return party_chose(o, i, r);
   bad_use("%s was withdrawn by nobody", verb_of(o->purpose));  // not reached: only its own throw() withdraws it
   finish(o);

@@ -10,188 +10,16 @@
 //  3 In the child of a fork the parent's links are left as they are: nothing is sent through them.
 #include <unordered_map>
 
+#include "abroad.hpp"
 #include "door.hpp"
 #include "leaf.hpp"
-#include "packed.hpp"
-#include "weft/core/far_core.hpp"
 #include "weft/wire/stream.hpp"
 
 namespace weft::py {
 
 namespace {
 
-using wire::Peer;
-using wire::Space;
-
-constexpr const char* kType = "pickle";
 EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
-
-// --- values -------------------------------------------------------------------------------------------------------------------------
-
-class ValueRoom final : public wire::Room {
- public:
-  void* slot() noexcept override { return &value; }
-  bool load(const wire::Payload& p, wire::Carrier& by) override {
-    value.o = packed_from(p, by);
-    if (!value.o) PyErr_Clear();
-    return full_ = value.o != nullptr;
-  }
-  wire::Payload unload(wire::Buffer& keep, wire::Carrier& by) const override { return packed_out(value.o, keep, by); }
-
-  Value value;
-};
-// The value that a party here writes.
-class SlotRoom final : public wire::Room {
- public:
-  explicit SlotRoom(const Value& v) noexcept : value_(v) { full_ = true; }
-  void* slot() noexcept override { return nullptr; }
-  bool load(const wire::Payload&, wire::Carrier&) override { return false; }
-  wire::Payload unload(wire::Buffer& keep, wire::Carrier& by) const override { return packed_out(value_.o, keep, by); }
-
- private:
-  const Value& value_;
-};
-
-// --- the home's side ----------------------------------------------------------------------------------------------------------------
-
-template <Side S>
-class ChannelPort final : public wire::Port {
- public:
-  // Takes over one count of the core.
-  explicit ChannelPort(ChannelObject* c) noexcept : Port(S == Side::out), channel_(c) { Py_INCREF(reinterpret_cast<PyObject*>(c)); }
-  ~ChannelPort() override {
-    close(false);
-    defer_decref(reinterpret_cast<PyObject*>(channel_));
-  }
-  std::string type() const override { return kType; }
-  std::shared_ptr<wire::Port> another() const override {
-    if constexpr (S == Side::in)
-      core().another_reader();
-    else
-      core().another_writer();
-    return std::make_shared<ChannelPort>(channel_);
-  }
-  std::unique_ptr<wire::Room> room() const override { return std::make_unique<ValueRoom>(); }
-  Status begin(core::Node& n) noexcept override { return core().template begin<S>(n); }
-  bool withdraw(core::Node& n) noexcept override { return core().template withdraw<S>(n); }
-  Status watch(core::Node& n) noexcept override { return core().template watch<S>(n); }
-  const void* channel() const noexcept override { return &core(); }
-  void arm(core::Guard& g) noexcept override {
-    g.kind = S == Side::in ? core::Kind::input : core::Kind::output;
-    g.ops = &core::channel_ops<Core, S>;
-    g.where = &core();
-  }
-  std::uint8_t strength() const noexcept override { return core().poison_strength(); }
-  void poison(std::uint8_t s) noexcept override { core().poison(s); }
-  void close(bool died) noexcept override {
-    if (std::exchange(closed_, true)) return;
-    if constexpr (S == Side::in)
-      core().drop_reader(died);
-    else
-      core().drop_writer(died);
-  }
-
- private:
-  Core& core() const noexcept { return channel_->core; }
-  ChannelObject* const channel_;
-  bool closed_ = false;
-};
-
-// --- the party's side ---------------------------------------------------------------------------------------------------------------
-
-class FarSide;
-
-// One operation that is asked for at the home.
-class Asked final : public wire::FarOp {
- public:
-  Asked(FarSide& f, core::Node& n);
-  FarSide& far;
-  core::Node& node;
-  ValueRoom room;
-  SlotRoom from;
-
- private:
-  void over() noexcept override;
-  wire::FarGuard guard_;
-};
-
-// A far channel's agent, and what it knows of its end at the home.
-class FarSide : public core::FarAgent {
- public:
-  FarSide(std::shared_ptr<wire::FarEnd> e, bool reads) noexcept : peer(e->peer), number(e->number), reads(reads), end(std::move(e)) {
-    ops = &kOps;
-    leaves = [](core::FarAgent& a, core::Node& n) noexcept { of(&a).leave(n); };
-    poisons = [](core::FarAgent& a, std::uint8_t s) noexcept { of(&a).poison(s); };
-  }
-  core::FarCore<Value, Shared>* core = nullptr;
-  const std::shared_ptr<Peer> peer;
-  const std::uint32_t number;
-  const bool reads;
-  std::shared_ptr<wire::FarEnd> end;  // null: given back
-
-  // Whoever has joined the line is asked for; an end that was closed is given back, after those that were before it.
-  void look() noexcept {
-    const Space::Step step(*peer->space);
-    while (core::Node* n = reads ? core->next<Side::in>() : core->next<Side::out>()) {
-      auto a = std::make_unique<Asked>(*this, *n);
-      Asked& asked = *a;
-      asked_.emplace(n, std::move(a));
-      if (peer->far.begin(asked)) over(asked);
-    }
-    if (reads ? core->closed<Side::in>() : core->closed<Side::out>()) give_back(core->died_here());
-  }
-  void give_back(bool died) noexcept {
-    if (end && died) end->will_have_died();
-    end.reset();
-  }
-  void leave(core::Node& n) noexcept {
-    const Space::Step step(*peer->space);
-    const auto at = asked_.find(&n);
-    if (at != asked_.end()) peer->far.withdraw(*at->second);
-  }
-  void poison(std::uint8_t strength) noexcept {
-    const Space::Step step(*peer->space);
-    if (end) peer->poison(number, strength);
-  }
-  void has_ended(Status s, std::uint8_t strength) noexcept {
-    if (reads)
-      core->has_ended<Side::in>(s, strength);
-    else
-      core->has_ended<Side::out>(s, strength);
-  }
-
-  // An operation is over, and its outcome says how. In a step.
-  void over(Asked& a) noexcept {
-    const wire::Outcome o = a.outcome;
-    core::Node& n = a.node;
-    if (o.status == Status::ok && reads) new (n.slot) Value(std::move(a.room.value));
-    asked_.erase(&n);
-    // What fits into no frame was refused when it was packed.
-    const Status s = o.status == Status::pending ? Status::died : o.in_doubt ? Status::in_doubt : o.status;
-    core::FarCore<Value, Shared>::finish(n, s);
-    if (o.lost)
-      has_ended(Status::died, 0);
-    else if (is_end(o.status))
-      has_ended(o.status, o.strength);
-  }
-
- private:
-  static FarSide& of(core::Node* a) noexcept { return *static_cast<FarSide*>(static_cast<core::FarAgent*>(a)); }
-  static void tell(core::Node* a) noexcept { of(a).look(); }
-  static constexpr core::WakerOps kOps{nullptr, nullptr, nullptr, 0, &tell};
-
-  std::unordered_map<core::Node*, std::unique_ptr<Asked>> asked_;
-};
-
-Asked::Asked(FarSide& f, core::Node& n) : far(f), node(n), from(*static_cast<Value*>(n.slot)) {
-  guard_ = {f.number, !f.reads, nullptr};
-  if (f.reads)
-    guard_.room = &room;
-  else
-    guard_.room = &from;
-  guards = std::span(&guard_, 1);
-}
-void Asked::over() noexcept { far.over(*this); }
 
 // The far sides of each session, to be told that it is over.
 std::unordered_map<Peer*, std::vector<FarSide*>> sides;
@@ -201,14 +29,6 @@ void session_ended(Peer& p) noexcept {
   for (FarSide* f : at->second) f->has_ended(Status::died, 0);
 }
 
-struct FarChannelObject {
-  PyObject_HEAD PyObject* name;
-  std::uint32_t generation;
-  std::uint8_t immunity;
-  bool traced;
-  core::FarCore<Value, Shared> core;
-  FarSide* side;
-};
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
 static_assert(offsetof(FarChannelObject, core) == offsetof(ChannelObject, core));
@@ -268,9 +88,11 @@ PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::strin
 
 // --- a channel is wired ---------------------------------------------------------------------------------------------------------------
 
-// A value that waits at the channel and is not packed: in a writer's slot or in the buffer. Borrowed; null: none.
+// A value that waits at the channel and is not packed: in a writer's slot, in the buffer or in a choice that spans. Borrowed; null: none.
 Value* first_bare(Core& c) {
   Value* found = nullptr;
+  for (Abroad* a : abroads)
+    if ((found = a->bare(c))) return found;
   c.with_lock([&](core::Queue&, core::Queue& writers) {
     for (core::Link* l = writers.front(); l && !found; l = l->next) {
       auto* const v = static_cast<Value*>(static_cast<core::Node*>(l)->slot);
@@ -394,7 +216,7 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
     const FarSide* const f = reinterpret_cast<FarChannelObject*>(e->channel)->side;
     {
       const Space::Step step(*space);
-      if (const char* wrong = link->peer()->pass(f->end, !f->reads, kType, name_given(name, e->channel)))
+      if (const char* wrong = link->peer()->pass(f->end, !f->reads, kPickle, name_given(name, e->channel)))
         return bad_use("give: channel %s: %s", channel_name(e->channel).c_str(), wrong);
     }
     if (e->holders <= 1) close_end(e, EndState::sent);
@@ -412,7 +234,7 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
   }
   {
     const Space::Step step(*space);
-    link->peer()->home.give(std::move(port), kType, name_given(name, c), c->core.ring ? c->core.ring->capacity : 0);
+    link->peer()->home.give(std::move(port), kPickle, name_given(name, c), c->core.ring ? c->core.ring->capacity : 0);
   }
   if (e->holders <= 1) close_end(e, EndState::sent);  // else another process has it too
   Py_RETURN_NONE;
@@ -430,7 +252,7 @@ PyObject* wire_take(PyObject* o, PyObject* name) {
       const Space::Step step(*space);
       for (Peer::Offered& at : link->peer()->offered) {
         if (at.taken || !is_named(at.name, wanted)) continue;
-        if (at.type != kType)
+        if (at.type != kPickle)
           return bad_use("the end %R that was handed to us is of type %s, and no Python program's", name, at.type.c_str());
         at.taken = true;
         if (at.got.here) return bad_use("the end %R that was handed to us has its home in this process", name);
@@ -499,6 +321,7 @@ void forget_links() noexcept {
   new std::shared_ptr<Space>(std::move(space));  // never destroyed: its sessions are the parent's
   new auto(std::move(sides));
   sides.clear();
+  abroads.clear();
   Slot::forget();
 }
 

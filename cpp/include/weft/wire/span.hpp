@@ -7,6 +7,7 @@
 // session ends, only what was being tried there can be in doubt (WIRE.md 8).
 //
 // Asked in the order of the guards the first that is ready is chosen (rule 5.2); a fair select begins elsewhere each time (rule 5.4).
+// One who only looks (a skip, a timeout that is over) is over once all have been asked: `cancelled` (WIRE.md 5.9).
 //
 // Invariants (the space's lock)
 //  1 trying_ is the part that has been asked and has not answered. No other part can commit.
@@ -27,10 +28,21 @@ class Span {
     std::uint32_t end = 0;         // there
     bool writes = false;
     std::unique_ptr<Room>* room = nullptr;
+    bool ends = false;  // that its channel has retired is an outcome
   };
+  // What rule 5.6 makes of retired guards: it is over once all that keep it open have retired. Neither: nothing but a guard ends it.
+  struct Kept {
+    bool by_inputs = false, by_outputs = false;
+  };
+  static Kept usually(const std::vector<Guard>& g) noexcept {
+    for (const Guard& x : g)
+      if (x.writes) return {false, true};
+    return {true, false};
+  }
 
   // `whole` is told of the outcome. The guards are asked in this order, beginning with `first`.
-  Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first = 0);
+  Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first = 0) : Span(s, whole, guards, first, usually(guards), false) {}
+  Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first, Kept kept, bool only_looks);
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;
   ~Span();
@@ -61,6 +73,8 @@ class Span {
   FarOp& whole_;
   std::vector<Guard> guards_;
   const std::uint32_t first_;
+  const Kept kept_;
+  const bool looks_;
   std::vector<std::unique_ptr<Part>> parts_;
   std::vector<Seat> seats_;
   Part* trying_ = nullptr;
@@ -69,7 +83,8 @@ class Span {
   bool began_ = false, over_ = false, unwanted_ = false;
   bool silently_ = false;  // begin() itself tells that it is over
   // A guard that has ended, or whose session has, while another home was trying: it is the outcome unless that one commits.
-  Part* failed_ = nullptr;
+  bool failed_ = false;
+  Part* failed_at_ = nullptr;  // the part that is over by it, if one is
   Outcome failure_{};
 };
 

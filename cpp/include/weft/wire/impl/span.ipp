@@ -89,8 +89,8 @@ struct Span::Here final : Part, Spanned::Place {
   }
 };
 
-WEFT_IMPL Span::Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first)
-    : space_(s), whole_(whole), guards_(std::move(guards)), first_(first) {
+WEFT_IMPL Span::Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first, Kept kept, bool only_looks)
+    : space_(s), whole_(whole), guards_(std::move(guards)), first_(first), kept_(kept), looks_(only_looks) {
   std::vector<There*> there;
   Here* here = nullptr;
   for (Guard& g : guards_) {
@@ -143,7 +143,7 @@ WEFT_IMPL void Span::go_on() {
   if (trying_ || over_ || !began_) return;
   const auto n = static_cast<std::uint32_t>(seats_.size());
   std::uint32_t gone = 0;
-  if (failed_) return end(failure_, failed_);
+  if (failed_) return end(failure_, failed_at_);
   if (unwanted_) return end({Status::cancelled, 0, 0, false, false}, nullptr);
   if (all_silent(gone)) return end({Status::retired, gone, 0, false, false}, nullptr);
   const auto attempt = [&](Part& p, std::uint32_t first, std::uint32_t count) {
@@ -163,6 +163,7 @@ WEFT_IMPL void Span::go_on() {
     if (count == 1 && s.silent) continue;
     return attempt(*s.part, s.at, count);
   }
+  if (looks_) return end({Status::cancelled, 0, 0, false, false}, nullptr);
   for (const auto& p : parts_)
     if (p->ready) return attempt(*p, 0, p->size);
 }
@@ -178,23 +179,24 @@ WEFT_IMPL void Span::end(const Outcome& how, Part* at) {
   if (!silently_) whole_.over();
 }
 
-// Have all that decide retired (rule 5.6)? The outputs; if there is none, the inputs.
+// Have all that keep it open retired (rule 5.6)? `guard`: the first of those that decide, the outputs; if they do not, the inputs.
 WEFT_IMPL bool Span::all_silent(std::uint32_t& guard) const {
-  bool outputs = false, found = false;
-  for (const Guard& g : guards_) outputs |= g.writes;
+  bool found = false;
   for (std::uint32_t i = 0; i < seats_.size(); ++i) {
-    if (guards_[i].writes != outputs) continue;
+    if (!(guards_[i].writes ? kept_.by_outputs : kept_.by_inputs)) continue;
     if (!seats_[i].silent) {
       if (WEFT_MUTANT == 79) continue;
       return false;
     }
-    if (!std::exchange(found, true)) guard = i;
+    if (guards_[i].writes == kept_.by_outputs && !std::exchange(found, true)) guard = i;
   }
   return found;
 }
 
 WEFT_IMPL void Span::part_silent(Part& p, std::uint32_t at) {
-  seats_[guard_of(p, at)].silent = true;
+  const std::uint32_t guard = guard_of(p, at);
+  seats_[guard].silent = true;
+  if (guards_[guard].ends && !std::exchange(failed_, true)) failure_ = {Status::retired, guard, 0, false, false};
   go_on();
 }
 // What did not happen waits for whoever is trying.
@@ -203,7 +205,8 @@ WEFT_IMPL void Span::part_over(Part& p, const Outcome& how) {
   Outcome mine = how;
   mine.guard = guard_of(p, how.guard);
   if (trying_ == &p) return end(mine, &p);
-  failed_ = &p;
+  failed_ = true;
+  failed_at_ = &p;
   failure_ = mine;
   go_on();
 }

@@ -1,0 +1,59 @@
+// The part of a choice that other OS processes decide, or that waits for them (WIRE.md 4.5, 5): its guards at channels, if one of those
+// is far.
+//
+//   begin() ──► over at once │ under way ──the homes' word──► over: the latch is set
+//                                 └──withdraw()──► over, now or by the answer
+//
+// Guards of one home are one offer, which that home decides. Any others span: then the local ones are a part like the far ones, and the
+// homes are asked in turn.
+//
+// Invariants (the GIL)
+//  1 Values lie in `values`, which every room shares: so an operation of a home that cannot be withdrawn any more has a place for its value.
+//  2 Who is not over is in `abroads`, and is not destroyed: see LetGo.
+#pragma once
+#include "far.hpp"
+#include "weft/wire/span.hpp"
+
+namespace weft::py {
+
+class Abroad final : public wire::FarOp {
+ public:
+  struct Seat {
+    ChannelObject* channel;  // the choice keeps it
+    std::uint32_t guard;     // of the choice
+    bool writes, ends;
+    PyObject* value;  // of an output; borrowed
+  };
+
+  // In the order in which they are preferred; at least one is far. `alone`: nothing but these guards and timers decides.
+  Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool alone);
+  ~Abroad();
+
+  void begin();
+  void withdraw();
+  bool is_over() const noexcept { return over_; }
+  const Seat& seat(std::uint32_t i) const noexcept { return seats_[i]; }
+  PyObject* take(std::uint32_t i) noexcept { return values_[i].take(); }
+  // A value for this channel that is not packed; null: none.
+  Value* bare(const Core& c) noexcept;
+
+  core::LatchCore<Shared> latch;  // set when it is over, unless begin() says so
+
+ private:
+  friend struct LetGo;
+  void over() noexcept override;
+
+  const std::shared_ptr<Space> space_;
+  std::vector<Seat> seats_;
+  std::shared_ptr<Value[]> values_;
+  std::vector<std::unique_ptr<wire::Room>> rooms_;
+  std::vector<std::shared_ptr<wire::FarEnd>> ends_;  // so long they are not given back
+  std::vector<wire::FarGuard> offer_;                // if one home decides
+  std::optional<wire::Span> span_;
+  const std::uint32_t generation_ = generation;
+  bool over_ = false, nobodys_ = false;
+};
+
+extern std::vector<Abroad*> abroads;
+
+}  // namespace weft::py

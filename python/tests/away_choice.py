@@ -1,0 +1,346 @@
+"""Processes of the operating system that test_far_choice.py starts: each chooses over ends whose home is another process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from typing import Any
+
+import weft.coroutines as co
+import weft.greenlets as gr
+import weft.threads as th
+from weft.processes import (
+    Alternative,
+    Cancelled,
+    Channel,
+    Output,
+    Parallel,
+    PeerDied,
+    Poisoned,
+    ProcessDied,
+    Retired,
+    Sequence,
+    after,
+    deadline,
+    move_on_after,
+    process,
+    run,
+    select,
+    skip,
+)
+
+Got = list[tuple[int, Any]]
+
+
+# --- in every kind of process ---------------------------------------------------------------------------------------
+
+
+def _in_blocks(a: Any, b: Any, mine: Any, out: Any) -> Got:
+    """Everything from two far channels and a local one, and one value to a far one, until all have retired."""
+    got: Got = []
+    i, _ = select(Output(out, "out"), after(60))
+    assert i == 0
+    try:
+        while True:
+            got.append(select(a, mine, b, after(60)))
+    except Retired as error:
+        assert error.guard is not None
+    return got
+
+
+async def _in_coroutines(a: Any, b: Any, mine: Any, out: Any) -> Got:
+    got: Got = []
+    i, _ = await co.select(Output(out, "out"), after(60))
+    assert i == 0
+    try:
+        while True:
+            got.append(await co.select(a, mine, b, after(60)))
+    except Retired as error:
+        assert error.guard is not None
+    return got
+
+
+def _here(out: Any, n: int) -> None:
+    for i in range(n):
+        out.write(i)
+
+
+async def _here_async(out: Any, n: int) -> None:
+    for i in range(n):
+        await out.write(i)
+
+
+async def _in_tasks(a: Any, b: Any, mine: Any, w: Any, out: Any, n: int) -> Got:
+    return (await asyncio.gather(_in_coroutines(a, b, mine, out), _closing(w, n)))[0]
+
+
+async def _closing(w: Any, n: int) -> None:
+    await _here_async(w, n)
+    w.retire()
+
+
+@process
+def merge(kind: str, a: Any, b: Any, out: Any, n: int) -> Got:
+    c = Channel("local")
+    mine, w = c.reader(), c.writer()
+    if kind == "tasks":
+        return asyncio.run(_in_tasks(a, b, mine, w, out, n))
+    if kind == "coroutines":
+        chooser, writer = co.process(_in_coroutines), co.process(_here_async)
+    elif kind == "greenlets":
+        chooser, writer = gr.process(_in_blocks), gr.process(_here)
+    else:
+        chooser, writer = th.process(_in_blocks), th.process(_here)
+    return Parallel(chooser(a, b, mine, out), writer(w, n))[0]
+
+
+# --- guards beside them ---------------------------------------------------------------------------------------------
+
+
+@process
+def times_out(inp: Any, out: Any, ready: Any) -> list[Any]:
+    """Nobody is at the other sides; then somebody is."""
+    said: list[Any] = [
+        select(inp, after(0.02)),
+        select(inp, Output(out, "never"), after(0.02)),
+        select(inp, skip()),
+        select(Output(out, "never"), after(0)),
+        select(inp, skip(), mode="priority"),
+        select(skip(), inp, mode="priority"),
+    ]
+    with move_on_after(0.02) as limit:
+        inp.read()
+    said.append(limit.cancelled_caught)
+    with move_on_after(0.02) as limit:
+        select(inp, Output(out, "never"))
+    said.append(limit.cancelled_caught)
+    try:
+        with deadline(0):
+            out.write("never")
+    except TimeoutError as error:
+        said.append(type(error).__name__)
+    ready.write(None)
+    said.append(select(inp, after(60)))
+    return said
+
+
+@process
+def waits_for_an_end(inp: Any, ready: Any) -> list[Any]:
+    """A process's end is a guard: of one here, of one in a third OS process, and of one that has ended already."""
+    go = Channel("go")
+
+    @th.process
+    def until(r: Any) -> str:
+        r.read()
+        return "ended"
+
+    @th.process
+    def chooses(p: Any, w: Any) -> list[Any]:
+        said: list[Any] = [select(inp, p.ended(), after(0.02))]
+        w.write(None)
+        said.append(select(inp, p.ended(), after(60)))
+        said.append(select(p.ended(), inp, mode="priority"))
+        said.append(select(inp, p.ended(), mode="priority"))
+        return said
+
+    p = until(go.reader())
+    results = Parallel(p, chooses(p, go.writer()))
+    ready.write(None)
+    return [*results[1], inp.read()]
+
+
+@process
+def ends_elsewhere(inp: Any) -> list[Any]:
+    p = dies()
+    try:
+        with co_group(p):
+            said = select(inp, p.ended(), after(60))
+    except ProcessDied as error:
+        return [said[0], error.signal]
+    return [said]
+
+
+def co_group(p: Any) -> Any:
+    from weft.processes import Group
+
+    class Started:
+        def __enter__(self) -> None:
+            self.group = Group()
+            self.group.__enter__().start(p)
+
+        def __exit__(self, *e: Any) -> Any:
+            return self.group.__exit__(*e)
+
+    return Started()
+
+
+@process
+def dies() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+# --- how it ends ----------------------------------------------------------------------------------------------------
+
+
+@process
+def how_it_ends(a: Any, b: Any) -> list[str]:
+    """Chooses until both have ended: what it got, and the ends."""
+    said = []
+    for _ in range(10):
+        try:
+            i, v = select(a, b, after(60))
+            said.append(f"{i} {v}")
+        except (Retired, Poisoned, PeerDied) as error:
+            said.append(f"{type(error).__name__} {error.guard} {getattr(error, 'strength', 0)}")
+            break
+    return said
+
+
+@process
+def raises_at_the_first(a: Any, b: Any) -> list[str]:
+    said = []
+    for _ in range(10):
+        try:
+            i, v = select(a, b, after(60), ended="raise")
+            said.append(f"{i} {v}")
+        except Retired as error:
+            said.append(f"Retired {error.guard}")
+            break
+    return said
+
+
+@process
+def home_dies(ready: Any) -> list[str]:
+    """The parent of this one's child is this one: it gives an end to the child, and dies while that chooses."""
+    c = Channel("doomed")
+    keep = c.writer()
+    Parallel(survives(c.reader(), ready), kills_itself(ready, keep))
+    return []
+
+
+@process
+def survives(a: Any, ready: Any) -> None:
+    ready.write(None)
+    select(a, after(60))
+
+
+@th.process
+def kills_itself(ready: Any, keep: Any) -> None:
+    del ready, keep
+
+
+# --- alternatives, and many -----------------------------------------------------------------------------------------
+
+
+@process
+def alternative(a: Any, b: Any, mode: str, n: int) -> list[int]:
+    """The guards that were chosen of a standing alternative over two far readers that are always ready."""
+    chosen = []
+    with Alternative(a, b, after(60), mode=mode) as alt:
+        for _ in range(n):
+            chosen.append(alt.select()[0])
+        alt.enable(0, False)
+        chosen.append(alt.select()[0])
+        alt.enable(0, True)
+        chosen.append(alt.select()[0])
+    return chosen
+
+
+@process
+def meets_another(inp: Any, out: Any, n: int, first: bool) -> list[Any]:
+    """Two such, each with a local channel beside: choices that span meet choices that span (WIRE.md 5.4)."""
+    c = Channel("idle")
+    mine, keep = c.reader(), c.writer()
+    got = []
+    for i in range(n):
+        if first:
+            got.append(select(mine, Output(out, i), after(60))[0])
+            got.append(select(inp, mine, after(60))[1])
+        else:
+            got.append(select(inp, mine, after(60))[1])
+            got.append(select(mine, Output(out, i), after(60))[0])
+    keep.retire()
+    return got
+
+
+@process
+def chooses_for_ever(a: Any, b: Any, out: Any) -> None:
+    """What it takes it hands on; it is killed at some time."""
+    c = Channel("idle")
+    mine, keep = c.reader(), c.writer()
+    while True:
+        _, v = select(a, mine, b)
+        select(Output(out, v), mine)
+        keep.channel
+
+
+@process
+def is_cancelled(ready: Any, inp: Any, out: Any, said: str) -> None:
+    from pathlib import Path
+
+    c = Channel("idle")
+    mine, keep = c.reader(), c.writer()
+    ready.write(None)
+    try:
+        select(inp, mine, Output(out, "never"))
+    except Cancelled:
+        Path(said).write_text("cancelled", encoding="utf-8")
+        raise
+    keep.retire()
+
+
+@process
+def task_is_cancelled(inp: Any) -> list[str]:
+    c = Channel("idle")
+    mine, keep = c.reader(), c.writer()
+
+    async def one(what: Any) -> str:
+        task = asyncio.ensure_future(what())
+        await asyncio.sleep(0.02)
+        task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError:
+            return "CancelledError"
+        except BaseException as error:
+            return repr(error)
+        return "went on"
+
+    async def delegated() -> None:
+        await co.select(inp)
+
+    async def spanning() -> None:
+        await co.select(inp, mine)
+
+    async def timed() -> None:
+        assert (await co.select(inp, mine, after(0.001)))[0] == 2
+        await asyncio.sleep(60)
+
+    async def all_of_them() -> list[str]:
+        return [await one(w) for w in (delegated, spanning, timed)]
+
+    said = asyncio.run(all_of_them())
+    keep.retire()
+    return said
+
+
+@process
+def misuses(inp: Any, both_r: Any, both_w: Any) -> list[str]:
+    from weft.processes import Barrier
+
+    said = []
+    for use in (
+        lambda: select(inp, Barrier(2)),
+        lambda: select(inp, Output(both_w, make=lambda: 1)),
+        lambda: select(both_r, Output(both_w, 1)),
+    ):
+        try:
+            use()
+        except Exception as error:
+            said.append(f"{type(error).__name__}: {error}")
+    said.append(str(inp.read()))
+    return said
+
+
+__all__ = ["Sequence", "run"]

@@ -1,0 +1,258 @@
+"""Choices over ends whose home is another OS process (rules 5, 6; WIRE.md 4.5, 5): in every kind of process, with timers, ends of
+processes and local channels beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import away
+import away_choice
+import pytest
+from test_processes import nobody_is_left  # noqa: F401 – a fixture
+
+import weft.threads as th
+from weft.processes import Channel, Output, Parallel, after, run, select, statistics
+
+
+@th.process
+def numbers(out: Any, n: int, first: int = 0) -> None:
+    for i in range(first, first + n):
+        out.write(i)
+
+
+@th.process
+def one(inp: Any) -> Any:
+    return inp.read()
+
+
+@pytest.mark.parametrize("kind", ["threads", "greenlets", "coroutines", "tasks"])
+def test_far_and_local_ends_in_one_choice(kind: str) -> None:  # rules 5.1, 5.6, 6.6
+    a, b, out = Channel("a"), Channel("b"), Channel("out")
+    results = Parallel(
+        numbers(a.writer(), 20),
+        numbers(b.writer(), 20, 100),
+        away_choice.merge(kind, a.reader(), b.reader(), out.writer(), 20),
+        one(out.reader()),
+    )
+    got = results[2]
+    assert [v for i, v in got if i == 0] == list(range(20))
+    assert [v for i, v in got if i == 1] == list(range(20))
+    assert [v for i, v in got if i == 2] == list(range(100, 120))
+    assert results[3] == "out"
+    assert [statistics(c).transfers for c in (a, b, out)] == [20, 20, 1]
+
+
+def test_timers_skips_and_limits() -> None:  # rules 5.2, 5.7, 6.8
+    a, out, ready = Channel("a"), Channel("out"), Channel("ready")
+    kept = a.writer(), out.reader()
+
+    @th.process
+    def late(inp: Any, w: Any) -> None:
+        inp.read()
+        w.write("late")
+
+    results = Parallel(
+        away_choice.times_out(a.reader(), out.writer(), ready.writer()),
+        late(ready.reader(), kept[0]),
+    )
+    assert results[0] == [
+        (1, None),
+        (2, None),
+        (1, None),
+        (1, None),
+        (1, None),
+        (0, None),
+        True,
+        True,
+        "Timeout",
+        (0, "late"),
+    ]
+    assert statistics(out).transfers == 0  # what was withdrawn was not taken (rule 6.2)
+    kept[1].retire()
+
+
+def test_the_end_of_a_process_is_a_guard() -> None:  # rule 7.11
+    a, ready = Channel("a"), Channel("ready")
+
+    @th.process
+    def late(inp: Any, w: Any) -> None:
+        inp.read()
+        w.write("late")
+
+    results = Parallel(
+        away_choice.waits_for_an_end(a.reader(), ready.writer()), late(ready.reader(), a.writer())
+    )
+    timed, *ends, value = results[0]
+    assert timed == (2, None)
+    assert [i for i, _ in ends] == [1, 0, 1]
+    assert value == "late"
+
+
+def test_the_end_of_an_os_process_is_a_guard() -> None:
+    a = Channel("a")
+    kept = a.writer()
+    said = run(away_choice.ends_elsewhere(a.reader()))
+    assert said in ([1, 9], [(1, None)]) or said[0] == 1, said
+    kept.retire()
+
+
+@pytest.mark.parametrize("how", ["retire", "poison"])
+def test_how_it_ends(how: str) -> None:  # rules 5.6, 4.1
+    a, b = Channel("a"), Channel("b")
+
+    @th.process
+    def first(out: Any) -> None:
+        out.write(1)
+        if how == "poison":
+            out.poison(7)
+
+    @th.process
+    def second(out: Any) -> None:
+        if how == "retire":
+            out.write(2)
+
+    kept = b.writer() if how == "poison" else None
+    results = Parallel(
+        first(a.writer()), second(b.writer()), away_choice.how_it_ends(a.reader(), b.reader())
+    )
+    if how == "retire":
+        assert sorted(results[2][:2]) == ["0 1", "1 2"]
+        assert results[2][2].startswith("Retired") and len(results[2]) == 3
+    else:
+        assert results[2] == ["0 1", "Poisoned 0 7"]
+    if kept is not None:
+        kept.retire()
+
+
+def test_retirement_is_an_outcome_if_it_is_asked_for() -> None:  # rule 5.6
+    a, b = Channel("a"), Channel("b")
+    kept = b.writer()
+
+    @th.process
+    def first(out: Any) -> None:
+        out.write(1)
+
+    results = Parallel(first(a.writer()), away_choice.raises_at_the_first(a.reader(), b.reader()))
+    assert results[1] == ["0 1", "Retired 0"]
+    kept.retire()
+
+
+@pytest.mark.parametrize("mode", ["fair", "priority"])
+def test_alternatives(mode: str) -> None:  # rules 5.3, 5.4
+    a, b = Channel("a", capacity=50), Channel("b", capacity=50)
+    w, v = a.writer(), b.writer()
+    for i in range(40):
+        w.write(i)
+        v.write(i)
+    chosen = run(away_choice.alternative(a.reader(), b.reader(), mode, 20))
+    if mode == "fair":
+        assert sorted(chosen[:20]) == [0] * 10 + [1] * 10
+    else:
+        assert chosen[:20] == [0] * 20
+    assert chosen[20] == 1 and (chosen[21] == 0 or mode == "fair")
+    w.retire(), v.retire()
+
+
+def test_choices_that_span_meet_each_other() -> None:  # WIRE.md 5.4
+    a, b = Channel("a"), Channel("b")
+    n = 30
+    results = Parallel(
+        away_choice.meets_another(a.reader(), b.writer(), n, True),
+        away_choice.meets_another(b.reader(), a.writer(), n, False),
+    )
+    assert results[0] == [x for i in range(n) for x in (1, i)]
+    assert results[1] == [x for i in range(n) for x in (i, 1)]
+
+
+def test_a_choice_is_cancelled(tmp_path: Path) -> None:  # rules 6.1, 6.2
+    said = tmp_path / "said"
+    ready, a, out = Channel("ready"), Channel("a"), Channel("out")
+    kept = a.writer(), out.reader()
+
+    @th.process
+    def fails(inp: Any) -> None:
+        inp.read()
+        raise ValueError("enough")
+
+    with pytest.raises(ValueError, match="enough"):
+        Parallel(
+            away_choice.is_cancelled(ready.writer(), a.reader(), out.writer(), str(said)),
+            fails(ready.reader()),
+        )
+    assert said.read_text(encoding="utf-8") == "cancelled"
+    kept[0].retire(), kept[1].retire()
+
+
+def test_an_asyncio_task_is_cancelled() -> None:  # rule 6.6
+    a = Channel("a")
+    kept = a.writer()
+    assert run(away_choice.task_is_cancelled(a.reader())) == ["CancelledError"] * 3
+    kept.retire()
+
+
+def test_what_is_bad_use_there() -> None:  # rules 5.5, 11.2
+    a, both = Channel("a"), Channel("both")
+    w = a.writer()
+
+    @th.process
+    def after_it(out: Any) -> None:
+        out.write("alive")
+
+    results = Parallel(away_choice.misuses(a.reader(), both.reader(), both.writer()), after_it(w))
+    said = results[0]
+    assert all(s.startswith("BadUse") for s in said[:3]), said
+    assert "barrier" in said[0] and "another OS process" in said[1] and "both ends" in said[2]
+    assert said[3] == "alive"
+
+
+@pytest.mark.parametrize("round_", range(4))
+def test_a_process_is_killed_in_its_choice(round_: int) -> None:  # rules 4.5, 6.4
+    """What it had taken and not handed on is one value at most; the rest is whole and in order, and the writers are told."""
+    a, b, out, pids = Channel("a"), Channel("b"), Channel("out"), Channel("pids")
+    left: list[int] = []
+    got: list[int] = []
+    enough = 5 + 13 * round_
+
+    @th.process
+    def writes(w: Any, first: int) -> None:
+        n = first
+        try:
+            while True:
+                w.write(n)
+                n += 1
+        finally:
+            left.append(n)
+
+    @th.process
+    def reads(r: Any, kill: Any) -> None:
+        for v in r:
+            got.append(v)
+            if len(got) == enough:
+                kill.write(None)
+
+    @th.process
+    def supervises(r: Any, s: Any, w: Any, kill: Any) -> None:
+        host = away.host_of(away_choice.chooses_for_ever)
+        host.run(r, s, w, kill)
+
+    kill = Channel("kill")
+    del pids, supervises
+    try:
+        Parallel(
+            writes(a.writer(), 0),
+            writes(b.writer(), 1000),
+            reads(out.reader(), kill.writer()),
+            away_choice.killed_when_told(a.reader(), b.reader(), out.writer(), kill.reader()),
+        )
+    except BaseException as error:
+        assert "Died" in repr(error), error
+    written = {n for first in (0, 1000) for n in range(first, max(m for m in left if (m >= 1000) == (first == 1000)))}
+    assert len(got) == len(set(got)) and set(got) <= written
+    assert len(written) - len(got) <= 1 + 2 * 0 + 1, (left, got)
+    for first in (0, 1000):
+        mine = [v for v in got if (v >= 1000) == (first == 1000)]
+        assert mine == sorted(mine)
+
+
+__all__ = ["Output", "after", "select"]
