@@ -16,12 +16,28 @@ class Spanning final : public w::FarOp {
   Spanning& write(Writer<int> o, int v) {
     return add({nullptr, std::make_shared<w::PortOf<int, core::Side::out>>(std::move(o)), 0, true}, v);
   }
+  // The guard that was added last: that its channel has retired is an outcome.
+  Spanning& loud() {
+    guards_.back().ends = true;
+    return *this;
+  }
+  // Asks each home once.
+  Spanning& only_look() {
+    looks_ = true;
+    return *this;
+  }
+  // Something else keeps it open.
+  Spanning& last() {
+    lasts_ = true;
+    return *this;
+  }
   // `first`: asked first.
   Spanning& begin(w::Space& s, std::uint32_t first = 0) {
     space_ = s.shared_from_this();
     const w::Space::Step step(s);
     for (std::size_t i = 0; i < guards_.size(); ++i) guards_[i].room = &rooms_[i];
-    span_.emplace(s, *this, std::move(guards_), first);
+    const w::Span::Kept kept = lasts_ ? w::Span::Kept{} : w::Span::usually(guards_);
+    span_.emplace(s, *this, std::move(guards_), first, kept, looks_);
     if (span_->begin()) is_over = true, ++times;
     return *this;
   }
@@ -49,6 +65,7 @@ class Spanning final : public w::FarOp {
   std::vector<w::Span::Guard> guards_;
   std::vector<std::unique_ptr<w::Room>> rooms_;
   std::optional<w::Span> span_;
+  bool looks_ = false, lasts_ = false;
 };
 
 // Two homes and two places, each place with a session to each home; everybody has been greeted.

@@ -77,6 +77,56 @@ TEST_CASE("wire 5.4: two choices that span cross each other: exactly one guard o
   }
 }
 
+TEST_CASE("wire 5.9: who only looks asks each home once, takes what is there, or is over") {
+  for (const bool there : {false, true}) {
+    CAPTURE(there);
+    Square s;
+    Channel<int> c, d;
+    const auto rc = s.a0.give(c.reader()), rd = s.a1.give(d.reader());
+    const auto wc = s.b0.give(c.writer()), wd = s.b1.give(d.writer());
+    s.settle();
+    Op write;
+    if (there) write.write(wd, 7).begin(s.b1.at_party), s.settle();
+    Spanning x;
+    x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).only_look().begin(*s.p[0]);
+    CHECK_FALSE(x.is_over);  // they have not been asked yet
+    s.settle();
+    REQUIRE((x.is_over && x.times == 1));
+    CHECK(x.status() == (there ? Status::ok : Status::cancelled));
+    if (there) CHECK((x.outcome.guard == 1 && x.value() == 7));
+    Op later;  // nothing was left behind
+    later.write(wc, 8).begin(s.b0.at_party);
+    s.settle();
+    CHECK(later.status() == Status::pending);
+    CHECK(s.a0.at_party.far.open() + s.a1.at_party.far.open() == 0);
+  }
+}
+
+TEST_CASE("wire 5.9: a guard whose channel's retirement is an outcome; a choice that something else keeps open (rule 5.6)") {
+  Square s;
+  Channel<int> c, d;
+  const auto rc = s.a0.give(c.reader()), rd = s.a1.give(d.reader());
+  { auto wc = c.writer(); }
+  Writer<int> keeps = d.writer();
+  s.settle();
+  Spanning quiet, loud, lasting;
+  quiet.read(s.a0.at_party, rc).read(s.a1.at_party, rd).begin(*s.p[0]);
+  loud.read(s.a0.at_party, rc).loud().read(s.a1.at_party, rd).begin(*s.p[0]);
+  lasting.read(s.a0.at_party, rc).read(s.a1.at_party, rd).last().begin(*s.p[0]);
+  s.settle();
+  CHECK_FALSE(quiet.is_over);
+  CHECK((loud.is_over && loud.status() == Status::retired && loud.outcome.guard == 0));
+  CHECK_FALSE(lasting.is_over);
+  keeps.retire();
+  s.settle();
+  CHECK((quiet.is_over && quiet.status() == Status::retired && quiet.outcome.guard == 0));
+  CHECK_FALSE(lasting.is_over);
+  lasting.withdraw();
+  s.settle();
+  CHECK((lasting.is_over && lasting.status() == Status::cancelled && lasting.times == 1));
+  CHECK(s.quiet());
+}
+
 TEST_CASE("wire 5.6: with everybody there, guards are asked in their order (rule 5.2), or from another one on (rule 5.4)") {
   for (const std::uint32_t first : {0u, 1u, 2u}) {
     CAPTURE(first);

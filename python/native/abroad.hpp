@@ -8,8 +8,8 @@
 // homes are asked in turn.
 //
 // Invariants (the GIL)
-//  1 Values lie in `values`, which every room shares: so an operation of a home that cannot be withdrawn any more has a place for its value.
-//  2 Who is not over is in `abroads`, and is not destroyed: see LetGo.
+//  1 Values lie in `values`, which every room shares: so an operation of a home that cannot be withdrawn any more has a place for its
+//  value. 2 Who is not over is in `abroads`, and is not destroyed: see LetGo.
 #pragma once
 #include "far.hpp"
 #include "weft/wire/span.hpp"

@@ -465,6 +465,10 @@ bool ended_by_asyncio(ProcessObject* p) noexcept { return p->guest && cancelled_
 PyObject* new_cancellation(PyObject* message) noexcept {
   return message ? PyObject_CallOneArg(cancelled_error, message) : PyObject_CallNoArgs(cancelled_error);
 }
+void raise_cancellation() noexcept {
+  PyErr_Clear();
+  PyErr_SetNone(cancelled_error);
+}
 
 int init_asyncio(PyObject* m) {
   if (!(names.asyncio = PyUnicode_InternFromString("_asyncio")) || !(names.done = PyUnicode_InternFromString("done")) ||

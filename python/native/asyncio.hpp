@@ -112,6 +112,7 @@ std::unique_ptr<Party> begin_party(const char* verb) noexcept;
 bool is_cancellation(PyObject* const* thrown, Py_ssize_t n) noexcept;  // asyncio's
 // The running task was cancelled after its operation had committed: the cancellation comes at its next point (rule 6.3).
 void owe_cancellation() noexcept;
+void raise_cancellation() noexcept;  // asyncio's, in place of what is raised
 
 // --- a process of a guest ---------------------------------------------------------------------------------------------------------------
 

@@ -376,9 +376,9 @@ bool Choice::withdraw() noexcept {
 
 // Of one that is decided and held by an extended reader only the guard that was chosen.
 void Choice::visit(runtime::Places& v) {
-  const int chosen = held()          ? standing_ ? standing_->held_guard() : select_->held_guard()
-                   : word().done() && !abroad_ ? static_cast<int>(word().winner())
-                                     : -1;
+  const int chosen = held()                      ? standing_ ? standing_->held_guard() : select_->held_guard()
+                                          : word().done() && !abroad_ ? static_cast<int>(word().winner())
+                                                 : -1;
   for (std::uint32_t i = 0; i < n_; ++i) {
     if (chosen >= 0 ? static_cast<int>(i) != chosen : !guards_[i].enabled) continue;
     if (chosen < 0 && guards_[i].has_ended())

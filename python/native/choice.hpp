@@ -129,8 +129,8 @@ class Choice {
   bool barriers_ = false;  // some guard is one
   int chosen_ = -1;
 
-  bool far_ = false;                          // some guard is at a far channel
-  std::unique_ptr<Abroad, LetGo> abroad_;     // while it is away
+  bool far_ = false;                            // some guard is at a far channel
+  std::unique_ptr<Abroad, LetGo> abroad_;       // while it is away
   runtime::FixedArray<core::Guard> meanwhile_;  // what the select waits for then: the homes' word, and `lasting_`
   std::vector<std::uint32_t> lasting_;
   int instead_ = -1;  // the guard that is chosen if the homes say that nothing has happened; -1: none

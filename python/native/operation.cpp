@@ -344,8 +344,11 @@ PySendResult op_send(PyObject* self, PyObject*, PyObject** r);
 
 PySendResult conclude_party(OpObject* o, Status s, PyObject** r) {
   const std::unique_ptr<Party> p(std::exchange(o->party, nullptr));
-  if (p->owed) owe_cancellation();
-  return conclude(o, *p, s, r);
+  const bool withdrawn = p->owed && s == Status::cancelled;  // at a far end: only the answer tells
+  if (p->owed && !withdrawn) owe_cancellation();
+  const PySendResult how = conclude(o, *p, s, r);
+  if (withdrawn) raise_cancellation();
+  return how;
 }
 
 PySendResult party_begin(OpObject* o, PyObject** r) {

@@ -281,8 +281,9 @@ PySendResult party_resume(SelectOpObject* o, PyObject** r) {
     return p->await(r);
   }
   if (i >= 0) return party_chose(o, i, r);
-  bad_use("%s was withdrawn by nobody", verb_of(o->purpose));  // not reached: only its own throw() withdraws it
+  // Only its own throw() withdraws it, and at a far end the answer tells.
   finish(o);
+  raise_cancellation();
   return PYGEN_ERROR;
 }
 

@@ -13,13 +13,10 @@ import weft.coroutines as co
 from weft.processes import (
     Cancelled,
     Channel,
-    Output,
     Parallel,
     PeerDied,
-    after,
     poison,
     process,
-    select,
 )
 
 
@@ -139,8 +136,6 @@ def bad_writes(out: Any) -> list[str]:
 def bad_uses(inp: Any, out: Any) -> list[str]:
     said = []
     for use in (
-        lambda: select(inp, after(1)),
-        lambda: select(Output(out, 1), after(1)),
         lambda: inp.extended().__enter__(),
         lambda: inp.channel.reader(),
         lambda: inp.channel.writer(),

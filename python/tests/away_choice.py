@@ -18,16 +18,14 @@ from weft.processes import (
     Parallel,
     PeerDied,
     Poisoned,
-    ProcessDied,
     Retired,
-    Sequence,
     after,
-    deadline,
     move_on_after,
     process,
-    run,
     select,
     skip,
+    timeout,
+    watched,
 )
 
 Got = list[tuple[int, Any]]
@@ -111,15 +109,15 @@ def times_out(inp: Any, out: Any, ready: Any) -> list[Any]:
     ]
     with move_on_after(0.02) as limit:
         inp.read()
-    said.append(limit.cancelled_caught)
+    said.append(limit.expired)
     with move_on_after(0.02) as limit:
         select(inp, Output(out, "never"))
-    said.append(limit.cancelled_caught)
+    said.append(limit.expired)
     try:
-        with deadline(0):
+        with timeout(0.02):
             out.write("never")
-    except TimeoutError as error:
-        said.append(type(error).__name__)
+    except TimeoutError:
+        said.append("timeout")
     ready.write(None)
     said.append(select(inp, after(60)))
     return said
@@ -152,27 +150,15 @@ def waits_for_an_end(inp: Any, ready: Any) -> list[Any]:
 
 @process
 def ends_elsewhere(inp: Any) -> list[Any]:
+    """The end of an OS process that this one starts, and that is killed: a guard beside a far end."""
+
+    @th.process
+    def chooses(p: Any) -> Any:
+        return select(inp, p.ended(), after(60))
+
     p = dies()
-    try:
-        with co_group(p):
-            said = select(inp, p.ended(), after(60))
-    except ProcessDied as error:
-        return [said[0], error.signal]
-    return [said]
-
-
-def co_group(p: Any) -> Any:
-    from weft.processes import Group
-
-    class Started:
-        def __enter__(self) -> None:
-            self.group = Group()
-            self.group.__enter__().start(p)
-
-        def __exit__(self, *e: Any) -> Any:
-            return self.group.__exit__(*e)
-
-    return Started()
+    i, ended = Parallel(chooses(p), watched(p))[0]
+    return [i, ended.how, ended.error.signal]
 
 
 @process
@@ -210,26 +196,6 @@ def raises_at_the_first(a: Any, b: Any) -> list[str]:
     return said
 
 
-@process
-def home_dies(ready: Any) -> list[str]:
-    """The parent of this one's child is this one: it gives an end to the child, and dies while that chooses."""
-    c = Channel("doomed")
-    keep = c.writer()
-    Parallel(survives(c.reader(), ready), kills_itself(ready, keep))
-    return []
-
-
-@process
-def survives(a: Any, ready: Any) -> None:
-    ready.write(None)
-    select(a, after(60))
-
-
-@th.process
-def kills_itself(ready: Any, keep: Any) -> None:
-    del ready, keep
-
-
 # --- alternatives, and many -----------------------------------------------------------------------------------------
 
 
@@ -265,14 +231,24 @@ def meets_another(inp: Any, out: Any, n: int, first: bool) -> list[Any]:
 
 
 @process
-def chooses_for_ever(a: Any, b: Any, out: Any) -> None:
-    """What it takes it hands on; it is killed at some time."""
-    c = Channel("idle")
-    mine, keep = c.reader(), c.writer()
-    while True:
-        _, v = select(a, mine, b)
-        select(Output(out, v), mine)
-        keep.channel
+def killed_when_told(a: Any, b: Any, out: Any, kill: Any) -> None:
+    """What it takes it hands on, by choices that span; it is killed at some time."""
+
+    @th.process
+    def chooses() -> None:
+        c = Channel("idle")
+        mine, kept = c.reader(), c.writer()
+        while True:
+            _, v = select(a, mine, b)
+            select(Output(out, v), mine)
+        kept.retire()
+
+    @th.process
+    def kills(told: Any) -> None:
+        told.read()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    Parallel(chooses(), kills(kill))
 
 
 @process
@@ -341,6 +317,3 @@ def misuses(inp: Any, both_r: Any, both_w: Any) -> list[str]:
             said.append(f"{type(error).__name__}: {error}")
     said.append(str(inp.read()))
     return said
-
-
-__all__ = ["Sequence", "run"]

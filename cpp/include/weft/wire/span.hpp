@@ -41,7 +41,8 @@ class Span {
   }
 
   // `whole` is told of the outcome. The guards are asked in this order, beginning with `first`.
-  Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first = 0) : Span(s, whole, guards, first, usually(guards), false) {}
+  Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first = 0)
+      : Span(s, whole, guards, first, usually(guards), false) {}
   Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first, Kept kept, bool only_looks);
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;

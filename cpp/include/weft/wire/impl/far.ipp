@@ -113,8 +113,9 @@ WEFT_IMPL const char* Far::ended(const Frame& f) {
   if (!o) return nullptr;
   const std::uint64_t how = f.val & 0xFF, strength = f.val >> 8;
   if (f.where >= o->guards.size()) return "an ENDED of a guard that was not offered";
-  if (how == 4 && strength == 0) {
-    o->refused = "the value that was there has more than a gibibyte, and is lost: send it in pieces";
+  if ((how == 4 || how == 5) && strength == 0) {
+    o->refused = how == 4 ? "the value that was there has more than a gibibyte, and is lost: send it in pieces"
+                          : "two guards are both ends of one channel: a process cannot talk to itself; give one end to another process";
     finish(*o, {Status::pending, 0, 0, false, false});
     return nullptr;
   }

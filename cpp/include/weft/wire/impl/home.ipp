@@ -147,7 +147,10 @@ WEFT_IMPL const char* Home::asked(const Frame& f) {
   if (dead) return nullptr;
   auto g = std::make_unique<Guest>(*this, f.op);
   g->at = std::move(at);
-  if (!g->bind()) return "an OFFER with both ends of one channel among its guards";
+  if (!g->bind()) {  // its place may know the two by different names: bad use there
+    session_.send(Frame{Kind::ended, 0, 0, 0, f.op, 5, {}});
+    return nullptr;
+  }
   if (f.flags & Flag::spans) return spans(f, std::move(g->at));
   Guest& guest = *g;
   open_.emplace(f.op, std::move(g));

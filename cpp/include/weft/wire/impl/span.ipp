@@ -58,7 +58,10 @@ struct Span::There final : Part, FarOp {
     trying = false;
     was_not_ready();
   }
-  void over() noexcept override { outcome.lost ? span.part_lost(*this) : span.part_over(*this, outcome); }
+  void over() noexcept override {
+    span.whole_.refused = refused;
+    outcome.lost ? span.part_lost(*this) : span.part_over(*this, outcome);
+  }
 };
 
 struct Span::Here final : Part, Spanned::Place {
