@@ -307,8 +307,42 @@ def stressedalt(channels, writers):
     asyncio.run(main())
 
 
+def waiting_yield(number):
+    from weft.coroutines import Channel, poison, process, run
+
+    @process
+    def waits(i):
+        yield i.read()
+
+    @process
+    def echo(i, o):
+        while True:
+            v = yield i.read()
+            yield o.write(v)
+
+    @process
+    def asks(i, o, never):
+        for k in range(samples + 1):
+            gc.collect()
+            t = ticks()
+            for _ in range(per):
+                yield o.write(1)
+                yield i.read()
+            if k:
+                figures.append(ticks_diff(ticks(), t) * 1000 / (per * 2))
+        poison(i, o)
+        never.poison()
+
+    a, b, never = Channel("a"), Channel("b"), Channel("never")
+    ps = [waits(never.reader()) for _ in range(number)]
+    run(asks(+a, -b, never.writer()), echo(+b, -a), *ps)
+
+
 def waiting(number):
     """Two processes send a value back and forth while `number` others wait."""
+    if way == "yield":
+        waiting_yield(number)
+        return
     if way == "await":
         from weft.coroutines import Channel, poison, process, run
 

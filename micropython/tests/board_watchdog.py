@@ -1,9 +1,9 @@
 """A process that computes without an operation, beside two that behave, under a timer's hard interrupt: who is named. Run by
 test_watchdog.py on the emulated Cortex-M3."""
 
-import micropython
 import weft_board
 
+import micropython
 from weft.coroutines import Channel, process, run
 from weft.watchdog import Watchdog
 

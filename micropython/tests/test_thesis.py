@@ -1,0 +1,50 @@
+"""The thesis's experiments on the emulated Cortex-M3, beside its own ways: instructions, exact and the same in every run. What RESULTS.md
+says of them is asserted here."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from micropython.bench.on_board import instructions
+
+
+@functools.cache
+def least(where: str, bench: str, way: str) -> int:
+    return min(instructions(where, bench, way))
+
+
+def ratio(where: str, bench: str, way: str, other: str, *, of: str = "board-pure") -> float:
+    return least(where, bench, way) / least(of, bench, other)
+
+
+@pytest.mark.parametrize(
+    ("where", "way", "most"),
+    [
+        ("board-pure", "await", 0.7),
+        ("board-pure", "yield", 0.4),
+        ("board-native", "await", 0.08),
+        ("board-natmod", "await", 0.08),
+    ],
+)
+def test_commstime_beside_the_rescheduling_future(where: str, way: str, most: float) -> None:
+    assert 0 < ratio(where, "commstime", way, "rescheduling") <= most
+
+
+@pytest.mark.parametrize("way", ["await", "yield"])
+@pytest.mark.parametrize("where", ["board-pure", "board-native"])
+def test_those_that_wait_cost_nothing(where: str, way: str) -> None:
+    assert least(where, "waiting30", way) <= 1.1 * least(where, "waiting1", way)
+
+
+def test_the_two_futures_cross_below_one_waiter() -> None:
+    nobody, one = "commstime", "waiting1"
+    assert least("board-pure", nobody, "yielding") < least("board-pure", nobody, "rescheduling")
+    assert least("board-pure", one, "yielding") > least("board-pure", one, "rescheduling")
+    assert least("board-pure", "waiting30", "yielding") > 5 * least("board-pure", one, "yielding")
+
+
+def test_a_standing_alternative_costs_the_same_for_twenty_channels_as_for_five() -> None:
+    five, twenty = [least("board-pure", f"stressedalt{n}x2", "standing") for n in (5, 20)]
+    assert twenty <= 1.3 * five
