@@ -394,14 +394,22 @@ void Choice::visit(runtime::Places& v) {
   }
 }
 
+// What it had committed to goes with it: a value that was taken is gone, one that was given has been given. A standing one is used again.
 void Choice::give_up() noexcept {
   if (abroad_) return give_up_far();
   withdraw();
-  const int i = woken();
-  if (i < 0) return;
-  core::Guard& g = guards_[static_cast<std::size_t>(i)];
-  if (g.kind == core::Kind::output && g.node.is(core::NodeFlags::compute) && g.node.status == Status::ok)
-    static_cast<Core*>(g.where)->abandon(g.node);
+  const int index = woken();
+  if (index < 0) return;
+  const auto i = static_cast<std::size_t>(index);
+  core::Guard& g = guards_[i];
+  if (g.kind > core::Kind::output || is_end(standing_ ? standing_->status() : select_->status())) return;
+  if (g.kind == core::Kind::output && g.node.is(core::NodeFlags::compute)) {
+    if (g.node.status == Status::ok) static_cast<Core*>(g.where)->abandon(g.node);
+    return;
+  }
+  if (g.kind == core::Kind::output && transits_) transits_[i].commit();
+  const Value gone(slots_[i].take());
+  checked_ = 0;  // the next select has to load what it offers
 }
 
 PyObject* Choice::describe() const {

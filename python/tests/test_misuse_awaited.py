@@ -738,3 +738,104 @@ def test_the_end_of_a_group_is_its_owner_s():  # rules 7.5, 11.1
         await end
 
     run(main())
+
+
+@types.coroutine
+def left_when_met(awaitable, how):
+    """Begins it, lets whoever meets it do so, and leaves it without asking what became of it."""
+    steps = awaitable.__await__()
+    steps.send(None)
+    yield
+    if how == "closed":
+        steps.close()
+    elif how == "thrown into":
+        with pytest.raises(KeyError):
+            steps.throw(KeyError())
+
+
+LEAVING = ["closed", "thrown into", "dropped"]
+
+
+@pytest.mark.parametrize("how", LEAVING)
+def test_an_alternative_that_was_left_after_its_output_was_taken_offers_it_again(how):  # rules 5.7, 11.1
+    @process
+    async def offers(w, other):
+        alternative = Alternative(Output(w, "offer"), other)
+        await left_when_met(alternative.select(), how)
+        await alternative.select()
+        await left_when_met(alternative.select(), how)
+        await alternative.select()
+
+    @process
+    async def takes(r):
+        taken = []
+        for _ in range(4):
+            await yield_()  # so that it is offered by then
+            taken.append(await r.read())
+        return taken
+
+    c, other = Channel("c"), Channel("other")
+    keeps = other.writer()
+    assert run(offers(c.writer(), other.reader()), takes(c.reader()))[1] == ["offer"] * 4
+    del keeps
+
+
+@pytest.mark.parametrize("how", LEAVING)
+def test_a_value_that_an_alternative_took_and_nobody_asked_for_is_let_go(how):  # rules 5.7, 11.1
+    class Counted:
+        alive = 0
+
+        def __init__(self):
+            Counted.alive += 1
+
+        def __del__(self):
+            Counted.alive -= 1
+
+    @process
+    async def takes(r, other):
+        alternative = Alternative(r, other)
+        await left_when_met(alternative.select(), how)
+        await yield_()
+        gc.collect()
+        seen.append(Counted.alive)
+        assert (await alternative.select())[1] == "second"
+
+    @process
+    async def writes(w):
+        await w.write(Counted())
+        for _ in range(5):
+            await yield_()
+        await w.write("second")
+
+    seen = []
+
+    c, other = Channel("c"), Channel("other")
+    keeps = other.writer()
+    run(takes(c.reader(), other.reader()), writes(c.writer()))
+    assert seen == [0]
+    del keeps
+
+
+@pytest.mark.parametrize("standing", [False, True])
+@pytest.mark.parametrize("how", LEAVING)
+def test_an_end_that_a_left_select_gave_stays_given(how, standing):  # rules 2.4, 11.1
+    @process
+    async def gives_end(w, mine):
+        op = Alternative(Output(w, mine)).select() if standing else select(Output(w, mine))
+        await left_when_met(op, how)
+
+    @process
+    async def uses(r):
+        end = await r.read()
+        for _ in range(3):
+            await yield_()
+        await end.write(7)
+
+    c, d = Channel("c"), Channel("d")
+    reader = d.reader()
+
+    @process
+    async def reads(r):
+        return await r.read()
+
+    assert run(gives_end(c.writer(), d.writer()), uses(c.reader()), reads(reader))[2] == 7
