@@ -102,6 +102,13 @@ def test_bytes_of_a_process_that_waits_with_its_channel(where: str) -> None:
     assert 0 < figures(where, "native_commstime")["parked"] <= 160
 
 
+@pytest.mark.parametrize(
+    ("where", "most"), [("board-native", 400), ("board-natmod", 400), ("board-pure", 550)]
+)
+def test_bytes_of_one_with_all_that_the_package_keeps(where: str, most: int) -> None:
+    assert 0 < figures(where, "native_package")["parked"] <= most
+
+
 @pytest.mark.parametrize("arch", ["armv6m", "armv7m", "armv7emsp"])
 def test_size_of_the_natmods(arch: str) -> None:
     size = (tiers.MADE / "natmod" / arch / "weft_native.mpy").stat().st_size

@@ -63,6 +63,9 @@ def _count(x):
 
 class Channel:
     count = 0
+    # What most channels never need is of the class: an instance pays for each field that it has.
+    imm = held = owed = dropped = mark = size = 0
+    dr = dw = False  # one of a side died
 
     def __init__(self, name=None, *, capacity=0, overflow="block", immunity=0):
         if not isinstance(capacity, int) or capacity < 0:
@@ -74,12 +77,14 @@ class Channel:
         Channel.count += 1
         self.name = name or "channel %d" % Channel.count
         self.cap, self.over = capacity, OVERFLOWS.index(overflow)
-        self.imm = immunity
-        self.pz = self.held = self.owed = self.dropped = self.nodes = self.mark = 0
-        self.nr = self.nw = 0
-        self.hr = self.hw = self.dr = self.dw = False  # a side had an end; one of it died
-        self.size = capacity or 4
-        self.buf = deque((), self.size) if capacity or self.over else ()
+        if immunity:
+            self.imm = immunity
+        self.pz = self.nodes = self.nr = self.nw = 0
+        self.hr = self.hw = False  # a side had an end
+        self.buf = ()
+        if capacity or self.over:
+            self.size = capacity or 4
+            self.buf = deque((), self.size)
         self.k = core.Chan(self)
         self._look()
 

@@ -28,13 +28,18 @@ class Process:
     watching = ()  # who asked for its end; None is ordinary code
     watch = False  # its failure is its watchers'
 
+    # A process that waits pays for each field that it has: these it gets when they differ.
+    k = party = result = error = rots = fault = None
+    begun = done = asked = False
+    index = -1
+    args = ()
+    kw = NO_NAMES = {}
+
     def __init__(self, fn, args, kw):
-        self.fn, self.args, self.kw = fn, args, kw
+        self.fn, self.args = fn, args
+        if kw:
+            self.kw = kw
         self.name = name_of(fn)
-        self.k = None
-        self.party = self.result = self.error = self.rots = self.last = None
-        self.begun = self.done = self.asked = False
-        self.index = -1
         self.ends = []
         hold(self.ends, args)
         hold(self.ends, kw)
@@ -69,6 +74,9 @@ class Process:
                 "no memory for process %s; those that run can still be stopped" % self.name
             )
         self.k = k
+        self.args = ()  # the coroutine has them
+        if self.kw:
+            self.kw = self.NO_NAMES
         self.begun = True
         self.party = party
         self.index = party.names.get(self.name, 0)
@@ -206,9 +214,13 @@ def finish(proc, value, error):
         if isinstance(p.at, core.Wr):
             _unlink(p.at, True, p)
     p.at = None
-    proc.result = value
-    proc.error = error
-    proc.args = proc.kw = ()
+    if value is not None:
+        proc.result = value
+    if error is not None:
+        proc.error = error
+    proc.args = ()
+    if proc.kw:
+        proc.kw = proc.NO_NAMES
     let_go(proc, error)
     proc.done = True
     if proc in _all:
@@ -283,7 +295,8 @@ class Party:
 
     def over(self, proc, error):
         self.live -= 1
-        proc.fault = error
+        if error is not None:
+            proc.fault = error
         if error is not None and not self.failed:
             self.failed = True
             self.stop()
