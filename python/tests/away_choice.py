@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 from typing import Any
@@ -317,3 +318,52 @@ def misuses(inp: Any, both_r: Any, both_w: Any) -> list[str]:
             said.append(f"{type(error).__name__}: {error}")
     said.append(str(inp.read()))
     return said
+
+
+@process
+async def leaves_choices(inp: Any, ready: Any) -> list[Any]:
+    """Choices that wait and are left by closing, dropping and throwing into them; then another one gets the value."""
+    c = Channel("idle")
+    mine, kept = c.reader(), c.writer()
+    said: list[Any] = []
+    for how in ("close", "drop", "throw"):
+        for guards in ((inp, after(60)), (inp, mine, after(60))):
+            choice: Any = co.select(*guards)
+            choice.send(None)
+            if how == "close":
+                choice.close()
+            elif how == "throw":
+                with contextlib.suppress(KeyError):
+                    choice.throw(KeyError(how))
+            del choice
+            said.append((await co.select(inp, mine, after(0.01)))[0])
+    async with co.move_on_after(0.01) as limit:
+        await co.select(inp, mine)
+    said.append(limit.expired)
+    await ready.write(None)
+    said.append(await co.select(inp, mine, after(60)))
+    kept.retire()
+    return said
+
+
+@process
+def first_of(inp: Any) -> Any:
+    return inp.read()
+
+
+@process
+def hands_out_meanwhile(inp: Any) -> list[Any]:
+    """A value that waits in a choice that spans, at a local channel whose reader then goes to another OS process."""
+    c, go = Channel("c"), Channel("go")
+
+    @th.process
+    def chooses(w: Any, began: Any) -> int:
+        began.write(None)
+        return int(select(inp, Output(w, {"k": [1]}))[0])
+
+    @th.process
+    def hands_out(r: Any, began: Any) -> Any:
+        began.read()
+        return Parallel(first_of(r))[0]
+
+    return Parallel(chooses(c.writer(), go.writer()), hands_out(c.reader(), go.reader()))

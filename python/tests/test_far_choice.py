@@ -245,3 +245,25 @@ def test_a_process_is_killed_in_its_choice(enough: int) -> None:  # rules 4.5, 6
     assert len(written) - len(got) <= 1
     for mine in ([v for v in got if v < 1000], [v for v in got if v >= 1000]):
         assert mine == sorted(mine)
+
+
+def test_choices_that_are_left_take_nothing() -> None:  # rule 6.2
+    a, ready = Channel("a"), Channel("ready")
+
+    @th.process
+    def late(inp: Any, w: Any) -> None:
+        inp.read()
+        w.write("late")
+
+    results = Parallel(
+        away_choice.leaves_choices(a.reader(), ready.writer()), late(ready.reader(), a.writer())
+    )
+    assert results[0] == [2] * 6 + [True, (0, "late")]
+    assert statistics(a).transfers == 1
+
+
+def test_a_value_that_waits_in_a_choice_goes_on_to_another_os_process() -> None:  # WIRE.md 7.4
+    a = Channel("a")
+    kept = a.writer()
+    assert run(away_choice.hands_out_meanwhile(a.reader())) == [1, {"k": [1]}]
+    kept.retire()
