@@ -248,13 +248,19 @@ int Choice::come_back() {
   return r;
 }
 
-// Its owner goes: whatever happens there is nobody's.
+// Its owner goes: what has happened goes with it, and what happens yet is nobody's.
 void Choice::give_up_far() noexcept {
   if (armed_) armed_->disarm(timer_);
   armed_ = nullptr;
   if (!abroad_) return;
   word().finish_as(core::CANCELLED);
   select_->finish();
+  if (abroad_->is_over() && abroad_->outcome.status == Status::ok) {
+    const Abroad::Seat& s = abroad_->seat(abroad_->outcome.guard);
+    if (s.writes && transits_) transits_[s.guard].commit();
+    const Value gone(slots_[s.guard].take());
+    checked_ = 0;
+  }
   abroad_.reset();
 }
 
