@@ -10,6 +10,9 @@
 // Between selects the word is IDLE (or DONE until finish()): an arriving peer cannot claim it, queues itself and marks its channel ready.
 // Guards where the other side stands too, barriers, timers and skips are not flat: they are scanned and enrolled at each select.
 #pragma once
+#include <array>
+#include <bit>
+
 #include "select.hpp"
 
 namespace weft::inline WEFT_ABI::core {
@@ -70,7 +73,8 @@ class Standing {
   template <class Now>
   int begin(Now&& now) noexcept {
     for (;;) {
-      if (const int at = all_gone() ? over(g_, n_) : none; at != none) choice.mark(&g_[at].node);  // it stays ready (rule 5.6)
+      if (all_gone()) [[unlikely]]
+        stay_over();
       while (StandingNode* n = choice.pop()) {
         if (!g_[n->index].enabled) continue;
         if (const int c = attempt(n->index, true); c != none) return c;
@@ -131,10 +135,14 @@ class Standing {
     status_ = Status::retired;
     return x.kind == g_[at].kind ? i : at;
   }
+  // If it is over, it stays ready (rule 5.6).
+  [[gnu::noinline, gnu::cold]] void stay_over() noexcept {
+    if (const int at = over(g_, n_); at != none) choice.mark(&g_[at].node);
+  }
   // Worth a look: as far as we know all guards that may decide have retired.
   bool all_gone() const noexcept {
     const int in = static_cast<int>(Kind::input), out = static_cast<int>(Kind::output);
-    if ((gone_[in] | gone_[out]) == 0) [[likely]]
+    if (std::bit_cast<std::uint64_t>(gone_) == 0) [[likely]]
       return false;
     const int side = on_[out] > 0 ? out : in;
     if (side == in)
@@ -223,8 +231,8 @@ class Standing {
   }
 
   Guard* g_;
-  std::uint32_t on_[static_cast<int>(Kind::skip) + 1] = {};  // guards that are on, by kind
-  std::uint32_t gone_[2] = {};                               // of them, those that are silent
+  std::uint32_t on_[static_cast<int>(Kind::skip) + 1] = {};        // guards that are on, by kind
+  alignas(std::uint64_t) std::array<std::uint32_t, 2> gone_ = {};  // of them, those that are silent; asked as one word
   std::uint32_t n_;
   std::uint32_t turn_ = 0;
   bool flat_ = true;  // every guard is enrolled for good
