@@ -1,6 +1,7 @@
 // How the outcomes of the core become Python exceptions, which name process, operation and channel.
 #include <cstdarg>
 #include <cstring>
+#include <iterator>
 
 #include "asyncio.hpp"
 #include "weft/runtime/limit.hpp"
@@ -8,6 +9,7 @@
 namespace weft::py {
 
 Errors errors;
+static PyObject* met_name;  // interned: the interpreter finds it in its cache
 
 int import_errors() {
   PyObject* m = PyImport_ImportModule("weft.errors");
@@ -24,7 +26,7 @@ int import_errors() {
     if (!*w.to) return -1;
   }
   Py_DECREF(m);
-  return 0;
+  return (met_name = PyUnicode_InternFromString("met")) ? 0 : -1;
 }
 
 PyObject* to_str(const std::string& s) { return PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace"); }
@@ -96,21 +98,22 @@ PyObject* raise_cancelled(ProcessBase& p, PyObject* value) {
 
 PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyObject* value, bool met) {
   const ProcessBase* p = this_process();
-  const std::string what = (p ? runtime::path_of(*p) + ": " : std::string()) + verb + " on channel " + channel_name(c) +
-                           (s == Status::poisoned   ? ": it was poisoned"
-                            : s == Status::in_doubt ? ": the other side died; the value may have been taken"
-                            : s == Status::died     ? ": the other side died"
-                           : verb[std::strlen(verb) - 1] == ')'
-                               ? ": one of its sides has retired, so the channel has ended: make its ends before"
-                               : ": the other side has retired");
+  const std::string what =
+      (p ? runtime::path_of(*p) + ": " : std::string()) + verb + " on channel " + channel_name(c) +
+      (s == Status::poisoned                ? ": it was poisoned"
+       : s == Status::in_doubt              ? ": the other side died; the value may have been taken"
+       : s == Status::died                  ? ": the other side died"
+       : verb[std::strlen(verb) - 1] == ')' ? ": one of its sides has retired, so the channel has ended: make its ends before"
+                                            : ": the other side has retired");
   PyObject* type = s == Status::poisoned ? errors.Poisoned : is_end(s) && s != Status::retired ? errors.PeerDied : errors.Retired;
   PyObject* text = to_str(what);
   PyObject* index = guard < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(guard);
-  PyObject* e = text && index ? PyObject_CallFunction(type, "OOOOiO", text, reinterpret_cast<PyObject*>(c), index, value ? value : Py_None,
-                                                      static_cast<int>(c->core.poison_strength()), met ? Py_True : Py_False)
-                              : nullptr;
+  PyObject* strength = PyLong_FromLong(c->core.poison_strength());
+  PyObject* const args[] = {text, reinterpret_cast<PyObject*>(c), index, value ? value : Py_None, strength, met ? Py_True : Py_False};
+  PyObject* e = text && index && strength ? PyObject_Vectorcall(type, args, std::size(args), nullptr) : nullptr;
   Py_XDECREF(text);
   Py_XDECREF(index);
+  Py_XDECREF(strength);
   if (!e || (s == Status::in_doubt && PyObject_SetAttrString(e, "in_doubt", Py_True) < 0)) {
     Py_XDECREF(e);
     return nullptr;
@@ -121,7 +124,7 @@ PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyO
 }
 
 bool is_met(PyObject* end) {
-  PyObject* met = PyObject_GetAttrString(end, "met");
+  PyObject* met = PyObject_GetAttr(end, met_name);
   if (!met) PyErr_Clear();
   Py_XDECREF(met);
   return met == Py_True;
@@ -151,7 +154,7 @@ PyObject* take_exception() {
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   if (!type) return nullptr;
-  PyErr_NormalizeException(&type, &value, &trace);
+  if (!value || reinterpret_cast<PyObject*>(Py_TYPE(value)) != type) PyErr_NormalizeException(&type, &value, &trace);
   if (trace) {
     PyException_SetTraceback(value, trace);
     Py_DECREF(trace);

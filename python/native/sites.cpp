@@ -11,16 +11,16 @@
 #undef Py_BUILD_CORE
 #endif
 
-#include <deque>
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace weft::py {
 
 namespace {
 
-std::deque<Site> sites(1);  // by number
+std::vector<Site> sites(1);  // by number
 std::map<std::pair<std::string, std::uint32_t>, std::uint32_t> numbers;
 
 std::uint32_t number_of(PyCodeObject* code, int line) {
@@ -98,6 +98,6 @@ std::uint32_t site_here() noexcept {
   return look_up(instruction);
 }
 
-const Site& site_of(std::uint32_t number) noexcept { return sites[number]; }
+Site site_of(std::uint32_t number) noexcept { return sites[number]; }
 
 }  // namespace weft::py

@@ -14,7 +14,7 @@ struct Site {
 };
 inline constexpr std::uint32_t kSites = 1u << 24;  // as many numbers as an end can tell apart
 
-std::uint32_t site_here() noexcept;                  // of the line that runs; 0 if none does, or if there is no room
-const Site& site_of(std::uint32_t number) noexcept;  // not of 0
+std::uint32_t site_here() noexcept;           // of the line that runs; 0 if none does, or if there is no room
+Site site_of(std::uint32_t number) noexcept;  // not of 0
 
 }  // namespace weft::py

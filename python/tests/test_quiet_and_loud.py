@@ -142,6 +142,15 @@ def test_copies_keep_it(b):  # rule 3.5
     assert pickle.loads(pickle.dumps(caught.value)).met is True
 
 
+def test_copies_keep_guard_and_value():  # rules 3.3, 5.6
+    plain = Retired("over")
+    assert (plain.guard, plain.value) == (None, None)
+    told = Retired("over", None, 0, "unsent")
+    for again in (told, copy.copy(told), pickle.loads(pickle.dumps(told))):
+        assert (again.guard, again.value) == (0, "unsent")
+    assert (copy.copy(plain).guard, Retired.guard, Retired.value) == (None, None, None)
+
+
 # --- a run of exactly one process ---------------------------------------------------------------------------------------
 
 

@@ -46,6 +46,10 @@ class ChannelEnd(WeftError):
             raised by asking for a new end of the channel (rule 2.5), or made by the program. Raised again, it keeps it.
     """
 
+    # Most have neither, and a process ends by such an exception: what need not be stored is not.
+    guard: int | None = None
+    value: Any = None
+
     def __init__(
         self,
         message: str = "the channel has ended",
@@ -57,8 +61,10 @@ class ChannelEnd(WeftError):
     ) -> None:
         super().__init__(message)
         self.channel = channel
-        self.guard = guard
-        self.value = value
+        if guard is not None:
+            self.guard = guard
+        if value is not None:
+            self.value = value
         self.met = _met
 
 
