@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -35,6 +36,15 @@ def write(tmp_path: Path) -> Write:
         return path
 
     return do
+
+
+@pytest.fixture(scope="session")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of lf/examples to build in, with mcu/ where they look for it."""
+    root = tmp_path_factory.mktemp("checkout")
+    (root / "mcu").symlink_to(HERE.parents[1] / "mcu")
+    copied = shutil.ignore_patterns("bin", "src-gen")
+    return Path(shutil.copytree(HERE.parent / "examples", root / "lf" / "examples", ignore=copied))
 
 
 def model(path: Path) -> Model:

@@ -55,7 +55,7 @@ def test_random_programs_with_modes(write: object, seed: int) -> None:
     assert batch(write, seed, modes=True) > 1000
 
 
-@pytest.mark.parametrize("seed", range(SEED + 2000, SEED + 2000 + BATCHES // 2))
+@pytest.mark.parametrize("seed", range(SEED + 2000, SEED + 2000 + BATCHES + BATCHES // 2))
 def test_random_programs_with_two_workers(write: object, seed: int) -> None:
     assert batch(write, seed, modes=seed % 2 == 1, workers=2) > 1000
 

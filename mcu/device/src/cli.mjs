@@ -1,7 +1,7 @@
 // @ts-check
 /** ./run ball: shows a drop. See --help. */
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { CONTROLLERS, Session, SessionError } from './session.mjs';
 import { inWords, picture } from './picture.mjs';
@@ -10,6 +10,7 @@ const HELP = `usage: ./run ball [OPTIONS]    drop the ball through the turning d
 
   --seed N             of fall times, photogate noise and bounces (1)
   --controller NAME    ${CONTROLLERS.join(', ')} (actors)
+  --image FILE         the ELF of a controller of your own instead, for 1600 pulses a turn
   --drops N            how many, one after the other (1); the picture is of the last
   --pulses N           of the stepper for a turn: 1600 or 3200 (1600)
   --fall US            every fall is off by this many microseconds, instead of up to 2000 either way
@@ -28,7 +29,7 @@ function refuse(words) {
 
 /** @param {string[]} args */
 function parse(args) {
-  const options = { seed: 1, controller: 'actors', drops: 1, pulses: 1600, fall: /** @type {number | null} */ (null), constants: 'calibrated', conflicts: false, out: /** @type {string | null} */ (null), json: false };
+  const options = { seed: 1, controller: 'actors', image: '', drops: 1, pulses: 1600, fall: /** @type {number | null} */ (null), constants: 'calibrated', conflicts: false, out: /** @type {string | null} */ (null), json: false };
   const number = (/** @type {string} */ name, /** @type {string | undefined} */ value, /** @type {number} */ low, /** @type {number} */ high) => {
     const n = Number(value);
     if (value === undefined || value === '' || !Number.isInteger(n) || n < low || n > high) refuse(`${name} needs a whole number from ${low} to ${high}, not '${value ?? ''}'`);
@@ -48,6 +49,9 @@ function parse(args) {
     } else if (name === '--controller') {
       options.controller = args[++i];
       if (!CONTROLLERS.includes(/** @type {any} */ (options.controller))) refuse(`there is no controller '${options.controller ?? ''}'; there are ${CONTROLLERS.join(', ')}`);
+    } else if (name === '--image') {
+      options.image = args[++i] ?? refuse('--image needs a file name');
+      if (!existsSync(options.image)) refuse(`--image ${options.image}: there is no such file`);
     } else if (name === '--constants') {
       options.constants = args[++i];
       if (!['calibrated', 'thesis'].includes(options.constants)) refuse(`--constants is calibrated or thesis, not '${options.constants ?? ''}'`);
@@ -76,6 +80,7 @@ try {
     seed: options.seed,
     controller: /** @type {any} */ (options.controller),
     constants: /** @type {any} */ (options.constants),
+    ...(options.image ? { image: options.image } : {}),
     pulsesPerTurn: options.pulses,
     conflicts: options.conflicts,
     record: true,
@@ -97,11 +102,11 @@ try {
   }
   const file = options.out ?? (options.json ? null : 'out/ball.svg');
   if (file && drop) {
-    write(file, picture(drop, { geometry: session.plant.geometry, controller: options.controller, seed: options.seed }));
+    write(file, picture(drop, { geometry: session.plant.geometry, controller: options.image || options.controller, seed: options.seed }));
     if (!options.json) console.log(`  picture: ${file}`);
   }
   const passed = rows.filter((row) => row.passes).length;
-  if (options.json) console.log(JSON.stringify({ controller: options.controller, seed: options.seed, pulsesPerTurn: options.pulses, passed, drops: rows }));
+  if (options.json) console.log(JSON.stringify({ controller: options.image || options.controller, seed: options.seed, pulsesPerTurn: options.pulses, passed, drops: rows }));
   else if (options.drops > 1) console.log(`${passed} of ${options.drops} passed`);
   process.exitCode = passed === rows.length ? 0 : 1;
 } catch (error) {

@@ -5,7 +5,7 @@
  * Invariants
  * - Nothing is waited for without a limit; what does not come is a SessionError that says what was expected.
  * - Lateness of an edge on STEP is measured from the pads, in cycles: against the due time the controller wrote down before the edge
- *   (symbol `step_due`, us), or with PIO against the periods that went through its FIFO.
+ *   (symbol `step_due`, us), or, where there is no such symbol, against the periods that went through PIO's FIFO.
  */
 import { readFileSync } from 'node:fs';
 import { Machine } from '../../emulator/src/index.mjs';
@@ -22,15 +22,15 @@ export const PIO_OVERHEAD = 38;
 
 /** Counts how late the edges on STEP are. */
 class Lateness {
-  /** @param {Machine} machine @param {Controller} controller */
-  constructor(machine, controller) {
+  /** @param {Machine} machine */
+  constructor(machine) {
     this.edges = 0;
     this.worst = -Infinity;
     this.best = Infinity;
     this.sum = 0;
-    if (controller === 'pio') this.followFifo(machine);
+    const due = machine.image?.symbols.find((symbol) => symbol.name === 'step_due')?.address;
+    if (due === undefined) this.followFifo(machine);
     else {
-      const due = machine.address('step_due');
       const cycles = machine.clock;
       machine.watch(PINS.step, () => {
         const late = (machine.timer.micros - machine.read32(due)) | 0;
@@ -45,6 +45,11 @@ class Lateness {
     this.worst = -Infinity;
     this.best = Infinity;
     this.sum = 0;
+  }
+
+  /** @returns {never} */
+  unknown() {
+    throw new SessionError("a step that nothing tells the due time of: the controller has no symbol 'step_due' (us, set before each step; load its ELF), and pushed no count to PIO");
   }
 
   /** @param {number} cycles */
@@ -70,16 +75,17 @@ class Lateness {
     machine.watch(PINS.step, (_, level, cycle) => {
       if (due < 0) due = cycle;
       this.add(cycle - due);
-      if (level) half = /** @type {number} */ (pushed.shift());
+      if (level) half = pushed.shift() ?? this.unknown();
       due += half;
     });
   }
 }
 
 /**
- * @typedef {import('./plant.mjs').PlantOptions & { controller?: Controller, constants?: 'calibrated' | 'thesis', conflicts?: boolean,
- *   record?: boolean }} SessionOptions
- *   constants: 'thesis' builds the controller with the thesis's own numbers; record: keep every edge of a drop for the picture
+ * @typedef {import('./plant.mjs').PlantOptions & { controller?: Controller, image?: string, constants?: 'calibrated' | 'thesis',
+ *   conflicts?: boolean, record?: boolean }} SessionOptions
+ *   image: the ELF of a controller of your own, in place of those here; constants: 'thesis' builds the controller with the thesis's own
+ *   numbers; record: keep every edge of a drop for the picture
  */
 export class Session {
   /** @param {SessionOptions} [options] */
@@ -89,9 +95,9 @@ export class Session {
     if (!CONTROLLERS.includes(controller)) throw new SessionError(`there is no controller '${controller}'; controllers: ${CONTROLLERS.join(', ')}`);
     const pulses = options.pulsesPerTurn ?? 1600;
     this.machine = new Machine({ uartDelay: true, conflicts: options.conflicts ?? false });
-    this.machine.load(readFileSync(firmware(controller, { pulses, thesis: options.constants === 'thesis' })));
+    this.machine.load(readFileSync(options.image ?? firmware(controller, { pulses, thesis: options.constants === 'thesis' })));
     this.plant = new Plant(this.machine, { ...options, pulsesPerTurn: pulses });
-    this.lateness = new Lateness(this.machine, controller);
+    this.lateness = new Lateness(this.machine);
     this.text = '';
     this.machine.onUart((byte) => (this.text += String.fromCharCode(byte)));
     /** @type {import('./plant.mjs').Edge[]} */
