@@ -36,6 +36,26 @@ def test_a_table_takes_fewer_cycles_than_a_queue(write: Write) -> None:
     assert min(queue) >= max(table) + 25, (min(queue), max(queue))
 
 
+def test_a_delay_by_table_takes_fewer_cycles_than_by_queue(write: Write) -> None:
+    """R23, late all the time: from the end of what sends to the beginning of what gets it, 10 us later."""
+    path = write("""target C { platform: rp2040, workers: 1 }
+preamble {= #include "board.h" =}
+reactor Source { output out: int  timer t(0, 20 usec)  state n: int = 0
+  reaction(startup) {= pin_out(2); =}
+  reaction(t) -> out {= lf_set(out, ++self->n); for (uint32_t n = 400; n; n--) __asm volatile(""); pin_low(2); =} }
+reactor Sink { input in: int  state n: int = 0
+  reaction(in) {= pin_high(2); if (in->value != ++self->n) pin_high(3);
+    for (uint32_t n = 400; n; n--) __asm volatile(""); =} }
+main reactor { a = new Source()  b = new Sink()  a.out -> b.in after 10 usec }
+""")
+    gaps = []
+    for by_table in (True, False):
+        ran = board(path, 4000, "--pins", "2,3", table=by_table)
+        assert not ran.edges[3] and len(ran.gaps(2)) > 90
+        gaps.append(max(ran.gaps(2)[5:]))
+    assert gaps[0] <= 290 and gaps[1] >= gaps[0] + 200, gaps
+
+
 def test_a_period_of_a_fraction_of_a_tick_does_not_drift(write: Write) -> None:
     """R5, R22: 62.5 us, 16 times a millisecond: 62 and 63 us in turn, and the 320th edge where it belongs."""
     for action in ("", "  logical action later\n  reaction(startup) -> later {= =}\n"):

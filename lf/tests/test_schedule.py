@@ -11,17 +11,16 @@ from conftest import Write, model, run
 from weft_lf.build import Wanted, build
 from weft_lf.conform import by_reactor
 from weft_lf.emit import Options, emit
-from weft_lf.layout import Layout
+from weft_lf.emit import planned as plan
 from weft_lf.oracle import Oracle
-from weft_lf.schedule import MOST, Schedule, schedule
+from weft_lf.schedule import MOST, Schedule
 from weft_lf.ticks import HOST, Tick, in_ticks, period_of
 
 DEVICE = Tick(1000, False)
 
 
 def planned(path: Path, tick: Tick = HOST) -> Schedule | None:
-    made = model(path)
-    return schedule(made, Layout(made), tick)
+    return plan(model(path), Options(tick=tick))[1]
 
 
 def unrolled(table: Schedule, until: int) -> list[tuple[int, tuple[int, ...]]]:
@@ -147,15 +146,104 @@ def test_workers_keep_the_timers(write: Write) -> None:
     assert planned(write("target C { workers: 1 }\n" + text)) is not None
 
 
-def test_a_delayed_connection_keeps_the_timers(write: Write) -> None:
+def random_delays(seed: int) -> str:
+    """Reactors with a timer or none, joined by fixed delays in any direction, loops included; what a body sets it decides by itself."""
+    pick = random.Random(seed)
+    count = 3 + pick.randrange(3)
+    lines = ["target C { fast: true, timeout: 60 msec }"]
+    wires = []
+    for at in range(count):
+        timed = not at or pick.randrange(3)
+        offset, period = pick.randrange(6), (2, 3, 4, 6)[pick.randrange(4)]
+        lines += [f"reactor R{at} {{ input[2] in: int  output out: int  state n: int = {at}"]
+        lines += [f"  timer t({offset} msec, {period} msec)"] if timed else []
+        begins = not pick.randrange(3)
+        body = f"self->n = (self->n * 5 + {pick.randrange(9)}) % 101; if (self->n % {1 + pick.randrange(3)} == 0) lf_set(out, self->n);"
+        lines += [f"  reaction(startup) -> out {{= {body} =}}"] if begins else []
+        lines += [f"  reaction(t) -> out {{= {body} =}}"] if timed else []
+        echoes = "  -> out" if pick.randrange(3) else ""
+        lines.append(f"  reaction(in) {echoes} {{=")
+        for side in (0, 1):
+            lines.append(
+                f'    if (in[{side}]->is_present) printf("R{at} %d {side}\\n", in[{side}]->value);'
+            )
+        if echoes:
+            lines.append(
+                f"    if (in[0]->is_present && in[0]->value % {2 + pick.randrange(3)}) lf_set(out, in[0]->value - 1);"
+            )
+        lines.append("  =} }")
+        wires.append(f"  r{at} = new R{at}()")
+    delays = ("1 msec", "2 msec", "4 msec", "5 msec", "500 usec", "9 msec")
+    for at in range(count):
+        for side in (0, 1):
+            source, delay = pick.randrange(count), delays[pick.randrange(len(delays))]
+            wires.append(f"  r{source}.out -> m{at}{side}.in after {delay}")
+            lines += [f"reactor M{at}{side} {{ input in: int  output out: int"]
+            lines += ["  reaction(in) -> out {= lf_set(out, in->value); =} }"]
+            wires.insert(0, f"  m{at}{side} = new M{at}{side}()")
+    wires += [f"  m{at}0.out, m{at}1.out -> r{at}.in" for at in range(count)]
+    return "\n".join([*lines, "main reactor {", *wires, "}"]) + "\n"
+
+
+def test_fixed_delays_are_in_the_table(write: Write) -> None:
+    """R23, R10: by table, by queue and in the interpreter: the same trace and the same values."""
+    tables = 0
+    for seed in range(40):
+        path = write(random_delays(seed))
+        table = planned(path)
+        if table is None or tables == 6:
+            continue
+        tables += 1
+        oracle = Oracle(model(path))
+        wanted = by_reactor([f"{f.time} {f.microstep} {f.name}" for f in oracle.run()])
+        said = sorted("".join(oracle.printed).splitlines())
+        for by_table in (True, False):
+            printed, trace = run(path, table=by_table)
+            assert by_reactor(trace) == wanted, (seed, by_table)
+            assert sorted(printed.splitlines()) == said, (seed, by_table)
+    assert tables == 6
+
+
+PIPE = """target C {{ fast: true, timeout: 9 msec }}
+reactor A {{ output out: {0}  timer t(0, 1 msec)
+  reaction(t) -> out {{= =}} }}
+reactor B {{ input in: {0}
+  reaction(in) {{= =}} }}
+main reactor {{ a = new A()  b = new B()  a.out {1} }}
+"""
+
+
+def test_how_much_is_on_its_way(write: Write) -> None:
+    """A ring has room for what is sent within its delay, no more: what arrives leaves before what is sent at its tag comes."""
+    for delay, most in (("500 usec", 1), ("1 msec", 1), ("2500 usec", 3), ("4 msec", 4)):
+        table = planned(write(PIPE.format("int", f"-> b.in after {delay}")))
+        assert table is not None and list(table.rings.values()) == [most], delay
+        assert len(table.slots) < 20
+
+
+@pytest.mark.parametrize(
+    "kind, connection",
+    [("int*", "-> b.in after 1 msec"), ("int", "~> b.in"), ("int", "-> b.in after 0")],
+)
+def test_which_delays_keep_the_queue(write: Write, kind: str, connection: str) -> None:
+    path = write(PIPE.format(kind, connection))
+    assert planned(path) is None
+    assert "WEFT_RX_STATIC" not in emit(model(path), Options())[0]
+
+
+def test_a_loop_that_never_repeats_in_the_table_keeps_the_queue(write: Write) -> None:
+    """Started once, it goes round in 7.001 ms beside a timer of 1 ms: too long until the same is on its way again."""
     path = write("""target C
-reactor A { output out: int  timer t(0, 1 msec)
-  reaction(t) -> out {= lf_set(out, 1); =} }
-reactor B { input in: int
-  reaction(in) {= =} }
-main reactor { a = new A()  b = new B()  a.out -> b.in after 1 msec }
+reactor A { input in: int  output out: int  timer t(0, 1 msec)
+  reaction(startup) -> out {= lf_set(out, 1); =}
+  reaction(t) {= =}
+  reaction(in) -> out {= lf_set(out, 1); =} }
+main reactor { a = new A()  a.out -> a.in after 7001 usec }
 """)
     assert planned(path) is None
+    path.write_text(path.read_text().replace("7001", "7000"))
+    table = planned(path)
+    assert table is not None and len(table.slots) <= 32
 
 
 def test_a_table_has_an_end(write: Write) -> None:

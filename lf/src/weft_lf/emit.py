@@ -29,7 +29,7 @@ from weft_lf.model import (
 )
 from weft_lf.modes import Modes
 from weft_lf.oracle import name_of
-from weft_lf.schedule import schedule
+from weft_lf.schedule import Schedule, known, schedule
 from weft_lf.ticks import HOST, Tick
 from weft_lf.timers import Timers
 from weft_lf.values import c_expr, c_type, resolved
@@ -54,10 +54,21 @@ class Options:
     sdk: bool = False  # a device's program stands on the pico-sdk
 
 
+def planned(model: Model, options: Options) -> tuple[Layout, Schedule | None]:
+    """Where everything goes, and the static schedule if there is one."""
+    found = enclaves(model, options.device)
+    layout = Layout(model, found)
+    if not options.table or not known(model, layout):
+        return layout, None
+    holding = Layout(model, found, holds=True) if model.delays else layout
+    table = schedule(model, holding, options.tick)
+    return (layout, None) if table is None else (holding, table)
+
+
 class Emitter:
     def __init__(self, model: Model, options: Options) -> None:
         self.model, self.options = model, options
-        self.layout = Layout(model, enclaves(model, options.device))
+        self.layout, self.schedule = planned(model, options)
         self.fills = Fills()
         self.start: list[str] = []
         self.helpers: list[str] = []
@@ -67,7 +78,6 @@ class Emitter:
         self.ends: dict[tuple[str, int], tuple[str, tuple[int, ...]]] = {}
         self.starts: list[list[str]] = [[] for _ in range(self.layout.enclaves.count)]
         self.timers = Timers(self)
-        self.schedule = schedule(model, self.layout, options.tick) if options.table else None
         self.level_count = 0
         self.bodies = {cls: Bodies(self.layout, cls) for cls in model.classes}
 
@@ -131,7 +141,10 @@ class Emitter:
             kind = layout.port_type(channel)
             self.out_port(f"lf_pool_{kind.name}", at, "", channel)
         for delay in self.model.delays:
-            self.delay(delay, layout.row[delay])
+            if self.schedule is None:
+                self.delay(delay, layout.row[delay])
+            else:
+                self.hold(delay, layout.row[delay], self.schedule.rings[delay])
         for one in self.model.reactions:
             made = one.instance
             own = [r for r in made.reactions if r.forward is None]
@@ -299,10 +312,10 @@ class Emitter:
     def constant(self, base: str, text: str, count: int) -> str:
         """The name of an array with these contents, made once."""
         line = f"{base} @[{max(count, 1)}] = {text};"
-        for at, known in enumerate(self.helpers):
+        for at, helper in enumerate(self.helpers):
             if (
-                known.startswith("static ")
-                and re.sub(r"\blf_list_\d+", "@", known) == f"static {line}"
+                helper.startswith("static ")
+                and re.sub(r"\blf_list_\d+", "@", helper) == f"static {line}"
             ):
                 return re.search(r"\blf_list_\d+", self.helpers[at]).group()  # type: ignore[union-attr]
         self.arrays += 1
@@ -467,6 +480,30 @@ class Emitter:
         if around is not None:
             self.start.append(f"  {array}[{at}].delay.mode = {self.mode_pointer(around)};")
 
+    def hold(self, delay: Delay, number: int, capacity: int) -> None:
+        """A delay of a static schedule: its ring, and two reactions, what sends and what arrives."""
+        layout, fills = self.layout, self.fills
+        kind = layout.port_type(delay.sinks[0])
+        at = layout.delay_slot[delay]
+        array, values, due = (f"lf_{part}_{kind.name}" for part in ("delay", "held", "due"))
+        if values not in fills.arrays:
+            fills.array(values, f"__typeof__((({kind.port} *)0)->value)", 0)
+            fills.array(due, "weft_rx_time", 0)
+        first = fills.arrays[values].size
+        fills.arrays[values].size = fills.arrays[due].size = first + capacity
+        text, numbers = self.trigger(delay)
+        source, places = layout.address(delay.source)
+        rest = f"&{array}[{{}}].port, {delay.interval}LL, &{values}[{{}}], &{due}[{{}}], {{}}"
+        init = f"WEFT_RX_HOLD_INIT({text}, {source}, {rest})"
+        own = (*numbers, *places, at, first, first, capacity)
+        fills.put(array, at, "", init, *own, cast=f"lf_delay_{kind.name}_t")
+        for row, function in (
+            (layout.arrival[delay], "weft_rx_hold_arrive"),
+            (number, "weft_rx_hold_send"),
+        ):
+            call = f"{{{{{function}, &{array}[{{}}].hold}}}}"
+            fills.put("weft_rx_reactions", row, "", call, at, cast="weft_rx_reaction")
+
     # --- the text -----------------------------------------------------------------------------------
 
     def text(self, header: str = "") -> tuple[str, str]:
@@ -504,9 +541,9 @@ class Emitter:
         actions = [a for made in self.model.instances for a in made.actions.values()]
         tokens = any(t.token for t in layout.types.values())
         physical = any(a.decl.physical for a in actions)
-        events = 0
-        if actions or self.model.delays:
-            events = 4 * (len(actions) + len(self.model.delays)) + 8
+        events, delays = 0, 0 if self.schedule is not None else len(self.model.delays)
+        if actions or delays:
+            events = 4 * (len(actions) + delays) + 8
         found = {
             "WEFT_RX_REACTIONS": max(layout.most, 1),
             "WEFT_RX_TIMERS": self.timers.count,
@@ -514,7 +551,7 @@ class Emitter:
             "WEFT_RX_FAST": int(self.options.device and config.fast),
             "WEFT_RX_EVENTS": events,
             "WEFT_RX_PHYSICAL": int(physical),
-            "WEFT_RX_DELAYS": int(bool(self.model.delays)),
+            "WEFT_RX_DELAYS": int(delays > 0),
             "WEFT_RX_TOKENS": events * 2 + 8 if tokens else 0,
             "WEFT_RX_MODES": int(bool(layout.modes)),
             "WEFT_RX_TRACE": int(self.options.trace),
@@ -568,7 +605,8 @@ class Emitter:
                 made = "WEFT_RX_TOKEN_PORT" if kind.token else "WEFT_RX_PORT"
                 types.append(f"typedef {made}({value}) {kind.port};")
                 if kind.delays:
-                    types.append(f"typedef WEFT_RX_DELAY({kind.port}) lf_delay_{kind.name}_t;")
+                    made = "WEFT_RX_DELAY" if self.schedule is None else "WEFT_RX_HOLD"
+                    types.append(f"typedef {made}({kind.port}) lf_delay_{kind.name}_t;")
             types += bodies.aliases() + bodies.refs() + bodies.struct()
             functions += bodies.functions()
             externs += bodies.externs

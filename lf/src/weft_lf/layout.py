@@ -62,9 +62,13 @@ class Uses:
 
 
 class Layout:
-    def __init__(self, model: Model, enclaves: Enclaves | None = None) -> None:
+    def __init__(self, model: Model, enclaves: Enclaves | None = None, holds: bool = False) -> None:
+        """holds: what delayed connections deliver is a reaction, before all others, as a static schedule has it."""
         self.model = model
         self.enclaves = enclaves or Enclaves()
+        self.arrival: dict[Delay, int] = {}  # the number of that reaction
+        if holds:
+            self.arrival = {delay: at for at, delay in enumerate(model.delays)}
         self.types: dict[str, PortType] = {}
         self.slot: dict[Instance, int] = {}
         self.of: dict[Class, list[Instance]] = {}
@@ -227,10 +231,11 @@ class Layout:
                 r for r in self.model.reactions if enclaves.of.get(r.instance, 0) == number
             ]
             own += [d for d in self.model.delays if enclaves.sends.get(d, 0) == number]
-            for at, one in enumerate(own):
+            arrivals = len(self.arrival)
+            for at, one in enumerate(own, arrivals):
                 self.number[one] = at
                 self.row[one] = sum(self.counts) + at
-            self.counts.append(len(own))
+            self.counts.append(arrivals + len(own))
 
     def place_triggers(self) -> None:
         for one in self.model.reactions:
@@ -263,7 +268,7 @@ class Layout:
 
     @property
     def count(self) -> int:
-        return len(self.model.reactions) + len(self.model.delays)
+        return sum(self.counts)
 
     @property
     def most(self) -> int:

@@ -1,21 +1,25 @@
 """The static schedule of a program whose timing is known at compile time (SEMANTICS.md, R23): what fires when, as a table.
 
-A program qualifies if all that ever triggers it are startup, shutdown and timers outside modes: no actions, no delayed
-connections, one worker. Then what it does is a beginning and a round that repeats, and no queue is needed.
+A program qualifies if all that ever triggers it are startup, shutdown, timers and connections with a fixed delay, outside modes, for
+one worker: no actions, nothing physical, no `after 0`, no delayed tokens. Then what it may do is a beginning and a round that repeats,
+and no queue is needed. A delayed connection keeps what is on its way in a ring; at every tag at which something may arrive the table
+triggers a reaction that looks whether it has.
 
 Invariants
 - The times are those that the timers' own ticks give (ticks.py), so the trace is the same.
+- A tag stands in the table if something may happen there, whatever bodies decide: a reaction may write all that it names.
 - The first slot of the round stands one after its first repeated time: then the gap before it is the same on the way in and back.
 - A round, or a beginning, of more than MOST slots is none: the program keeps its timers.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import heapq
+from dataclasses import dataclass, field
 from math import lcm
 
 from weft_lf.layout import Layout
-from weft_lf.model import Model
+from weft_lf.model import Delay, Model, driver
 from weft_lf.ticks import Tick, in_ticks, period_of
 
 MOST = 128
@@ -31,14 +35,74 @@ class Slot:
 class Schedule:
     slots: list[Slot]
     loop: int  # the slot to go on with after the last
+    rings: dict[Delay, int] = field(default_factory=dict)  # most that is on its way at once
+
+
+def known(model: Model, layout: Layout) -> bool:
+    """Whether the program's timing is known at compile time."""
+    if layout.enclaves.count > 1 or layout.modes or model.program.config.threads > 1:
+        return False
+    if any(made.actions for made in model.instances):
+        return False
+    return not any(
+        delay.physical or delay.interval == 0 or layout.port_type(delay.sinks[0]).token
+        for delay in model.delays
+    )
+
+
+class _Play:
+    """What may happen, tag by tag: the times of slots, and of what is sent. `layout` is one that holds."""
+
+    def __init__(self, model: Model, layout: Layout, tick: Tick) -> None:
+        self.layout = layout
+        self.at: dict[int, set[int]] = {}  # time: what the slot triggers
+        self.sent: dict[Delay, list[int]] = {delay: [] for delay in model.delays}
+        self.interval = {delay: in_ticks(delay.interval, tick) for delay in model.delays}
+        self.sends = {layout.number[delay]: delay for delay in model.delays}
+        self.next: dict[int, set[int]] = {}  # reaction: those that it may trigger
+        for one in model.reactions:
+            into = self.next.setdefault(layout.number[one], set())
+            for channel in one.writes:
+                into.update(layout.readers.get(driver(channel), ()))
+        for delay, number in layout.arrival.items():
+            self.next[number] = set(layout.readers.get(delay, ()))
+        self.coming: list[int] = []  # a heap of the times at which something may arrive
+
+    def tag(self, time: int, first: set[int]) -> None:
+        """The tag of a slot (and of startup's reactions) may run all that hangs on these."""
+        done, todo = set(first), list(first)
+        while todo:
+            fresh = self.next.get(todo.pop(), set()) - done
+            done |= fresh
+            todo += fresh
+        for number in done & self.sends.keys():
+            delay = self.sends[number]
+            self.sent[delay].append(time)
+            due = time + self.interval[delay]
+            if due not in self.at:
+                heapq.heappush(self.coming, due)
+            self.at.setdefault(due, set()).add(self.layout.arrival[delay])
+
+    def pending(self, now: int) -> frozenset[tuple[int, Delay]]:
+        """What may be on its way at the beginning of a time: how far, and where."""
+        return frozenset(
+            (time + interval - now, delay)
+            for delay, interval in self.interval.items()
+            for time in self.sent[delay]
+            if now - interval <= time < now
+        )
+
+    def ring(self, delay: Delay) -> int:
+        times, interval = self.sent[delay], self.interval[delay]
+        return max(
+            (sum(t - interval < s <= t for s in times[: i + 1]) for i, t in enumerate(times)),
+            default=1,
+        )
 
 
 def schedule(model: Model, layout: Layout, tick: Tick) -> Schedule | None:
-    """The table, or None where the program's timing is not known, or its table would be long."""
-    if layout.enclaves.count > 1:
-        return None
-    actions = any(made.actions for made in model.instances)
-    if actions or model.delays or layout.modes or model.program.config.threads > 1:
+    """The table, or None where the program's timing is not known, or its table would be long. `layout` holds, if there are delays."""
+    if not known(model, layout):
         return None
     periodic, onces = [], []
     for key in layout.timers:
@@ -50,30 +114,56 @@ def schedule(model: Model, layout: Layout, tick: Tick) -> Schedule | None:
             onces.append((in_ticks(offset, tick), numbers))
     if not periodic:
         return None
-    # ticks / per divides a whole number of ticks first at lcm(ticks); so the round is the least common multiple.
-    round_ = lcm(*(ticks for _, ticks, _, _ in periodic))
+    # ticks / per divides a whole number of ticks first at lcm(ticks); so the round of the timers is the least common multiple.
+    turn = lcm(*(ticks for _, ticks, _, _ in periodic))
     begin = max([*(offset for offset, *_ in periodic), *(offset + 1 for offset, _ in onces)])
-    for span in (round_, begin):
+    for span in (turn, begin):
         if sum(span * per // ticks for _, ticks, per, _ in periodic) > MOST:
             return None
-    end = begin + 2 * round_ + 1
-    at: dict[int, set[int]] = {}
-    for offset, ticks, per, numbers in periodic:
-        k = 0
-        while (time := offset + k * ticks // per) < end:
-            at.setdefault(time, set()).update(numbers)
-            k += 1
+    play = _Play(model, layout, tick)
     for offset, numbers in onces:
-        at.setdefault(offset, set()).update(numbers)
-    times = sorted(at)
+        play.at.setdefault(offset, set()).update(numbers)
+
+    def until(start: int, end: int) -> bool:
+        """Plays what begins at start or later, before end; whether it is short enough."""
+        for offset, ticks, per, numbers in periodic:
+            k = max(0, (start - offset) * per // ticks - 1)
+            while (time := offset + k * ticks // per) < end:
+                if time >= start:
+                    play.at.setdefault(time, set()).update(numbers)
+                k += 1
+        play.coming = sorted(time for time in play.at if time >= start)
+        while play.coming and play.coming[0] < end:
+            time = heapq.heappop(play.coming)
+            play.tag(time, play.at[time])
+            if len(play.at) > 6 * MOST:
+                return False
+        return True
+
+    play.tag(0, set(layout.readers.get(("startup", None, 0), ())))
+    if not until(0, begin):
+        return None
+    seen: dict[frozenset[tuple[int, Delay]], int] = {}
+    now = begin
+    while (
+        state := play.pending(now)
+    ) not in seen:  # the round is there once the same is on its way
+        seen[state] = now
+        if not until(now, now + turn):
+            return None
+        now += turn
+    begin, round_ = seen[state], now - seen[state]
+    if not until(now, begin + 2 * round_ + 1):
+        return None
+    times = sorted(play.at)
     first = next(i for i, time in enumerate(times) if time >= begin)
     count = sum(times[first] <= time < times[first] + round_ for time in times)
     used = times[: first + 1 + count]
     gaps = [b - a for a, b in zip([0, *used], used, strict=False)]
-    if len(used) > 2 * MOST or max(gaps) >= (1 << 60 if tick.wide else 1 << 30):
+    if len(used) > 2 * MOST or count > MOST or max(gaps) >= (1 << 60 if tick.wide else 1 << 30):
         return None
-    slots = [Slot(gap, tuple(sorted(at[time]))) for gap, time in zip(gaps, used, strict=True)]
-    return Schedule(slots, first + 1)
+    slots = [Slot(gap, tuple(sorted(play.at[t]))) for gap, t in zip(gaps, used, strict=True)]
+    return Schedule(slots, first + 1, {delay: play.ring(delay) for delay in model.delays})
 
 
-__all__ = ["MOST", "Schedule", "Slot", "schedule"]
+__all__ = ["MOST", "Schedule", "Slot", "known", "schedule"]

@@ -346,6 +346,27 @@ typedef struct weft_rx_delay {
     (the_port)->head.flags = WEFT_RX_KIND_FLAGS(the_port);                                                                     \
   } while (0)
 void weft_rx_delay_send(void *delay);
+#if WEFT_RX_STATIC
+/* A delayed connection of a static schedule: what is on its way waits in a ring, and the table triggers weft_rx_hold_arrive whenever something
+ * may arrive. */
+typedef struct weft_rx_hold {
+  weft_rx_port *from, *to;
+  weft_rx_time interval, *due; /* due: `capacity` of them, as of values */
+  void *values;
+  uint32_t size; /* of a value */
+  uint16_t capacity, first, count;
+  uint8_t value_at;
+} weft_rx_hold;
+#define WEFT_RX_HOLD(port_T) struct { weft_rx_hold hold; port_T port; }
+#define WEFT_RX_HOLD_INIT(the_trig, the_from, the_to, delay_ns, the_values, the_due, the_capacity)                             \
+  {.hold = {.from = (weft_rx_port *)(void *)(the_from), .to = (weft_rx_port *)(void *)(the_to),                                \
+            .interval = (weft_rx_time)WEFT_RX_TICKS(delay_ns), .due = (the_due), .values = (the_values),                       \
+            .size = sizeof((the_from)->value), .capacity = (the_capacity),                                                     \
+            .value_at = (uint8_t)offsetof(__typeof__(*(the_from)), value)},                                                    \
+   .port = {.head = {.trig = (the_trig)}}}
+void weft_rx_hold_send(void *hold);
+void weft_rx_hold_arrive(void *hold);
+#endif
 
 /* ---- the program's tables --------------------------------------------------------------------------------------------------------- */
 typedef struct { weft_rx_timer *first; uint32_t count, stride; } weft_rx_range;

@@ -323,6 +323,34 @@ void weft_rx_delay_send(void *delay) {
 }
 #endif
 
+/* ---- delays of a static schedule (R23) ---------------------------------------------------------------------------------------------- */
+#if WEFT_RX_STATIC
+WEFT_INLINE void weft_rx_hold_copy(void *to, const void *from, uint32_t size) {
+  if (size == 4 && !(((uintptr_t)to | (uintptr_t)from) & 3)) __builtin_memcpy(__builtin_assume_aligned(to, 4), __builtin_assume_aligned(from, 4), 4);
+  else __builtin_memcpy(to, from, size);
+}
+void weft_rx_hold_send(void *hold) {
+  weft_rx_hold *h = (weft_rx_hold *)hold;
+  weft_rx_env *env = weft_rx_here();
+  if (env->stopping) return;
+  if (h->count == h->capacity) weft_panic("weft: more is on its way in a delayed connection than its schedule knows of");
+  uint32_t at = (uint32_t)h->first + h->count++;
+  if (at >= h->capacity) at -= h->capacity;
+  h->due[at] = env->now + h->interval;
+  weft_rx_hold_copy((uint8_t *)h->values + at * h->size, (const uint8_t *)h->from + h->value_at, h->size);
+}
+/* The reactions of a tag that begins with this: nothing may have been sent. */
+void weft_rx_hold_arrive(void *hold) {
+  weft_rx_hold *h = (weft_rx_hold *)hold;
+  weft_rx_env *env = weft_rx_here();
+  if (!h->count || h->due[h->first] != env->now) return;
+  weft_rx_hold_copy((uint8_t *)h->to + h->value_at, (const uint8_t *)h->values + h->first * h->size, h->size);
+  if (++h->first == h->capacity) h->first = 0;
+  h->count--;
+  weft_rx_appear(env, h->to);
+}
+#endif
+
 /* ---- onces and ratios (R5) --------------------------------------------------------------------------------------------------------- */
 void weft_rx_fire_once(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_trigger(env, ((weft_rx_once *)(void *)e)->trig);
