@@ -104,8 +104,7 @@ class Bodies:
             lines.append("  weft_rx_mode *_lf_modes;")
         for number_, _ in self.varying_deadlines:
             lines.append(f"  int64_t _lf_deadline_{number_};")
-        if len(lines) == 1:
-            lines.append("  char _lf_empty;")
+        # GNU C: a reactor without anything of its own takes no byte
         return [*lines, "};"]
 
     def params(self) -> list[tuple[str, tree.Param]]:

@@ -90,6 +90,8 @@ class Emitter:
     def trigger_of(self, numbers: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
         if not numbers:
             return "WEFT_RX_TRIG(0, 0)", ()
+        if self.layout.most > 64 and len(numbers) == 1:  # quicker, and no list
+            return "WEFT_RX_TRIG_ONE({})", numbers
         at = self.lists.get(numbers)
         if at is None:
             at = self.lists[numbers] = self.list_size

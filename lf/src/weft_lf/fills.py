@@ -110,16 +110,18 @@ class Fills:
                 if count == 1:
                     lines.append(f"  {array}[{first[0]}]{path} = {left.format(*first[1:])};")
                     continue
-                terms = [_term(a, s) for a, s in zip(first, steps, strict=False)]
+                terms = [_term(a, s, count) for a, s in zip(first, steps, strict=False)]
                 lines.append(
                     f"  for (size_t i = 0; i < {count}; i++) {array}[{terms[0]}]{path} = {left.format(*terms[1:])};"
                 )
         return lines
 
 
-def _term(start: int, step: int) -> str:
+def _term(start: int, step: int, count: int) -> str:
     if step == 0:
         return str(start)
+    if abs(start) + abs(step) * count >= 1 << 31:  # a device's size_t has 32 bits
+        return f"{start}LL + {step}LL * (int64_t)i"
     scaled = "i" if step == 1 else f"{step} * i" if step > 0 else f"({step}) * (long)i"
     return f"{start} + {scaled}" if start else scaled
 

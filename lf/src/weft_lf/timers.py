@@ -58,11 +58,12 @@ class Timers:
         for at, key in enumerate(keys):
             text, numbers = emitter.trigger(key)
             offset, period, mode, _ = key
-            init = f"WEFT_RX_TIMER({offset}LL, {period}LL, {text})"
+            init = f"WEFT_RX_TIMER({{}}, {{}}, {text})"
             if mode is not None:
                 pointer = emitter.mode_pointer(mode)
-                init = f"WEFT_RX_TIMER_IN({pointer}, {offset}LL, {period}LL, {text})"
-            fills.put("lf_timers", at, "", init, *numbers, cast="weft_rx_timer")
+                init = f"WEFT_RX_TIMER_IN({pointer}, {{}}, {{}}, {text})"
+            own = (offset, period, *numbers)
+            fills.put("lf_timers", at, "", init, *own, cast="weft_rx_timer")
         homes = [enclave for *_, enclave in keys]
         for place, home in enumerate(dict.fromkeys(homes)):
             first, count = homes.index(home), homes.count(home)

@@ -1,0 +1,27 @@
+/* savina.h: what the programs of this folder share: their sizes from the environment, chance, and the figure at the end. */
+#ifndef SAVINA_H
+#define SAVINA_H
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* N, how much there is to do. */
+static inline int savina_size(int otherwise) {
+  const char *given = getenv("N");
+  return given ? atoi(given) : otherwise;
+}
+static inline uint32_t savina_random(uint32_t *state) {
+  *state = *state * 1664525u + 1013904223u;
+  return *state >> 8;
+}
+static inline void savina_check(bool right, const char *what) {
+  if (!right) {
+    fprintf(stderr, "wrong: %s\n", what);
+    exit(1);
+  }
+}
+/* ns of each of `count` operations since `began`; what an operation is, the program's first lines say. */
+static inline void savina_end(int64_t began, double count) { printf("ns %.2f\n", (double)(lf_time_physical() - began) / count); }
+#endif
