@@ -33,6 +33,7 @@ AGREED = {
     "wire-death": [("1 GB", None, "ns", "p99", 10000000)],
     "wire-threads": [("4 threads", "1 thread", "ns", "p50", 1.5)],
     "lf-pingpong": [("weft lf", None, "ns", "min", 40)],
+    "lf-savina": [("Counting", None, "ns", "min", 164), ("ThreadRing", None, "ns", "min", 70)],
     "lf-build": [
         ("with the C build", None, "ns", "min", 1500000000),
         ("text", None, "ns", "min", 500000000),

@@ -200,6 +200,30 @@ main reactor { reaction(startup) {= lf_print_error_and_exit("no good"); =} }
     assert (status, said.strip()) == (77, "no good")
 
 
+@pytest.mark.parametrize(
+    "kind, call, pool",
+    [
+        ("int", "lf_schedule_int(a, MSEC(self->n), self->n)", "events"),
+        ("int*", "lf_new_token(a, NULL, 0)", "tokens"),
+    ],
+)
+def test_a_full_pool_stops_with_its_name(write: Write, kind: str, call: str, pool: str) -> None:
+    """What is lost silently would be found late: an action that goes on by scheduling itself just stops."""
+    path = write(f"""target C {{ platform: an521 }}
+preamble {{= extern void an521_puts(const char *); =}}
+main reactor {{ timer t(0, 10 usec)  logical action a(1 sec): {kind}  state n: int = 0
+  reaction(t) -> a {{= self->n++; (void){call}; if (self->n == 1000) {{ an521_puts("?"); lf_request_stop(); }} =}}
+  reaction(a) {{= =}} }}
+""")
+    status, said = qemu(build(model(path), Wanted()).program)
+    assert status and f"the pool of {pool} is empty; define a larger WEFT_RX_" in said
+    larger = {"events": "WEFT_RX_EVENTS", "tokens": "WEFT_RX_TOKENS"}[pool]
+    path.write_text(
+        path.read_text().replace("an521 }", f"an521, compile-definitions: {{ {larger}: 1200 }} }}")
+    )
+    assert qemu(build(model(path), Wanted()).program) == (0, "?")
+
+
 def qemu(image: Path | None) -> tuple[int, str]:
     command = "qemu-system-arm -M mps2-an521 -nographic -monitor none -serial none -icount shift=4,sleep=off"
     options = ["-semihosting-config", "enable=on,target=native", "-kernel", str(image)]

@@ -18,6 +18,7 @@ from weft_lf.oracle import Oracle
 
 SEED = int(os.environ.get("WEFT_LF_SEED", "1"))
 BATCHES = int(os.environ.get("WEFT_LF_BATCHES", "6"))
+PAIRS = int(os.environ.get("WEFT_LF_PAIRS", "3"))  # batches for two workers
 SIZE = int(os.environ.get("WEFT_LF_SIZE", "40"))
 
 
@@ -55,7 +56,7 @@ def test_random_programs_with_modes(write: object, seed: int) -> None:
     assert batch(write, seed, modes=True) > 1000
 
 
-@pytest.mark.parametrize("seed", range(SEED + 2000, SEED + 2000 + BATCHES + BATCHES // 2))
+@pytest.mark.parametrize("seed", range(SEED + 2000, SEED + 2000 + PAIRS))
 def test_random_programs_with_two_workers(write: object, seed: int) -> None:
     assert batch(write, seed, modes=seed % 2 == 1, workers=2) > 1000
 

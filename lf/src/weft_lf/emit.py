@@ -549,6 +549,7 @@ class Emitter:
         found = {
             "WEFT_RX_REACTIONS": max(layout.most, 1),
             "WEFT_RX_TIMERS": self.timers.count,
+            "WEFT_RX_STRICT": int(self.options.device and events > 0),
             "WEFT_RX_STATIC": int(self.schedule is not None),
             "WEFT_RX_FAST": int(self.options.device and config.fast),
             "WEFT_RX_EVENTS": events,
@@ -566,7 +567,7 @@ class Emitter:
         lines = [
             f"#define {name} {value}"
             for name, value in found.items()
-            if value or name == "LOG_LEVEL"
+            if (value or name == "LOG_LEVEL") and name not in config.definitions
         ]
         return lines if static else [*lines, "#define WEFT_RX_TABLE"]
 

@@ -88,6 +88,10 @@ void *memset(void *, int, size_t);
 #ifndef WEFT_RX_FAST /* 1: `fast` may be asked for; on a host it always may */
 #define WEFT_RX_FAST WEFT_RX_HOST
 #endif
+#ifndef WEFT_RX_STRICT /* 1: a reaction that finds a pool empty stops the program, in release builds as well; lf/ asks for it */
+#define WEFT_RX_STRICT 0
+#endif
+#define WEFT_RX_FULL(text) (WEFT_RX_STRICT ? (weft_panic("weft: " text), WEFT_E_FULL) : WEFT_MISTAKE(WEFT_E_FULL, text))
 #ifndef WEFT_RX_SPINLOCK
 #define WEFT_RX_SPINLOCK (WEFT_SPINLOCKS >= 16 ? 8u : 0u) /* this one is the pools', the next the inbox's or the enclaves', the one after the workers' */
 #endif

@@ -171,7 +171,7 @@ static int __attribute__((noinline)) weft_rx_schedule_outside(weft_rx_action *a,
 WEFT_INLINE int weft_rx_schedule_here(weft_rx_env *env, weft_rx_action *a, weft_rx_time delay, weft_rx_payload payload, bool has_value) {
   if (__builtin_expect(env->stopping, 0)) return 0; /* R13 */
   weft_rx_event *e = weft_rx_new_event(env);
-  if (__builtin_expect(!e, 0)) return WEFT_MISTAKE(WEFT_E_FULL, "the pool of events is empty; define a larger WEFT_RX_EVENTS");
+  if (__builtin_expect(!e, 0)) return WEFT_RX_FULL("the pool of events is empty; define a larger WEFT_RX_EVENTS");
   e->owner = a;
   e->payload = payload;
   e->has_value = has_value;

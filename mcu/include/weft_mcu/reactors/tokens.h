@@ -149,7 +149,7 @@ static weft_rx_token *weft_rx_raw_token(void) {
   if (t) weft_rx_free_tokens = t->next_free;
   else if (weft_rx_fresh_tokens < WEFT_RX_TOKENS) t = &weft_rx_token_pool[weft_rx_fresh_tokens++];
   weft_rx_unlock_pools(irq);
-  if (!t) (void)WEFT_MISTAKE(WEFT_E_FULL, "the pool of tokens is empty; define a larger WEFT_RX_TOKENS");
+  if (!t) (void)WEFT_RX_FULL("the pool of tokens is empty; define a larger WEFT_RX_TOKENS");
 #endif
   return t;
 }
