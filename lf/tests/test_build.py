@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -19,6 +20,20 @@ from weft_lf.fills import Fills
 from weft_lf.graph import dot, draw
 
 HELLO = 'target C\nmain reactor { reaction(startup) {= lf_print("hello"); =} }\n'
+
+
+def test_the_tutorial_as_it_stands(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """As a new user would: each program of README.md into a file, then `weft lf run`."""
+    text = (HERE.parent / "README.md").read_text()
+    programs = [b for b in re.findall(r"```lf\n(.*?)```", text, re.S) if "main reactor" in b]
+    last = {"Blink": "on at 2000 ms", "Pipeline": "38"}
+    for block in programs:
+        name = re.search(r"main reactor (\w+)", block).group(1)  # type: ignore[union-attr]
+        path = tmp_path / f"{name}.lf"
+        path.write_text(block)
+        assert cli.main(["run", str(path), "-f", "true"]) == 0
+        assert capfd.readouterr().out.splitlines()[-1] == last.pop(name)
+    assert not last
 
 
 def test_where_things_go(write: Write, tmp_path: Path) -> None:

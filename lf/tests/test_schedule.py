@@ -11,16 +11,18 @@ from conftest import Write, model, run
 from weft_lf.build import Wanted, build
 from weft_lf.conform import by_reactor
 from weft_lf.emit import Options, emit
-from weft_lf.emit import planned as plan
+from weft_lf.enclaves import enclaves
 from weft_lf.oracle import Oracle
 from weft_lf.schedule import MOST, Schedule
+from weft_lf.schedule import planned as plan
 from weft_lf.ticks import HOST, Tick, in_ticks, period_of
 
 DEVICE = Tick(1000, False)
 
 
 def planned(path: Path, tick: Tick = HOST) -> Schedule | None:
-    return plan(model(path), Options(tick=tick))[1]
+    made = model(path)
+    return plan(made, enclaves(made, False), tick)[1]
 
 
 def unrolled(table: Schedule, until: int) -> list[tuple[int, tuple[int, ...]]]:

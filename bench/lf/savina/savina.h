@@ -9,14 +9,14 @@
 
 /* N, how much there is to do. */
 static inline int savina_size(int otherwise) {
-  const char *given = getenv("N");
+  const char* given = getenv("N");
   return given ? atoi(given) : otherwise;
 }
-static inline uint32_t savina_random(uint32_t *state) {
+static inline uint32_t savina_random(uint32_t* state) {
   *state = *state * 1664525u + 1013904223u;
   return *state >> 8;
 }
-static inline void savina_check(bool right, const char *what) {
+static inline void savina_check(bool right, const char* what) {
   if (!right) {
     fprintf(stderr, "wrong: %s\n", what);
     exit(1);

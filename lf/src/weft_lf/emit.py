@@ -15,7 +15,7 @@ from weft_lf import tree
 from weft_lf.bodies import HERE, Bodies, code_lines
 from weft_lf.enclaves import enclaves
 from weft_lf.fills import Fills
-from weft_lf.layout import Layout, base_of
+from weft_lf.layout import base_of
 from weft_lf.model import (
     ActionOf,
     Channel,
@@ -29,7 +29,7 @@ from weft_lf.model import (
 )
 from weft_lf.modes import Modes
 from weft_lf.oracle import name_of
-from weft_lf.schedule import Schedule, known, schedule
+from weft_lf.schedule import planned
 from weft_lf.ticks import HOST, Tick
 from weft_lf.timers import Timers
 from weft_lf.values import c_expr, c_type, resolved
@@ -54,21 +54,11 @@ class Options:
     sdk: bool = False  # a device's program stands on the pico-sdk
 
 
-def planned(model: Model, options: Options) -> tuple[Layout, Schedule | None]:
-    """Where everything goes, and the static schedule if there is one."""
-    found = enclaves(model, options.device)
-    layout = Layout(model, found)
-    if not options.table or not known(model, layout):
-        return layout, None
-    holding = Layout(model, found, holds=True) if model.delays else layout
-    table = schedule(model, holding, options.tick)
-    return (layout, None) if table is None else (holding, table)
-
-
 class Emitter:
     def __init__(self, model: Model, options: Options) -> None:
         self.model, self.options = model, options
-        self.layout, self.schedule = planned(model, options)
+        found = enclaves(model, options.device)
+        self.layout, self.schedule = planned(model, found, options.tick, options.table)
         self.fills = Fills()
         self.start: list[str] = []
         self.helpers: list[str] = []

@@ -18,6 +18,7 @@ import heapq
 from dataclasses import dataclass, field
 from math import lcm
 
+from weft_lf.enclaves import Enclaves
 from weft_lf.layout import Layout
 from weft_lf.model import Delay, Model, driver
 from weft_lf.ticks import Tick, in_ticks, period_of
@@ -166,4 +167,16 @@ def schedule(model: Model, layout: Layout, tick: Tick) -> Schedule | None:
     return Schedule(slots, first + 1, {delay: play.ring(delay) for delay in model.delays})
 
 
-__all__ = ["MOST", "Schedule", "Slot", "known", "schedule"]
+def planned(
+    model: Model, enclaves: Enclaves, tick: Tick, table: bool = True
+) -> tuple[Layout, Schedule | None]:
+    """Where everything goes, and the static schedule if there is one and it is wanted."""
+    layout = Layout(model, enclaves)
+    if not table or not known(model, layout):
+        return layout, None
+    holding = Layout(model, enclaves, holds=True) if model.delays else layout
+    made = schedule(model, holding, tick)
+    return (layout, None) if made is None else (holding, made)
+
+
+__all__ = ["MOST", "Schedule", "Slot", "known", "planned", "schedule"]
