@@ -43,10 +43,11 @@ def load(path: Path) -> dict[str, Any]:
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     for backend in BACKENDS:
         names = exported(table, backend)
+        beyond = set(every(more_of(table, backend)))
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise BadTable(f"{path.name}: {backend} has {', '.join(twice)} twice")
-        if sorted(names) != sorted(exported(table, BACKENDS[0])):
+        if sorted(set(names) - beyond) != sorted(exported(table, BACKENDS[0])):
             raise BadTable(f"{path.name}: {backend} has not the names of {BACKENDS[0]}")
     return table
 
@@ -55,9 +56,17 @@ def every(imports: Imports) -> list[str]:
     return [name for names in imports.values() for name in names]
 
 
+def more_of(table: dict[str, Any], backend: str) -> Imports:
+    """What a backend has beyond the names of the others."""
+    more: Imports = table.get("more", {}).get(backend, {})
+    return more
+
+
 def exported(table: dict[str, Any], backend: str) -> list[str]:
     """What the module of a backend exports, sorted."""
-    return sorted([*every(table["alike"]), *every(table["lazy"]), *every(table["own"][backend])])
+    more = every(more_of(table, backend))
+    own = every(table["own"][backend])
+    return sorted([*every(table["alike"]), *every(table["lazy"]), *own, *more])
 
 
 # --- text -------------------------------------------------------------------------------------------------
@@ -98,7 +107,7 @@ def module(table: dict[str, Any], backend: str) -> str:
             "from typing import TYPE_CHECKING as _TYPE_CHECKING",
             "from typing import Any as _Any",
             "",
-            *import_lines(table["alike"], table["own"][backend]),
+            *import_lines(table["alike"], table["own"][backend], more_of(table, backend)),
             "",
             "if _TYPE_CHECKING:",
             *import_lines(table["lazy"], indent="    "),
@@ -218,11 +227,12 @@ def threads_stub(stub: str) -> str:
 def alike_stub(table: dict[str, Any], backend: str) -> str:
     """Of a backend whose names have the types of weft.threads."""
     names = exported(table, backend)
+    more = more_of(table, backend)
     return "\n".join(
         [
             f'"""Types of weft.{backend}: those of weft.threads. {BY}"""',
             "",
-            *import_lines({"weft.threads": names}),
+            *import_lines({"weft.threads": [n for n in names if n not in every(more)]}, more),
             "",
             *list_lines(names),
             "",

@@ -201,6 +201,14 @@ PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {
   Py_XDECREF(bound);
   return r;
 }
+// By weft._processes: of a function that is to run in another OS process, or to come back from there.
+PyObject* away_from(PyObject* function, PyObject* where, PyObject* name) {
+  const Beyond beyond;
+  PyObject* m = PyImport_ImportModule("weft._processes");
+  PyObject* r = m ? PyObject_CallMethod(m, "moved", "OOO", function, where, name) : nullptr;
+  Py_XDECREF(m);
+  return r;
+}
 // Where else it runs (rule 15.3).
 PyObject* function_on(PyObject* self, PyObject* where) {
   FunctionObject* f = func(self);
@@ -210,10 +218,15 @@ PyObject* function_on(PyObject* self, PyObject* where) {
   const char* s = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : "";
   std::string_view on = s ? s : "";
   if (on.starts_with("weft.")) on.remove_prefix(5);
+  if (on == "processes" || !(PyModule_Check(where) || PyUnicode_Check(where)) ||
+      (f->function && PyObject_HasAttrString(f->function, "_weft_body"))) {  // weft._processes knows those
+    Py_DECREF(name);
+    return away_from(f->function, where, f->name);
+  }
   const bool threads = on == "threads", greenlets = on == "greenlets", coroutines = on == "coroutines";
   Py_DECREF(name);
   if (!threads && !greenlets && !coroutines)
-    return bad_use("on(%R): no such backend; give weft.coroutines, weft.threads or weft.greenlets, or its name", where);
+    return bad_use("on(%R): no such backend; give weft.coroutines, weft.threads, weft.greenlets or weft.processes, or its name", where);
   if (greenlets && is_async(f->kind))
     return bad_use(
         "process %U is an `async def`, which awaits what a greenlet calls: leave it on coroutines, or on threads, or write a def", f->name);
@@ -240,7 +253,7 @@ PyObject* function_await(PyObject* o) {
 
 PyMethodDef function_methods[] = {
     {"on", method(gated<with_keyword<"on", "backend", function_on>>), kKeywords,
-     "The same process function on another backend: a module of weft or its name. Raises BadUse, ImportError."},
+     "The same process function on another backend: a module of weft, its name, or Hosts of weft.processes. Raises BadUse, ImportError."},
     {}};
 PyObject* function_repr(PyObject* o) {
   return func(o)->name ? PyUnicode_FromFormat("<process %U>", func(o)->name) : PyUnicode_FromString("<process ?>");

@@ -510,6 +510,25 @@ PyObject* process_named(PyObject* o, PyObject* name) {
   proc(o)->base.function = s;
   return Py_NewRef(o);
 }
+// on(hosts): the call that it is goes there.
+PyObject* process_on(PyObject* o, PyObject* where) {
+  ProcessObject* const p = proc(o);
+  if (p->started) return bad_use("on: %R has started: say where it runs before", o);
+  if (p->kind != Kind::thread || !p->body || !PyTuple_CheckExact(p->body) || PyTuple_GET_SIZE(p->body) != 3)
+    return bad_use("on: %R awaits, or is a greenlet: say where it runs before it is called, function.on(...)(...)", o);
+  PyObject* away;
+  {
+    const Beyond beyond;
+    PyObject* const m = PyImport_ImportModule("weft._processes");
+    away = m ? PyObject_CallMethod(m, "away_to", "OO", PyTuple_GET_ITEM(p->body, 0), where) : nullptr;
+    Py_XDECREF(m);
+  }
+  PyObject* const body = away ? PyTuple_Pack(3, away, PyTuple_GET_ITEM(p->body, 1), PyTuple_GET_ITEM(p->body, 2)) : nullptr;
+  Py_XDECREF(away);
+  if (!body) return nullptr;
+  Py_SETREF(p->body, body);
+  return Py_NewRef(o);
+}
 PyObject* process_cancel(PyObject* o, PyObject*) {
   settle();
   ProcessObject* p = proc(o);
@@ -573,6 +592,9 @@ PyObject* process_await(PyObject* o) {
 PyMethodDef process_methods[] = {
     {"named", method(gated<with_keyword<"named", "name", process_named>>), kKeywords,
      "Give it another name in its path; returns the process."},
+    {"on", method(gated<with_keyword<"on", "host", process_on>>), kKeywords,
+     "Run it in an OS process: Hosts of weft.processes, or one of them; returns the process.\n\nRaises:\n    BadUse: it has started, "
+     "awaits, or is a greenlet."},
     {"cancel", gated<process_cancel>, METH_NOARGS, "Ask it to end: its next (or present) operation raises Cancelled (rule 6)."},
     {"ended", gated<process_ended>, METH_NOARGS,
      "A guard that is ready once it has ended, and stays so; awaited, or by wait(), it gives Ended(how, result, error) (rule 7.11).\n\n"

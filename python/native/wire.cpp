@@ -251,13 +251,15 @@ PyObject* wire_take(PyObject* o, PyObject* name) {
     {
       const Space::Step step(*space);
       for (Peer::Offered& at : link->peer()->offered) {
-        if (at.taken || !is_named(at.name, wanted)) continue;
+        if (!is_named(at.name, wanted)) continue;
         if (at.type != kPickle)
           return bad_use("the end %R that was handed to us is of type %s, and no Python program's", name, at.type.c_str());
-        at.taken = true;
-        if (at.got.here) return bad_use("the end %R that was handed to us has its home in this process", name);
-        return far_end(at.got.there ? std::move(at.got.there) : std::make_shared<wire::FarEnd>(link->peer(), at.end, at.key, at.name),
-                       at.writes, at.name.substr(std::string_view(wanted).size() + 1));
+        // A space takes so many that wait to be asked for, and a session may last.
+        const Peer::Offered got = std::move(at);
+        link->peer()->offered.erase(link->peer()->offered.begin() + (&at - link->peer()->offered.data()));
+        if (got.got.here) return bad_use("the end %R that was handed to us has its home in this process", name);
+        return far_end(got.got.there ? got.got.there : std::make_shared<wire::FarEnd>(link->peer(), got.end, got.key, got.name), got.writes,
+                       got.name.substr(std::string_view(wanted).size() + 1));
       }
       if (link->peer()->session.is_over()) Py_RETURN_NONE;
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import weft.coroutines as co
+import weft.threads as th
 from weft.processes import (
     Cancelled,
     Channel,
@@ -271,3 +272,112 @@ def length_of(text: str) -> tuple[int, str]:
 @process
 def keeps_last(inp: Any) -> list[int]:
     return [int(a[0]) for a in inp]
+
+
+# --- for hosts ------------------------------------------------------------------------------------------------------
+
+memory: list[Any] = []
+
+
+def remember(what: Any) -> None:
+    memory.append(what)
+
+
+def fails_at_once() -> None:
+    raise ZeroDivisionError("at once")
+
+
+@process
+def remembered() -> Any:
+    return memory[-1]
+
+
+@process
+def who() -> int:
+    return os.getpid()
+
+
+@process
+async def who_async() -> int:
+    return os.getpid()
+
+
+@th.process
+def thread_who() -> int:
+    return os.getpid()
+
+
+@co.process
+async def who_async_here() -> int:
+    return os.getpid()
+
+
+@process
+def settings() -> dict[str, Any]:
+    import resource
+
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    return {
+        "cpus": os.sched_getaffinity(0),
+        "nice": os.nice(0),
+        "memory": resource.getrlimit(resource.RLIMIT_AS)[0],
+        "threads": [os.environ[n] for n in names],
+        "preloaded": "colorsys" in sys.modules,
+    }
+
+
+@process
+def reads_when_ready(ready: Any, inp: Any) -> Any:
+    ready.write(os.getpid())
+    return inp.read()
+
+
+# --- for executors --------------------------------------------------------------------------------------------------
+
+
+def power(a: Any, b: int = 2) -> Any:
+    return a**b
+
+
+def inverse(a: int) -> float:
+    return 1 / a
+
+
+def wait_for_file(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8")
+
+
+def unsendable() -> Any:
+    return Unsendable()
+
+
+def exits() -> None:
+    sys.exit(3)
+
+
+def exits_at_once() -> None:
+    os._exit(3)
+
+
+def memory_and_module() -> tuple[Any, bool, str]:
+    return memory[-1], "colorsys" in sys.modules, os.environ["OMP_NUM_THREADS"]
+
+
+def meet(mine: str, other: str) -> int:
+    """Opens two pipes, one to write to and one to read from, in such an order that two processes meet."""
+    first, second = sorted((mine, other))
+    for path in (first, second):
+        with Path(path).open("w" if path == mine else "r", encoding="utf-8") as file:
+            if path == mine:
+                file.write("here")
+            else:
+                assert file.read() == "here"
+    return os.getpid()
+
+
+def its_pid(_: int) -> int:
+    return os.getpid()
+
+
+def doubled(a: Any) -> Any:
+    return 2 * a

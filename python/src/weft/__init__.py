@@ -1,6 +1,6 @@
 """Weft: processes and channels that run everywhere.
 
-`weft.coroutines`, `weft.threads` and `weft.greenlets` export the same names: what is awaited in the first is
+`weft.coroutines`, `weft.threads`, `weft.greenlets` and `weft.processes` export the same names: what is awaited in the first is
 called in the others. `weft` itself exports the names of the chosen backend: by :func:`use`, by
 `WEFT_BACKEND`, by `weft run FILE --on BACKEND`; coroutines if nothing was chosen.
 """
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from weft.coroutines import *  # noqa: F403
 
-_BACKENDS = ("coroutines", "threads", "greenlets")
-_LIST = "'coroutines', 'threads' or 'greenlets'"
+_BACKENDS = ("coroutines", "threads", "greenlets", "processes")
+_LIST = "'coroutines', 'threads', 'greenlets' or 'processes'"
 _chosen: str | None = None
 
 
 def use(backend: str) -> None:
-    """Choose what `weft` exports from now on: "coroutines", "threads" or "greenlets".
+    """Choose what `weft` exports from now on: "coroutines", "threads", "greenlets" or "processes".
 
     Raises:
         BadUse: there is no such backend.

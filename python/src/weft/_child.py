@@ -1,7 +1,9 @@
 """The child's side of a host: what runs in an OS process that weft.processes has started. See _host.py.
 
-    main(): "jobs" and "results" are taken ──preparation──► the main module is imported ──a call──► it runs as a process
+    main(): "jobs" is taken ──preparation──► the main module is imported, the initializer is called ──a call──► it runs as a process
             ──► its result or failure is written ──► the next call … until "jobs" retires or the parent dies
+
+A host that stays warm runs each call on a thread of its own, any other its one call on the main thread.
 
 The main module is imported under the name `__mp_main__`, up to its first top-level run(…): what stands below is the parent's business.
 """
@@ -10,8 +12,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import inspect
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -36,7 +40,17 @@ def _stop() -> None:
     raise _Enough
 
 
-def _import_main(name: str | None, path: str | None) -> None:
+def _compiled(path: str, backend: str | None) -> types.CodeType:
+    source = Path(path).read_bytes()
+    if backend is None:
+        return compile(source, path, "exec")
+    from weft import styles  # `weft run` has compiled it for a backend, and what is beside it
+
+    styles.Beside(Path(path).parent, backend).__enter__()
+    return styles.compile_for(backend, source, path)
+
+
+def _import_main(name: str | None, path: str | None, backend: str | None) -> None:
     """The parent's main module, as far as its first top-level run(…)."""
     if name is None and path is None:  # an interactive interpreter, `python -c`
         return
@@ -51,7 +65,7 @@ def _import_main(name: str | None, path: str | None) -> None:
         module.__package__ = spec.parent
     else:
         assert path is not None
-        code = compile(Path(path).read_bytes(), path, "exec")
+        code = _compiled(path, backend)
         module.__file__ = path
     sys.modules["__main__"] = sys.modules["__mp_main__"] = module
     _shared.at_run = _stop
@@ -63,19 +77,19 @@ def _import_main(name: str | None, path: str | None) -> None:
         _shared.at_run = None
 
 
-def _obey(jobs: Any, process: Any) -> None:
-    """While a call runs: the next job is its cancellation, or the parent has let go of it."""
+def _obey(orders: Any, process: Any) -> None:
+    """While a call runs: its cancellation, or the parent has let go of it."""
     with contextlib.suppress(ChannelEnd, Cancelled):
-        jobs.read()
+        orders.read()
     process.cancel()
 
 
-def _obedient(function: Any, jobs: Any) -> Any:
+def _obedient(function: Any, orders: Any) -> Any:
     """The function as a process that is cancelled when the parent says so."""
 
     def begin() -> None:
         me = _native.current_process()
-        threading.Thread(target=_obey, args=(jobs, me), name="weft: obeys", daemon=True).start()
+        threading.Thread(target=_obey, args=(orders, me), name="weft: obeys", daemon=True).start()
 
     if inspect.iscoroutinefunction(function):
 
@@ -94,15 +108,61 @@ def _obedient(function: Any, jobs: Any) -> Any:
     return _shared.process(body)
 
 
-def _run(link: Any, jobs: Any, packed: bytes) -> tuple[Any, _pickling.Failure | None]:
+def _run(link: Any, orders: Any, packed: bytes) -> tuple[Any, _pickling.Failure | None]:
     """Runs a call: what it returned, or its failure."""
     try:
         function, args, keywords = _pickling.load_call(packed, link.take)
-        process = _obedient(function, jobs)(*args, **keywords)
+        process = _obedient(function, orders)(*args, **keywords)
         del args, keywords
         return _shared.run(process), None
     except BaseException as error:
         return None, _pickling.Failure(error)
+
+
+def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException | None) -> None:
+    """A call, from its ends to its result. `wrong`: why nothing can run here."""
+    orders, result = link.take(ours[0]), link.take(ours[1])
+    value, failure = (
+        (None, _pickling.Failure(wrong)) if wrong is not None else _run(link, orders, packed)
+    )
+    with contextlib.suppress(ChannelEnd):  # the parent is gone, or waits no more
+        try:
+            result.write((value, failure))
+        except BadUse as error:  # what it returned cannot be pickled
+            result.write((None, _pickling.Failure(_pickling.why_not("its result", value) or error)))
+        result.retire()
+
+
+def _set_up(prepared: dict[str, Any]) -> None:
+    """What the host is to be like, before anything of the program's runs in it."""
+    import resource
+
+    if prepared["nice"]:
+        os.nice(prepared["nice"])
+    if prepared["affinity"] is not None:
+        os.sched_setaffinity(0, prepared["affinity"])
+    if prepared["memory_limit"] is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (prepared["memory_limit"], prepared["memory_limit"]))
+    if prepared["backend"] is not None:
+        import weft
+
+        weft.use(prepared["backend"])
+    for module in prepared["preload"]:
+        importlib.import_module(module)
+
+
+def _begin(prepared: dict[str, Any]) -> BaseException | None:
+    """Gets everything ready for calls: None, or why it is not."""
+    try:
+        _set_up(prepared)
+        _import_main(prepared["main_name"], prepared["main_path"], prepared["compiled_for"])
+        if prepared["initializer"] is not None:
+            function, args, keywords = _pickling.load_call(prepared["initializer"], str)
+            function(*args, **keywords)
+    except BaseException as error:
+        error.__dict__["_weft_start"] = True
+        return error
+    return None
 
 
 def _end_with_parent(link: Any) -> None:
@@ -113,8 +173,10 @@ def _end_with_parent(link: Any) -> None:
     timer.start()
 
 
-def main(descriptor: int) -> None:
-    """Serves the parent at the other end of this socket, until it lets go."""
+def main(descriptor: int, preparation: int) -> None:
+    """Serves the parent at the other end of this socket, until it lets go; `preparation`: a file that says how to begin."""
+    with open(preparation, "rb") as file:
+        prepared = pickle.load(file)
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
     )  # the terminal's Ctrl-C is the parent's, which cancels us
@@ -122,30 +184,35 @@ def main(descriptor: int) -> None:
     threading.Thread(
         target=_end_with_parent, args=(link,), name="weft: ends with its parent", daemon=True
     ).start()
-    jobs, results = link.take("jobs"), link.take("results")
+    jobs = link.take("jobs")
+    calls: list[threading.Thread] = []
     try:
-        prepared = jobs.read()
         sys.path[:] = prepared["path"]
         sys.argv[:] = prepared["argv"]
         with contextlib.suppress(OSError):
             os.chdir(prepared["directory"])
-        packed = jobs.read()
-        try:
-            _import_main(prepared["main_name"], prepared["main_path"])
-        except BaseException as error:
-            results.write((None, _pickling.Failure(error)))
-        else:
-            value, failure = _run(link, jobs, packed)
-            try:
-                results.write((value, failure))
-            except BadUse as error:  # what it returned cannot be pickled
-                results.write(
-                    (None, _pickling.Failure(_pickling.why_not("its result", value) or error))
+        wrong = _begin(prepared)
+        while True:
+            ours, packed = jobs.read()
+            if ours is None:  # a call that was cancelled before we heard of it
+                for name in packed:
+                    link.take(name).retire()
+                continue
+            if not prepared["warm"]:
+                _serve(link, ours, packed, wrong)
+                break
+            calls = [c for c in calls if c.is_alive()]
+            calls.append(
+                threading.Thread(
+                    target=_serve, args=(link, ours, packed, wrong), name="weft: a call"
                 )
+            )
+            calls[-1].start()
     except ChannelEnd:  # the parent has let go, or is gone
         pass
+    for call in calls:
+        call.join()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
-    results.retire()
     link.close("it has ended")

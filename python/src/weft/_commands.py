@@ -31,7 +31,7 @@ from weft.cli import EXIT
 if TYPE_CHECKING:
     from weft import _trace
 
-BACKENDS = ("coroutines", "threads", "greenlets")
+BACKENDS = ("coroutines", "threads", "greenlets", "processes")
 EXIT_HELP = """\b
 Exit status:
   0    the program ended well
@@ -147,6 +147,10 @@ def run_program(
     try:
         from weft import styles
 
+        if chosen == "processes":
+            from weft import _host
+
+            _host.compiled_for = chosen if for_any else None
         beside = styles.Beside(Path(name).parent, chosen) if for_any else contextlib.nullcontext()
         with _InterruptWatch() as interrupts, beside:
             return _execute(code, main, weft.Deadlock, weft.Cancelled, interrupts)

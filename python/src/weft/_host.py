@@ -1,34 +1,64 @@
-"""One OS process that runs a process of this program: how it is started, told what to do, and missed when it dies.
+"""One OS process that runs processes of this program: how it is started, told what to do, and missed when it dies.
 
-    parent: Host() ──"jobs", "results" handed over──► child: weft._child.main()
-            call() ──the call, its ends──► runs it ──what it returned, or a failure──► call() returns or raises
-            a cancellation: "cancel" ──► the process there is cancelled ──its end──► call() raises Cancelled
+    parent: Host() ──"jobs" handed over──► child: weft._child.main()
+            call() ──the call, its ends, "orders", "result"──► runs it ──what it returned, or a failure──► call() returns or raises
+            a cancellation: "orders" retires ──► the process there is cancelled ──its end──► call() raises Cancelled
             the child dies: the session ends ──► ProcessDied
 
 Everything goes through channels of the wire. The child ends when its parent does, or lets go of it.
+
+Invariant: a call's ends were handed over before the child is told of it; one that it is never told of, it is told to let go of.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import threading
+from collections.abc import Iterable
 from multiprocessing import util as _mp_util
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft import _pickling, _shared
 from weft._extension import native as _native
-from weft.errors import BadUse, Cancelled, PeerDied, ProcessDied
+from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied
 
-__all__ = ["Host", "run_away"]
+__all__ = ["Host", "Setting", "run_away"]
+
+# What the libraries of numerics ask for the number of their threads.
+_THREADS = [f"{of}_NUM_THREADS" for of in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")]
+_THREADS.append("VECLIB_MAXIMUM_THREADS")
+
+compiled_for: str | None = None  # the backend for which `weft run` compiled the main module
 
 
-def _preparation() -> dict[str, Any]:
+class Setting(NamedTuple):
+    """What a host has beside what its parent has."""
+
+    preload: tuple[str, ...] = ()  #: modules that it imports first
+    initializer: Any = None  #: called in it before anything else
+    initargs: tuple[Any, ...] = ()
+    affinity: frozenset[int] | None = None  #: the CPUs on which it may run
+    memory_limit: int | None = None  #: bytes of address space
+    nice: int = 0
+    threads: int | None = None  #: of BLAS and OpenMP
+    warm: bool = False  #: it runs many calls, each on a thread; else one, on its main thread
+
+
+def _preparation(setting: Setting) -> dict[str, Any]:
     """What the child is to have as this process has it."""
+    import weft
+
+    initializer = None
+    if setting.initializer is not None:
+        initializer = _pickling.dump_call(setting.initializer, setting.initargs, {}, _no_end)
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     path = getattr(main, "__file__", None)
@@ -40,46 +70,62 @@ def _preparation() -> dict[str, Any]:
         "main_path": str(Path(path).resolve())
         if path is not None and Path(path).exists()
         else None,
+        "backend": weft._chosen,
+        "compiled_for": compiled_for,
+        **setting._replace(initializer=initializer, initargs=())._asdict(),
     }
+
+
+def _no_end(end: Any) -> str:
+    raise BadUse(f"{end!r} goes to a host as an argument of a process, not of its initializer")
 
 
 class Host:
     """An OS process of its own, started from a fresh interpreter; closed, it ends.
 
     Raises:
+        BadUse: the initializer cannot be sent; the main module is being imported by another OS process.
         OSError: the system starts no process.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, setting: Setting | None = None) -> None:
         if _shared.at_run is not None:
             raise BadUse(
                 "an OS process imports the main module of its program, and that starts a network there: "
                 'put what starts it below `if __name__ == "__main__":`'
             )
+        self.setting = setting = setting or Setting()
+        beginning = pickle.dumps(_preparation(setting))
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, tempfile.TemporaryFile() as preparation:
+            preparation.write(beginning)
+            preparation.seek(0)
+            handed = theirs.fileno(), preparation.fileno()
             command = [sys.executable, *_mp_util._args_from_interpreter_flags()]  # type: ignore[attr-defined]
-            command += ["-c", f"from weft._child import main; main({theirs.fileno()})"]
+            command += ["-c", f"from weft._child import main; main({handed[0]}, {handed[1]})"]
             environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
+            if setting.threads is not None:
+                environment.update(dict.fromkeys(_THREADS, str(setting.threads)))
             try:
                 self._child = subprocess.Popen(
-                    command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=environment
+                    command, pass_fds=handed, stdin=subprocess.DEVNULL, env=environment
                 )
             except BaseException:
                 ours.close()
                 raise
         self.pid = self._child.pid
         self._link = _native._Link(ours.detach(), f"python {os.getpid()}")
-        jobs, results = _native.Channel("jobs"), _native.Channel("results")
-        self._jobs, self._results = jobs.writer(), results.reader()
+        jobs = _native.Channel("jobs")
+        self._jobs = jobs.writer()
         self._link.give(jobs.reader(), "jobs")
-        self._link.give(results.writer(), "results")
-        self._calls = 0
-        self._prepared = False
+        self._lock = threading.Lock()
+        self._lent = 0
+        self.running = self.begun = 0  # calls; whoever hands them out counts
 
     def _lend(self, end: Any) -> str:
-        self._calls += 1
-        name = f"end{self._calls}"
+        with self._lock:
+            self._lent += 1
+            name = f"end{self._lent}"
         self._link.give(end, name)
         return name
 
@@ -90,30 +136,54 @@ class Host:
             what it raised, its traceback as the cause; Cancelled once it has ended; ProcessDied; BadUse, if something
             in the call cannot go there.
         """
+        names: list[str] = []
+
+        def lend(end: Any) -> str:
+            names.append(self._lend(end))
+            return names[-1]
+
+        orders, result = _native.Channel("orders"), _native.Channel("result")
+        told, answer = orders.writer(), result.reader()
         try:
-            if not self._prepared:
-                self._jobs.write(_preparation())
-                self._prepared = True
-            # It has started up once it asks for its first job: before that the ends would be nobody's if it were cancelled.
-            self._jobs.write(_pickling.dump_call(function, args, keywords, self._lend))
+            packed = _pickling.dump_call(function, args, keywords, lend)
             del args, keywords
+            ours = lend(orders.reader()), lend(result.writer())
             try:
-                value, failure = self._results.read()
-            except Cancelled:
-                self._jobs.write(None)
-                self._results.read()
+                self._jobs.write((ours, packed))
+            except Cancelled:  # it has not heard of it, or has not started up yet
+                self._jobs.write((None, names))
                 raise
+            cancelled: Cancelled | None = None
+            while True:
+                try:
+                    value, failure = answer.read()
+                    break
+                except Cancelled as error:
+                    cancelled = error
+                    told.retire()
+            if cancelled is not None:
+                raise cancelled
         except PeerDied:
             raise self._died(function) from None
+        finally:
+            for end in (answer, told):
+                with contextlib.suppress(BadUse):  # it is retired already
+                    end.retire()
         if failure is not None:
             raise failure.exception()
         return value
 
     def _died(self, function: Any) -> ProcessDied:
         self._link.close("it has died")
-        status = self._child.wait()
+        with self._lock:
+            status = self._child.wait()
         name = getattr(function, "__qualname__", str(function))
         return ProcessDied(name, self.pid, status)
+
+    def alive(self) -> bool:
+        """Whether it runs yet."""
+        with self._lock:
+            return self._child.poll() is None
 
     def kill(self) -> None:
         """Ends it at once (SIGKILL)."""
@@ -122,9 +192,10 @@ class Host:
 
     def close(self) -> None:
         """Lets go of it, and waits until it has ended."""
-        self._jobs.retire()
-        self._results.retire()
-        self._child.wait()
+        with contextlib.suppress(BadUse, ChannelEnd):
+            self._jobs.retire()
+        with self._lock:
+            self._child.wait()
         self._link.close("the host was closed")
 
 
@@ -135,3 +206,27 @@ def run_away(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
         return host.call(function, args, keywords)
     finally:
         host.close()
+
+
+def cpus_of_this_process() -> set[int]:
+    """The CPUs on which it may run."""
+    if hasattr(os, "sched_getaffinity"):
+        return set(os.sched_getaffinity(0))
+    return set(range(os.cpu_count() or 1))
+
+
+def cpus(given: Iterable[int] | None) -> frozenset[int] | None:
+    """CPUs that there are, as a set.
+
+    Raises:
+        BadUse: one of them is none of this process's.
+    """
+    if given is None:
+        return None
+    wanted = frozenset(given)
+    mine = cpus_of_this_process()
+    if not wanted or not wanted <= mine:
+        raise BadUse(
+            f"affinity: {sorted(wanted)} are not CPUs of this process, which has {sorted(mine)}"
+        )
+    return wanted

@@ -10,6 +10,7 @@ import io
 import pickle
 import sys
 import traceback
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -112,10 +113,30 @@ def _by_value(function: Any) -> bytes:
         import cloudpickle  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:
         raise BadUse(
-            f"{function.__qualname__} is no global name of a module, so another OS process cannot import it: "
+            f"{getattr(function, '__qualname__', function)} is no global name of a module, so another OS process cannot import it: "
             "move it to the top of its module, or install cloudpickle, which sends it by value"
         ) from None
     return bytes(cloudpickle.dumps(function))
+
+
+def dump_function(function: Any) -> bytes:
+    """A function, for load_function() elsewhere: by its name, or by value.
+
+    Raises:
+        BadUse: it can be neither imported nor sent.
+    """
+    if isinstance(function, (types.FunctionType, types.BuiltinFunctionType)):
+        name = name_of(function)
+        return pickle.dumps(name) if name is not None else _by_value(function)
+    try:
+        return pickle.dumps(function, 5)
+    except Exception as error:
+        raise BadUse(f"{function!r} cannot go to another OS process ({error})") from error
+
+
+def load_function(packed: bytes) -> Any:
+    function = pickle.loads(packed)
+    return _found(function) if isinstance(function, tuple) else function
 
 
 def dump_call(
@@ -128,7 +149,9 @@ def dump_call(
     """
     name = name_of(function)
     what = name if name is not None else _by_value(function)
-    return _pickled(f"process {function.__qualname__}", (what, args, keywords), take)
+    return _pickled(
+        f"process {getattr(function, '__qualname__', function)}", (what, args, keywords), take
+    )
 
 
 def load_call(packed: bytes, find: Callable[[str], Any]) -> Call:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import types
 from typing import Any
 
-from weft import _host
+from weft import _host, _hosts
 from weft._shared import process_of
+from weft.errors import BadUse
 
-__all__ = ["process"]
+__all__ = ["away_to", "moved", "process"]
+
+_ELSEWHERE = ("coroutines", "greenlets", "threads")
 
 
 def process(function: Any) -> Any:
@@ -21,10 +26,50 @@ def process(function: Any) -> Any:
         BadUse: it is no function, a generator, or a process already.
     """
     process_of(function, "threads")  # whatever is no function for a process is refused
+    return process_of(_away(function, _host.run_away), "threads")
 
+
+def _away(function: Any, call: Any) -> Any:
     @functools.wraps(function)
     def away(*args: Any, **keywords: Any) -> Any:
-        return _host.run_away(function, args, keywords)
+        return call(function, args, keywords)
 
     away._weft_body = function  # type: ignore[attr-defined]  # what the other OS process looks for by its name
-    return process_of(away, "threads")
+    return away
+
+
+def away_to(function: Any, where: Any) -> Any:
+    """The function, called in another OS process: one of its own ("processes", weft.processes), or one of `where`.
+
+    Raises:
+        BadUse: there are no such hosts.
+    """
+    body = getattr(function, "_weft_body", function)
+    if isinstance(where, (_hosts.Hosts, _hosts.OneHost)):
+        return _away(body, where.call)
+    if _name_of(where) == "processes":
+        return _away(body, _host.run_away)
+    raise BadUse(
+        f"on({where!r}): give weft.processes, its Hosts or one of them; another backend before the call, function.on(...)(...)"
+    )
+
+
+def moved(function: Any, where: Any, name: str) -> Any:
+    """A process's function on `where`: to another OS process, or back from there (rule 15.3).
+
+    Raises:
+        BadUse: there is no such backend, or it cannot run there.
+    """
+    backend = _name_of(where)
+    if backend not in _ELSEWHERE:
+        return process_of(away_to(function, where), "threads")
+    body = function._weft_body
+    here = process_of(body, "greenlets" if backend == "greenlets" else "threads")
+    return (
+        here if backend == "greenlets" and not inspect.iscoroutinefunction(body) else here.on(where)
+    )
+
+
+def _name_of(where: Any) -> str:
+    name = where.__name__ if isinstance(where, types.ModuleType) else where
+    return name.removeprefix("weft.") if isinstance(name, str) else ""

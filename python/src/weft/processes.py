@@ -13,6 +13,8 @@ from typing import Any as _Any
 from weft._blocking import Parallel as Parallel
 from weft._blocking import Sequence as Sequence
 from weft._blocking import Spawn as Spawn
+from weft._executor import Executor as Executor
+from weft._hosts import Hosts as Hosts
 from weft._io import io as io
 from weft._limits import Timeout as Timeout
 from weft._limits import deadline as deadline
@@ -81,8 +83,10 @@ __all__ = [
     "ChannelStats",
     "Deadlock",
     "Ended",
+    "Executor",
     "Group",
     "Guard",
+    "Hosts",
     "Input",
     "Output",
     "Parallel",

@@ -1,5 +1,7 @@
 """Types of weft.processes: those of weft.threads. Written by tools/names.py: do not edit."""
 
+from weft._executor import Executor as Executor
+from weft._hosts import Hosts as Hosts
 from weft.threads import Alternative as Alternative
 from weft.threads import BadUse as BadUse
 from weft.threads import Barrier as Barrier
@@ -69,8 +71,10 @@ __all__ = [
     "ChannelStats",
     "Deadlock",
     "Ended",
+    "Executor",
     "Group",
     "Guard",
+    "Hosts",
     "Input",
     "Output",
     "Parallel",

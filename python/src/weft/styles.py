@@ -35,6 +35,7 @@ _OWN_STYLE = (
     "curio",
     "weft.coroutines",
     "weft.greenlets",
+    "weft.processes",
     "weft.threads",
 )
 
@@ -111,7 +112,7 @@ def compile_for(backend: str, source: str | bytes, filename: str) -> CodeType:
     """Compiles a program written with `await` for a backend: for threads and greenlets without its `async` and `await`.
 
     Args:
-        backend: "coroutines", "greenlets" or "threads". `from weft import …` gives this backend's names.
+        backend: "coroutines", "greenlets", "processes" or "threads". `from weft import …` gives this backend's names.
         source: the text of a module.
         filename: what errors and reports call it.
     Raises:

@@ -1,0 +1,370 @@
+"""weft.processes.Executor: calls with futures over OS processes, as concurrent.futures.ProcessPoolExecutor has them.
+
+    submit() ──waits in `_State`──► a feeder's batch: its calls run ──► their host computes them in order ──► the futures have results
+                                          └─the host dies──► all that is under way and waits: BrokenProcessPool
+
+Each host has a feeder: a thread with a small network, which writes batches to its host and reads results. Calls that take less than a
+millisecond go many at a time, as many as take some two together; one that takes longer goes alone. A host sends what it has after two
+milliseconds, so no result waits for a batch.
+
+Invariants (of `_State.lock`)
+- A call is in `waiting`, or in the batch of one feeder, or over.
+- Once `broken` is set nothing is waiting, and nothing comes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor as _Executor
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+from weft import _host, _pickling, _shared
+from weft._extension import native as _native
+from weft.errors import BadUse, ChannelEnd
+
+__all__ = ["Executor"]
+
+LONG = 0.002  # seconds that a batch is to take, and that results are kept
+MOST = 256  # calls of a batch
+
+
+class _Call:
+    __slots__ = ("args", "function", "future", "keywords")
+
+    def __init__(self, future: Future[Any], function: Any, args: Any, keywords: Any) -> None:
+        self.future, self.function, self.args, self.keywords = future, function, args, keywords
+
+
+class _State:
+    """What an executor and its feeders share; the feeders do not keep the executor."""
+
+    def __init__(self, setting: _host.Setting, workers: int, max_tasks: int | None) -> None:
+        self.setting, self.workers, self.max_tasks = setting, workers, max_tasks
+        self.lock = threading.Lock()
+        self.changed = threading.Condition(self.lock)
+        self.waiting: deque[_Call] = deque()
+        self.idle = 0  # feeders that wait for calls
+        self.ended = False  # nothing more comes
+        self.broken: str | None = None
+        self.feeders: list[threading.Thread] = []
+        self.hosts: set[_host.Host] = set()
+
+    def take(self, most: int) -> list[_Call]:
+        """Calls to run, at most so many, and not those that others could begin; waits for one. None: there are no more."""
+        batch: list[_Call] = []
+        with self.lock:
+            while not batch:
+                while not self.waiting:
+                    if self.ended or self.broken:
+                        return []
+                    self.idle += 1
+                    self.changed.wait()
+                    self.idle -= 1
+                fair = -(-len(self.waiting) // (2 * self.workers))
+                while self.waiting and len(batch) < min(most, fair):
+                    call = self.waiting.popleft()
+                    if call.future.set_running_or_notify_cancel():
+                        batch.append(call)
+        return batch
+
+    def end(self) -> None:
+        with self.lock:
+            self.ended = True
+            self.changed.notify_all()
+
+    def cancel(self) -> None:
+        with self.lock:
+            calls, self.waiting = list(self.waiting), deque()
+        for call in calls:
+            call.future.cancel()
+            call.future.set_running_or_notify_cancel()
+
+    def break_it(self, why: str, batch: list[_Call]) -> None:
+        """A host has died: nothing goes on."""
+        with self.lock:
+            self.broken = self.broken or why
+            calls, self.waiting = [*batch, *self.waiting], deque()
+            hosts = list(self.hosts)
+            self.changed.notify_all()
+        for host in hosts:
+            host.kill()
+        for call in calls:
+            if not call.future.done():
+                with contextlib.suppress(Exception):  # it was cancelled meanwhile
+                    call.future.set_exception(BrokenProcessPool(self.broken))
+
+
+# --- in the host ----------------------------------------------------------------------------------------------------
+
+
+def _compute(tasks: Any, results: Any) -> None:
+    """A process in the host: batches of calls in, their results out, each (number, value, failure)."""
+    functions: dict[bytes, Any] = {}
+    for batch in tasks:
+        done: list[tuple[int, Any, Any]] = []
+        last = time.monotonic()
+        for number, (packed, args, keywords) in enumerate(batch):
+            try:
+                function = functions.get(packed)
+                if function is None:
+                    function = functions[packed] = _pickling.load_function(packed)
+                done.append((number, function(*args, **keywords), None))
+            except BaseException as error:
+                done.append((number, None, _pickling.Failure(error)))
+            if time.monotonic() - last > LONG:
+                _send(results, done)
+                done, last = [], time.monotonic()
+        _send(results, done)
+        del batch
+
+
+def _send(results: Any, done: list[tuple[int, Any, Any]]) -> None:
+    if not done:
+        return
+    try:
+        results.write(done)
+    except BadUse:  # one of them cannot go: each by itself
+        for number, value, failure in done:
+            wrong = _pickling.why_not("the result", value)
+            if wrong is not None:
+                value, failure = None, _pickling.Failure(wrong)
+            results.write([(number, value, failure)])
+
+
+# --- feeders --------------------------------------------------------------------------------------------------------
+
+
+class _Feeder:
+    """Feeds one host, and the next when that has had its calls."""
+
+    def __init__(self, state: _State, host: _host.Host) -> None:
+        self.state, self.host = state, host
+        self.batch: list[_Call] = []
+        self.size = 1
+        self.names: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()
+        self.why: BaseException | None = None
+        self.fed = 0
+        self.call = _shared.process_of(self._call, "threads")
+        self.pump = _shared.process_of(self._pump, "threads")
+
+    def _call(self, tasks: Any, results: Any) -> None:
+        try:
+            self.host.call(_compute, (tasks, results), {})
+        except BaseException as error:
+            self.why = error
+            text = f"a process of the pool failed: {type(error).__name__}: {error}"
+            self.state.break_it(text, self.batch)
+
+    def _packed(self, function: Any) -> bytes:
+        try:
+            packed = self.names.get(function)
+        except TypeError:  # no weak references to it
+            return _pickling.dump_function(function)
+        if packed is None:
+            packed = self.names[function] = _pickling.dump_function(function)
+        return packed
+
+    def _good(self) -> list[tuple[bytes, Any, Any]]:
+        """The batch as it goes; what cannot has failed, and is no more in it."""
+        good, sent = [], []
+        for call in self.batch:
+            try:
+                sent.append((self._packed(call.function), call.args, call.keywords))
+                good.append(call)
+            except Exception as error:
+                call.future.set_exception(error)
+        self.batch = good
+        return sent
+
+    def _write(self, tasks: Any) -> None:
+        try:
+            tasks.write(self._good())
+        except BadUse:  # the arguments of one cannot go
+            good = []
+            for call in self.batch:
+                wrong = _pickling.why_not("a call's arguments", (call.args, call.keywords))
+                if wrong is None:
+                    good.append(call)
+                else:
+                    call.future.set_exception(wrong)
+            self.batch = good
+            tasks.write(self._good())
+
+    def _pump(self, tasks: Any, results: Any) -> None:
+        limit = self.state.max_tasks
+        with contextlib.suppress(ChannelEnd):
+            while limit is None or self.fed < limit:
+                most = self.size if limit is None else min(self.size, limit - self.fed)
+                self.batch = self.state.take(most)
+                if not self.batch:
+                    return
+                began = time.monotonic()
+                self._write(tasks)
+                left = len(self.batch)
+                self.fed += left
+                while left:
+                    got = results.read()
+                    left -= len(got)
+                    for number, value, failure in got:
+                        future = self.batch[number].future
+                        if failure is None:
+                            future.set_result(value)
+                        else:
+                            future.set_exception(failure.exception())
+                if self.batch:
+                    each = (time.monotonic() - began) / len(self.batch)
+                    self.size = max(1, min(MOST, 2 * self.size, int(LONG / max(each, 1e-6))))
+                self.batch = []
+
+    def run(self) -> bool:
+        """Until nothing is left for this host. False: it died."""
+        tasks, results = _native.Channel("tasks"), _native.Channel("results")
+        _shared.run(
+            self.call(tasks.reader(), results.writer()),
+            self.pump(tasks.writer(), results.reader()),
+        )
+        return self.why is None
+
+
+def _feed(state: _State, host: _host.Host) -> None:
+    """A feeder's thread."""
+    feeder = None
+    try:
+        while True:
+            feeder = _Feeder(state, host)
+            good = feeder.run()
+            if not good:
+                state.break_it("", feeder.batch)
+            host.close()
+            with state.lock:
+                state.hosts.discard(host)
+                if not good or state.broken or (state.ended and not state.waiting):
+                    return
+                host = _host.Host(state.setting)
+                state.hosts.add(host)
+    except BaseException as error:
+        state.break_it(f"{type(error).__name__}: {error}", feeder.batch if feeder else [])
+        raise
+
+
+# --- the executor ---------------------------------------------------------------------------------------------------
+
+_states: weakref.WeakSet[_State] = weakref.WeakSet()
+
+
+def _at_exit() -> None:
+    for state in list(_states):
+        state.end()
+    for state in list(_states):
+        for feeder in state.feeders:
+            feeder.join()
+
+
+threading._register_atexit(_at_exit)  # type: ignore[attr-defined]  # before it waits for the feeders
+
+
+class Executor(_Executor):
+    """Calls in OS processes that stay warm: a drop-in for `concurrent.futures.ProcessPoolExecutor`.
+
+    Args:
+        max_workers: how many processes; the number of CPUs that this one may use.
+        mp_context: looked at by nobody; each process is a fresh interpreter.
+        initializer, initargs: called in each process before anything else.
+        max_tasks_per_child: calls after which a process makes place for a fresh one.
+        preload: modules that each process imports first.
+        threads: of BLAS and OpenMP in each; None: what the environment says.
+    Raises:
+        ValueError, TypeError: an argument that makes no sense.
+    """
+
+    def __init__(
+        self,
+        max_workers: int | None = None,
+        mp_context: Any = None,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        *,
+        max_tasks_per_child: int | None = None,
+        preload: Sequence[str] = (),
+        threads: int | None = 1,
+    ) -> None:
+        workers = len(_host.cpus_of_this_process()) if max_workers is None else max_workers
+        if workers <= 0:
+            raise ValueError("max_workers must be greater than 0")
+        if initializer is not None and not callable(initializer):
+            raise TypeError("initializer must be a callable")
+        if max_tasks_per_child is not None and max_tasks_per_child <= 0:
+            raise ValueError("max_tasks_per_child must be >= 1")
+        setting = _host.Setting(
+            tuple(preload), initializer, tuple(initargs), None, None, 0, threads, False
+        )
+        self._state = _State(setting, workers, max_tasks_per_child)
+        self._down = False
+        _states.add(self._state)
+        self._finalizer = weakref.finalize(self, self._state.end)
+        self._finalizer.atexit = False
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Has fn(*args, **kwargs) called in one of the processes.
+
+        Raises:
+            BrokenProcessPool: one of them has died, or could not begin.
+            RuntimeError: after shutdown().
+        """
+        state = self._state
+        future: Future[Any] = Future()
+        with state.lock:
+            if state.broken:
+                raise BrokenProcessPool(state.broken)
+            if self._down or state.ended:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            state.waiting.append(_Call(future, fn, args, kwargs))
+            if state.idle >= len(state.waiting):
+                state.changed.notify()
+            elif len(state.feeders) < state.workers:
+                self._add_feeder()
+            elif state.idle:
+                state.changed.notify()
+        return future
+
+    def _add_feeder(self) -> None:
+        """With the lock."""
+        state = self._state
+        host = _host.Host(state.setting)
+        state.hosts.add(host)
+        feeder = threading.Thread(target=_feed, args=(state, host), name="weft: feeds a host")
+        state.feeders.append(feeder)
+        feeder.start()
+
+    def map(
+        self,
+        fn: Callable[..., Any],
+        *iterables: Any,
+        timeout: float | None = None,
+        chunksize: int = 1,
+    ) -> Any:
+        """As Executor.map. Calls that are short go many at a time of themselves; `chunksize` is looked at by nobody.
+
+        Raises:
+            ValueError: chunksize is less than 1.
+        """
+        if chunksize < 1:
+            raise ValueError("chunksize must be >= 1.")
+        return super().map(fn, *iterables, timeout=timeout)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """No more calls; waits for those that there are, and for the processes. A second time: nothing more."""
+        self._down = True
+        if cancel_futures:
+            self._state.cancel()
+        self._state.end()
+        if wait:
+            for feeder in self._state.feeders:
+                feeder.join()

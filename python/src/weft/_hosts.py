@@ -1,0 +1,219 @@
+"""Hosts: OS processes that stay, and run many processes of a program, one after another and at once.
+
+    Hosts(n) ──started at once──► call(): the host with the fewest calls ──it dies──► ProcessDied; the next call gets a new one
+                                                                        └─max_tasks calls──► no more for it; it goes with its last
+
+Invariants (of `_lock`)
+- A place has at most one host for new calls. One that was replaced is let go of by whoever has its last call.
+- A host's `running` counts the calls that have been promised it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from weft import _host
+from weft.errors import BadUse, ProcessDied
+
+__all__ = ["Hosts", "OneHost"]
+
+
+class _Place:
+    """One of the hosts, whoever it is at the moment."""
+
+    def __init__(self, setting: _host.Setting) -> None:
+        self.setting = setting
+        self.host: _host.Host | None = None
+        self.failures = 0  # deaths in succession
+        self.deaths = 0
+
+
+class Hosts:
+    """OS processes that stay warm and run many processes: `worker.on(hosts)(…)`, `worker(…).on(hosts[0])`.
+
+    Args:
+        n: how many; the number of CPUs that this process may use.
+        preload: modules that each imports first.
+        initializer, initargs: called in each before anything else; if it raises, so does every call there.
+        affinity: for each host the CPUs on which it may run, in turn; or "spread": one CPU each.
+        memory_limit: bytes of address space of each (RLIMIT_AS).
+        nice: added to the niceness of each.
+        max_tasks: calls after which a host makes place for a fresh one.
+        threads: of BLAS and OpenMP in each (OMP_NUM_THREADS and its like); None: what the environment says.
+        restarts: how often in all a place gets a new host in place of one that died; None: always.
+        backoff: seconds before the second start in succession that follows a death; doubled each time, at most 10.
+    Raises:
+        BadUse: an argument that makes no sense.
+        OSError: the system starts no process.
+    """
+
+    def __init__(
+        self,
+        n: int | None = None,
+        *,
+        preload: Sequence[str] = (),
+        initializer: Any = None,
+        initargs: tuple[Any, ...] = (),
+        affinity: str | Sequence[Iterable[int]] | None = None,
+        memory_limit: int | None = None,
+        nice: int = 0,
+        max_tasks: int | None = None,
+        threads: int | None = 1,
+        restarts: int | None = None,
+        backoff: float = 0.1,
+    ) -> None:
+        mine = sorted(_host.cpus_of_this_process())
+        n = len(mine) if n is None else n
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise BadUse(f"Hosts({n!r}): how many must be a whole number from 1 on")
+        for what, value in (("max_tasks", max_tasks), ("threads", threads)):
+            if value is not None and value < 1:
+                raise BadUse(f"Hosts: {what} must be from 1 on, not {value}")
+        if isinstance(preload, str):
+            raise BadUse(f"Hosts: preload is a list of modules: [{preload!r}]")
+        if affinity == "spread":
+            affinity = [[cpu] for cpu in mine]
+        if isinstance(affinity, str) or (affinity is not None and not affinity):
+            raise BadUse(f"Hosts: affinity must be 'spread' or sets of CPUs, not {affinity!r}")
+        setting = _host.Setting(
+            tuple(preload), initializer, initargs, None, memory_limit, nice, threads, True
+        )
+        self._max_tasks, self._restarts, self._backoff = max_tasks, restarts, backoff
+        self._lock = threading.Lock()
+        self._closed = False
+        self._places = [
+            _Place(
+                setting._replace(
+                    affinity=None if affinity is None else _host.cpus(affinity[i % len(affinity)])
+                )
+            )
+            for i in range(n)
+        ]
+        try:
+            for place in self._places:
+                place.host = _host.Host(place.setting)
+        except BaseException:
+            self.close()
+            raise
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, i: int) -> OneHost:
+        """One of them.
+
+        Raises:
+            IndexError: there are not so many.
+        """
+        return OneHost(self, self._places[i])
+
+    def __enter__(self) -> Hosts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} hosts{' that are closed' if self._closed else ''}>"
+
+    @property
+    def pids(self) -> list[int]:
+        """The numbers of the OS processes that are there at the moment."""
+        with self._lock:
+            return [p.host.pid for p in self._places if p.host is not None]
+
+    def close(self) -> None:
+        """Lets go of all of them, and waits until they have ended: when what runs there is over. A second time: nothing."""
+        with self._lock:
+            self._closed = True
+            hosts = [p.host for p in self._places if p.host is not None]
+            for place in self._places:
+                place.host = None
+        for host in hosts:
+            host.close()
+
+    def call(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Runs function(*args, **keywords) on the host that has the fewest calls.
+
+        Raises:
+            what it raised; ProcessDied; Cancelled; BadUse.
+        """
+        return self._call(None, function, args, keywords)
+
+    def _call(
+        self,
+        place: _Place | None,
+        function: Any,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+    ) -> Any:
+        place, host = self._begin(place)
+        died = False
+        try:
+            return host.call(function, args, keywords)
+        except ProcessDied as error:
+            died = error.pid == host.pid
+            raise
+        finally:
+            self._end(place, host, died)
+
+    def _begin(self, place: _Place | None) -> tuple[_Place, _host.Host]:
+        with self._lock:
+            if place is None:
+                place = min(self._places, key=lambda p: p.host.running if p.host else 0)
+            wait = (
+                self._backoff * 2 ** min(place.failures - 2, 20)
+                if place.host is None and place.failures > 1
+                else 0.0
+            )
+        if wait:
+            time.sleep(min(10.0, wait))
+        with self._lock:
+            if self._closed:
+                raise BadUse("these Hosts are closed")
+            if place.host is None:
+                if self._restarts is not None and place.deaths > self._restarts:
+                    raise BadUse(
+                        f"a host has died {place.deaths} times, and these Hosts start one {self._restarts} times again (restarts)"
+                    )
+                place.host = _host.Host(place.setting)
+            place.host.running += 1
+            place.host.begun += 1
+            return place, place.host
+
+    def _end(self, place: _Place, host: _host.Host, died: bool) -> None:
+        with self._lock:
+            host.running -= 1
+            enough = self._max_tasks is not None and host.begun >= self._max_tasks
+            if place.host is host:
+                if died:
+                    place.failures += 1
+                    place.deaths += 1
+                else:
+                    place.failures = 0
+                if died or enough:
+                    place.host = None
+            last = place.host is not host and host.running == 0 and not self._closed
+        if last:
+            host.close()
+
+
+class OneHost:
+    """One of several hosts: `worker(…).on(hosts[0])`. If it dies, the next call gets a new one in its place."""
+
+    def __init__(self, of: Hosts, place: _Place) -> None:
+        self._of = of
+        self._place = place
+
+    @property
+    def pid(self) -> int | None:
+        """The number of its OS process; None: it has died, and no call has come since."""
+        host = self._place.host
+        return None if host is None else host.pid
+
+    def call(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Runs function(*args, **keywords) there: see Hosts.call()."""
+        return self._of._call(self._place, function, args, keywords)

@@ -1,0 +1,275 @@
+"""weft.processes.Executor beside concurrent.futures.ProcessPoolExecutor: what both do alike, and what is its own."""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import contextlib
+import gc
+import os
+import threading
+from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import away
+import pytest
+from test_processes import children, program
+
+from weft._pickling import RemoteTraceback
+from weft.processes import Executor
+
+POOLS = [Executor, cf.ProcessPoolExecutor]
+
+
+def ours() -> set[int]:
+    """The numbers of the OS processes that Weft has started; multiprocessing keeps some of its own."""
+    mine = set()
+    for pid in children():
+        with contextlib.suppress(OSError):
+            if b"weft._child" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                mine.add(pid)
+    return mine
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nobody_is_left() -> Iterator[None]:
+    before = ours()
+    yield
+    gc.collect()
+    assert ours() <= before
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Executor]:
+    with Executor(2) as e:
+        yield e
+
+
+# --- alike: the same tests for both ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=POOLS, ids=lambda p: p.__module__)
+def either(request: pytest.FixtureRequest) -> Iterator[cf.Executor]:
+    import multiprocessing
+
+    with request.param(2, mp_context=multiprocessing.get_context("spawn")) as e:
+        yield e
+
+
+def test_submit_gives_a_future(either: cf.Executor) -> None:
+    assert either.submit(away.power, 2, b=10).result() == 1024
+    assert isinstance(either.submit(away.power, 2), cf.Future)
+
+
+def test_map_keeps_the_order(either: cf.Executor) -> None:
+    assert list(either.map(away.power, range(500), range(500))) == [
+        away.power(i, i) for i in range(500)
+    ]
+    assert list(either.map(away.power, range(50), chunksize=7)) == [i * i for i in range(50)]
+    assert list(either.map(away.power, [])) == []
+    with pytest.raises(ValueError, match="chunksize"):
+        either.map(away.power, [1], chunksize=0)
+
+
+def test_map_raises_what_a_call_raised_in_its_place(either: cf.Executor) -> None:
+    results = either.map(away.inverse, [1, 2, 0, 4])
+    assert [next(results), next(results)] == [1, 0.5]
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+
+
+def test_an_exception_has_the_traceback_of_there(either: cf.Executor) -> None:
+    error = either.submit(away.inverse, 0).exception()
+    assert isinstance(error, ZeroDivisionError)
+    assert "in inverse" in str(error.__cause__)
+
+
+def test_map_gives_up_after_its_timeout(either: cf.Executor, tmp_path: Path) -> None:
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path in paths:
+        os.mkfifo(path)
+    busy = [either.submit(away.wait_for_file, str(path)) for path in paths]
+    results = either.map(away.power, range(20), timeout=0)
+    with pytest.raises(cf.TimeoutError):
+        next(results)
+    for path in paths:
+        path.write_text("go", encoding="utf-8")
+    assert [b.result() for b in busy] == ["go", "go"]
+
+
+def test_done_callbacks_and_wait(either: cf.Executor) -> None:
+    seen: list[int] = []
+    futures = [either.submit(away.power, i) for i in range(20)]
+    for f in futures:
+        f.add_done_callback(lambda f: seen.append(f.result()))
+    done, pending = cf.wait(futures)
+    assert len(done) == 20 and not pending
+    assert sorted(f.result() for f in cf.as_completed(futures)) == sorted(i * i for i in range(20))
+    assert sorted(seen) == sorted(i * i for i in range(20))
+
+
+def test_what_cannot_be_sent_fails_its_call_alone(either: cf.Executor) -> None:
+    futures = [
+        either.submit(away.power, 3),
+        either.submit(away.power, away.Unsendable()),
+        either.submit(away.unsendable),
+        either.submit(away.power, 4),
+    ]
+    assert [f.exception() is None for f in futures] == [True, False, False, True]
+    assert futures[3].result() == 16
+
+
+def test_a_call_that_exits_fails_with_that(either: cf.Executor) -> None:
+    assert isinstance(either.submit(away.exits).exception(), SystemExit)
+    assert either.submit(away.power, 5).result() == 25
+
+
+@pytest.mark.parametrize("kind", POOLS)
+def test_bad_arguments(kind: Any) -> None:
+    with pytest.raises(ValueError, match="max_workers"):
+        kind(0)
+    with pytest.raises(TypeError, match="initializer"):
+        kind(1, initializer=5)
+
+
+def test_a_process_that_dies_breaks_the_pool_as_there() -> None:
+    for kind in POOLS:
+        with kind(1) as e:
+            futures = [e.submit(away.exits_at_once), *(e.submit(away.power, i) for i in range(5))]
+            assert all(isinstance(f.exception(), BrokenProcessPool) for f in futures)
+            with pytest.raises(BrokenProcessPool):
+                e.submit(away.power, 1)
+
+
+def test_an_initializer_that_fails_breaks_the_pool_as_there() -> None:
+    for kind in POOLS:
+        with kind(1, initializer=away.fails_at_once) as e:
+            with pytest.raises(BrokenProcessPool):
+                e.submit(away.power, 1).result()
+            with pytest.raises(BrokenProcessPool):
+                e.submit(away.power, 1)
+
+
+def test_after_shutdown_nothing_more_as_there() -> None:
+    for kind in POOLS:
+        e = kind(1)
+        future = e.submit(away.power, 3)
+        e.shutdown()
+        e.shutdown()
+        assert future.result() == 9
+        with pytest.raises(RuntimeError, match="after shutdown"):
+            e.submit(away.power, 1)
+
+
+def test_what_waits_can_be_cancelled_as_there(tmp_path: Path) -> None:
+    for kind in POOLS:
+        path = tmp_path / kind.__module__
+        os.mkfifo(path)
+        e = kind(1)
+        first = e.submit(away.wait_for_file, str(path))
+        with path.open("w", encoding="utf-8") as file:  # it has begun
+            others = [e.submit(away.power, i) for i in range(10)]
+            assert others[9].cancel()
+            with pytest.raises(cf.CancelledError):
+                others[9].result()
+            e.shutdown(wait=False, cancel_futures=True)
+            file.write("go")
+        e.shutdown()
+        assert first.result() == "go"
+        cf.wait(others)  # that of concurrent.futures goes on by itself
+        assert sum(f.cancelled() for f in others) >= 8  # ProcessPoolExecutor has taken one or two
+
+
+# --- its own --------------------------------------------------------------------------------------------------------
+
+
+def test_the_initializer_and_both_processes(tmp_path: Path) -> None:
+    with Executor(2, initializer=away.remember, initargs=("x",), preload=["colorsys"]) as e:
+        assert e.submit(away.memory_and_module).result() == ("x", True, "1")
+        paths = [str(tmp_path / "a"), str(tmp_path / "b")]
+        for path in paths:
+            os.mkfifo(path)
+        # Each waits for the other: they are two.
+        one = e.submit(away.meet, *paths)
+        two = e.submit(away.meet, *reversed(paths))
+        assert len({one.result(), two.result(), os.getpid()}) == 3
+
+
+def test_after_so_many_calls_a_fresh_process() -> None:
+    with Executor(1, max_tasks_per_child=3) as e:
+        pids = list(e.map(away.its_pid, range(7)))
+    assert len(set(pids)) == 3 and pids == sorted(pids, key=pids.index)
+
+
+def test_short_calls_go_many_at_a_time_and_none_is_lost(pool: Executor) -> None:
+    assert list(pool.map(away.power, range(5000))) == [i * i for i in range(5000)]
+
+
+def test_a_result_does_not_wait_for_a_slow_call_behind_it(pool: Executor, tmp_path: Path) -> None:
+    list(pool.map(away.power, range(2000)))  # it sends batches now
+    path = tmp_path / "go"
+    os.mkfifo(path)
+    futures = [pool.submit(away.power, i) for i in range(100)]
+    slow = pool.submit(away.wait_for_file, str(path))
+    rest = [pool.submit(away.power, i) for i in range(100)]
+    assert [f.result() for f in futures[:50]] == [i * i for i in range(50)]
+    path.write_text("go", encoding="utf-8")
+    assert slow.result() == "go"
+    assert [f.result() for f in rest] == [i * i for i in range(100)]
+
+
+def test_large_arrays(pool: Executor) -> None:
+    numpy = pytest.importorskip("numpy")
+    a = numpy.arange(200_000.0)
+    assert (pool.submit(away.doubled, a).result() == 2 * a).all()
+
+
+def test_lambdas_and_bound_methods(pool: Executor) -> None:
+    pytest.importorskip("cloudpickle")
+    k = 5
+    assert list(pool.map(lambda v: v + k, range(3))) == [5, 6, 7]
+    assert pool.submit("a b".split).result() == ["a", "b"]
+
+
+def test_many_threads_submit(pool: Executor) -> None:
+    got: list[int] = []
+
+    def submit() -> None:
+        got.extend(f.result() for f in [pool.submit(away.power, i) for i in range(100)])
+
+    threads = [threading.Thread(target=submit) for _ in range(5)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(got) == sorted([i * i for i in range(100)] * 5)
+
+
+def test_the_cause_is_a_remote_traceback(pool: Executor) -> None:
+    error = pool.submit(away.inverse, 0).exception()
+    assert error is not None and isinstance(error.__cause__, RemoteTraceback)
+
+
+def test_one_that_is_dropped_and_a_program_that_ends_without_shutdown(tmp_path: Path) -> None:
+    e = Executor(1)
+    future, feeders = e.submit(away.power, 3), e._state.feeders
+    del e
+    gc.collect()
+    assert future.result() == 9
+    for f in feeders:
+        f.join()
+    result = program(
+        tmp_path,
+        """
+        from weft.processes import Executor
+
+        def square(n):
+            return n * n
+
+        if __name__ == "__main__":
+            e = Executor(2)
+            e.submit(square, 5).add_done_callback(lambda f: print(f.result()))
+        """,
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (0, "25\n", "")

@@ -1,0 +1,342 @@
+"""weft.processes.Hosts: OS processes that stay and run many processes; where a process runs (rules 6.1, 7.1, 11.1, 15.3)."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import away
+import pytest
+from test_processes import TIMEOUT, children, program
+
+import weft
+import weft.coroutines as co
+import weft.processes as pr
+import weft.threads as th
+from weft.processes import BadUse, Channel, Group, Hosts, Parallel, ProcessDied, run
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_left() -> Iterator[None]:
+    before = children()
+    yield
+    assert children() <= before
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[Hosts]:
+    with Hosts(2, initializer=away.remember, initargs=("begun",)) as hosts:
+        yield hosts
+
+
+# --- calls ----------------------------------------------------------------------------------------------------------
+
+
+def test_they_stay_warm_between_parallels(two: Hosts) -> None:
+    pids = set(two.pids)
+    assert len(pids) == len(two) == 2 and os.getpid() not in pids
+    for _ in range(3):
+        assert set(Parallel(*(away.who.on(two)() for _ in range(4)))) <= pids
+    assert set(two.pids) == pids
+
+
+def test_one_of_them_by_its_number_before_and_after_the_call(two: Hosts) -> None:
+    for i in (0, 1):
+        results = Parallel(away.who().on(two[i]), away.who.on(two[i])(), away.who().on(host=two[i]))
+        assert results == [two[i].pid] * 3
+    with pytest.raises(IndexError):
+        two[2]
+
+
+def test_many_of_one_network_in_one_host_at_once(two: Hosts) -> None:
+    """A pipeline of five, all in one OS process, and its ends here."""
+    channels = [Channel(f"c{i}") for i in range(6)]
+    stages = [
+        away.double.on(two[0])(a.reader(), b.writer()) for a, b in itertools.pairwise(channels)
+    ]
+
+    @th.process
+    def numbers(out: Any) -> None:
+        for i in range(10):
+            out.write(i)
+
+    results = Parallel(
+        numbers(channels[0].writer()), *stages, away.total.on(two[1])(channels[5].reader())
+    )
+    assert results[-1] == 45 * 2**5
+
+
+def test_processes_of_every_kind_go_there(two: Hosts) -> None:
+    """A thread process's function, a coroutine's, one of weft.processes; and back from there."""
+
+    a, b = Channel("a"), Channel("b")
+    Parallel(
+        away.source.on(two)(a.writer(), 5),
+        away.double_async.on(two)(a.reader(), b.writer()),
+        away.total.on(pr)(b.reader()),
+    )
+    assert run(away.thread_who.on(two)()) in two.pids
+    assert run(away.who.on("threads")()) == os.getpid()
+    assert run(away.who_async.on(co)()) == os.getpid() == run(away.who_async.on(th)())
+    assert run(away.thread_who.on("processes")()) not in (os.getpid(), *two.pids)
+    assert run(away.thread_who.on(two).on(th)()) == os.getpid()
+
+
+def test_what_the_initializer_did_is_there(two: Hosts) -> None:
+    assert run(away.remembered.on(two)()) == "begun"
+
+
+def test_an_exception_and_a_retirement_leave_the_host_as_it_was(two: Hosts) -> None:
+    pids = two.pids
+    with pytest.raises(ValueError, match="of mine"):
+        run(away.fail.on(two)(ValueError("of mine")))
+    c = Channel("c")
+    w, r = c.writer(), c.reader()
+    w.retire()
+    assert Parallel(away.ends_quietly.on(two)(r)) == [None]  # rule 3.5
+    assert two.pids == pids
+
+
+def test_a_cancelled_call_ends_and_the_host_goes_on(two: Hosts, tmp_path: Path) -> None:  # rule 6.1
+    said = tmp_path / "said"
+    ready, never = Channel("ready"), Channel("never")
+    kept = never.writer()
+
+    @th.process
+    def fails(inp: Any) -> None:
+        inp.read()
+        raise ValueError("enough")
+
+    with pytest.raises(ValueError, match="enough"):
+        Parallel(
+            away.wait_to_be_cancelled.on(two[0])(ready.writer(), never.reader(), str(said)),
+            fails(ready.reader()),
+        )
+    assert said.read_text(encoding="utf-8") == "cancelled"
+    kept.retire()
+    assert run(away.who.on(two[0])()) == two[0].pid
+
+
+def test_more_calls_than_ends_that_a_session_holds(two: Hosts) -> None:
+    """A session holds 4,096 ends at once; calls one after another use as many as they like."""
+    pid = two[0].pid
+    for _ in range(36):
+        assert set(Parallel(*(away.thread_who.on(two[0])() for _ in range(60)))) == {pid}
+
+
+# --- settings -------------------------------------------------------------------------------------------------------
+
+
+def test_settings_reach_the_host() -> None:
+    cpu = min(os.sched_getaffinity(0))
+    with Hosts(
+        1, affinity=[{cpu}], nice=3, memory_limit=8 << 30, threads=2, preload=["colorsys"]
+    ) as hosts:
+        (got,) = Parallel(away.settings.on(hosts)())
+    assert got == {
+        "cpus": {cpu},
+        "nice": os.nice(0) + 3,
+        "memory": 8 << 30,
+        "threads": ["2"] * 3,
+        "preloaded": True,
+    }
+
+
+def test_after_max_tasks_calls_a_fresh_one() -> None:
+    with Hosts(1, max_tasks=2) as hosts:
+        pids = [run(away.who.on(hosts)()) for _ in range(5)]
+    assert pids[0] == pids[1] != pids[2] == pids[3] != pids[4] != pids[0]
+
+
+def test_an_initializer_that_fails_fails_every_call() -> None:
+    with Hosts(1, initializer=away.fails_at_once) as hosts:
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                run(away.who.on(hosts)())
+
+
+@pytest.mark.parametrize(
+    ("keywords", "said"),
+    [
+        ({"n": 0}, "from 1 on"),
+        ({"n": True}, "whole number"),
+        ({"n": 1, "max_tasks": 0}, "max_tasks"),
+        ({"n": 1, "threads": 0}, "threads"),
+        ({"n": 1, "affinity": "all"}, "spread"),
+        ({"n": 1, "affinity": [[10_000]]}, "not CPUs"),
+        ({"n": 1, "preload": "os"}, "list"),
+        ({"n": 1, "initializer": away.remember, "initargs": (away.Unsendable(),)}, "not me"),
+    ],
+)
+def test_bad_settings_say_what_is_wrong(keywords: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadUse, match=said):
+        Hosts(**keywords)
+
+
+def test_bad_places_say_what_is_wrong(two: Hosts) -> None:
+    with pytest.raises(BadUse, match=r"no such backend|give weft"):
+        away.thread_who.on("cores")
+    with pytest.raises(BadUse, match="give weft"):
+        away.thread_who.on(5)
+    awaits = away.who_async_here()
+    with pytest.raises(BadUse, match="before it is called"):
+        awaits.on(two)
+    run(awaits)
+    p = away.thread_who()
+    run(p)
+    with pytest.raises(BadUse, match="has started"):
+        p.on(two)
+    closed = Hosts(1)
+    closed.close()
+    closed.close()
+    with pytest.raises(BadUse, match="closed"):
+        run(away.who.on(closed)())
+
+
+# --- deaths ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_host_that_dies_fails_all_its_calls_and_is_replaced() -> None:
+    ready, never = Channel("ready"), Channel("never")
+    kept = never.writer()
+    with Hosts(1) as hosts:
+        pid = hosts[0].pid
+        assert pid is not None
+        deaths: list[int] = []
+
+        @th.process
+        def waits() -> None:
+            with pytest.raises(ProcessDied) as caught:
+                Parallel(away.reads_when_ready.on(hosts)(ready.writer(), never.reader()))
+            deaths.append(caught.value.pid)
+
+        @th.process
+        def kills(inp: Any) -> None:
+            for _ in range(3):
+                inp.read()
+            os.kill(pid, signal.SIGKILL)
+
+        Parallel(waits(), waits(), waits(), kills(ready.reader()))
+        assert deaths == [pid] * 3
+        assert run(away.who.on(hosts)()) not in (pid, os.getpid())
+    kept.retire()
+
+
+def test_a_host_that_keeps_dying_is_given_up() -> None:
+    with Hosts(1, restarts=1, backoff=0.0) as hosts:
+        for _ in range(2):
+            with pytest.raises(ProcessDied):
+                run(away.die.on(hosts)("exit"))
+        with pytest.raises(BadUse, match="died 2 times"):
+            run(away.who.on(hosts)())
+
+
+def test_hosts_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    result = program(
+        tmp_path,
+        """
+        import os, signal
+        from weft.processes import *
+
+        @process
+        def who():
+            return os.getpid()
+
+        if __name__ == "__main__":
+            hosts = Hosts(1)
+            print(run(who.on(hosts)()), flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+        """,
+    )
+    assert result.returncode == -signal.SIGKILL, result.stderr
+    pid = int(result.stdout)
+    if Path(f"/proc/{pid}").exists():
+        import select as selecting
+
+        descriptor = os.pidfd_open(pid)
+        assert selecting.select([descriptor], [], [], TIMEOUT)[0]
+        os.close(descriptor)
+
+
+# --- programs -------------------------------------------------------------------------------------------------------
+
+
+def test_weft_run_on_processes(tmp_path: Path) -> None:
+    """A program that awaits, and a module beside it that does: as on threads, each process in its own interpreter."""
+    (tmp_path / "helper.py").write_text(
+        "async def add(inp):\n    return sum([v async for v in inp])\n", encoding="utf-8"
+    )
+    path = tmp_path / "program.py"
+    path.write_text(
+        textwrap.dedent(
+            """
+            import os
+            from weft import Channel, Parallel, process
+            import helper
+
+            @process
+            async def numbers(out):
+                for i in range(5):
+                    await out.write(i)
+                return os.getpid()
+
+            @process
+            async def total(inp):
+                return os.getpid(), await helper.add(inp)
+
+            async def main():
+                c = Channel("c")
+                a, (b, n) = await Parallel(numbers(c.writer()), total(c.reader()))
+                print(n, len({a, b, os.getpid()}))
+
+            if __name__ == "__main__":
+                main()
+            """
+        ),
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "weft.cli", "run", str(path), "--on", "processes"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (0, "10 3\n"), result.stderr
+
+
+def test_use_and_the_environment_choose_it(tmp_path: Path) -> None:
+    text = """
+    import os, weft
+    if {use}:
+        weft.use("processes")
+
+    @weft.process
+    def who():
+        return os.getpid(), weft._chosen
+
+    if __name__ == "__main__":
+        pid, chosen = weft.run(who())
+        print(pid != os.getpid(), chosen)
+    """
+    used = program(tmp_path, text.format(use=True))
+    named = program(
+        tmp_path, text.format(use=False), env={**os.environ, "WEFT_BACKEND": "processes"}
+    )
+    assert used.stdout == named.stdout == "True processes\n", used.stderr + named.stderr
+    with pytest.raises(BadUse, match="'processes'"):
+        weft.use("cores")
+
+
+def test_a_group_of_coroutines_uses_them(two: Hosts) -> None:
+    @co.process
+    async def main() -> int:
+        async with Group() as g:
+            p = g.start(away.who.on(two)())
+        return int(p.result)
+
+    assert run(main()) in two.pids
+    assert threading.active_count() < 50
