@@ -757,7 +757,9 @@ LEAVING = ["closed", "thrown into", "dropped"]
 
 
 @pytest.mark.parametrize("how", LEAVING)
-def test_an_alternative_that_was_left_after_its_output_was_taken_offers_it_again(how):  # rules 5.7, 11.1
+def test_an_alternative_that_was_left_after_its_output_was_taken_offers_it_again(
+    how,
+):  # rules 5.7, 11.1
     @process
     async def offers(w, other):
         alternative = Alternative(Output(w, "offer"), other)

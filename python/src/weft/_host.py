@@ -120,6 +120,7 @@ class Host:
         self._link.give(jobs.reader(), "jobs")
         self._lock = threading.Lock()
         self._lent = 0
+        self._up = False
         self.running = self.begun = 0  # calls; whoever hands them out counts
 
     def _lend(self, end: Any) -> str:
@@ -145,6 +146,11 @@ class Host:
         orders, result = _native.Channel("orders"), _native.Channel("result")
         told, answer = orders.writer(), result.reader()
         try:
+            # It has started up once it asks for a job: before that nobody could be introduced to it, and the ends would be
+            # nobody's if it were cancelled.
+            if not self._up:
+                self._jobs.write((None, ()))
+                self._up = True
             packed = _pickling.dump_call(function, args, keywords, lend)
             del args, keywords
             ours = lend(orders.reader()), lend(result.writer())
