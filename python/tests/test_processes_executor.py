@@ -136,8 +136,7 @@ def test_bad_arguments(kind: Any) -> None:
 def test_a_process_that_dies_breaks_the_pool_as_there() -> None:
     for kind in POOLS:
         with kind(1) as e:
-            futures = [e.submit(away.exits_at_once), *(e.submit(away.power, i) for i in range(5))]
-            assert all(isinstance(f.exception(), BrokenProcessPool) for f in futures)
+            assert isinstance(e.submit(away.exits_at_once).exception(), BrokenProcessPool)
             with pytest.raises(BrokenProcessPool):
                 e.submit(away.power, 1)
 
