@@ -6,6 +6,7 @@ import concurrent.futures as cf
 import contextlib
 import gc
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
@@ -192,6 +193,15 @@ def test_the_initializer_and_both_processes(tmp_path: Path) -> None:
         one = e.submit(away.meet, *paths)
         two = e.submit(away.meet, *reversed(paths))
         assert len({one.result(), two.result(), os.getpid()}) == 3
+
+
+def test_a_process_that_dies_while_it_has_nothing_to_do_breaks_the_pool_at_once() -> None:
+    with Executor(1) as e:
+        pid = e.submit(os.getpid).result()
+        os.kill(pid, signal.SIGKILL)
+        e._state.feeders[0].join()
+        with pytest.raises(BrokenProcessPool):
+            e.submit(os.getpid)
 
 
 def test_after_so_many_calls_a_fresh_process() -> None:
