@@ -308,4 +308,47 @@ TEST_CASE("wire 12.4: a full ring: what does not fit goes when there is room, wh
   for (std::thread& t : writers) t.join();
   CHECK(seen == std::array<int, 4>{20, 20, 20, 20});
 }
+
+TEST_CASE("wire 12.4: the last link goes while threads sleep for other things: it waits for none of them (10.1)") {
+  const auto home = w::Space::make("home"), far = w::Space::make("far");
+  for (int round = 0; round < 60; ++round) {
+    std::array<Channel<int>, 3> come, go;
+    std::array<Reader<int>, 3> from;
+    std::array<Writer<int>, 3> to;
+    std::array<std::thread, 3> sleep;
+    int fds[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+    {
+      w::ShmLink h(home, fds[0]), f(far, fds[1]);
+      for (std::size_t t = 0; t < 3; ++t) {
+        sleep[t] = std::thread([r = go[t].reader(), w = come[t].writer(), token = Outside()] {
+          w(1);
+          w(r());
+        });
+        from[t] = come[t].reader();
+        to[t] = go[t].writer();
+        CHECK(from[t]() == 1);  // it has begun, and goes to sleep about now; at most one of them serves the links
+      }
+    }
+    for (std::size_t t = 0; t < 3; ++t) {
+      to[t](7);
+      CHECK(from[t]() == 7);
+      sleep[t].join();
+    }
+  }
+}
+
+TEST_CASE("wire 12.4: links that come and go from several threads: each time the one that serves them ends, and the next begins") {
+  std::array<std::thread, 3> threads;
+  for (std::thread& t : threads)
+    t = std::thread([] {
+      const auto home = w::Space::make("home"), far = w::Space::make("far");
+      for (int round = 0; round < 100; ++round) {
+        int fds[2];
+        if (::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) != 0) std::abort();
+        w::ShmLink h(home, fds[0]), f(far, fds[1]);
+      }
+    });
+  for (std::thread& t : threads) t.join();
+}
 }  // namespace

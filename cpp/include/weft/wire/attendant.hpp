@@ -11,6 +11,8 @@
 //  1 Who looks holds `looks_`. Links come and go with `looks_` and `list_` held, so either suffices to walk them.
 //  2 Locks are taken in this order: list_, looks_, a space's. Who looks does not take list_.
 //  3 A wake-up that was put off (owed_, soft_) is paid before its thread sleeps, or by the bells' thread within 2 ms.
+//  4 Who sleeps by `control_` reads it first, and then what it is rung for (stop_, wanted_, the list): a kick between the two is seen.
+//  5 Nobody sleeps in here but who is kicked: the last link that goes waits for all who are inside (users_).
 #pragma once
 #include <poll.h>
 #include <sched.h>
@@ -71,11 +73,13 @@ class Attendant {
   Attendant(const Attendant&) = delete;
   Attendant& operator=(const Attendant&) = delete;
   ~Attendant() {
+    const std::lock_guard g(made_lock_);  // the next one is made when this one is gone
     runtime::attending.store(nullptr, std::memory_order_release);
     current_.store(nullptr);
     stop_.store(true);
-    users_.settle();
+    wanted_.fetch_add(1);
     kick();
+    users_.settle();
     bells_.join();
     sockets_.join();
   }
@@ -249,14 +253,12 @@ class Attendant {
     looks_.unlock();
     return came();
   }
-  void park(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
+  // False: another looks, or is about to; the thread is to sleep by itself.
+  bool park(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
     if (wanted_.load() != 0 || !looks_.try_lock()) {
-      {
-        const std::lock_guard g(list_);
-        pay();
-      }
-      prim::park(word, expected, until);
-      return;
+      const std::lock_guard g(list_);
+      pay();
+      return false;
     }
     pay();
     Words words;
@@ -279,7 +281,9 @@ class Attendant {
     take_all();
     stand_by();
     looks_.unlock();
+    return true;
   }
+
   // --- wake-ups that are put off: where the peer can only run once we sleep ---
 
   bool put_off(Attended& l) noexcept {
@@ -294,10 +298,11 @@ class Attendant {
   void serve() noexcept {
     lives_.enrol();
     std::uint32_t seen = 0;
-    while (!stop_.load()) {
+    while (true) {
       Words words;
       std::size_t n = 0;
       add(words, n, control_, control_.load(std::memory_order_seq_cst), kShared);
+      if (stop_.load()) return;
       bool look = false;
       {
         const std::lock_guard g(list_);
@@ -400,7 +405,7 @@ class Attendant {
 inline constexpr runtime::Attending Attendant::kAttending{
     [](prim::atomic<std::uint32_t>& word) noexcept { return with([&](Attendant& a) { return a.attend(word); }); },
     [](prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
-      if (!with([&](Attendant& a) { return a.park(word, expected, until), true; })) prim::park(word, expected, until);
+      if (!with([&](Attendant& a) { return a.park(word, expected, until); })) prim::park(word, expected, until);
     }};
 
 }  // namespace weft::inline WEFT_ABI::wire
