@@ -110,12 +110,12 @@ void guest_ring(runtime::Parking& p) noexcept {  // from any thread
   ring(g->link);
 }
 
+// It counts as waiting until it has run: go_on() must not wait by it again while it stands in the queue.
 void end_wake(core::Node* n) noexcept {
   auto* w = static_cast<EndWaker*>(n);
-  w->waiting = false;
   w->guest->scheduler->post(w);
 }
-void end_run(core::Waker*) {}
+void end_run(core::Waker* w) { static_cast<EndWaker*>(w)->waiting = false; }
 const core::WakerOps end_ops{&end_wake, &end_run, nullptr, 0};
 
 void schedule(GuestObject* g, PyObject* loop) noexcept {

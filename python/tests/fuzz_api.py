@@ -29,6 +29,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +37,8 @@ from typing import Any
 
 from fuzz_actions import ACTIONS
 from fuzz_world import Bell, World
+
+from weft import _native
 
 BACKENDS = ("coroutines", "threads", "greenlets", "tasks", "guest", "plain")
 HANG = float(os.environ.get("FUZZ_HANG", "12"))  # seconds: a program has some dozens of calls
@@ -51,8 +54,29 @@ def on_alarm(*_: Any) -> None:
     raise Bell
 
 
+lost: list[str] = []  # what the loop told of exceptions that left its callbacks
+
+
+def say_where() -> None:
+    """The program stands still: what a loop has to say of it goes to the log, if it is a failure."""
+    with contextlib.suppress(RuntimeError):
+        for task in asyncio.all_tasks(asyncio.get_running_loop()):
+            print(task, file=sys.stderr)
+            task.print_stack(file=sys.stderr)
+    with contextlib.suppress(Exception):
+        _native._say_where()
+    print("the loop told:", *lost, sep="\n", file=sys.stderr, flush=True)
+
+
+def told(loop: Any, context: dict[str, Any]) -> None:
+    e = context.get("exception")
+    at = "".join(traceback.format_exception(e)[-6:]) if e else ""
+    lost.append(f"{context.get('message')} {context.get('handle')} {at}")
+
+
 def let_go(w: World) -> None:
     """Of everything that the program keeps; it begins nothing more."""
+    say_where()
     os.write(1, b"let go\n")
     w.over = True
     w.things.clear()
@@ -62,6 +86,7 @@ def let_go(w: World) -> None:
 
 def play(seed: int, backend: str, only: set[int] | None, steps: int) -> None:
     w = World(seed, backend, only, steps, ACTIONS)
+    lost.clear()
     signal.signal(signal.SIGALRM, on_alarm)
     signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b"woken\n"))
     signal.signal(signal.SIGUSR2, lambda *_: let_go(w))
@@ -77,6 +102,7 @@ def play(seed: int, backend: str, only: set[int] | None, steps: int) -> None:
     elif backend == "tasks":
 
         async def main() -> None:
+            asyncio.get_running_loop().set_exception_handler(told)
             await asyncio.wait(
                 [asyncio.ensure_future(w.body(rounds)) for _ in range(3)], timeout=HANG / 8
             )
@@ -85,6 +111,7 @@ def play(seed: int, backend: str, only: set[int] | None, steps: int) -> None:
     elif backend == "guest":
 
         async def hosts() -> None:
+            asyncio.get_running_loop().set_exception_handler(told)
             network = [
                 asyncio.ensure_future(
                     w.api.run_async([w.api.process(w.body)(rounds) for _ in range(3)])
@@ -274,7 +301,7 @@ def fuzz(
             failed += 1
             at[backend] = seed + 1
             print(f"FAILED: {how}: fuzz_api.py --seed {seed} --backend {backend} --steps {steps}")
-            print("\n".join(said.splitlines()[-30:]))
+            print("\n".join(said.splitlines()[-90:]))
             if shrinking and (kept := shrink(seed, backend, steps, how, shrinking)):
                 _, _, trace, _ = outcome(range(seed, seed + 1), backend, steps, kept, trace=True)
                 print(f"shrunk to --only {','.join(map(str, sorted(kept)))}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import sys
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -475,6 +477,45 @@ def test_a_timeout_around_operations_that_never_wait(play: Runner) -> None:
         return await run_async(busy(c.writer())), keep.closed
 
     assert play(main()) == ("late", False)
+
+
+@threads.process
+def held(go: threading.Event) -> None:
+    go.wait()
+
+
+def test_spawned_ones_that_end_again_and_again_within_one_turn(play: Runner) -> None:
+    """Rules 7.4 and 13.1: a guest hears of each end once, also of the next before it has looked at the one before."""
+
+    def spend() -> None:  # more than a turn has
+        until = time.perf_counter() + 0.0005
+        while time.perf_counter() < until:
+            pass
+
+    @process
+    async def spawns() -> int:
+        for _ in range(20):
+            go = threading.Event()
+            thread = held(go)
+            Spawn(thread)
+            spend()
+            await yield_()
+            go.set()
+            while not thread.done:
+                time.sleep(0)
+            spend()
+        return 20
+
+    @process
+    async def yields() -> int:
+        for _ in range(100):
+            await yield_()
+        return 100
+
+    async def main() -> Any:
+        return await run_async(spawns(), yields(), yields())
+
+    assert play(main()) == [20, 100, 100]
 
 
 @new_in_3_11
