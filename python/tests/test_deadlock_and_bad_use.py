@@ -315,7 +315,7 @@ def test_backends_are_chosen(monkeypatch):
     assert sorted(coroutines.__all__) == sorted(threads.__all__) == sorted(greenlets.__all__)
     assert set(weft.__all__) == {*coroutines.__all__, "use"} < set(dir(weft)) | {"use"}
     with pytest.raises(
-        BadUse, match="no backend 'fibres': use 'coroutines', 'threads' or 'greenlets'"
+        BadUse, match="no backend 'fibres': use 'coroutines', 'threads', 'greenlets' or 'processes'"
     ):
         weft.use("fibres")
     with pytest.raises(AttributeError, match="no attribute 'Chanel'"):

@@ -32,6 +32,13 @@
 #define WEFT_ABI_CHECKS
 #endif
 
+// Inlined where it costs nothing but space; a microcontroller's image is counted in bytes.
+#if __STDC_HOSTED__
+#define WEFT_INLINE_HOSTED [[gnu::always_inline]]
+#else
+#define WEFT_INLINE_HOSTED
+#endif
+
 #if defined(__linux__) && !defined(WEFT_NO_FUTEX)
 #define WEFT_FUTEX 1
 #define WEFT_ABI_FUTEX

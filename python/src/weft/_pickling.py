@@ -96,16 +96,21 @@ def name_of(function: Any) -> Name | None:
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
-    if found is function or getattr(found, "_weft_body", None) is function:
-        return module, name
-    return None
+    return (module, name) if found is function or _body_of(found) is function else None
+
+
+def _body_of(found: Any) -> Any:
+    """The function under `@process`, of whatever backend."""
+    if isinstance(found, _native.ProcessFunction):
+        found = found.__wrapped__
+    return getattr(found, "_weft_body", found)
 
 
 def _found(name: Name) -> Any:
     found: Any = importlib.import_module(name[0])
     for part in name[1].split("."):
         found = getattr(found, part)
-    return getattr(found, "_weft_body", found)
+    return _body_of(found)
 
 
 def _by_value(function: Any) -> bytes:

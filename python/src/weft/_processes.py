@@ -50,7 +50,8 @@ def away_to(function: Any, where: Any) -> Any:
     if _name_of(where) == "processes":
         return _away(body, _host.run_away)
     raise BadUse(
-        f"on({where!r}): give weft.processes, its Hosts or one of them; another backend before the call, function.on(...)(...)"
+        f"on({where!r}): no such backend; give weft.processes, its Hosts or one of them; another backend before the call, "
+        "function.on(...)(...)"
     )
 
 

@@ -94,7 +94,7 @@ class Select {
   }
 
   // Phase B. An index: committed by ourselves, all lines left. `parked`: await the wake-up.
-  [[gnu::always_inline]] int enrol(bool foreign = false) noexcept {
+  WEFT_INLINE_HOSTED int enrol(bool foreign = false) noexcept {
     if (!counted_ || seen_.anything_off()) find_keepers(foreign);
     std::uint32_t count = keeping_;
     if (silents_) [[unlikely]]
@@ -284,7 +284,7 @@ class Select {
     leave();
     return chosen(i, s);
   }
-  [[gnu::always_inline]] void leave() noexcept {
+  WEFT_INLINE_HOSTED void leave() noexcept {
     if (!enrolled_) return;
     enrolled_ = false;
     for (std::uint32_t i = 0; i < n_; ++i)

@@ -183,7 +183,7 @@ class Sleepers : public Buffered<T, P, Self> {
   }
 
   // Tell those for whom the channel has ended by now (rules 3.1–3.3).
-  [[gnu::always_inline]] void settle(Effects& fx) noexcept {
+  WEFT_INLINE_HOSTED void settle(Effects& fx) noexcept {
     if (!(special_ & (B::kWritersGone | B::kReadersGone)) || (special_ & B::kPoisoned)) [[likely]]
       return;
     tell_ended(fx);

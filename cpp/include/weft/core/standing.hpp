@@ -94,7 +94,7 @@ class Standing {
   }
 
   // After the wake-up, or after choice.finish_as(): who won; `none` if cancelled or timed out.
-  [[gnu::always_inline]] int finish() noexcept {
+  WEFT_INLINE_HOSTED int finish() noexcept {
     if (held_ != none) {
       const int i = held_;
       held_ = none;

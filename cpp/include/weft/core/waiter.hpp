@@ -155,7 +155,7 @@ class Choice {
   void unlock_as(std::uint32_t to) noexcept { word_.store(to, std::memory_order_seq_cst); }
 
   // True if this choice was WAITING and is now `to`, by us.
-  [[gnu::always_inline]] bool claim_one(std::uint32_t to) noexcept {
+  WEFT_INLINE_HOSTED bool claim_one(std::uint32_t to) noexcept {
     for (unsigned round = 0;; ++round) {
       const std::uint32_t s = word();
       if (s == WAITING) {
@@ -263,7 +263,7 @@ enum class Claim : std::uint8_t { won, self_gone, other_gone, itself };
 // A party that nobody can claim: a plain operation at its start, a select that is enrolled nowhere.
 struct Free {
   bool self() const noexcept { return true; }
-  [[gnu::always_inline]] Claim with(Node* y) const noexcept {
+  WEFT_INLINE_HOSTED Claim with(Node* y) const noexcept {
     Choice* c = y->choice();
     return !c || c->claim_one(DONE + y->index) ? Claim::won : Claim::other_gone;
   }
