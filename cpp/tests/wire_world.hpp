@@ -131,11 +131,12 @@ class Wire {
   }
   // One frame.
   bool deliver(w::Peer& from, w::Peer& to) {
-    if (cut || from.session.output().empty()) return false;
+    if (cut) return false;
     w::Buffer frame;
     {
-      const w::Space::Step step(*from.space);
+      const w::Space::Step step(*from.space);  // another thread may add to it
       const w::Bytes out = from.session.output();
+      if (out.empty()) return false;
       const std::size_t n = w::detail::get<std::uint16_t>(out.data());
       frame.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(n));
       from.session.went(n);
