@@ -43,7 +43,7 @@ def test_far_and_local_ends_in_one_choice(kind: str) -> None:  # rules 5.1, 5.6,
     assert [statistics(c).transfers for c in (a, b, out)] == [20, 20, 1]
 
 
-def test_timers_skips_and_limits() -> None:  # rules 5.2, 5.7, 6.8
+def test_timers_skips_and_limits() -> None:  # rules 5.2, 5.7, 7.12
     a, out, ready = Channel("a"), Channel("out"), Channel("ready")
     kept = a.writer(), out.reader()
 
