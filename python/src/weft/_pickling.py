@@ -102,7 +102,7 @@ def name_of(function: Any) -> Name | None:
 def _body_of(found: Any) -> Any:
     """The function under `@process`, of whatever backend."""
     if isinstance(found, _native.ProcessFunction):
-        found = found.__wrapped__
+        found = getattr(found, "__wrapped__", found)
     return getattr(found, "_weft_body", found)
 
 
