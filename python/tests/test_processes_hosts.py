@@ -201,6 +201,63 @@ def test_bad_places_say_what_is_wrong(two: Hosts) -> None:
         run(away.who.on(closed)())
 
 
+# --- forks and frozen programs (rule 11.2) --------------------------------------------------------------------------
+
+FORKS = """
+    import os
+
+    from weft.processes import BadUse, Executor, Hosts, Parallel, process
+
+    @process
+    def number():
+        return os.getpid()
+
+    def child(hosts, pool):
+        for use in (lambda: Parallel(number.on(hosts)()), lambda: pool.submit(os.getpid).result(20)):
+            try:
+                print("a host of the parent served its child:", use())
+            except BaseException as error:
+                print(type(error).__name__, error)
+        with Hosts(1) as own:
+            print("own", len({*Parallel(number.on(own)(), number()), os.getpid(), *hosts.pids}))
+
+    if __name__ == "__main__":
+        with Hosts(1) as hosts, Executor(1) as pool:
+            before = Parallel(number.on(hosts)()), pool.submit(os.getpid).result()
+            pid = os.fork()
+            if pid == 0:
+                child(hosts, pool)
+            else:
+                status = os.waitpid(pid, 0)[1]
+                after = Parallel(number.on(hosts)()), pool.submit(os.getpid).result()
+                print("parent", status, before == after)
+"""
+
+
+def test_a_fork_leaves_the_hosts_to_the_parent(tmp_path: Path) -> None:
+    """The child is refused with what to use instead, leaves their blocks, and ends; the parent's go on."""
+    done = program(tmp_path, FORKS)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 4, done.stdout + done.stderr
+    assert "started before a fork" in lines[0]
+    assert "Make Hosts or an Executor in the child" in lines[0]
+    assert lines[1].startswith("BadUse this Executor was made before a fork"), lines
+    assert lines[2:] == ["own 4", "parent 0 True"]
+
+
+def test_a_frozen_program_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its executable would run the program once more, and that one once more."""
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    started: list[Any] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda *command, **_: started.append(command))
+    with pytest.raises(BadUse, match=r"frozen program.*weft\.threads"):
+        Hosts(1)
+    with pytest.raises(BadUse, match="frozen program"):
+        run(away.who())
+    assert not started
+
+
 # --- deaths ---------------------------------------------------------------------------------------------------------
 
 

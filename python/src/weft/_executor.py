@@ -15,6 +15,7 @@ Invariants (of `_State.lock`)
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 import weakref
@@ -307,6 +308,7 @@ class Executor(_Executor):
         )
         self._state = _State(setting, workers, max_tasks_per_child)
         self._down = False
+        self._maker = os.getpid()
         _states.add(self._state)
         self._finalizer = weakref.finalize(self, self._state.end)
         self._finalizer.atexit = False
@@ -317,7 +319,13 @@ class Executor(_Executor):
         Raises:
             BrokenProcessPool: one of them has died, or could not begin.
             RuntimeError: after shutdown().
+            BadUse: in the child of a fork, where the threads that feed its processes are not.
         """
+        if os.getpid() != self._maker:
+            raise BadUse(
+                "this Executor was made before a fork, and this is the child: its processes stay the parent's. "
+                "Make an Executor in the child"
+            )
         state = self._state
         future: Future[Any] = Future()
         with state.lock:
@@ -360,8 +368,13 @@ class Executor(_Executor):
         return super().map(fn, *iterables, timeout=timeout)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """No more calls; waits for those that there are, and for the processes. A second time: nothing more."""
+        """No more calls; waits for those that there are, and for the processes. A second time: nothing more.
+
+        In the child of a fork, nothing: they are the parent's.
+        """
         self._down = True
+        if os.getpid() != self._maker:
+            return
         if cancel_futures:
             self._state.cancel()
         self._state.end()

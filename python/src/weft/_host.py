@@ -84,7 +84,7 @@ class Host:
     """An OS process of its own, started from a fresh interpreter; closed, it ends.
 
     Raises:
-        BadUse: the initializer cannot be sent; the main module is being imported by another OS process.
+        BadUse: the initializer cannot be sent; the main module is being imported by another OS process; the program is frozen.
         OSError: the system starts no process.
     """
 
@@ -93,6 +93,13 @@ class Host:
             raise BadUse(
                 "an OS process imports the main module of its program, and that starts a network there: "
                 'put what starts it below `if __name__ == "__main__":`'
+            )
+        if getattr(
+            sys, "frozen", False
+        ):  # its executable would run the program again, and that again
+            raise BadUse(
+                f"a frozen program ({sys.executable}) starts no OS processes of Weft: its executable is no Python interpreter. "
+                "Use weft.threads there, or run the program by an interpreter"
             )
         self.setting = setting = setting or Setting()
         beginning = pickle.dumps(_preparation(setting))
@@ -121,6 +128,7 @@ class Host:
         self._lock = threading.Lock()
         self._lent = 0
         self._up = False
+        self._maker = os.getpid()
         self.running = self.begun = 0  # calls; whoever hands them out counts
 
     def _lend(self, end: Any) -> str:
@@ -137,6 +145,11 @@ class Host:
             what it raised, its traceback as the cause; Cancelled once it has ended; ProcessDied; BadUse, if something
             in the call cannot go there.
         """
+        if os.getpid() != self._maker:
+            raise BadUse(
+                f"the OS process {self.pid} was started before a fork, and this is the child: it stays the parent's. "
+                "Make Hosts or an Executor in the child; a process of weft.processes needs neither"
+            )
         names: list[str] = []
 
         def lend(end: Any) -> str:
@@ -193,11 +206,15 @@ class Host:
 
     def kill(self) -> None:
         """Ends it at once (SIGKILL)."""
+        if os.getpid() != self._maker:
+            return
         with contextlib.suppress(ProcessLookupError):
             self._child.send_signal(signal.SIGKILL)
 
     def close(self) -> None:
-        """Lets go of it, and waits until it has ended."""
+        """Lets go of it, and waits until it has ended. In the child of a fork, nothing: it is the parent's."""
+        if os.getpid() != self._maker:
+            return
         with contextlib.suppress(BadUse, ChannelEnd):
             self._jobs.retire()
         with self._lock:
