@@ -329,7 +329,7 @@ def test_the_home_refuses_them_too() -> None:
 
     @th.process
     def writes(out: Any) -> None:
-        for value in (away.Unsendable(), [lambda: 0]):
+        for value in (away.Unsendable(), [lambda: 0], [th.Barrier(1)]):
             try:
                 out.write(value)
             except BadUse as error:
@@ -353,7 +353,8 @@ def test_the_home_refuses_them_too() -> None:
         first(ready.reader(), c.writer()), away.ready_then_total(ready.writer(), c.reader())
     )
     assert results[1] == 5
-    assert len(said) == 3 and all("channel 'numbers'" in s for s in said), said
+    assert len(said) == 4 and all("channel 'numbers'" in s for s in said), said
+    assert "a barrier meets within one" in said[2]
 
 
 def test_arguments_that_cannot_go() -> None:
@@ -361,6 +362,11 @@ def test_arguments_that_cannot_go() -> None:
         run(away.write_all(Channel("c").writer(), [away.Unsendable()]))
     with pytest.raises(BadUse, match=r"give it an end, reader\(\) or writer\(\)"):
         run(away.write_all(Channel("c"), []))
+
+
+def test_a_barrier_stays_in_its_process() -> None:  # rule 11.2
+    with pytest.raises(BadUse, match=r"process write_all: .*arrier.* meets within one.*channel"):
+        run(away.write_all(Channel("c").writer(), [th.Barrier(1)]))
 
 
 def test_a_function_that_nobody_can_import() -> None:

@@ -37,6 +37,11 @@ class _Ends(pickle.Pickler):
             raise BadUse(
                 f"{obj!r} itself cannot go to another OS process: give it an end, reader() or writer()"
             )
+        if isinstance(obj, _native.Barrier):
+            raise BadUse(
+                f"{obj!r} cannot go to another OS process: a barrier meets within one. "
+                "Meet by a channel, or give the barrier to processes that run here"
+            )
         return None
 
 
