@@ -199,6 +199,7 @@ PyObject* leave_on_thread(GroupObject* g, PyObject* e) {
     for (auto& f : g->spawned->take_failures()) failures.push_back(std::move(f));
   delete std::exchange(g->group, nullptr);
   delete std::exchange(g->spawned, nullptr);
+  if (g->outermost) leave_home(g->outermost->run.self);
   if (!g->borrowed) delete g->scheduler;
   g->scheduler = nullptr;
   PyObject* r = nullptr;

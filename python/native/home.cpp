@@ -27,6 +27,11 @@ void settle_home(ThreadProcess& t, runtime::Scheduler& s) {
   t.ops = &s.homed(home_ops);
 }
 
+void leave_home(ThreadProcess& t) noexcept {
+  t.on_its_own();
+  t.home = nullptr;
+}
+
 runtime::Scheduler* home_here(runtime::ThreadProcess& t) noexcept {
   return t.ops->run == &home_run ? static_cast<ThreadProcess&>(t).home : nullptr;
 }

@@ -447,6 +447,7 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result);  // it has
 // --- the thread of a block in ordinary code -------------------------------------------------------------------------------------------
 
 void settle_home(ThreadProcess& t, runtime::Scheduler& s);                        // from now on it is a process of `s`
+void leave_home(ThreadProcess& t) noexcept;                                       // before that goes: what asks whose thread this is
 runtime::Scheduler* home_here(runtime::ThreadProcess& t) noexcept;                // null: it is none
 void wait_home(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept;  // until the operation that has begun is decided
 void yield_home(runtime::ThreadProcess& t) noexcept;

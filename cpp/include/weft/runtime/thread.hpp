@@ -50,6 +50,9 @@ class ThreadProcess : public ProcessBase, public Executor {
     Context* outer_context_;
   };
 
+  // After it was a process of another executor, which goes: it is its own again.
+  void on_its_own() noexcept { ops = &kOps; }
+
   // Before an operation that would have to wait is begun: is it about to be able not to (linger.hpp)?
   template <class F>
   bool worth_waiting(F&& ready) noexcept {
