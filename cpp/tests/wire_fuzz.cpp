@@ -1,10 +1,13 @@
 // A fuzz target for what a peer may send (WIRE.md 14): clang++ -fsanitize=fuzzer,address,undefined. The first byte of the input says how
-// the rest is taken: as raw bytes of a stream, in pieces; or as frames whose size and seq are put right, so that what lies behind these
-// checks is reached.
+// the rest is taken: as raw bytes of a stream, in pieces; as frames whose size and seq are put right, so that what lies behind these
+// checks is reached; as what comes off a serial line, raw or in packets that are put right; or as CBOR.
 //
 // Held: nothing crashes, no guest is left when the session is over, and the channels and another peer go on.
 #include <cstdlib>
 
+#include "weft/wire/cbor.hpp"
+#include "weft/wire/compact.hpp"
+#include "weft/wire/line.hpp"
 #include "wire_world.hpp"
 
 namespace {
@@ -41,6 +44,43 @@ struct Target {
     out.went(out.output().size());
   }
 };
+
+// A serial line that is linked, and the session above it.
+struct SerialTarget {
+  w::detail::Line mine{{}, 11}, theirs{{}, 22};
+  w::detail::Widener wide;
+  SerialTarget() {
+    w::Buffer hello, out, none;
+    w::append(hello, {w::Kind::hello, 0, 0, 0, 0, 0, {}}, 0);
+    w::detail::narrow(hello, out);
+    wide.input(out, none);  // frames are counted from the one after HELLO, as the session does
+    for (int i = 0; i < 3; ++i) {
+      w::Buffer a, b;
+      mine.output(i, a), theirs.output(i, b);
+      mine.input(b, i, none), theirs.input(a, i, none);
+    }
+    require(mine.linked() && theirs.linked());
+  }
+  void feed(Target& t, w::Bytes line) {
+    w::Buffer session, frames;
+    mine.input(line, 5, session);
+    wide.input(session, frames);
+    t.feed(frames);
+  }
+  // A packet that is whole, and in it what the session's peer says.
+  void feed_packed(Target& t, w::Bytes compact) {
+    while (!compact.empty()) {
+      w::Buffer line;
+      compact = compact.subspan(theirs.queue(compact));
+      theirs.output(5, line);
+      feed(t, line);
+      line.clear();
+      mine.output(5, line);
+      w::Buffer none;
+      theirs.input(line, 5, none);
+    }
+  }
+};
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -50,6 +90,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (data[0] & 1) {
     for (const std::size_t piece = 1 + data[0] / 2; !in.empty(); in = in.subspan(std::min(piece, in.size())))
       t.feed(in.first(std::min(piece, in.size())));
+  } else if (data[0] & 2) {
+    SerialTarget s;
+    if (data[0] & 4)
+      s.feed(t, in);
+    else
+      s.feed_packed(t, in);
+    require(w::cbor_fault(in) != nullptr || !in.empty());  // it reads what it may, and no more
   } else {
     // kind, flags, where, op, val (2 bytes), length of the body, body
     while (in.size() >= 7) {

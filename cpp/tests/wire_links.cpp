@@ -6,6 +6,7 @@
 
 #include "weft/weft.hpp"
 #include "weft/wire/program.hpp"
+#include "weft/wire/serial.hpp"
 #include "weft/wire/shm.hpp"
 
 namespace {
@@ -25,7 +26,7 @@ struct Pair {
 };
 
 TEST_CASE_TEMPLATE("wire 12: ints one way and strings the other, between two threads; then both channels retire (rules 3.1, 3.3)", L,
-                   w::StreamLink, w::ShmLink) {
+                   w::StreamLink, w::ShmLink, w::SerialLink) {
   Pair<L> p;
   Channel<int> c;
   Channel<std::string> d;
@@ -50,7 +51,8 @@ TEST_CASE_TEMPLATE("wire 12: ints one way and strings the other, between two thr
   other.join();
 }
 
-TEST_CASE_TEMPLATE("wire 6.1: a thousand ints through a buffer, in order, none lost or doubled (rule 1.3)", L, w::StreamLink, w::ShmLink) {
+TEST_CASE_TEMPLATE("wire 6.1: a thousand ints through a buffer, in order, none lost or doubled (rule 1.3)", L, w::StreamLink, w::ShmLink,
+                   w::SerialLink) {
   Pair<L> p;
   Channel<int> c{buffer(8)};
   p.h->give(c.writer(), "in", 8);
@@ -79,7 +81,7 @@ Process count(Writer<int> to, Reader<int> from, int times, int& right) {
 }
 
 TEST_CASE_TEMPLATE("wire 4.1: coroutines on both sides; no run takes who waits for another space for a deadlock (rule 10.3)", L,
-                   w::StreamLink, w::ShmLink) {
+                   w::StreamLink, w::ShmLink, w::SerialLink) {
   Pair<L> p;
   Channel<int> c, d;
   p.h->give(c.reader(), "a");
@@ -106,7 +108,7 @@ Process fails_after(Reader<int> go) {
 }
 
 TEST_CASE_TEMPLATE("wire 4.3: a cancelled read is withdrawn by a round trip, and nothing is lost (rules 6.2, 6.4)", L, w::StreamLink,
-                   w::ShmLink) {
+                   w::ShmLink, w::SerialLink) {
   Pair<L> p;
   Channel<int> c, go;
   p.h->give(c.reader(), "r");
@@ -129,7 +131,8 @@ Process picks(w::FarReader<int> r, w::FarWriter<std::string> to, int& ints, int&
   }
 }
 
-TEST_CASE_TEMPLATE("wire 4.5: a select over far ends: each time exactly one guard (rule 5.1)", L, w::StreamLink, w::ShmLink) {
+TEST_CASE_TEMPLATE("wire 4.5: a select over far ends: each time exactly one guard (rule 5.1)", L, w::StreamLink, w::ShmLink,
+                   w::SerialLink) {
   Pair<L> p;
   Channel<int> c;
   Channel<std::string> d;
@@ -147,7 +150,8 @@ TEST_CASE_TEMPLATE("wire 4.5: a select over far ends: each time exactly one guar
   CHECK((ints == 20 && strings == 20));
 }
 
-TEST_CASE_TEMPLATE("wire 4.5, 8.2: a far select in a thread: its end, what spans, and a session that ends", L, w::StreamLink, w::ShmLink) {
+TEST_CASE_TEMPLATE("wire 4.5, 8.2: a far select in a thread: its end, what spans, and a session that ends", L, w::StreamLink, w::ShmLink,
+                   w::SerialLink) {
   Pair<L> p, q;
   Channel<int> c, d, e;
   p.h->give(c.reader(), "c");
@@ -193,7 +197,7 @@ TEST_CASE_TEMPLATE("wire 4.5, 8.2: a far select in a thread: its end, what spans
 }
 
 TEST_CASE_TEMPLATE("wire 7.2: an end of another type, of the other side, or taken twice, is bad use and says so", L, w::StreamLink,
-                   w::ShmLink) {
+                   w::ShmLink, w::SerialLink) {
   Pair<L> p;
   Channel<int> c;
   p.h->give(c.reader(), "r");
@@ -203,7 +207,8 @@ TEST_CASE_TEMPLATE("wire 7.2: an end of another type, of the other side, or take
   CHECK_THROWS_WITH_AS((void)p.f->template reader<int>("r"), doctest::Contains("is taken already"), BadUse);
 }
 
-TEST_CASE_TEMPLATE("wire 8: the end of a session: who waits learns it, and what it was; nobody hangs", L, w::StreamLink, w::ShmLink) {
+TEST_CASE_TEMPLATE("wire 8: the end of a session: who waits learns it, and what it was; nobody hangs", L, w::StreamLink, w::ShmLink,
+                   w::SerialLink) {
   Pair<L> p;
   Channel<int> c, d;
   p.h->give(c.writer(), "w");
@@ -246,7 +251,8 @@ TEST_CASE_TEMPLATE("wire 8: the end of a session: who waits learns it, and what 
   CHECK_THROWS_AS(mine(), PeerDied);  // rule 4.5: the peer's ends died with the session
 }
 
-TEST_CASE_TEMPLATE("wire 2.4: who waits for an end that never comes learns that the session is over", L, w::StreamLink, w::ShmLink) {
+TEST_CASE_TEMPLATE("wire 2.4: who waits for an end that never comes learns that the session is over", L, w::StreamLink, w::ShmLink,
+                   w::SerialLink) {
   Pair<L> p;
   std::thread ends([&] { p.h.reset(); });
   CHECK_THROWS_AS((void)p.f->template reader<int>("none"), PeerDied);
@@ -264,7 +270,8 @@ TEST_CASE("wire 14.2: a peer that sends rubbish to the socket ends its session")
   ::close(fds[1]);
 }
 
-TEST_CASE_TEMPLATE("wire 9: a value that fits into no frame is bad use, and nothing was sent", L, w::StreamLink, w::ShmLink) {
+TEST_CASE_TEMPLATE("wire 9: a value that fits into no frame is bad use, and nothing was sent", L, w::StreamLink, w::ShmLink,
+                   w::SerialLink) {
   Pair<L> p;
   Channel<std::string> c;
   p.h->give(c.writer(), "w");
@@ -277,7 +284,7 @@ TEST_CASE_TEMPLATE("wire 9: a value that fits into no frame is bad use, and noth
 
 TEST_CASE_TEMPLATE(
     "wire 9: a local writer's value of any length reaches a far reader, in as many frames as it needs, and the session goes on", L,
-    w::StreamLink, w::ShmLink) {
+    w::StreamLink, w::ShmLink, w::SerialLink) {
   Pair<L> p;
   Channel<std::string> c;
   p.h->give(c.reader(), "r");

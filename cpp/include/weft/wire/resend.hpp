@@ -14,6 +14,7 @@
 #include <array>
 #include <deque>
 
+#include "../prim.hpp"
 #include "frame.hpp"
 
 namespace weft::inline WEFT_ABI::wire::detail {
@@ -69,6 +70,8 @@ class Resender {
     sent_ = 0;
     return ++whiles_ < patience_;
   }
+  // The peer is to be told, by an acknowledgement, that this side lives.
+  void beat() noexcept { owes_ = true; }
   // A packet has come; bytes of the session that are due are appended. What is no packet is passed over: the sender will send again.
   void input(Bytes packet, Buffer& in) {
     if (packet.size() < kPacketHeader || get<std::uint32_t>(packet.data()) != crc32(packet.subspan(4))) return;

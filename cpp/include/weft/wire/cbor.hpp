@@ -1,0 +1,95 @@
+// What of CBOR (RFC 8949) is a value of a board's channel (WIRE.md 12.8): null, booleans, integers of any size, floats, text, bytes, arrays
+// and maps of those, all of definite length. Here is only the check of what a peer sends: no value is made.
+//
+// Invariant: no input reads outside of it, and none nests deeper than kDeepest.
+#pragma once
+#include "frame.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+namespace detail {
+
+class CborCheck {
+ public:
+  static constexpr int kDeepest = 16;
+  explicit CborCheck(Bytes in) noexcept : in_(in) {}
+  const char* whole() noexcept {
+    if (item(0) && !in_.empty()) why_ = "more than one value";
+    return why_;
+  }
+
+ private:
+  bool bad(const char* why) noexcept { return why_ = why, false; }
+  // The head: major type and argument.
+  bool head(std::uint8_t& major, std::uint8_t& low, std::uint64_t& n) noexcept {
+    if (in_.empty()) return bad("a value that is cut off");
+    const auto b = std::to_integer<std::uint8_t>(in_[0]);
+    major = b >> 5, low = b & 31;
+    in_ = in_.subspan(1);
+    n = low;
+    if (low < 24) return true;
+    if (low > 27) return bad("a value of indefinite length, or of a kind that nobody knows");
+    const std::size_t size = std::size_t{1} << (low - 24);
+    if (in_.size() < size) return bad("a value that is cut off");
+    n = 0;
+    for (std::size_t i = 0; i < size; ++i) n = n << 8 | std::to_integer<std::uint64_t>(in_[i]);
+    in_ = in_.subspan(size);
+    return true;
+  }
+  bool item(int depth, bool key = false) noexcept {
+    std::uint8_t major, low;
+    std::uint64_t n;
+    if (depth > kDeepest) return bad("a value that nests deeper than 16");
+    if (!head(major, low, n)) return false;
+    switch (major) {
+      case 0:
+      case 1: return true;
+      case 2:
+      case 3:
+        if (n > in_.size()) return bad("a value that is cut off");
+        if (major == 3 && !utf8(in_.first(static_cast<std::size_t>(n)))) return bad("a text that is no UTF-8");
+        in_ = in_.subspan(static_cast<std::size_t>(n));
+        return true;
+      case 4:
+      case 5:
+        if (key) return bad("an array or a map as a key");
+        if (n > in_.size()) return bad("a value that is cut off");  // each item has a byte at least
+        for (std::uint64_t i = 0; i < n; ++i)
+          if ((major == 5 && !item(depth + 1, true)) || !item(depth + 1)) return false;
+        return true;
+      case 6:
+        if ((n != 2 && n != 3) || in_.empty() || std::to_integer<std::uint8_t>(in_[0]) >> 5 != 2)
+          return bad("a tag that is no large integer's");
+        return item(depth + 1);
+      default: break;
+    }
+    return (low >= 20 && low <= 22) || low == 26 || low == 27 || bad("a value that is neither null, a boolean nor a float");
+  }
+  static bool utf8(Bytes in) noexcept {
+    const auto at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(in[i]); };
+    for (std::size_t i = 0; i < in.size();) {
+      const std::uint32_t b = at(i);
+      const std::size_t more = b < 0x80 ? 0 : b >> 5 == 6 ? 1 : b >> 4 == 14 ? 2 : b >> 3 == 30 ? 3 : 9;
+      if (more == 9 || in.size() - i <= more) return false;
+      std::uint32_t c = more == 0 ? b : b & (0x3Fu >> more);
+      for (std::size_t k = 1; k <= more; ++k) {
+        if (at(i + k) >> 6 != 2) return false;
+        c = c << 6 | (at(i + k) & 0x3F);
+      }
+      static constexpr std::uint32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
+      if (c < kLeast[more] || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) return false;
+      i += more + 1;
+    }
+    return true;
+  }
+
+  Bytes in_;
+  const char* why_ = nullptr;
+};
+
+}  // namespace detail
+
+// What is wrong with it as one value; null: nothing.
+inline const char* cbor_fault(Bytes in) noexcept { return detail::CborCheck(in).whole(); }
+
+}  // namespace weft::inline WEFT_ABI::wire

@@ -1,0 +1,83 @@
+// Frames as a slow line carries them: the fields as varints, no seq, no padding (WIRE.md 3.7, 12.7).
+//
+//   kind 1, flags 1, then as varints (7 bits a byte, the low ones first) where, txn, op, val and the length of the body; the body
+//
+// Of the body at most seven zeros at the end are left out: its padding. An OFFER of a small int takes 8 bytes, and not 40.
+//
+// Invariants
+//  1 widen(narrow(frame)) is the frame, but for seq, which is counted: a line carries each frame once, in order.
+//  2 What Widener gives are whole frames; whether they make sense is the session's to say. No input reads outside of it.
+#pragma once
+#include <algorithm>
+
+#include "frame.hpp"
+
+namespace weft::inline WEFT_ABI::wire::detail {
+
+inline void put_varint(Buffer& out, std::uint64_t v) {
+  for (; v >= 0x80; v >>= 7) out.push_back(static_cast<std::byte>(v | 0x80));
+  out.push_back(static_cast<std::byte>(v));
+}
+
+// Appends the frame that `whole` is.
+inline void narrow(Bytes whole, Buffer& out) {
+  const std::byte* const p = whole.data();
+  put(out, whole.subspan(2, 2));
+  put_varint(out, get<std::uint32_t>(p + 4));
+  put_varint(out, get<std::uint32_t>(p + 12));
+  put_varint(out, get<std::uint64_t>(p + 16));
+  put_varint(out, get<std::uint64_t>(p + 24));
+  Bytes body = whole.subspan(kHeader);
+  for (int i = 0; i < 7 && !body.empty() && body.back() == std::byte{0}; ++i) body = body.first(body.size() - 1);
+  put_varint(out, body.size());
+  put(out, body);
+}
+
+class Widener {
+ public:
+  // What has come, in any pieces; whole frames are appended to `out`. Null, or what is wrong: nothing is taken after that.
+  const char* input(Bytes in, Buffer& out) {
+    if (wrong_) return wrong_;
+    put(rest_, in);
+    std::size_t taken = 0;
+    for (std::size_t n; (n = frame(Bytes(rest_).subspan(taken), out)) != 0;) taken += n;
+    rest_.erase(rest_.begin(), rest_.begin() + static_cast<std::ptrdiff_t>(taken));
+    return wrong_;
+  }
+
+ private:
+  // Its length on the line; 0: it is not all there yet, or it is wrong.
+  std::size_t frame(Bytes in, Buffer& out) {
+    if (in.size() < 2) return 0;
+    Bytes rest = in.subspan(2);
+    std::uint64_t field[5];
+    static constexpr std::uint64_t kMost[] = {0xFFFF'FFFF, 0xFFFF'FFFF, ~std::uint64_t{0}, ~std::uint64_t{0}, kLargest - kHeader};
+    for (int i = 0; i < 5; ++i) {
+      if (!varint(rest, field[i])) return 0;
+      if (field[i] > kMost[i]) return wrong_ = "a field of a compact frame is too large", 0;
+    }
+    const auto n = static_cast<std::size_t>(field[4]);
+    if (rest.size() < n) return 0;
+    append(out,
+           {static_cast<Kind>(in[0]), std::to_integer<std::uint8_t>(in[1]), static_cast<std::uint32_t>(field[0]),
+            static_cast<std::uint32_t>(field[1]), field[2], field[3], rest.first(n)},
+           seq_++);
+    return in.size() - rest.size() + n;
+  }
+  bool varint(Bytes& in, std::uint64_t& v) {
+    v = 0;
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const auto b = std::to_integer<std::uint64_t>(in[i]);
+      if (i == 9 && b > 1) return wrong_ = "a number of a compact frame does not end", false;
+      v |= (b & 0x7F) << (7 * i);
+      if (b < 0x80) return in = in.subspan(i + 1), true;
+    }
+    return false;
+  }
+
+  Buffer rest_;  // less than a frame
+  std::uint32_t seq_ = 0;
+  const char* wrong_ = nullptr;
+};
+
+}  // namespace weft::inline WEFT_ABI::wire::detail

@@ -1,0 +1,202 @@
+// A serial line below a session: bytes of which some are lost or spoilt, and a peer that may start anew at any time (WIRE.md 12.6). It
+// does no input or output and asks no clock: who has the line feeds it, sends what it gives, and says what time it is.
+//
+//                  START(t, 0 or mine)                START(t, mine), or a packet under the key of both
+//   seeking ───────────────────────────► heard ─────────────────────────────────────────────────────────► linked ──► lost
+//   says START(mine, 0)                  says START(mine, t)          a START of another, no sign of life for a lease, no acknowledgement
+//
+// What goes over the line is cut by zero bytes (COBS): START, 40 bytes before COBS: checksum 4, `WEFTLINE` 8, mine 4, theirs 4, lease 4
+// (ms), again 4 (ms), zero 12; or a packet of resend.hpp whose checksum is exclusive-or'd with the CRC-32 of {sender's token,
+// receiver's}: so a packet of another session, and an echo of one's own, has a wrong checksum.
+//
+// Invariants
+//  1 Bytes are queued and given only while linked, and only those of one peer's one start.
+//  2 A packet is taken whole or not at all; after rubbish the next zero byte begins anew.
+#pragma once
+#include <limits>
+#include <optional>
+
+#include "resend.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+struct LineOptions {
+  std::uint32_t window = 4;       // packets under way
+  std::uint32_t most = 192;       // bytes of the session in a packet; at most 1,024
+  std::uint32_t again_ms = 200;   // what is not acknowledged goes again; of both sides' the longer
+  std::uint32_t lease_ms = 3000;  // so long without a sign of life, and the peer is gone; of both sides' the longer, 0: none
+};
+
+namespace detail {
+
+// Appends `in` without zero bytes, and a zero byte.
+inline void cobs(Bytes in, Buffer& out) {
+  std::size_t at = out.size();
+  std::uint8_t code = 1;
+  out.push_back({});
+  for (const std::byte b : in) {
+    if (b != std::byte{0}) out.push_back(b), ++code;
+    if (b != std::byte{0} && code != 0xFF) continue;
+    out[at] = static_cast<std::byte>(code);
+    at = out.size();
+    code = 1;
+    out.push_back({});
+  }
+  out[at] = static_cast<std::byte>(code);
+  out.push_back({});
+}
+// What lay between two zero bytes. False: that was no COBS.
+inline bool uncobs(Bytes in, Buffer& out) {
+  out.clear();
+  while (!in.empty()) {
+    const auto code = std::to_integer<std::size_t>(in[0]);
+    if (code == 0 || code > in.size()) return false;
+    put(out, in.subspan(1, code - 1));
+    in = in.subspan(code);
+    if (code != 0xFF && !in.empty()) out.push_back({});
+  }
+  return true;
+}
+
+class Line {
+ public:
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::size_t kStart = 40, kMost = 1024;
+  static constexpr std::size_t kLongest = Resender::kPacketHeader + kMost + 8;  // of a packet in COBS
+
+  // `token`: random, not 0.
+  Line(const LineOptions& o, std::uint32_t token) : options_(o), mine_(token), again_(o.again_ms), lease_(o.lease_ms) {}
+
+  bool linked() const noexcept { return resender_.has_value() && !lost_; }
+  const char* lost() const noexcept { return lost_; }  // why; null: it is not
+  // Is all that was queued acknowledged?
+  bool settled() const noexcept { return !resender_ || resender_->under_way() == 0; }
+
+  // Takes as much as there is room for: how many bytes.
+  std::size_t queue(Bytes out) { return linked() ? resender_->queue(out) : 0; }
+
+  // What has come off the line. Bytes of the session are appended to `session`.
+  void input(Bytes in, std::int64_t now, Buffer& session) {
+    for (const std::byte b : in) {
+      if (b != std::byte{0}) {
+        if (piece_.size() <= kLongest) piece_.push_back(b);
+        continue;
+      }
+      if (!piece_.empty() && piece_.size() <= kLongest && uncobs(piece_, packet_)) packet(now, session);
+      piece_.clear();
+    }
+  }
+  // Appends what is to go on the line now.
+  void output(std::int64_t now, Buffer& line) {
+    if (lost_) return;
+    if (says_start_ || (!linked() && now >= start_at_)) {
+      says_start_ = false;
+      start_at_ = now + again_;
+      start(line);
+    }
+    if (!linked()) return;
+    if (lease_ != 0 && now >= beat_at_) resender_->beat();
+    while (resender_->next(packet_)) {
+      mark(key(mine_, theirs_));
+      cobs(packet_, line);
+      beat_at_ = now + lease_ / 3;
+    }
+    if (settled())
+      again_at_ = kNever;
+    else if (again_at_ == kNever)
+      again_at_ = now + again_;
+  }
+  // It is `now`: what was not acknowledged goes again, a lease may be over.
+  void passed(std::int64_t now) {
+    if (!linked()) return;
+    if (lease_ != 0 && now - heard_at_ >= lease_) lost_ = "nothing was heard of it for the lease";
+    if (now < again_at_) return;
+    again_at_ = kNever;
+    if (!resender_->waited()) lost_ = "it acknowledges nothing";
+  }
+  // When output() or passed() has something to do.
+  std::int64_t due() const noexcept {
+    if (lost_) return kNever;
+    if (!linked()) return says_start_ ? 0 : start_at_;
+    const std::int64_t lease = lease_ == 0 ? kNever : std::min(beat_at_, heard_at_ + lease_);
+    return says_start_ ? 0 : std::min(again_at_, lease);
+  }
+
+ private:
+  static constexpr char kMagic[] = "WEFTLINE";
+
+  static std::uint32_t key(std::uint32_t from, std::uint32_t to) noexcept {
+    std::array<std::byte, 8> b{};
+    for (std::size_t i = 0; i < 4; ++i) {
+      b[i] = static_cast<std::byte>(from >> (8 * i));
+      b[4 + i] = static_cast<std::byte>(to >> (8 * i));
+    }
+    return crc32(b);
+  }
+  void mark(std::uint32_t key) noexcept {
+    for (std::size_t i = 0; i < 4; ++i) packet_[i] ^= static_cast<std::byte>(key >> (8 * i));
+  }
+  void start(Buffer& line) {
+    Buffer rest;
+    put(rest, std::as_bytes(std::span(kMagic, 8)));
+    for (const std::uint32_t n : {mine_, theirs_, options_.lease_ms, options_.again_ms, 0u, 0u, 0u}) put(rest, n);
+    packet_.clear();
+    put(packet_, crc32(rest));
+    put(packet_, Bytes(rest));
+    cobs(packet_, line);
+  }
+
+  void packet(std::int64_t now, Buffer& session) {
+    if (lost_) return;
+    const Bytes p = packet_;
+    if (p.size() == kStart && get<std::uint32_t>(p.data()) == crc32(p.subspan(4)) && std::memcmp(p.data() + 4, kMagic, 8) == 0)
+      return started(now);
+    if (theirs_ == 0 || p.size() < Resender::kPacketHeader) return;
+    mark(key(theirs_, mine_));
+    if (get<std::uint32_t>(p.data()) != crc32(p.subspan(4))) return;
+    if (!resender_) link(now);
+    heard_at_ = now;
+    const std::uint32_t before = resender_->under_way();
+    resender_->input(p, session);
+    if (resender_->under_way() != before) again_at_ = settled() ? kNever : now + again_;
+  }
+  void started(std::int64_t now) {
+    const auto field = [this](std::size_t i) { return get<std::uint32_t>(packet_.data() + 12 + 4 * i); };
+    const std::uint32_t from = field(0), to = field(1);
+    if (from == 0 || from == mine_) return;  // an echo
+    if (linked()) {
+      if (from != theirs_) {
+        lost_ = "it has started anew";
+        return;
+      }
+      heard_at_ = now;
+      says_start_ = says_start_ || to != mine_;
+      return;
+    }
+    says_start_ = true;
+    if (to != 0 && to != mine_) return;  // it means whoever was here before: what we say tells it
+    theirs_ = from;
+    lease_ = options_.lease_ms == 0 || field(2) == 0 ? 0 : std::max(options_.lease_ms, std::min(field(2), std::uint32_t{3'600'000}));
+    again_ = std::max(options_.again_ms, std::min(field(3), std::uint32_t{60'000}));
+    if (to == mine_) link(now);
+  }
+  void link(std::int64_t now) {
+    const std::uint32_t patience = lease_ == 0 ? 0xFFFF'FFFFu : 10 + 2 * (lease_ / std::max(again_, std::uint32_t{1}));
+    resender_.emplace(options_.window, std::clamp<std::size_t>(options_.most, 1, kMost), patience);
+    heard_at_ = now;
+    beat_at_ = now + lease_ / 3;
+  }
+
+  const LineOptions options_;
+  const std::uint32_t mine_;
+  std::uint32_t theirs_ = 0;  // 0: nobody was heard
+  std::uint32_t again_, lease_;
+  std::optional<Resender> resender_;  // once it is linked
+  const char* lost_ = nullptr;
+  bool says_start_ = false;
+  std::int64_t start_at_ = 0, again_at_ = kNever, heard_at_ = 0, beat_at_ = 0;
+  Buffer piece_, packet_;
+};
+
+}  // namespace detail
+}  // namespace weft::inline WEFT_ABI::wire

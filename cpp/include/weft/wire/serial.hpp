@@ -1,0 +1,206 @@
+// A link over a serial line: a UART, USB that behaves as one, a pseudo-terminal, TCP (WIRE.md 12.6). POSIX. A board of the small profile is
+// the usual peer.
+//
+//   auto space = wire::Space::make("main");
+//   wire::SerialLink board(space, wire::open_line("/dev/ttyACM0", 115200));
+//   board.give(leds.reader(), "leds");
+//   board.give(button.writer(), "button");      // before the board is there, or after
+//
+// A link is one session. It ends when the line does, when the board starts anew, or when nothing was heard of it for the lease; then a new
+// link is made over the line. One native thread reads, and does what is due with time; who has something to say sends it himself.
+//
+//   session ──frames──► compact.hpp ──► line.hpp: packets, sent again ──► the line
+//
+// Invariants (the space's lock)
+//  1 Only the thread reads; only one who is in a step sends, and touches line_ and what is around it.
+//  2 Once the session is over the thread stays until what was queued is acknowledged, three times `again` at most, so that BYE arrives.
+#pragma once
+#include <fcntl.h>
+#include <poll.h>
+#include <termios.h>
+#include <unistd.h>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "compact.hpp"
+#include "joint.hpp"
+#include "line.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+namespace detail {
+inline speed_t speed_of(unsigned baud) noexcept {
+  static constexpr struct {
+    unsigned baud;
+    speed_t speed;
+  } kSpeeds[] = {{9600, B9600},     {19200, B19200},   {38400, B38400},   {57600, B57600},
+                 {115200, B115200}, {230400, B230400}, {460800, B460800}, {921600, B921600}};
+  for (const auto& s : kSpeeds)
+    if (s.baud == baud) return s.speed;
+  return B0;
+}
+}  // namespace detail
+
+// Makes a terminal pass bytes as they are: raw, 8 bits, no flow control. Nothing if it is no terminal. `baud` 0: as it is.
+// Throws BadUse for a speed that it has not.
+inline void make_line(int fd, unsigned baud) {
+  termios t{};
+  if (::tcgetattr(fd, &t) != 0) return;
+  ::cfmakeraw(&t);
+  t.c_cflag |= CLOCAL | CREAD;
+  t.c_cc[VMIN] = 1;
+  t.c_cc[VTIME] = 0;
+  if (baud != 0) {
+    const speed_t s = detail::speed_of(baud);
+    if (s == B0 || ::cfsetspeed(&t, s) != 0)
+      weft::detail::bad_use("a serial line has no speed of " + std::to_string(baud) +
+                            " baud: 9600, 19200, 38400, 57600, 115200, 230400, 460800 or 921600");
+  }
+  if (::tcsetattr(fd, TCSANOW, &t) != 0) weft::detail::bad_use(std::string("the line cannot be set up: ") + std::strerror(errno));
+}
+// Throws BadUse if it cannot be opened.
+inline int open_line(const std::string& path, unsigned baud = 115200) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) weft::detail::bad_use("the line " + path + " cannot be opened: " + std::strerror(errno));
+  try {
+    make_line(fd, baud);
+  } catch (...) {
+    ::close(fd);
+    throw;
+  }
+  return fd;
+}
+
+class SerialLink final : public Joint {
+ public:
+  // Takes over the line, which make_line() or open_line() has set up. Throws BadUse if it is none.
+  SerialLink(const std::shared_ptr<Space>& space, int line, const LineOptions& o = {})
+      : Joint(space), fd_(line), most_(o.most), linger_ms_(3 * std::int64_t{o.again_ms}), line_(o, token()) {
+    if (::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) | O_NONBLOCK) != 0 || ::pipe(bell_) != 0) {
+      ::close(fd_);
+      weft::detail::bad_use("SerialLink: that is no line, or no descriptor is left");
+    }
+    for (const int fd : bell_) {
+      ::fcntl(fd, F_SETFL, O_NONBLOCK);
+      ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+    }
+    begin();
+    thread_ = std::thread([this] { serve(); });
+  }
+  // Ends the session: ends that are still held died.
+  ~SerialLink() {
+    leave("the space has let go of the session");
+    join();
+    end();
+    for (const int fd : {fd_, bell_[0], bell_[1]}) ::close(fd);
+  }
+
+  // The destructor's work in two parts, as of StreamLink.
+  void leave(const std::string& why) { bye(why); }
+  void join() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  static std::uint32_t token() {
+    const std::uint64_t n = Space::random();
+    const auto low = static_cast<std::uint32_t>(n ^ n >> 32);
+    return low == 0 ? 1 : low;
+  }
+  static std::int64_t now() noexcept {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+
+  void flush() noexcept override {
+    pump();
+    if (std::this_thread::get_id() != thread_id_) ring();  // it has something to wait for now
+  }
+  void ring() noexcept {
+    const char one = 1;
+    if (::write(bell_[1], &one, 1) < 0) return;  // it is full: the thread is rung already
+  }
+
+  // Frames into packets, packets onto the line, as far as it takes them.
+  void pump() noexcept {
+    Session& s = peer_->session;
+    for (;;) {
+      while (line_.linked() && compact_.size() < most_ && !s.output().empty()) {
+        const std::size_t n = detail::get<std::uint16_t>(s.output().data());
+        detail::narrow(s.output().first(n), compact_);
+        s.went(n);
+      }
+      const std::size_t took = line_.queue(compact_);
+      compact_.erase(compact_.begin(), compact_.begin() + static_cast<std::ptrdiff_t>(took));
+      if (took == 0) break;
+    }
+    if (out_.empty()) line_.output(now(), out_);
+    while (!out_.empty()) {
+      const ssize_t n = ::write(fd_, out_.data(), out_.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) break;  // full, or broken: who reads will see why
+      out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(n));
+    }
+  }
+
+  void serve() {
+    thread_id_ = std::this_thread::get_id();
+    Buffer room(4096), session, frames;
+    std::int64_t until = detail::Line::kNever;
+    for (;;) {
+      bool writing;
+      std::int64_t due;
+      {
+        const Served served;
+        const Space::Step step(*peer_->space);
+        pump();
+        if (peer_->session.is_over()) {
+          if (until == detail::Line::kNever) until = now() + linger_ms_;
+          const bool sent = peer_->session.output().empty() && compact_.empty() && line_.settled() && out_.empty();
+          if (sent || !line_.linked() || broken_ || now() >= until) break;
+        }
+        writing = !out_.empty();
+        due = std::min(line_.due(), until);
+      }
+      const std::int64_t wait = due == detail::Line::kNever ? -1 : std::clamp<std::int64_t>(due - now(), 0, 3'600'000);
+      // While the line takes nothing, what is due waits for it, unless it is the lease.
+      pollfd fds[] = {{fd_, static_cast<short>(POLLIN | (writing ? POLLOUT : 0)), 0}, {bell_[0], POLLIN, 0}};
+      if (::poll(fds, 2, static_cast<int>(writing && wait >= 0 ? std::max<std::int64_t>(wait, 10) : wait)) < 0) continue;
+      if (fds[1].revents)
+        while (::read(bell_[0], room.data(), room.size()) > 0) {
+        }
+      const ssize_t n = fds[0].revents & ~POLLOUT ? ::read(fd_, room.data(), room.size()) : -2;
+      const bool nothing = n == -2 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
+      const int error = errno;
+      const Served served;
+      const Space::Step step(*peer_->space);  // at its end what waits is sent
+      if (n > 0) {
+        session.clear();
+        frames.clear();
+        line_.input(Bytes(room).first(static_cast<std::size_t>(n)), now(), session);
+        const char* const wrong = widener_.input(session, frames);
+        peer_->session.input(frames);
+        if (wrong) peer_->session.bye(wrong);
+      } else if (!nothing) {
+        broken_ = true;
+        peer_->session.lost(n == 0 ? "its line was closed" : std::string("its line failed: ") + std::strerror(error));
+      }
+      line_.passed(now());
+      if (line_.lost()) peer_->session.lost(line_.lost());
+    }
+    if (around_steps) around_steps->end();
+  }
+
+  const int fd_;
+  const std::size_t most_;
+  const std::int64_t linger_ms_;
+  int bell_[2] = {-1, -1};
+  detail::Line line_;
+  detail::Widener widener_;
+  Buffer compact_, out_;  // not queued yet; not on the line yet
+  bool broken_ = false;
+  std::atomic<std::thread::id> thread_id_{};
+  std::thread thread_;
+};
+
+}  // namespace weft::inline WEFT_ABI::wire
