@@ -89,7 +89,7 @@ CASES = [
         Case("wire_delegated.pml", (f"FAULT={f}", f"MUT={m}"), m)
         for m, f in ((31, 2), (32, 0), (33, 2), (34, 1), (36, 0), (37, 0))
     ),
-    *(Case("wire_credits.pml", (f"MUT={m}",), m) for m in range(41, 46)),
+    *(Case("wire_credits.pml", (f"MUT={m}",), m) for m in range(41, 48)),
     *(Case("wire_resend.pml", (f"MUT={m}",), m) for m in range(51, 56)),
     *(Case("wire_ends.pml", ("KILL", f"MUT={m}"), m) for m in range(61, 66)),
     *(Case("wire_spans.pml", macros, 0) for macros in SPANS),

@@ -1,63 +1,67 @@
-/* A buffer at its home: credits, and their recall before a second space may write (WIRE.md 6; SEMANTICS 1.3).
+/* A buffer at its home: credits, and their recall before a second space's value may enter (WIRE.md 6; SEMANTICS 1.3, 1.4).
  *
- * Space A has all writer ends of a buffer of CAP slots and so its credits. It writes; at some moment B is given a writer end. A's process then
- * writes once more and tells B's by another channel (`word`), which writes after that. The home polls two rings, A's and B's, in any order.
+ * Space A has all writer ends of a buffer of CAP slots. Its first write is an OFFER; with the answer the home begins to lend. A writes on; at
+ * some moment B is given a writer end. After its write BEFORE, A's process tells B's by another channel (`word`), which writes after that.
+ * The home polls two rings, A's and B's, in any order. Once A gives its credits up unasked, as before a choice.
  *
- *   A: credits ──PUT──► fewer ──CREDIT──► more         home: give ──RECALL──► asked ──RECALLED(n)──► B has its end, and A writes by OFFER
+ * The reader reads one value, and the next only once A's write CAP + 1 is over: a buffer with room must let that one in.
  *
- * MUT 41: B gets its end at once. 42: A puts without a credit. 43: a slot comes back when its value enters. 44: credits under way when they are
- * recalled are forgotten. 45: A goes on putting after its answer.
+ *   A: OFFER ──DONE1──► credits ──PUT──► fewer ──none: WANT──► waits ──CREDIT──► more      ──RECALL, or unasked: RECALLED──► OFFER
  *
- * Watched: the buffer never overflows; what B writes after A's word comes after what A wrote before it; everything is read; no slot is lost.
+ * MUT 41: B's value enters while the home lends. 42: A puts without a credit. 43: a slot comes back when its value enters. 44: what is still
+ * lent at the RECALLED is forgotten. 45: A goes on putting after its RECALLED. 46: A says no WANT. 47: a CREDIT that crossed the RECALLED counts.
+ *
+ * Watched: the buffer never overflows; what B writes after A's word comes after what A wrote before it; A's values come in order; everything
+ * is read; a PUT always has a credit.
  */
 #ifndef MUT
 #define MUT 0
 #endif
-#define CAP 2
-#define BEFORE 3                   /* A's writes before the word, 1 … BEFORE; B's is BEFORE + 1, A's last BEFORE + 2 */
+#define CAP 3
+#define HALF 2
+#define BEFORE 4                   /* A's writes before the word, 1 … BEFORE; B's is BEFORE + 1, A's last BEFORE + 2 */
 
-mtype = { PUT, OFFER, RECALLED, DONE, CREDIT, RECALL, GIVE }
-chan a_up = [6] of { mtype, byte };
-chan a_down = [6] of { mtype, byte };
+mtype = { PUT, OFFER, WANT, RECALLED, DONE, DONE1, CREDIT, RECALL, GIVE }
+chan a_up = [8] of { mtype, byte };
+chan a_down = [8] of { mtype, byte };
 chan b_up = [2] of { mtype, byte };
 chan b_down = [2] of { mtype, byte };
 chan word = [1] of { bit };
 chan buffer = [8] of { byte };
-byte in_use;                       /* slots with a value */
-byte read_all;
-bool a_read, b_read;               /* the last write before the word was read; B's */
+byte read_all, a_over, a_last;
+bool a_read;                       /* the last write before the word was read */
+
+#define WRITING (v != BEFORE + 1 && v <= BEFORE + 2)
 
 proctype A() {
-    byte v = 1, credits = CAP, n;
-    mtype k;
-    bool recalled;
-    do
-    :: v > BEFORE + 2 -> break
-    :: a_down?CREDIT, n -> credits = credits + n
-    :: a_down?RECALL, n -> recalled = true; a_up!RECALLED, credits;
-        if
-        :: MUT != 45 -> credits = 0
-        :: else
-        fi
-    :: v == BEFORE + 1 -> word!1; v = BEFORE + 2           /* B's turn: BEFORE + 1 is its value */
-    :: v != BEFORE + 1 && v <= BEFORE + 2 && (credits || MUT == 42) && !(recalled && MUT != 45) ->
-        a_up!PUT, v; credits = (credits -> credits - 1 : 0); v++
-    :: v != BEFORE + 1 && v <= BEFORE + 2 && recalled && MUT != 45 ->
-        a_up!OFFER, v;
-        do
-        :: a_down?DONE, n -> break
-        :: a_down?CREDIT, n                                /* it crossed our answer: the home has counted it with what it asked back */
-        od;
-        v++
-    od;
-    /* It may be asked to the last. */
+    byte v = 1, n, x, st;          /* st: 0 between writes, 1 waits for a credit, 2 waits for an answer */
+    bool has, wanted, gave;        /* has: the home lends, for all that A knows */
 enda:
     do
-    :: a_down?k, n ->
+    :: atomic { st == 0 && v == BEFORE + 1 -> word!1; v++ }
+    :: atomic { st == 0 && WRITING && has && (n > 0 || MUT == 42) -> a_up!PUT, v; n = (n > 0 -> n - 1 : 0); a_over++; v++ }
+    :: atomic { st == 0 && WRITING && has && n == 0 && MUT != 42 ->
+        st = 1;
         if
-        :: k == RECALL -> a_up!RECALLED, credits; credits = 0
+        :: wanted || MUT == 46
+        :: else -> a_up!WANT, 0; wanted = true
+        fi }
+    :: atomic { st == 0 && WRITING && !has -> a_up!OFFER, v; st = 2 }
+    :: atomic { st == 1 && has && n > 0 -> st = 0 }
+    :: atomic { st == 1 && !has -> a_up!OFFER, v; st = 2 }
+    :: atomic { a_down?DONE, x -> a_over++; v++; st = 0 }
+    :: atomic { a_down?DONE1, x -> assert(!has); has = true; n = x; wanted = false; a_over++; v++; st = 0 }
+    :: atomic { a_down?CREDIT, x ->
+        if
+        :: has || MUT == 47 -> has = true; n = n + x; wanted = false
         :: else
-        fi
+        fi }
+    :: atomic { a_down?RECALL, x ->
+        if
+        :: has -> a_up!RECALLED, 0; has = (MUT == 45); n = (MUT == 45 -> n : 0)
+        :: else
+        fi }
+    :: atomic { has && !gave && st != 2 -> gave = true; a_up!RECALLED, 0; has = (MUT == 45); n = (MUT == 45 -> n : 0) }
     od
 }
 
@@ -71,44 +75,44 @@ proctype B() {
 
 active proctype Home() {
     byte v, n, a_waits, b_waits;
-    byte lent = CAP;               /* credits that A has or that are on their way to it */
-    byte owed;                     /* free slots not given back yet */
-    byte asked = 0;                /* 0 not, 1 RECALL sent, 2 answered */
+    byte used;                     /* slots with a value, as the home counts */
+    byte lent;                     /* credits that A has, or that are on their way, or PUTs that are */
+    bool lending, wanted, recalled, b_has;
     mtype k;
+#define FREE (CAP - used - lent)
 endloop:
     do
-    :: a_up?k, v ->
+    :: atomic { a_up?k, v ->
         if
-        :: k == PUT -> assert(in_use < CAP); buffer!v; in_use++; lent--;
-            if
-            :: MUT == 43 -> owed++
-            :: else
-            fi
+        :: k == PUT ->
+            assert(lending && lent > 0); assert(len(buffer) < CAP);
+            buffer!v; lent--; used = (MUT == 43 -> used : used + 1)
         :: k == OFFER -> a_waits = v
-        :: k == RECALLED -> asked = 2;
-            /* Credits sent and not in the answer were under way: the link is FIFO, so A throws them away after it. All are ours again. */
-            owed = (MUT == 44 -> owed + v : owed + lent);
-            lent = 0;
-            b_down!GIVE, 0
-        fi
-    :: b_up?k, v -> b_waits = v
-    :: !asked && (MUT == 41) -> asked = 3; b_down!GIVE, 0
-    :: !asked && MUT != 41 -> asked = 1; a_down!RECALL, 0
-    :: asked >= 2 && owed && (asked == 2 || lent == 0) && a_waits -> buffer!a_waits; in_use++; owed--; a_waits = 0; a_down!DONE, 0
-    :: asked >= 2 && owed && b_waits -> buffer!b_waits; in_use++; owed--; b_waits = 0; b_down!DONE, 0
-    :: !asked && owed >= CAP / 2 -> a_down!CREDIT, owed; lent = lent + owed; owed = 0
-    :: nempty(buffer) ->
-        buffer?v; in_use--; read_all++;
+        :: k == WANT -> wanted = lending
+        :: k == RECALLED -> assert(lending);
+            lending = false; recalled = false; wanted = false;
+            used = (MUT == 44 -> used + lent : used);
+            lent = 0
+        fi }
+    :: atomic { b_up?k, v -> b_waits = v }
+    :: atomic { !b_has -> b_has = true; b_down!GIVE, 0 }
+    :: atomic { a_waits && !lending && FREE > 0 ->
+        assert(len(buffer) < CAP); buffer!a_waits; used++; a_waits = 0;
         if
-        :: v == BEFORE -> a_read = true
-        :: v == BEFORE + 1 -> assert(a_read); b_read = true
-        :: else
-        fi;
+        :: !b_has -> lending = true; lent = FREE; a_down!DONE1, lent
+        :: else -> a_down!DONE, 0
+        fi }
+    :: atomic { b_waits && (!lending || MUT == 41) && FREE > 0 ->
+        assert(len(buffer) < CAP); buffer!b_waits; used++; b_waits = 0; b_down!DONE, 0 }
+    :: atomic { lending && !recalled && (a_waits || b_waits || (b_has && FREE >= (wanted -> 1 : HALF))) -> recalled = true; a_down!RECALL, 0 }
+    :: atomic { lending && !recalled && !b_has && !a_waits && FREE >= (wanted -> 1 : HALF) ->
+        n = FREE; a_down!CREDIT, n; lent = lent + n; wanted = false }
+    :: atomic { nempty(buffer) && !(read_all == 1 && a_over < CAP + 1) ->
+        buffer?v; used = (used > 0 -> used - 1 : 0); read_all++;
         if
-        :: MUT != 43 -> owed++
-        :: else
-        fi
-    :: MUT == 41 && asked == 3 && owed -> a_down!CREDIT, owed; lent = lent + owed; owed = 0
+        :: v == BEFORE + 1 -> assert(a_read)
+        :: else -> assert(v > a_last); a_last = v; a_read = a_read || v == BEFORE
+        fi }
     od
 }
 

@@ -30,6 +30,7 @@
 #include <weft/impl/timer.ipp>
 #include <weft/wire/impl/far.ipp>
 #include <weft/wire/impl/home.ipp>
+#include <weft/wire/impl/lender.ipp>
 #include <weft/wire/impl/moving.ipp>
 #include <weft/wire/impl/session.ipp>
 #include <weft/wire/impl/space.ipp>

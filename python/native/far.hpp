@@ -63,6 +63,16 @@ class ChannelPort final : public wire::Port {
   Status begin(core::Node& n) noexcept override { return core().template begin<S>(n); }
   bool withdraw(core::Node& n) noexcept override { return core().template withdraw<S>(n); }
   Status watch(core::Node& n) noexcept override { return core().template watch<S>(n); }
+  int lend(core::Node* n, std::uint32_t wanted) noexcept override {
+    if constexpr (S == Side::out) return core().lend(n, wanted);
+    return wire::Port::lend(n, wanted);
+  }
+  void put(core::Node& n) noexcept override {
+    if constexpr (S == Side::out) core().put(n);
+  }
+  void end_lending(std::uint32_t n) noexcept override {
+    if constexpr (S == Side::out) core().end_lending(n);
+  }
   const void* channel() const noexcept override { return &core(); }
   void arm(core::Guard& g) noexcept override {
     g.kind = S == Side::in ? core::Kind::input : core::Kind::output;

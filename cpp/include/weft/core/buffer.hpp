@@ -1,7 +1,8 @@
 // The storage of a buffered channel: a ring over storage that somebody else supplies.
 //
 // Invariants (channel's lock): size + held + reserved ≤ capacity unless the buffer grows; held counts slots whose value is out with an
-// extended read (rule 1.6), reserved those whose value is being computed after the commit (rule 5.8).
+// extended read (rule 1.6), reserved those whose value is being
+// computed after the commit (rule 5.8), or was lent to a far writer (lending.hpp).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +26,12 @@ struct Ring {
   bool (*grow)(Ring&) noexcept = nullptr;     // unbounded: doubles the storage; null where there is no heap
   void (*discard)(Ring&) noexcept = nullptr;  // destroys the contents and frees the storage, outside the lock
 
+  // While slots are lent there is room for nobody else.
+  static constexpr std::uint32_t kLending = std::uint32_t{1} << 31;  // of `reserved`
+  bool lending() const noexcept { return (reserved & kLending) != 0; }
   bool room() const noexcept { return size + held + reserved < capacity; }
+  // Free slots, whoever may use them.
+  std::uint32_t free() const noexcept { return capacity - size - held - (reserved & ~kLending); }
   T& front() noexcept { return data[head]; }
 
   void push(T&& v) noexcept {

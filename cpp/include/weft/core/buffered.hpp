@@ -53,7 +53,7 @@ class Buffered : public Rendezvous<T, P> {
       Node* y = node(l);
       l = l->next;
       if (y->is(NodeFlags::disabled)) continue;
-      if (y->is(NodeFlags::compute)) break;
+      if (y->is(NodeFlags::compute) || ring->lending()) break;
       const Claim c = me.with(y);
       if (c == Claim::self_gone) return Try::gone;
       if (c == Claim::won) {
@@ -71,7 +71,10 @@ class Buffered : public Rendezvous<T, P> {
 
   template <class Me>
   Try to_buffer(Node& n, Me me, Effects& fx) noexcept {
-    if (special_ & B::kReadersGone && !blocked(rq_)) return Try::not_ready;
+    if (special_ & (B::kReadersGone | B::kSpanned)) {
+      if ((special_ & B::kReadersGone) && !blocked(rq_)) return Try::not_ready;
+      if (ring->lending() && WEFT_MUTANT != 41) return Try::not_ready;
+    }
     const bool compute = n.is(NodeFlags::compute);
     if (ring->size == 0 && !compute) {
       // Straight to the first reader (rule 1.5); a buffered write is not held by an extended read, its slot is.
@@ -126,11 +129,18 @@ class Buffered : public Rendezvous<T, P> {
   // Room in the buffer: waiting writers' values enter it, in order (rule 1.5).
   void pull(Effects& fx) noexcept {
     if (!ring) return;
-    for (Link* l = wq_.front(); l && ring->room();) {
+    for (Link* l = wq_.front(); l && (ring->room() || (!plain_only<P> && ring->lending()));) {
       Node* y = node(l);
       l = l->next;
+      if (!plain_only<P> && ring->lending()) {
+        if (y->is(NodeFlags::watch) && lends(*y)) {
+          release(wq_, y);
+          fx.finish(y, Status::ok);
+        }
+        continue;
+      }
       if (y->is(NodeFlags::disabled)) {
-        if (!plain_only<P> && y->is(NodeFlags::watch)) {
+        if (!plain_only<P> && y->is(NodeFlags::watch) && y->index == 0) {
           release(wq_, y);
           fx.finish(y, Status::ok);
         }
@@ -152,6 +162,15 @@ class Buffered : public Rendezvous<T, P> {
         ring->push(std::move(*static_cast<T*>(y->slot)));
       fx.finish(y, Status::ok);
     }
+  }
+
+  // Is a lender (lending.hpp) to be told? So many slots are free as it wants, or somebody else waits to write.
+  bool lends(const Node& lender) const noexcept {
+    if (lender.index == 0 || !ring) return false;
+    if (ring->free() >= lender.index) return true;
+    for (Link* l = wq_.front(); l; l = l->next)
+      if (!node(l)->is(NodeFlags::watch)) return true;
+    return false;
   }
 
   void drop_buffer(Effects& fx) noexcept {

@@ -9,14 +9,14 @@
 //                           └──── withdraw() ──► out, nothing happened
 //
 // In layers, each with its invariants: line.hpp (who waits), rendezvous.hpp (two meet), buffered.hpp (the ring), sleepers.hpp (who must
-// hear of what happened); here is what parties and owners of ends call.
+// hear of what happened), lending.hpp (credits); here is what parties and owners of ends call.
 #pragma once
-#include "sleepers.hpp"
+#include "lending.hpp"
 
 namespace weft::inline WEFT_ABI::core {
 
 template <class T, class P>
-class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
+class ChannelCore : public Lending<T, P, ChannelCore<T, P>> {
   static_assert(std::is_nothrow_move_constructible_v<T>, "values move under the channel's lock: T's move constructor must be noexcept");
   static_assert(std::is_nothrow_destructible_v<T>);
   using B = ChannelBase<P>;
@@ -313,7 +313,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
       ready = ring && ring->size > 0;
     else
       ready = accepts();
-    ready = ready || this->template claimable < S == Side::in ? Side::out : Side::in > ();
+    if (!(ring && ring->lending())) ready = ready || this->template claimable < S == Side::in ? Side::out : Side::in > ();
     const bool over = this->template ended<S>(probe);
     this->unlock_lines();
     return over ? probe.status : Status::ok;
@@ -487,6 +487,7 @@ class ChannelCore : public Sleepers<T, P, ChannelCore<T, P>> {
   // Of a far one.
   FarAgent* agent() noexcept { return static_cast<WithAgent<ChannelCore>*>(this)->agent_; }
   friend Sleepy;
+  friend Lending<T, P, ChannelCore>;
 
  private:
   static Status outcome(Try t, const Node& n) noexcept {

@@ -76,8 +76,8 @@ class Sleepers : public Buffered<T, P, Self> {
   // Tells the watches that their party might meet somebody now.
   void hint(Effects& fx) noexcept {
     if (!(special_ & B::kSpanned)) return;
-    if (may_meet<Side::in>()) tell_watches(rq_, fx);
-    if (may_meet<Side::out>()) tell_watches(wq_, fx);
+    if (may_meet<Side::in>()) tell_watches(rq_, true, fx);
+    tell_watches(wq_, may_meet<Side::out>(), fx);
   }
   // While a foreign reader decides, the others wait for it.
   template <Side S>
@@ -85,13 +85,15 @@ class Sleepers : public Buffered<T, P, Self> {
     if constexpr (S == Side::in)
       return !(special_ & B::kDeciding) && offered();
     else
-      return this->template claimable<Side::in>() || accepts();
+      return could_write();
   }
-  void tell_watches(Queue& q, Effects& fx) noexcept {
+  bool could_write() noexcept { return (this->template claimable<Side::in>() && !(ring && ring->lending())) || accepts(); }
+  // `now`: a party of that side might meet somebody. Lenders hear of something else.
+  void tell_watches(Queue& q, bool now, Effects& fx) noexcept {
     for (Link* l = q.front(); l;) {
       Node* y = node(l);
       l = l->next;
-      if (!y->is(NodeFlags::watch)) continue;
+      if (!y->is(NodeFlags::watch) || !(y->index == 0 ? now : this->lends(*y))) continue;
       release(q, y);
       fx.finish(y, Status::ok);
     }
@@ -116,7 +118,7 @@ class Sleepers : public Buffered<T, P, Self> {
     for (Link* l = wq_.front(); l; l = l->next) {
       const Node* y = node(l);
       if (y->is(NodeFlags::disabled)) continue;
-      if (ring && y->is(NodeFlags::compute)) return false;  // it needs a slot first
+      if (ring && (y->is(NodeFlags::compute) || ring->lending())) return false;  // it needs a slot first
       if (!y->is(NodeFlags::standing)) return true;
       const std::uint32_t w = y->choice_->word();
       if (w == WAITING || w == LOCKED) return true;
@@ -159,7 +161,7 @@ class Sleepers : public Buffered<T, P, Self> {
   // A standing alternative just took something here: is there more?
   template <Side S>
   void remark(Node& n) noexcept {
-    const bool more = S == Side::in ? offered() : (this->template claimable<Side::in>() || accepts());
+    const bool more = S == Side::in ? offered() : could_write();
     if (more) mark_ready(&n);
   }
 

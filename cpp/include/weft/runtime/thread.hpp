@@ -53,10 +53,11 @@ class ThreadProcess : public ProcessBase, public Executor {
   // After it was a process of another executor, which goes: it is its own again.
   void on_its_own() noexcept { ops = &kOps; }
 
-  // Before an operation that would have to wait is begun: is it about to be able not to (linger.hpp)?
+  // Before an operation that would have to wait is begun: is it about to be able not to (linger.hpp)? Where other programs are served by who
+  // waits, that is what it does with its time.
   template <class F>
   bool worth_waiting(F&& ready) noexcept {
-    return linger_.until(ready);
+    return attending.load(std::memory_order_relaxed) ? ready() : linger_.until(ready);
   }
 
   // For the time of a scope an executor runs on this thread: it is what sleeps, so it is what must be nudged.

@@ -104,9 +104,10 @@ class Attendant {
     l.open = true;
   }
 
-  // After something was published; in a step.
-  void knock(Attended& l) noexcept {
+  // After something was published; in a step. If nobody waits for it, and no thread of the peer's waits at all, it may take its time.
+  void knock(Attended& l, bool hurries) noexcept {
     Direction& d = l.outlet.direction();
+    if (!hurries && d.bell.who.load(std::memory_order_seq_cst) == Bell::standby && put_off(l)) return;
     if (alone_ >= 0 && d.bell.who.load(std::memory_order_seq_cst) == Bell::parked &&
         d.cpu.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(alone_) && put_off(l))
       return;
@@ -214,17 +215,22 @@ class Attendant {
     return other;
   }
 
-  // How long it has paid to spin where a thread waits: for each place by itself.
+  // How long it has paid to spin where a thread waits: for each place by itself. Each failure halves it, a success restores it; now and then
+  // the whole time is tried, since who parks cannot tell a peer's time from that of the wake-up.
   struct Patience {
     const void* place = nullptr;
     std::int64_t ns = kLongest;
+    std::uint32_t waits = 0;
+    std::int64_t now() noexcept { return ++waits % kRetry == 0 ? kLongest : ns; }
+    void learn(bool worth) noexcept { ns = worth ? kLongest : std::max(kLeast, ns / 2); }
   };
+  static constexpr std::uint32_t kRetry = 32;
   static Patience& patience_here() noexcept {
     static thread_local std::array<Patience, 16> all;
     const runtime::ThreadProcess* const p = runtime::ThreadProcess::current_or_null();
     const void* const place = p ? p->place : nullptr;
     Patience& here = all[(reinterpret_cast<std::uintptr_t>(place) >> 4) % all.size()];
-    if (here.place != place) here = {place, kLongest};
+    if (here.place != place) here = {place, kLongest, 0};
     return here;
   }
 
@@ -239,14 +245,14 @@ class Attendant {
     take_all();
     if (!came() && worth_spinning()) {
       Patience& p = patience_here();
-      const std::int64_t end = prim::now() + p.ns;
+      const std::int64_t end = prim::now() + p.now();
       do {
         for (int i = 0; i < 16 && !came(); ++i) {
           prim::relax();
           if (anything()) take_all();
         }
       } while (!came() && wanted_.load(std::memory_order_relaxed) == 0 && prim::now() < end);
-      p.ns = came() ? std::min(kLongest, p.ns * 2) : std::max(kLeast, p.ns / 2);
+      p.learn(came());
     }
     came() ? pay_owed() : pay();
     stand_by();
@@ -272,10 +278,7 @@ class Attendant {
     }
     say(Bell::parked);
     if (!anything() && wanted_.load() == 0 && word.load(std::memory_order_acquire) == expected) {
-      Patience& p = patience_here();
-      const std::int64_t began = p.ns < kLongest ? prim::now() : 0;
       wait(words, n, until);
-      if (began && prim::now() - began < kLongest) p.ns = std::min(kLongest, p.ns * 2);  // it would have paid to spin
     }
     say(Bell::looking);
     take_all();

@@ -3,7 +3,9 @@
 // Invariants (the space's lock)
 //  1 An operation is in `open_` from begin() until over() is called, which is once; after that nothing here touches it.
 //  2 Its rooms are its own: an input's is filled when, and only when, its outcome is ok at that guard.
+//  3 Who waits for a credit is in its line and not in `open_`. The line is empty while there are credits.
 #pragma once
+#include <deque>
 #include <unordered_map>
 
 #include "doubt.hpp"
@@ -13,10 +15,19 @@
 
 namespace weft::inline WEFT_ABI::wire {
 
+class FarOp;
+
 struct FarGuard {
   std::uint32_t end = 0;
   bool writes = false;
   Room* room = nullptr;
+};
+
+// Credits at one end of ours (WIRE.md 6.2), and the writes that wait for one.
+struct Credits {
+  std::uint64_t n = 0;
+  bool wanted = false;  // the home knows that somebody waits
+  std::deque<FarOp*> line;
 };
 
 class FarOp {
@@ -49,7 +60,9 @@ class FarOp {
       if (g.writes) return true;
     return false;
   }
-  std::uint64_t op_ = 0;
+  std::uint64_t op_ = 0;  // 0: none yet, or none at all
+  bool in_line_ = false;  // for a credit
+  bool last_ = false;     // its end is given back: a lending that begins with its answer is over already
   Word word_ = Word::unsent;
   Buffer pieces_;  // what has come of a value that needs several frames
 };
@@ -69,6 +82,14 @@ class Far {
   const char* withdrawn(const Frame& f);
   const char* ended(const Frame& f);
   const char* hint(const Frame& f);
+  const char* credit(const Frame& f);
+  const char* recall(const Frame& f);
+
+  // The credits of this end go back, and who waits for one is offered to the home. Without any: nothing.
+  void give_up(std::uint32_t end);
+  // The end is given back next.
+  void closing(std::uint32_t end);
+  std::size_t lendings() const noexcept { return credits_.size(); }
 
   // Of a part that is open: its home is to try these guards; it has been chosen elsewhere, and over() is not called.
   void attempt(FarOp& o, std::uint32_t first, std::uint32_t n);
@@ -83,15 +104,21 @@ class Far {
     return it == open_.end() ? nullptr : it->second;
   }
   void finish(FarOp& o, const Outcome& how) noexcept {
-    open_.erase(o.op_);
-    if (carrier_.under_way() > 0) carrier_.settled(o.op_, how.status == Status::ok ? static_cast<int>(how.guard) : -1);
+    if (o.op_) open_.erase(o.op_);
+    if (o.op_ && carrier_.under_way() > 0) carrier_.settled(o.op_, how.status == Status::ok ? static_cast<int>(how.guard) : -1);
     o.word_ = Word::over;
     o.outcome = how;
     o.over();
   }
 
+  // To the home. False: it was not sent, and `refused` says why.
+  bool offer_it(FarOp& o);
+  void want(std::uint32_t end, Credits& c);
+  bool put(FarOp& o);
+
   Session& session_;
   Carrier& carrier_;
+  std::unordered_map<std::uint32_t, Credits> credits_;  // by end
   std::unordered_map<std::uint64_t, FarOp*> open_;
   std::uint64_t next_ = 1;
   std::vector<Asked> asked_;

@@ -7,6 +7,7 @@
 //    says so. What it means (whose end, whose operation) is checked by who takes it.
 //  3 No input, however made, reads outside of it.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -25,13 +26,18 @@ enum class Kind : std::uint8_t {
   withdraw = 2,
   gone = 3,
   try_it = 4,
+  put = 7,
   adopt = 9,
   retire = 10,
   poison = 11,
+  recalled = 13,
+  want = 14,
   done = 20,
   withdrawn = 21,
   ready = 22,
   ended = 25,
+  credit = 26,
+  recall = 27,
   adopted = 28,
   not_ready = 29,
   give = 30,
@@ -74,7 +80,7 @@ struct Frame {
   std::uint64_t val = 0;
   Bytes body{};
 
-  // The value of a DONE.
+  // The value of a DONE or PUT.
   Payload payload() const noexcept {
     if (flags & Flag::body) return {0, body.first(static_cast<std::size_t>(val)), true};
     return {val, {}, false};
@@ -107,6 +113,7 @@ struct Shape {
 constexpr Shape shape_of(std::uint8_t kind) noexcept {
   switch (static_cast<Kind>(kind)) {
     case Kind::offer: return {true, Flag::write | Flag::spans | Flag::body, Shape::free};
+    case Kind::put:
     case Kind::done: return {true, Flag::body, Shape::by_flag};
     case Kind::value:
     case Kind::pass:
@@ -121,6 +128,10 @@ constexpr Shape shape_of(std::uint8_t kind) noexcept {
     case Kind::not_ready:
     case Kind::retire:
     case Kind::poison:
+    case Kind::recalled:
+    case Kind::want:
+    case Kind::credit:
+    case Kind::recall:
     case Kind::withdrawn:
     case Kind::ended:
     case Kind::adopted:
@@ -142,14 +153,21 @@ inline bool holds(Bytes body, std::uint64_t n) noexcept {
 
 // Appends a frame. The body is padded; the caller has seen to it that it is not too long.
 inline void append(Buffer& out, const Frame& f, std::uint32_t seq) {
-  detail::put(out, static_cast<std::uint16_t>(kHeader + padded(f.body.size())));
-  detail::put(out, static_cast<std::uint8_t>(f.kind));
-  detail::put(out, f.flags);
-  detail::put(out, f.where);
-  detail::put(out, seq);
-  detail::put(out, f.txn);
-  detail::put(out, f.op);
-  detail::put(out, f.val);
+  std::array<std::byte, kHeader> h;
+  std::size_t at = 0;
+  const auto field = [&]<class U>(U v) {
+    for (std::size_t i = 0; i < sizeof(U); ++i) h[at++] = static_cast<std::byte>(v >> (8 * i) & 0xFF);
+  };
+  field(static_cast<std::uint16_t>(kHeader + padded(f.body.size())));
+  field(static_cast<std::uint8_t>(f.kind));
+  field(f.flags);
+  field(f.where);
+  field(seq);
+  field(f.txn);
+  field(f.op);
+  field(f.val);
+  detail::put(out, Bytes(h));
+  if (f.body.empty()) return;
   detail::put(out, f.body);
   out.resize(out.size() + padded(f.body.size()) - f.body.size());
 }

@@ -40,6 +40,7 @@ class Decided : public core::Waker {
   static const core::WakerOps kOps;
 };
 
+class Lender;
 class Spanned;
 
 class Guest final : public Decided {
@@ -50,6 +51,7 @@ class Guest final : public Decided {
   struct At {
     std::shared_ptr<Port> port;
     std::unique_ptr<Room> room;
+    std::uint32_t end = 0;  // its number, of a guest of a session
   };
 
   Home* home = nullptr;  // null: its session has ended, or it is a part of a choice that spans
@@ -105,6 +107,9 @@ class Home {
   const char* adopt(const Frame& f);
   const char* asked(const Frame& f);
   const char* withdraw(const Frame& f);
+  const char* put(const Frame& f);
+  const char* want(const Frame& f);
+  const char* recalled(const Frame& f);
   const char* retire(const Frame& f);
   const char* poison(const Frame& f);
   const char* gone(const Frame& f);
@@ -124,6 +129,7 @@ class Home {
   struct Given {
     std::shared_ptr<Port> port;  // null: it had died before the peer adopted it
     std::uint64_t key;
+    std::shared_ptr<Lender> lender;  // of a writer end, while its peer has credits
   };
   Given* held(std::uint32_t end) noexcept {
     const auto it = ends_.find(end);
@@ -132,10 +138,12 @@ class Home {
   struct Part;  // of a choice that spans (WIRE.md 5)
   const char* spans(const Frame& f, std::vector<Guest::At> at);
   const char* seats(const Frame& f, std::vector<Guest::At>& at, bool& dead);
-  void tell_done(std::uint64_t op, std::uint32_t guard, Guest::At& at);
+  // `lending`: of a write, 0, or 1 and how many credits come with it.
+  void tell_done(std::uint64_t op, std::uint32_t guard, Guest::At& at, std::uint64_t lending = 0);
   void tell_ended(std::uint64_t op, std::uint32_t guard, Status s, const Port& at);
   void add(std::uint32_t end, std::uint64_t key, std::shared_ptr<Port> p);
-  void close(const Given& g, bool died);
+  void close(Given& g, bool died);
+  std::shared_ptr<Lender> may_lend(const Guest& g);
 
   Session& session_;
   Carrier& carrier_;

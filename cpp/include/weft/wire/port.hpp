@@ -27,6 +27,10 @@ class Port {
   // To hear once this end might commit (core::ChannelCore::watch); withdraw() takes it back.
   virtual Status watch(core::Node&) noexcept = 0;
   virtual const void* channel() const noexcept = 0;
+  // Credits for who has this writer end, as core::Lending says.
+  virtual int lend(core::Node*, std::uint32_t) noexcept { return -1; }
+  virtual void put(core::Node&) noexcept {}
+  virtual void end_lending(std::uint32_t) noexcept {}
   // A guard of a select.
   virtual void arm(core::Guard&) noexcept = 0;
   virtual std::uint8_t strength() const noexcept = 0;
@@ -67,6 +71,16 @@ class PortOf final : public Port {
   Status begin(core::Node& n) noexcept override { return core_->template begin<S>(n); }
   bool withdraw(core::Node& n) noexcept override { return core_->template withdraw<S>(n); }
   Status watch(core::Node& n) noexcept override { return core_->template watch<S>(n); }
+  int lend(core::Node* n, std::uint32_t wanted) noexcept override {
+    if constexpr (S == core::Side::out) return core_->lend(n, wanted);
+    return Port::lend(n, wanted);
+  }
+  void put(core::Node& n) noexcept override {
+    if constexpr (S == core::Side::out) core_->put(n);
+  }
+  void end_lending(std::uint32_t n) noexcept override {
+    if constexpr (S == core::Side::out) core_->end_lending(n);
+  }
   const void* channel() const noexcept override { return core_; }
   void arm(core::Guard& g) noexcept override {
     g.kind = S == core::Side::in ? core::Kind::input : core::Kind::output;

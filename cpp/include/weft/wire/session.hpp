@@ -72,8 +72,10 @@ class Session {
   // The orderly end; the peer is told why.
   void bye(const std::string& why) { end(why, true); }
 
-  // Queues a frame. One that is too long ends the session: nobody could take it.
-  void send(const Frame& f);
+  // Queues a frame. One that is too long ends the session: nobody could take it. Nobody waits for one that has `time`.
+  void send(const Frame& f, bool time = false);
+  // Since this was asked last: was any frame queued that somebody waits for?
+  bool hurries() noexcept { return std::exchange(hurries_, false); }
 
   // What is to go out, and how much of it went.
   Bytes output() const noexcept { return Bytes(out_).subspan(sent_); }
@@ -102,6 +104,7 @@ class Session {
   std::uint32_t next_in_ = 0, next_out_ = 0;
   Buffer in_, out_;
   std::size_t sent_ = 0;
+  bool hurries_ = false;
   std::string refused_;  // why a HELLO was not good
   std::string why_;
 };

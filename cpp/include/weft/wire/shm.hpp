@@ -74,7 +74,8 @@ class ShmLink final : public Joint, private Attended {
       any = true;
     }
     waits_for_room.store(!s.output().empty() && !s.is_over(), std::memory_order_relaxed);
-    if (any) attendant_->knock(*this);
+    const bool hurries = s.hurries();
+    if (any) attendant_->knock(*this, hurries);
     if (s.is_over() && !std::exchange(shut_, true)) ::shutdown(socket, SHUT_RDWR);
   }
 
@@ -92,7 +93,7 @@ class ShmLink final : public Joint, private Attended {
       return;
     }
     peer_->session.input(Bytes(room).first(n));
-    if (starved) attendant_->knock(*this);
+    if (starved) attendant_->knock(*this, true);
   }
 
   void readable() noexcept override {

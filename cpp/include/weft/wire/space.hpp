@@ -221,8 +221,15 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   Home home;
   Far far;
 
-  void retire(std::uint32_t end, bool died) { session.send(Frame{Kind::retire, 0, end, 0, 0, died ? 1u : 0u, {}}); }
-  void poison(std::uint32_t end, std::uint8_t strength) { session.send(Frame{Kind::poison, 0, end, 0, 0, strength, {}}); }
+  // Who waits for a credit there is offered first (WIRE.md 7.3).
+  void retire(std::uint32_t end, bool died) {
+    far.closing(end);
+    session.send(Frame{Kind::retire, 0, end, 0, 0, died ? 1u : 0u, {}});
+  }
+  void poison(std::uint32_t end, std::uint8_t strength) {
+    far.give_up(end);
+    session.send(Frame{Kind::poison, 0, end, 0, 0, strength, {}});
+  }
 
   // Hands an end of a third space to the peer, by this name. Null, or why it cannot be done.
   const char* pass(const std::shared_ptr<FarEnd>& e, bool writes, const std::string& type, const std::string& name);
@@ -253,6 +260,7 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
 
 #if !defined(WEFT_COMPILED)
 #include "impl/home.ipp"
+#include "impl/lender.ipp"
 #include "impl/moving.ipp"
 #include "impl/space.ipp"
 #include "impl/spanned.ipp"

@@ -4,12 +4,36 @@
 
 namespace weft::inline WEFT_ABI::wire {
 
+namespace detail {
+inline constexpr const char* kTooLong = "a value that does not fit into a frame of the session: send it in pieces";
+}
+
 WEFT_IMPL bool Far::begin(FarOp& o) {
   if (session_.is_over()) {
     o.outcome = when_lost(Word::unsent, false);
     o.word_ = Word::over;
     return true;
   }
+  for (const FarGuard& g : o.guards) {
+    if (credits_.empty()) break;
+    if (!g.writes) continue;
+    const auto it = credits_.find(g.end);
+    if (it == credits_.end()) continue;
+    if (o.guards.size() > 1 || o.rank) {
+      give_up(g.end);
+    } else if (it->second.n == 0 && WEFT_MUTANT != 42) {
+      o.in_line_ = true;
+      it->second.line.push_back(&o);
+      want(g.end, it->second);
+      return false;
+    } else {
+      if (put(o)) --it->second.n;
+      return true;
+    }
+  }
+  return !offer_it(o);
+}
+WEFT_IMPL bool Far::offer_it(FarOp& o) {
   if (keep_.size() < o.guards.size()) keep_.resize(o.guards.size());
   asked_.clear();
   for (std::size_t i = 0; i < o.guards.size(); ++i) {
@@ -24,18 +48,76 @@ WEFT_IMPL bool Far::begin(FarOp& o) {
   }
   if (o.guards.size() > kGuards) o.refused = "more than 255 guards";
   if (kHeader + padded(f.body.size()) > session_.largest())
-    o.refused = "a value that does not fit into a frame of the session: send it in pieces";
+    o.refused = detail::kTooLong;
   if (carrier_.trouble()) o.refused = carrier_.trouble();
   if (o.refused) {
     carrier_.take_back();
-    return true;
+    return false;
   }
   o.op_ = next_++;
   o.word_ = Word::open;
   open_.emplace(o.op_, &o);
   session_.send(f);
   carrier_.sent(o.op_);
-  return false;
+  return true;
+}
+
+WEFT_IMPL bool Far::put(FarOp& o) {
+  const FarGuard& g = o.guards[0];
+  if (keep_.empty()) keep_.resize(1);
+  carrier_.begin(0);
+  const Payload p = g.room->unload(keep_[0], carrier_);
+  if (kHeader + padded(p.bytes.size()) > session_.largest()) o.refused = detail::kTooLong;
+  if (carrier_.trouble()) o.refused = carrier_.trouble();
+  if (o.refused) {
+    carrier_.take_back();
+    return false;
+  }
+  session_.send(Frame{Kind::put, p.in_body ? Flag::body : std::uint8_t{0}, g.end, 0, 0, p.in_body ? p.bytes.size() : p.small, p.bytes}, true);
+  carrier_.sent(0);  // it is the home's now
+  o.word_ = Word::over;
+  o.outcome = {Status::ok, 0, 0, false, false};
+  return true;
+}
+WEFT_IMPL const char* Far::credit(const Frame& f) {
+  if (f.val == 0 || f.val > std::uint64_t{1} << 31) return "a CREDIT that does not say how many";
+  const auto it = WEFT_MUTANT == 47 ? credits_.try_emplace(f.where).first : credits_.find(f.where);
+  if (it == credits_.end()) return nullptr;  // it crossed our RECALLED
+  Credits& c = it->second;
+  c.n += f.val;
+  c.wanted = false;
+  while (c.n > 0 && !c.line.empty()) {
+    FarOp& o = *c.line.front();
+    c.line.pop_front();
+    o.in_line_ = false;
+    if (put(o)) --c.n;
+    finish(o, Outcome(o.outcome));
+  }
+  if (!c.line.empty()) want(f.where, c);
+  return nullptr;
+}
+WEFT_IMPL void Far::want(std::uint32_t end, Credits& c) {
+  if (std::exchange(c.wanted, true) || WEFT_MUTANT == 46) return;
+  session_.send(Frame{Kind::want, 0, end, 0, 0, 0, {}});
+}
+WEFT_IMPL const char* Far::recall(const Frame& f) {
+  give_up(f.where);
+  return nullptr;
+}
+WEFT_IMPL void Far::closing(std::uint32_t end) {
+  give_up(end);
+  for (auto& [op, o] : open_)
+    if (o->guards[0].end == end) o->last_ = true;
+}
+WEFT_IMPL void Far::give_up(std::uint32_t end) {
+  const auto node = credits_.extract(end);
+  if (!node) return;
+  session_.send(Frame{Kind::recalled, 0, end, 0, 0, 0, {}});
+  if (WEFT_MUTANT == 45) credits_[end].n = node.mapped().n;
+  for (FarOp* const o : node.mapped().line) {
+    o->in_line_ = false;
+    if (!offer_it(*o)) finish(*o, Outcome(o->outcome));
+  }
 }
 
 WEFT_IMPL void Far::attempt(FarOp& o, std::uint32_t first, std::uint32_t n) {
@@ -65,6 +147,11 @@ WEFT_IMPL const char* Far::hint(const Frame& f) {
 }
 
 WEFT_IMPL void Far::withdraw(FarOp& o) {
+  if (o.in_line_) {
+    std::erase(credits_.find(o.guards[0].end)->second.line, &o);
+    o.in_line_ = false;
+    return finish(o, {Status::cancelled, 0, 0, false, false});
+  }
   if (o.word_ != Word::open) return;
   if (!o.rank) o.word_ = Word::asked;  // of a part: the answer is NOTREADY, and it is open as before
   session_.send(Frame{Kind::withdraw, 0, 0, 0, o.op_, 0, {}});
@@ -84,7 +171,12 @@ WEFT_IMPL const char* Far::done(const Frame& f) {
     whole.bytes = o->pieces_;
   }
   if (g.writes) {
-    if (f.flags || f.val) return "a DONE of a write with a value";
+    if (f.flags || f.val > std::uint64_t{1} << 31 || (f.val && (o->guards.size() > 1 || o->rank))) return "a DONE of a write with a value";
+    if (f.val && !o->last_) {  // the home lends
+      const auto [it, fresh] = credits_.try_emplace(g.end);
+      if (!fresh) return "a DONE that begins a lending within another";
+      it->second.n = f.val - 1;
+    }
   } else if (!g.room->load(whole, carrier_)) {
     return "a DONE with a value that is none of its channel's type";
   }
@@ -128,6 +220,11 @@ WEFT_IMPL const char* Far::ended(const Frame& f) {
 }
 
 WEFT_IMPL void Far::lost() noexcept {
+  for (auto& [end, c] : std::exchange(credits_, {}))
+    for (FarOp* const o : c.line) {
+      o->in_line_ = false;
+      finish(*o, when_lost(Word::unsent, true));
+    }
   while (!open_.empty()) {
     FarOp& o = *open_.begin()->second;
     finish(o, when_lost(o.word_, o.writes()));

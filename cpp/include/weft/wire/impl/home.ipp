@@ -1,6 +1,7 @@
 // The definitions of home.hpp; see ../../config.hpp.
 #pragma once
 #include "../home.hpp"
+#include "../lender.hpp"
 #include "../space.hpp"
 #include "../spanned.hpp"
 
@@ -107,10 +108,11 @@ WEFT_IMPL std::uint32_t Home::give(std::shared_ptr<Port> p, const std::string& t
 
 WEFT_IMPL void Home::add(std::uint32_t end, std::uint64_t key, std::shared_ptr<Port> p) {
   if (p) space.know(key, *this, end);
-  ends_.emplace(end, Given{std::move(p), key});
+  ends_.emplace(end, Given{std::move(p), key, nullptr});
 }
-WEFT_IMPL void Home::close(const Given& g, bool died) {
+WEFT_IMPL void Home::close(Given& g, bool died) {
   if (!g.port) return;
+  if (const auto lender = std::move(g.lender)) lender->close();
   space.forget(g.key, *this);
   g.port->close(died);
 }
@@ -174,7 +176,7 @@ WEFT_IMPL const char* Home::seats(const Frame& f, std::vector<Guest::At>& at, bo
       return nullptr;
     }
     if (given->port->writes() != a.writes) return "an OFFER to write at a reader end, or to read at a writer end";
-    at.push_back({given->port, given->port->room()});
+    at.push_back({given->port, given->port->room(), a.end});
     if (a.writes && !at.back().room->load(a.value, carrier_)) return "an OFFER with a value that is none of its channel's type";
   }
   return nullptr;
@@ -184,13 +186,13 @@ WEFT_IMPL void Home::answer(Guest& g) {
   const auto node = open_.extract(g.op);
   const auto where = static_cast<std::uint32_t>(g.chosen);
   Guest::At& at = g.at[where];
-  if (g.outcome == Status::ok)
-    tell_done(g.op, where, at);
-  else
-    tell_ended(g.op, where, g.outcome, *at.port);
+  if (g.outcome != Status::ok) return tell_ended(g.op, where, g.outcome, *at.port);
+  const auto lender = may_lend(g);
+  tell_done(g.op, where, at, lender ? 1 + std::uint64_t{lender->lent()} : 0);
+  if (lender) lender->go_on();
 }
-WEFT_IMPL void Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::At& at) {
-  Frame f{Kind::done, 0, where, 0, op, 0, {}};
+WEFT_IMPL void Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::At& at, std::uint64_t lending) {
+  Frame f{Kind::done, 0, where, 0, op, lending, {}};
   if (!at.port->writes()) {
     carrier_.begin(0);
     const Payload p = at.room->unload(keep_, carrier_);
@@ -235,7 +237,7 @@ WEFT_IMPL const char* Home::retire(const Frame& f) {
   if (!held(f.where)) return "a RETIRE of an end that this peer does not hold";
   if (f.val > 1) return "a RETIRE that says neither retired nor died";
   const auto node = ends_.extract(f.where);
-  const Given& g = node.mapped();
+  Given& g = node.mapped();
   if (WEFT_MUTANT == 36)
     for (auto& [op, guest] : open_)
       if (guest->at[0].port == g.port) guest->withdraw();
@@ -259,7 +261,37 @@ WEFT_IMPL void Home::lost() noexcept {
   }
   open_.clear();
   for (const auto& [op, part] : std::exchange(parts_, {})) part->span->close();
-  for (const auto& [end, g] : std::exchange(ends_, {})) close(g, WEFT_MUTANT != 39);
+  auto ends = std::exchange(ends_, {});
+  for (auto& [end, g] : ends) close(g, WEFT_MUTANT != 39);
+}
+
+// --- credits (WIRE.md 6) ----------------------------------------------------------------------------------------------------------------
+
+WEFT_IMPL std::shared_ptr<Lender> Home::may_lend(const Guest& guest) {
+  if (guest.at.size() > 1 || !guest.at[0].port->writes()) return {};
+  Given* const g = held(guest.at[0].end);
+  if (!g || g->lender) return {};
+  const int n = g->port->lend(nullptr, 1);
+  if (n < 0) return {};
+  return g->lender = std::make_shared<Lender>(*this, session_, guest.at[0].end, g->port, static_cast<std::uint32_t>(n));
+}
+WEFT_IMPL const char* Home::put(const Frame& f) {
+  Given* const g = held(f.where);
+  if (!g || !g->lender) return "a PUT at an end without credits";
+  return g->lender->put(f.payload(), carrier_);
+}
+WEFT_IMPL const char* Home::want(const Frame& f) {
+  Given* const g = held(f.where);
+  if (!g || !g->lender) return "a WANT of an end without credits";
+  g->lender->want();
+  return nullptr;
+}
+WEFT_IMPL const char* Home::recalled(const Frame& f) {
+  Given* const g = held(f.where);
+  if (!g || !g->lender) return "a RECALLED of an end without credits";
+  const auto lender = std::move(g->lender);
+  lender->close();
+  return nullptr;
 }
 
 // --- choices that span (WIRE.md 5) ------------------------------------------------------------------------------------------------------

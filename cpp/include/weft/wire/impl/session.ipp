@@ -17,7 +17,8 @@ WEFT_IMPL void Session::greet() {
   send(f);
 }
 
-WEFT_IMPL void Session::send(const Frame& f) {
+WEFT_IMPL void Session::send(const Frame& f, bool time) {
+  hurries_ = hurries_ || !time;
   if (is_over()) return;
   if (kHeader + padded(f.body.size()) > largest_) {
     bye("a value of " + std::to_string(f.body.size()) + " bytes does not fit into a frame of at most " + std::to_string(largest_) +

@@ -108,12 +108,17 @@ WEFT_IMPL const char* Peer::received(const Frame& f) {
   switch (f.kind) {
     case Kind::offer: return home.asked(f);
     case Kind::withdraw: return home.withdraw(f);
+    case Kind::put: return home.put(f);
+    case Kind::want: return home.want(f);
+    case Kind::recalled: return home.recalled(f);
     case Kind::retire: return home.retire(f);
     case Kind::poison: return home.poison(f);
     case Kind::done: return far.done(f);
     case Kind::value: return far.value(f);
     case Kind::withdrawn: return far.withdrawn(f);
     case Kind::ended: return far.ended(f);
+    case Kind::credit: return far.credit(f);
+    case Kind::recall: return far.recall(f);
     case Kind::give: return given(f);
     case Kind::gone: return home.gone(f);
     case Kind::try_it: return home.try_it(f);

@@ -1,0 +1,85 @@
+// Slots of a buffer that are lent to one far writer: credits (WIRE.md 6.2, 6.3).
+//
+//   not lent ──lend()──► lending ──put(), lend(): more──► lending ──end_lending()──► not lent
+//                           └──lend(): 0, the lender is in line──► woken: slots are free, somebody else would write, or it has ended
+//
+// Invariants (channel's lock)
+//  1 While the channel lends nobody but put() brings a value into the buffer or to a reader. So what was written on credit keeps its
+//    place before what others write after it (rule 1.3).
+//  2 Lent slots are counted in Ring::reserved, which is marked kLending. How many are lent the lender knows.
+//  3 The lender stands in the line of writers as a watch; its index says how many free slots it wants to hear of. It is no party there.
+#pragma once
+#include "sleepers.hpp"
+
+namespace weft::inline WEFT_ABI::core {
+
+template <class T, class P, class Self>
+class Lending : public Sleepers<T, P, Self> {
+  using B = ChannelBase<P>;
+  using Effects = core::Effects<T>;
+
+ protected:
+  using Sleepers<T, P, Self>::rematch, Sleepers<T, P, Self>::settle;
+  using B::blocked, B::rq_, B::special_, B::wq_, B::writers_;
+
+ public:
+  using Sleepers<T, P, Self>::ring;
+
+  // Of who holds the one writer end. > 0: so many slots more are lent: all that are free, if they are `wanted` or more. 0: the lender is in
+  // line, and is woken once it is to ask again. kNot: nothing is lent, or it is to get back what is. Null, to begin: also with no slot.
+  static constexpr int kNot = -1;
+  int lend(Node* lender, std::uint32_t wanted) noexcept {
+    static_assert(!plain_only<P>, "this policy has no far parties");
+    this->lock_lines();
+    int n = kNot;
+    if (may_lend()) {
+      wanted = wanted < ring->capacity - ring->capacity / 2 ? wanted : ring->capacity - ring->capacity / 2;
+      if (!lender || ring->free() >= wanted) {
+        n = static_cast<int>(ring->free());
+        ring->reserved = (ring->reserved + ring->free()) | Ring<T>::kLending;
+        special_ |= B::kWatched | B::kSpanned;
+      } else {
+        n = 0;
+        lender->flags = NodeFlags::watch | NodeFlags::disabled;
+        lender->index = wanted;
+        lender->status = Status::pending;
+        this->template join<Side::out>(*lender);
+      }
+    }
+    this->unlock_lines();
+    return n;
+  }
+  // A value that was written on credit, in me.slot. It stays there if nobody will read it.
+  void put(Node& me) noexcept {
+    Effects fx;
+    this->lock_lines();
+    --ring->reserved;
+    if ((special_ & B::kPoisoned) || ((special_ & B::kReadersGone) && !blocked(rq_)))
+      ++ring->dropped;
+    else
+      ring->push(std::move(*static_cast<T*>(me.slot)));
+    rematch(fx);
+    settle(fx);
+    static_cast<Self*>(this)->unlock(fx);
+  }
+  // The credits that are left, `n`, are no more.
+  void end_lending(std::uint32_t n) noexcept {
+    Effects fx;
+    this->lock_lines();
+    ring->reserved = (ring->reserved & ~Ring<T>::kLending) - n;
+    rematch(fx);
+    settle(fx);
+    static_cast<Self*>(this)->unlock(fx);
+  }
+
+ private:
+  bool may_lend() const noexcept {
+    if (!ring || ring->overflow != Overflow::block || ring->capacity >= Ring<T>::kLending / 2) return false;
+    if ((special_ & (B::kPoisoned | B::kWritersGone | B::kReadersGone)) || writers_.get() != 1) return false;
+    for (Link* l = wq_.front(); l; l = l->next)
+      if (!B::node(l)->is(NodeFlags::watch)) return false;
+    return true;
+  }
+};
+
+}  // namespace weft::inline WEFT_ABI::core

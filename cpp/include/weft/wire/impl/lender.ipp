@@ -1,0 +1,50 @@
+// The definitions of lender.hpp; see ../../config.hpp.
+#pragma once
+#include "../lender.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+WEFT_IMPL void Lender::go_on() {
+  for (;;) {
+    const int n = port_->lend(this, wanted_ ? 1 : ~std::uint32_t{0});
+    if (n == 0) {
+      me_ = shared_from_this();  // whoever wakes it does so in a step after this one
+      return;
+    }
+    if (n < 0) break;
+    lent_ += static_cast<std::uint32_t>(n);
+    session_.send(Frame{Kind::credit, 0, end_, 0, 0, static_cast<std::uint64_t>(n), {}}, !std::exchange(wanted_, false));
+  }
+  recalled_ = true;
+  session_.send(Frame{Kind::recall, 0, end_, 0, 0, 0, {}});
+}
+WEFT_IMPL void Lender::want() {
+  if (wanted_ || recalled_) return;
+  wanted_ = true;
+  if (!me_ || !port_->withdraw(*this)) return;  // it was woken: it will look for what is wanted now
+  const auto me = std::move(me_);
+  go_on();
+}
+WEFT_IMPL void Lender::told() noexcept {
+  const auto me = std::move(me_);
+  if (!over_ && !recalled_) go_on();  // also if the channel has ended: then it lends no more
+}
+
+WEFT_IMPL const char* Lender::put(Payload value, Carrier& by) {
+  if (lent_ == 0) return "a PUT without a credit";
+  const std::unique_ptr<Room> room = port_->room();
+  if (!room->load(value, by)) return "a PUT with a value that is none of its channel's type";
+  core::Node n;
+  n.slot = room->slot();
+  --lent_;
+  port_->put(n);
+  return nullptr;
+}
+
+WEFT_IMPL void Lender::close() {
+  if (std::exchange(over_, true)) return;
+  if (me_ && port_->withdraw(*this)) me_.reset();
+  port_->end_lending(WEFT_MUTANT == 44 ? 0 : std::exchange(lent_, 0));
+}
+
+}  // namespace weft::inline WEFT_ABI::wire

@@ -1,0 +1,42 @@
+// The free slots of a buffer at its home, lent to the one peer that may write to it (WIRE.md 6.2, 6.3).
+//
+//   a write's DONE ──► lent ──told(): half is free again, or any slot and the peer waits──CREDIT──► lent
+//                        └──told(): somebody else would write, or the channel has ended──RECALL──► recalled ──close()──► over
+//                        └──close(): RECALLED unasked, the end is given back, the session is over──► over
+//
+// Invariants (the space's lock)
+//  1 `lent_` slots are reserved in the channel: what the peer has, and what is on its way to it or from it.
+//  2 While it is in the channel's line, or its wake-up is under way, it keeps itself alive.
+#pragma once
+#include "home.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+class Lender final : public Decided, public std::enable_shared_from_this<Lender> {
+ public:
+  // With so many slots that have been lent, and told with the answer to a write.
+  Lender(Home& h, Session& s, std::uint32_t end, std::shared_ptr<Port> p, std::uint32_t n)
+      : Decided(h.space.shared_from_this()), session_(s), end_(end), port_(std::move(p)), lent_(n) {}
+
+  std::uint32_t lent() const noexcept { return lent_; }
+  // From now on it lends again whenever enough is free.
+  void go_on();
+  // A WANT: who would write there waits for a credit.
+  void want();
+  // A PUT: null, or what is wrong.
+  const char* put(Payload value, Carrier& by);
+  // All that is still lent is the channel's again. Nothing is said to the peer any more.
+  void close();
+  void told() noexcept override;
+
+ private:
+
+  Session& session_;
+  const std::uint32_t end_;
+  const std::shared_ptr<Port> port_;
+  std::shared_ptr<Lender> me_;  // in line, or woken
+  std::uint32_t lent_;
+  bool wanted_ = false, recalled_ = false, over_ = false;
+};
+
+}  // namespace weft::inline WEFT_ABI::wire

@@ -1,0 +1,136 @@
+// Exploration of credits (wire 6; conformance/models/wire_credits.pml): the code of the home and of the writer's place, every order of frames,
+// writes and reads.
+#include <deque>
+
+#include "engine.hpp"
+#include "explore_events.hpp"
+#include "wire_world.hpp"
+
+namespace weft::test {
+namespace {
+
+using explorer::engine;
+
+// A buffer at its home; space `a` has the writer end, and has written once, so that the home lends.
+struct Lending {
+  runtime::FreshPool fresh;
+  std::shared_ptr<w::Space> home = w::Space::make("home", 1);
+  std::array<std::shared_ptr<w::Space>, 2> far{w::Space::make("a", 2), w::Space::make("b", 3)};
+  Channel<int> c;
+  Reader<int> r = c.reader();
+  Wire a{*home, *far[0]}, b{*home, *far[1]};
+  std::uint32_t end = 0;
+  std::deque<Op> ops;
+  std::vector<int> read;
+
+  explicit Lending(std::uint32_t capacity) : c(buffer(capacity)) {
+    end = a.give(c.writer());
+    a.pump(), b.pump();
+    write(0);
+    a.pump();
+    read_one();
+    a.pump();
+    REQUIRE_THAT(read.size() == 1 && ops.front().ok());
+  }
+  Op& write(int v) {
+    Op& o = ops.emplace_back();
+    o.write(end, v).begin(a.at_party);
+    return o;
+  }
+  bool ready() {
+    bool now = false;
+    r.core()->look<core::Side::in>(now);
+    return now;
+  }
+  void read_one() {
+    w::RoomOf<int> room;
+    core::Waker me;
+    me.slot = room.slot();
+    REQUIRE_THAT(r.core()->begin<core::Side::in>(me) == Status::ok);
+    room.filled();
+    read.push_back(room.take());
+  }
+  void sessions_are_good() {
+    for (const w::Peer* p : {&a.at_home, &a.at_party, &b.at_home, &b.at_party}) REQUIRE_THAT(!p->session.is_over());
+  }
+};
+
+SCENARIO("wire: credits: a second space writes what it was told to write next: in this order (wire 6.3, rule 1.3)", 0) {
+  Lending n(1);
+  const auto reading = n.b.give(n.c.reader());
+  const auto second = n.b.give(n.c.writer());
+  n.b.pump();
+  // A reader may wait already: what comes straight to it keeps the order too.
+  Op first_read, theirs;
+  if (engine().choose(2) == 1) {
+    first_read.read(reading).begin(n.b.at_party);
+    n.b.pump();
+  }
+  int begun = 0;
+  bool told = false;
+  Events e;
+  do {
+    e.frames(n.a);
+    e.frames(n.b);
+    e.may(begun < 2 && n.ops.back().is_over, [&] { n.write(++begun); });
+    e.may(begun >= 1 && n.ops[1].ok() && !told, [&] { told = true, theirs.write(second, 9).begin(n.b.at_party); });
+    e.may(n.ready(), [&] { n.read_one(); });
+  } while (e.one());
+  n.sessions_are_good();
+  REQUIRE_THAT(begun == 2 && n.ops[1].ok() && n.ops[2].ok() && theirs.ok());
+  std::vector<int> all(n.read.begin() + 1, n.read.end());
+  if (first_read.ok()) {
+    REQUIRE_THAT(first_read.value() == 1);  // it was there first
+    all.insert(all.begin(), 1);
+  }
+  REQUIRE_THAT(all.size() == 3 && all[0] == 1 && all[1] + all[2] == 11);
+}
+
+SCENARIO("wire: credits: a reader reads on only once a later write is over: a buffer with room keeps nobody waiting (wire 6.2, rule 1.4)", 0) {
+  Lending n(3);
+  int begun = 0;
+  Events e;
+  do {
+    e.frames(n.a);
+    e.may(begun < 5 && n.ops.back().is_over, [&] { n.write(++begun); });
+    const bool may = n.read.size() != 1 || (begun >= 3 && n.ops[3].is_over);
+    e.may(may && n.ready(), [&] { n.read_one(); });
+  } while (e.one());
+  n.sessions_are_good();
+  REQUIRE_THAT(n.read == (std::vector{0, 1, 2, 3, 4, 5}));
+  for (const Op& o : n.ops) REQUIRE_THAT(o.ok() && o.times == 1);
+}
+
+SCENARIO("wire: credits: they are given up unasked, withdrawn from, and the end is closed: what is over is read once (wire 6.3, 7.3)", 0) {
+  Lending n(1);
+  int begun = 0;
+  bool gave = false, asked = false, closed = false;
+  Events e;
+  do {
+    e.frames(n.a);
+    e.may(begun < 2 && !closed && n.ops.back().is_over, [&] { n.write(++begun); });
+    e.may(!gave && !closed && begun >= 1, [&] {
+      gave = true;
+      const w::Space::Step step(*n.far[0]);
+      n.a.at_party.far.give_up(n.end);
+    });
+    e.may(!asked && begun == 2 && !n.ops.back().is_over, [&] { asked = true, n.ops.back().withdraw(); });
+    e.may(!closed && begun == 2, [&] { closed = true, n.a.retire(n.end); });
+    e.may(n.ready(), [&] { n.read_one(); });
+  } while (e.one());
+  n.sessions_are_good();
+  REQUIRE_THAT(begun == 2 && closed);
+  std::vector<int> expected{0};
+  for (int v = 1; v <= 2; ++v) {
+    const Op& o = n.ops[static_cast<std::size_t>(v)];
+    REQUIRE_THAT(o.times == 1);
+    if (o.ok()) expected.push_back(v);
+    REQUIRE_THAT(o.ok() || (v == 2 && asked && o.status() == Status::cancelled));
+  }
+  REQUIRE_THAT(n.read == expected);
+  REQUIRE_THAT(n.r.core()->how_ended<core::Side::in>() == Status::retired);
+  REQUIRE_THAT(n.a.at_party.far.lendings() == 0);
+}
+
+}  // namespace
+}  // namespace weft::test
