@@ -1,5 +1,5 @@
-// Exploration of credits (wire 6; conformance/models/wire_credits.pml): the code of the home and of the writer's place, every order of frames,
-// writes and reads.
+// Exploration of credits (wire 6; conformance/models/wire_credits.pml): the code of the home and of the writer's place, every order of
+// frames, writes and reads.
 #include <deque>
 
 #include "engine.hpp"
@@ -86,7 +86,8 @@ SCENARIO("wire: credits: a second space writes what it was told to write next: i
   REQUIRE_THAT(all.size() == 3 && all[0] == 1 && all[1] + all[2] == 11);
 }
 
-SCENARIO("wire: credits: a reader reads on only once a later write is over: a buffer with room keeps nobody waiting (wire 6.2, rule 1.4)", 0) {
+SCENARIO("wire: credits: a reader reads on only once a later write is over: a buffer with room keeps nobody waiting (wire 6.2, rule 1.4)",
+         0) {
   Lending n(3);
   int begun = 0;
   Events e;

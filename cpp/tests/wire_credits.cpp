@@ -208,7 +208,11 @@ TEST_CASE("wire 6.3: so it is with a process at the home, whose write waits for 
   });
   while (!weft::test::somebody_waits(*t.r.core())) std::this_thread::yield();
   CHECK_FALSE(done.load());
-  while (!t.a.can_down()) std::this_thread::yield();  // the RECALL
+  const auto recalled = [&] {
+    const w::Space::Step step(*t.home);
+    return t.a.can_down();
+  };
+  while (!recalled()) std::this_thread::yield();
   t.pump();
   other.join();
   CHECK(t.r() == 1);

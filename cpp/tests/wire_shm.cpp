@@ -234,9 +234,9 @@ TEST_CASE("wire 12.5: the life word ends a session while the socket is open: wha
     Reader<int> r = c.reader();
     h.say({w::Kind::offer, w::Flag::write, 0, 0, 1, 7, {}});
     CHECK(r() == 7);
-    // This one is not knocked for.
+    // This one is not knocked for. The home has lent the buffer's slots with the answer to the first (6.2).
     w::Buffer b;
-    w::append(b, {w::Kind::offer, w::Flag::write, 0, 0, 2, 8, {}}, h.seq++);
+    w::append(b, {w::Kind::put, 0, 0, 0, 0, 8, {}}, h.seq++);
     for (const std::byte x : b) h.segment.data()[kPage + (h.at++ & (kRing - 1))] = x;
     h.out->tail.store(h.at);
     h.word().store(word);

@@ -53,8 +53,8 @@ class ThreadProcess : public ProcessBase, public Executor {
   // After it was a process of another executor, which goes: it is its own again.
   void on_its_own() noexcept { ops = &kOps; }
 
-  // Before an operation that would have to wait is begun: is it about to be able not to (linger.hpp)? Where other programs are served by who
-  // waits, that is what it does with its time.
+  // Before an operation that would have to wait is begun: is it about to be able not to (linger.hpp)? Where other programs are served by
+  // who waits, that is what it does with its time.
   template <class F>
   bool worth_waiting(F&& ready) noexcept {
     return attending.load(std::memory_order_relaxed) ? ready() : linger_.until(ready);

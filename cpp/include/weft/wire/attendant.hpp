@@ -215,8 +215,8 @@ class Attendant {
     return other;
   }
 
-  // How long it has paid to spin where a thread waits: for each place by itself. Each failure halves it, a success restores it; now and then
-  // the whole time is tried, since who parks cannot tell a peer's time from that of the wake-up.
+  // How long it has paid to spin where a thread waits: for each place by itself. Each failure halves it, a success restores it; now and
+  // then the whole time is tried, since who parks cannot tell a peer's time from that of the wake-up.
   struct Patience {
     const void* place = nullptr;
     std::int64_t ns = kLongest;

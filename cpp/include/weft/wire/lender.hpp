@@ -30,7 +30,6 @@ class Lender final : public Decided, public std::enable_shared_from_this<Lender>
   void told() noexcept override;
 
  private:
-
   Session& session_;
   const std::uint32_t end_;
   const std::shared_ptr<Port> port_;

@@ -17,6 +17,7 @@
 #pragma once
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <termios.h>
 #include <unistd.h>
 #include <cerrno>
@@ -136,7 +137,8 @@ class SerialLink final : public Joint {
     }
     if (out_.empty()) line_.output(now(), out_);
     while (!out_.empty()) {
-      const ssize_t n = ::write(fd_, out_.data(), out_.size());
+      ssize_t n = ::send(fd_, out_.data(), out_.size(), MSG_NOSIGNAL);  // a line may be a socket, whose end is no signal
+      if (n < 0 && errno == ENOTSOCK) n = ::write(fd_, out_.data(), out_.size());
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) break;  // full, or broken: who reads will see why
       out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(n));
@@ -170,7 +172,9 @@ class SerialLink final : public Joint {
         while (::read(bell_[0], room.data(), room.size()) > 0) {
         }
       const ssize_t n = fds[0].revents & ~POLLOUT ? ::read(fd_, room.data(), room.size()) : -2;
-      const bool nothing = n == -2 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
+      // A socket whose peer closed it before it had read all says so before it gives what the peer sent last.
+      const bool nothing =
+          n == -2 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || (errno == ECONNRESET && !std::exchange(reset_, true))));
       const int error = errno;
       const Served served;
       const Space::Step step(*peer_->space);  // at its end what waits is sent
@@ -198,7 +202,7 @@ class SerialLink final : public Joint {
   detail::Line line_;
   detail::Widener widener_;
   Buffer compact_, out_;  // not queued yet; not on the line yet
-  bool broken_ = false;
+  bool broken_ = false, reset_ = false;
   std::atomic<std::thread::id> thread_id_{};
   std::thread thread_;
 };

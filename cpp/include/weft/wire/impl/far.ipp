@@ -47,8 +47,7 @@ WEFT_IMPL bool Far::offer_it(FarOp& o) {
     f.txn = o.rank;
   }
   if (o.guards.size() > kGuards) o.refused = "more than 255 guards";
-  if (kHeader + padded(f.body.size()) > session_.largest())
-    o.refused = detail::kTooLong;
+  if (kHeader + padded(f.body.size()) > session_.largest()) o.refused = detail::kTooLong;
   if (carrier_.trouble()) o.refused = carrier_.trouble();
   if (o.refused) {
     carrier_.take_back();
@@ -73,7 +72,8 @@ WEFT_IMPL bool Far::put(FarOp& o) {
     carrier_.take_back();
     return false;
   }
-  session_.send(Frame{Kind::put, p.in_body ? Flag::body : std::uint8_t{0}, g.end, 0, 0, p.in_body ? p.bytes.size() : p.small, p.bytes}, true);
+  session_.send(Frame{Kind::put, p.in_body ? Flag::body : std::uint8_t{0}, g.end, 0, 0, p.in_body ? p.bytes.size() : p.small, p.bytes},
+                true);
   carrier_.sent(0);  // it is the home's now
   o.word_ = Word::over;
   o.outcome = {Status::ok, 0, 0, false, false};
