@@ -174,7 +174,8 @@ class SerialLink final : public Joint {
       const ssize_t n = fds[0].revents & ~POLLOUT ? ::read(fd_, room.data(), room.size()) : -2;
       // A socket whose peer closed it before it had read all says so before it gives what the peer sent last.
       const bool nothing =
-          n == -2 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || (errno == ECONNRESET && !std::exchange(reset_, true))));
+          n == -2 ||
+          (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || (errno == ECONNRESET && !std::exchange(reset_, true))));
       const int error = errno;
       const Served served;
       const Space::Step step(*peer_->space);  // at its end what waits is sent
