@@ -44,6 +44,7 @@ class Attended {
   Outlet outlet;
   std::atomic<prim::atomic<std::uint32_t>*> life{nullptr};  // the peer's; null once it has ended
   std::atomic<bool> waits_for_room{false}, owed{false}, soft{false};
+  std::atomic<bool> late{false}, left{false};  // for the bells' thread at its next tick: to ring the peer; to look here
 
  protected:
   ~Attended() = default;
@@ -107,10 +108,15 @@ class Attendant {
   // After something was published; in a step. If nobody waits for it, and no thread of the peer's waits at all, it may take its time.
   void knock(Attended& l, bool hurries) noexcept {
     Direction& d = l.outlet.direction();
-    if (!hurries && d.bell.who.load(std::memory_order_seq_cst) == Bell::standby && put_off(l)) return;
-    if (alone_ >= 0 && d.bell.who.load(std::memory_order_seq_cst) == Bell::parked &&
-        d.cpu.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(alone_) && put_off(l))
+    const std::uint32_t who = d.bell.who.load(std::memory_order_seq_cst);
+    if (hurries) d.urgent.store(1, std::memory_order_seq_cst);
+    if (alone_ >= 0 && who == Bell::parked && d.cpu.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(alone_) &&
+        put_off(l.soft))
       return;
+    if (!hurries) {
+      if (who != Bell::standby || !put_off(l.late)) ring(l);
+      return;
+    }
     const Knock k = wire::knock(d.bell, true, !Lazily::now());
     if (k.wake)
       wake(*k.wake);
@@ -121,6 +127,7 @@ class Attendant {
  private:
   static constexpr long kWaitv = 449;
   static constexpr std::int64_t kLongest = 20'000, kLeast = 500;  // ns of spinning
+  static constexpr int kQuiet = 8;                                // ticks without anything that was put off, after which they end
   struct Waited {
     std::uint64_t value = 0, at = 0;
     std::uint32_t flags = 0, zero = 0;
@@ -185,9 +192,11 @@ class Attendant {
   void stand_by() noexcept {
     say(Bell::standby);
     for (int round = 0; round < 4 && anything(); ++round) take_all();
-    // A peer that never stops does not keep a thread from what it has to do: the rest is the bells' thread's.
+    // A peer that never stops does not keep a thread from what it has to do: the rest is the bells' thread's, and may take its time if
+    // nobody waits for it.
     for (Attended* l : links_)
-      if (l->busy())
+      if (l->busy() && (l->waits_for_room.load(std::memory_order_relaxed) ||
+                        l->inlet.direction().urgent.load(std::memory_order_seq_cst) != 0 || !put_off(l->left)))
         if (const Knock k = wire::knock(l->inlet.direction().bell, false, true); k.wake) wake(*k.wake);
   }
   // Whose bell was to be rung when we park, unless they had looked by then.
@@ -287,11 +296,13 @@ class Attendant {
     return true;
   }
 
-  // --- wake-ups that are put off: where the peer can only run once we sleep ---
+  // --- wake-ups that are put off: where the peer can only run once we sleep, or nobody waits for what was said ---
 
-  bool put_off(Attended& l) noexcept {
+  bool put_off(std::atomic<bool>& what) noexcept {
     const std::uint32_t n = put_off_.fetch_add(1, std::memory_order_relaxed);
-    if (ticking_.load(std::memory_order_relaxed)) return l.soft.store(true, std::memory_order_relaxed), true;
+    what.store(true,
+               std::memory_order_seq_cst);  // before it is asked whether the ticks go on: the last of them looks after they have ended
+    if (ticking_.load(std::memory_order_seq_cst)) return true;
     if (n > 8 && !ticking_.exchange(true)) kick();
     return false;
   }
@@ -301,6 +312,7 @@ class Attendant {
   void serve() noexcept {
     lives_.enrol();
     std::uint32_t seen = 0;
+    int quiet = 0;
     while (true) {
       Words words;
       std::size_t n = 0;
@@ -324,9 +336,14 @@ class Attendant {
         }
         if (ticking_.load()) {
           const std::uint32_t now = put_off_.load(std::memory_order_relaxed);
-          pay();
-          if (now == seen) ticking_.store(false), put_off_.store(0);
+          quiet = now == seen ? quiet + 1 : 0;
+          if (quiet == kQuiet) ticking_.store(false), put_off_.store(0), quiet = 0;
           seen = now;
+          pay();  // also what was put off just before the ticking ended
+          for (Attended* l : links_) {
+            if (l->late.load() && l->late.exchange(false) && l->outlet.unread()) ring(*l);
+            if (l->left.load() && l->left.exchange(false) && l->busy()) look = true;
+          }
         }
       }
       if (look) {  // until it is done, by us or by who looks meanwhile: it may just be leaving

@@ -35,6 +35,7 @@ struct Bell {
 struct Direction {
   alignas(64) prim::atomic<std::uint32_t> tail{0};  // bytes published, wrapping
   prim::atomic<std::uint32_t> starved{0};           // the writer waits for room
+  prim::atomic<std::uint32_t> urgent{0};            // somebody waits for what was published since the reader last took
   alignas(64) prim::atomic<std::uint32_t> head{0};  // bytes taken
   prim::atomic<std::uint32_t> cpu{UINT32_MAX};      // on which the reader last looked: a hint
   alignas(64) Bell bell;                            // of the reader

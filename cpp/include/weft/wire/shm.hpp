@@ -86,6 +86,7 @@ class ShmLink final : public Joint, private Attended {
   }
   void take_some(Buffer& room) noexcept {
     bool starved = false;
+    if (inlet.direction().urgent.load(std::memory_order_relaxed) != 0) inlet.direction().urgent.store(0, std::memory_order_seq_cst);
     const std::size_t n = inlet.take(room, starved);
     if (n == kBroken) {
       peer_->session.bye("the peer has written nonsense into the ring");
