@@ -2,7 +2,8 @@
 // of the wire.
 //
 //   wire int MICROSECONDS SAMPLES PER        the other answers after so much work; ns a round trip beyond it
-//   wire relay|choice SAMPLES PER            the home is a third program; the read is a choice of two. ns a round trip
+//   wire relay SAMPLES PER                   the home is a third program; ns a round trip
+//   wire choice|spanning SAMPLES PER         the read is a choice of two, at one home or at two; ns a round trip
 //   wire buffer CAPACITY SAMPLES PER         one way through a buffer at the reader; ns an int
 //   wire threads THREADS SAMPLES PER         that many threads of one program write to a channel of another; ns a communication
 //   wire idle SECONDS                        two programs that wait; ns of CPU of both
@@ -62,19 +63,26 @@ void stretches(long samples, long per, F&& once, double less = 0) {
 }
 
 // The channel is at its reader: there at the other program, back here.
-void round_trips(const bench::Placement& place, bool choice, long us, long samples, long per) {
+enum class Reads { plainly, by_choice, by_spanning_choice };
+void round_trips(const bench::Placement& place, Reads how, long us, long samples, long per) {
+  const bool choice = how != Reads::plainly;
   const auto [here, there] = pair();
   const pid_t other = start(place, 1, [&, fd = there] {
     ::close(here);
     const auto space = w::Space::make("other");
     w::ShmLink link(space, fd);
     weft::Channel<int> to, never;
-    if (choice) {  // both are at the first program: so each read is a choice that its home decides
+    if (choice) {
       auto in = link.reader<int>("there"), nothing = link.reader<int>("never");
       auto back = link.writer<int>("back");
+      const Writer<int> keep = never.writer();
+      const Reader<int> here_too = never.reader();
       for (;;) {
         w::FarSelect s;
-        s.in(in).in(nothing);
+        if (how == Reads::by_choice)
+          s.in(in).in(nothing);  // both are at the first program, which decides
+        else
+          s.in(in).in(here_too);  // at two homes
         s();
         back(s.value<int>() + 1);
       }
@@ -231,9 +239,11 @@ int main(int argc, char** argv) {
   const bench::Placement place;
   const auto arg = [&](int i) { return i < argc ? std::atol(argv[i]) : 0; };
   if (what == "int" && argc == 5)
-    round_trips(place, false, arg(2), arg(3), arg(4));
+    round_trips(place, Reads::plainly, arg(2), arg(3), arg(4));
   else if (what == "choice" && argc == 4)
-    round_trips(place, true, 0, arg(2), arg(3));
+    round_trips(place, Reads::by_choice, 0, arg(2), arg(3));
+  else if (what == "spanning" && argc == 4)
+    round_trips(place, Reads::by_spanning_choice, 0, arg(2), arg(3));
   else if (what == "relay" && argc == 4)
     relay(place, arg(2), arg(3));
   else if (what == "buffer" && argc == 5)
@@ -244,6 +254,7 @@ int main(int argc, char** argv) {
     idle(place, arg(2));
   else
     bench::fail(
-        "usage: wire int US SAMPLES PER | choice SAMPLES PER | relay SAMPLES PER | buffer CAPACITY SAMPLES PER | threads N SAMPLES PER | "
+        "usage: wire int US SAMPLES PER | choice SAMPLES PER | spanning SAMPLES PER | relay SAMPLES PER | buffer CAPACITY SAMPLES PER | "
+        "threads N SAMPLES PER | "
         "idle SECONDS");
 }

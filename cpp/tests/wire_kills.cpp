@@ -3,11 +3,11 @@
 //   wire_kills N [SEED]     N programs are started, each is killed while numbers pass, half of them over a socket, half over shared
 //                           memory. Last line: N passed, N failed.
 //
-// The started program has one part: it writes 1, 2, 3, … to a channel of ours, or reads them, or is the home of the channel to which we
-// write and from which another thread of ours reads; or that, where both of ours select over it and a channel of our own, so that two
-// choices span the same two homes (WIRE.md 5). Each time: what arrives is 1, 2, 3, … without a gap; of the writes that were told to be done
-// each has arrived if the reader lives; of those that failed at most one has, and that one is in doubt. Nobody hangs, no descriptor and no
-// zombie is left.
+// The started program has one part: it writes 1, 2, 3, … to a channel of ours (also to a buffer, on credit, WIRE.md 6), or reads them, or
+// is the home of the channel to which we write and from which another thread of ours reads; or that, where both of ours select over it and
+// a channel of our own, so that two choices span the same two homes (WIRE.md 5). Each time: what arrives is 1, 2, 3, … without a gap; of
+// the writes that were told to be done each has arrived if the reader lives; of those that failed at most one has, and that one is in
+// doubt. Nobody hangs, no descriptor and no zombie is left.
 #include <dirent.h>
 
 #include <cstdio>
@@ -29,7 +29,7 @@ template <class L>
 int part(const std::string& which, int socket) {
   L link(w::Space::make(which), socket);
   try {
-    if (which == "writer") {
+    if (which == "writer" || which == "lent") {
       auto to = link.template writer<std::uint64_t>("c");
       for (std::uint64_t i = 1;; ++i) to(i);
     } else if (which == "reader") {
@@ -105,8 +105,8 @@ const char* killed_once(const std::string& which, unsigned after) {
     return v;
   };
   const char* wrong = nullptr;
-  if (which == "writer") {
-    Channel<std::uint64_t> c;
+  if (which == "writer" || which == "lent") {
+    Channel<std::uint64_t> c{which == "lent" ? buffer(8) : ChannelOptions{}};
     p.link().give(c.writer(), "c");
     Reader<std::uint64_t> r = c.reader();
     if (read_all([&] { return started(r()); }) == 0) wrong = "a value was lost or doubled";
@@ -161,13 +161,13 @@ int main(int argc, char** argv) {
   const long n = argc > 1 ? std::atol(argv[1]) : 40;
   const unsigned seed = argc > 2 ? static_cast<unsigned>(std::atol(argv[2])) : 1;
   std::mt19937 random(seed);
-  const char* const parts[] = {"writer", "reader", "home", "buffer", "spans"};
+  const char* const parts[] = {"writer", "reader", "home", "buffer", "spans", "lent"};
   long passed = 0, failed = 0;
   const std::size_t before = descriptors();
   for (long i = 0; i < n; ++i) {
-    const std::string which = parts[i % 5];
+    const std::string which = parts[i % 6];
     const unsigned after = random() % 2'000'000;
-    const bool shm = i / 5 % 2 == 0;
+    const bool shm = i / 6 % 2 == 0;
     if (const char* wrong = shm ? killed_once<w::ShmLink>(which, after) : killed_once<w::StreamLink>(which, after)) {
       ++failed;
       std::printf("FAIL kill %ld (seed %u, %s, %s): %s\n", i, seed, which.c_str(), shm ? "shared memory" : "socket", wrong);
