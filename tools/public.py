@@ -30,6 +30,7 @@ HEAD = "# Public names and signatures. python3 tools/public.py writes this; a ch
 MODULES = (
     "weft.coroutines",
     "weft.errors",
+    "weft.native",
     "weft.observe",
     "weft.plugnplay.coroutines",
     "weft.styles",

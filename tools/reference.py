@@ -29,7 +29,13 @@ Every public name, as `weft.coroutines` exports it. `weft.threads` and `weft.gre
 is called and returns at once. `weft` exports the names of the chosen backend. Written by `tools/reference.py`: do not edit.
 """
 # Other modules whose public names are listed, each under its own heading.
-MODULES = ("weft.observe", "weft.toolkit", "weft.plugnplay.coroutines", "weft.errors")
+MODULES = (
+    "weft.observe",
+    "weft.toolkit",
+    "weft.native",
+    "weft.plugnplay.coroutines",
+    "weft.errors",
+)
 
 
 class Undocumented(Exception):

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <set>
 
+#include "aside.hpp"
 #include "observe.hpp"
 
 namespace weft::py {
@@ -128,8 +129,12 @@ void list(Party* p) noexcept {
 }
 
 Party* party_of(core::Waker* w) noexcept { return static_cast<Party*>(static_cast<ProcessBase*>(w)); }
-void party_tell(core::Node* n) noexcept { list(party_of(n)); }
+void party_tell(core::Node* n) noexcept {
+  const With lock;  // of a component's thread
+  list(party_of(n));
+}
 void party_wake(core::Node* n) noexcept {
+  const With lock;
   party_of(n)->woken = true;
   list(party_of(n));
 }

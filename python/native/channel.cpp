@@ -5,6 +5,7 @@
 //
 // A Channel holds its core; an end holds its Channel (rule 2.6). Only an end that is open owns a count of the core.
 #include "asyncio.hpp"
+#include "cells.hpp"
 #include "choice.hpp"
 #include "leaf.hpp"
 #include "sites.hpp"
@@ -107,6 +108,7 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
 }
 
 int channel_traverse(PyObject* o, visitproc visit, void* arg) {
+  if (is_native(channel(o))) return 0;  // cells refer to nothing; and who has no GIL may be in the buffer
   if (core::Ring<Value>* r = channel(o)->core.ring)
     for (std::uint32_t i = 0; i < r->size; ++i) Py_VISIT(r->data[(r->head + i) % r->capacity].o);
   return 0;
@@ -126,6 +128,7 @@ void channel_dealloc(PyObject* o) {
   ChannelObject* c = channel(o);
   untrack(c);
   channel_clear(o);
+  if (is_native(c)) forget_native(c);
   delete static_cast<weft::detail::HeapRing<Value>*>(c->core.ring);
   c->core.~Core();
   Py_XDECREF(c->name);

@@ -222,7 +222,7 @@ void Choice::load_output(std::uint32_t i) {
     send = Py_NewRef(sent_[i]);
   else if (Transit::prepare(sent_[i], transits_[i], send) < 0)
     return;
-  slots_[i].o = is_wired(c) ? pack(c, send) : send;
+  slots_[i].o = packs(c) ? pack(c, send) : send;
 }
 
 int Choice::check(const char* verb) {
@@ -483,7 +483,7 @@ int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
   if (!g.node.is(core::NodeFlags::compute)) {
     if (transits_) transits_[i].commit();
     Py_XDECREF(slots_[i].take());
-    const bool later = transits_ || is_wired(c);
+    const bool later = transits_ || packs(c);
     if ((standing_ || far_) && !later) load_output(static_cast<std::uint32_t>(i));
     checked_ = later ? 0 : checked_;
     *r = Py_NewRef(Py_None);
@@ -516,7 +516,7 @@ int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
     t.commit();  // the commit has been
     v = send;
   }
-  if (is_wired(c) && !(v = pack(c, v))) {
+  if (packs(c) && !(v = pack(c, v))) {
     PyObject* e = take_exception();
     c->core.abandon(g.node);
     settle();

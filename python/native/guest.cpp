@@ -7,6 +7,7 @@
 // A turn is bounded by time, so that the loop's own timers and sockets are served in between. An idle network schedules nothing.
 #include <algorithm>
 
+#include "aside.hpp"
 #include "guest.hpp"
 
 namespace weft::py {
@@ -100,6 +101,7 @@ namespace {
 // --- turns ------------------------------------------------------------------------------------------------------------------------------
 
 void guest_ring(runtime::Parking& p) noexcept {  // from any thread
+  const With lock;
   auto* g = static_cast<GuestObject*>(p.host);
   g->looks = 0;
   if (!g->due && !g->ended) {

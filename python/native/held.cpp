@@ -107,7 +107,7 @@ static void note_received(PyObject* value) noexcept {
 }
 
 PyObject* received(const ChannelObject* c, PyObject* value) {
-  if (is_wired(c)) value = unpack(c, value);
+  if (packs(c)) value = unpack(c, value);
   if (value) note_received(value);
   return value;
 }

@@ -312,7 +312,7 @@ Status begin_op(OpObject* o, P& p, const runtime::OpKind*& kind) {
     case OpType_::write:
       if (const int how = check_end(end_of(o->target), "write"); how != 0) [[unlikely]] {
         ChannelObject* const c = end_of(o->target)->channel;
-        if (how < 0 || (is_wired(c) && !(o->value.o = pack(c, o->value.take())))) return Status::pending;
+        if (how < 0 || (packs(c) && !(o->value.o = pack(c, o->value.take())))) return Status::pending;
       }
       p.slot = &o->value;
       kind = &write_op;
@@ -569,7 +569,7 @@ PyObject* blocking_write(PyObject* end, PyObject* v) {
   if (Transit::prepare(v, t, send) < 0) return nullptr;
   if (t.original) [[unlikely]]
     carry_ends(end_of(end)->channel);
-  if (is_wired(end_of(end)->channel) && !(send = pack(end_of(end)->channel, send))) {
+  if (packs(end_of(end)->channel) && !(send = pack(end_of(end)->channel, send))) {
     t.abandon(nullptr);
     return nullptr;
   }

@@ -6,6 +6,8 @@
 // gets the buffers where they are, to write to as well: nobody else has them.
 #include "packed.hpp"
 
+#include "cells.hpp"
+
 namespace weft::py {
 
 namespace {
@@ -273,6 +275,7 @@ wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by
 }
 
 PyObject* pack(ChannelObject* c, PyObject* value) {
+  if (is_native(c)) return pack_native(c, value);
   if (is_packed(value)) return value;
   PyObject* packed = nullptr;
   {
@@ -294,6 +297,7 @@ PyObject* pack(ChannelObject* c, PyObject* value) {
 }
 
 PyObject* unpack(const ChannelObject*, PyObject* packed) {
+  if (is_cell(packed)) return unpack_native(packed);
   if (!is_packed(packed)) return packed;
   PyObject* r;
   {
@@ -315,6 +319,7 @@ PyObject* unpack(const ChannelObject*, PyObject* packed) {
 }
 
 PyObject* unsent(PyObject* packed) noexcept {
+  if (packed && is_cell(packed)) return unsent_native(packed);
   if (!packed || !is_packed(packed) || !packed_of(packed)->original) return packed;
   PyObject* original = Py_NewRef(packed_of(packed)->original);
   Py_DECREF(packed);

@@ -7,7 +7,7 @@
 //  1 `something_pending` is true whenever a queue is not empty. Everything here is under the GIL.
 //  2 While an end is pending nobody falls asleep, and no run concludes that nothing can wake it (report.cpp); when one is dropped somebody
 //    who sleeps is stirred, and settles. No lock is needed for that: the finaliser may run under locks of ours.
-#include "native.hpp"
+#include "cells.hpp"
 
 namespace weft::py {
 
@@ -24,6 +24,7 @@ thread_local bool settling = false;  // its own: what finalisers of another thre
 bool something_pending = false;
 
 void defer_decref(PyObject* o) noexcept {
+  if (is_cell(o)) return drop_cell(o);  // perhaps by who has no GIL
   dropped.push_back(o);
   something_pending = true;
 }

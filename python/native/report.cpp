@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "aside.hpp"
 #include "door.hpp"
 #include "interrupt.hpp"
 #include "native.hpp"
@@ -34,7 +35,34 @@ void* give_up() {
   say_asleep(true);
   return give_up_lock();
 }
-void* step_aside() { return give_up(); }
+// A thread that runs a component sleeps and yields as it is, without the GIL (aside.hpp). What it gets back says which of the two.
+char as_it_sleeps, as_it_yields;
+thread_local PyThreadState* called_back = nullptr;  // from its sleep, for a moment
+
+void* step_aside() {
+  if (aside()) return &as_it_yields;
+  if (!called_back) return give_up();
+  give_up_lock();
+  aside_state = std::exchange(called_back, nullptr);
+  return &as_it_sleeps;
+}
+void step_back(void* state) {
+  if (state == &as_it_yields) return;
+  if (state != &as_it_sleeps) return take_back(state);
+  take_lock(called_back = std::exchange(aside_state, nullptr));
+}
+
+// What a run concludes is concluded with the GIL.
+void* take_to_conclude() {
+  if (!aside()) return nullptr;
+  PyThreadState* const mine = std::exchange(aside_state, nullptr);
+  take_lock(mine);
+  return mine;
+}
+void leave_concluded(void* state) {
+  give_up_lock();
+  aside_state = static_cast<PyThreadState*>(state);
+}
 // A thread from begin_sleep() to end_sleep(). Under the GIL.
 struct Sleeper {
   runtime::Parking* by = nullptr;
@@ -69,6 +97,7 @@ void unlist_sleeper() noexcept {
 }
 
 void end_sleep(void* state) {
+  if (state == &as_it_sleeps) return;
   main_sleeps_by(nullptr);
   take_back(state);
   unlist_sleeper();
@@ -80,6 +109,7 @@ void end_sleep(void* state) {
 void keep_interrupt() { keep_interrupt_for(nullptr, take_exception()); }
 
 void* begin_sleep(runtime::Parking& by) {
+  if (aside()) return &as_it_sleeps;
   if (looking) [[unlikely]]
     fell_idle();
   main_sleeps_by(&by);  // before the look: what comes after it stirs us
@@ -98,6 +128,7 @@ void* begin_sleep(runtime::Parking& by) {
 }
 
 bool disturbed(void* state) {
+  if (state == &as_it_sleeps) return false;
   take_back(state);
   if (PyErr_CheckSignals() < 0) keep_interrupt();
   if (ends_pending()) settle();
@@ -446,7 +477,9 @@ int init_report(PyObject* module) {
   runtime::around_sleep.end = &end_sleep;
   runtime::around_sleep.disturbed = &disturbed;
   runtime::around_sleep.step_aside = &step_aside;
-  runtime::around_sleep.step_back = &take_back;
+  runtime::around_sleep.step_back = &step_back;
+  runtime::around_sleep.conclude = &take_to_conclude;
+  runtime::around_sleep.concluded = &leave_concluded;
   runtime::report_hooks.begin = &begin_report;
   runtime::report_hooks.end = &end_report;
   runtime::report_hooks.holders = &holders_of;

@@ -109,6 +109,12 @@ Value* first_bare(Core& c) {
 // Its values are packed from now on, those that wait there too. -1: one of them cannot be, nothing was changed but for those before it.
 int wire_channel(ChannelObject* c) {
   if (is_wired(c)) return 0;
+  if (is_native(c)) {
+    bad_use(
+        "channel %s has an end of a native component, and cannot have ends in other OS processes yet: put a Python process between them",
+        channel_name(c).c_str());
+    return -1;
+  }
   carry_ends(c);
   for (Value* v; (v = first_bare(c->core));) {
     PyObject* const value = v->o;

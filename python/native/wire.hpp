@@ -13,8 +13,12 @@ namespace weft::py {
 // Marks in a channel's generation, beside kCarries, which a wired channel has too: its reads and writes take the long way round.
 inline constexpr std::uint32_t kWired = 0x40000000;
 inline constexpr std::uint32_t kFar = 0x20000000;
+inline constexpr std::uint32_t kNative = 0x10000000;  // it has had an end of a component (cells.hpp)
 inline bool is_wired(const ChannelObject* c) noexcept { return (c->generation & kWired) != 0; }
 inline bool is_far(const ChannelObject* c) noexcept { return (c->generation & kFar) != 0; }
+inline bool is_native(const ChannelObject* c) noexcept { return (c->generation & kNative) != 0; }
+// What is written to it is packed first.
+inline bool packs(const ChannelObject* c) noexcept { return (c->generation & (kWired | kNative)) != 0; }
 
 // `value` (owned) for a write to `c`, packed. Null with an exception; then it has been let go of.
 PyObject* pack(ChannelObject* c, PyObject* value);

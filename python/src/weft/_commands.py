@@ -1,4 +1,4 @@
-"""The commands: `weft run`, `weft trace`, `weft bench`, `weft lf`, `weft --version`.
+"""The commands: `weft run`, `weft trace`, `weft bench`, `weft build`, `weft lf`, `weft --version`.
 
 Invariants
 - What the user did wrong is told in one line on stderr that says what to do, with exit status 2, before anything
@@ -477,6 +477,31 @@ def lf_command(args: tuple[str, ...]) -> int:
         return lf_main(args)
     except SystemExit as bad:  # argparse has said what is wrong
         return int(bad.code or 0)
+
+
+@weft_command.command("build", epilog=EXIT_HELP)
+@click.argument("source")
+@click.option("-o", "--output", help="Where the library goes, besides the cache.")
+@click.option("--debug", is_flag=True, help="With symbols and assertions, not optimised.")
+@click.argument("flags", nargs=-1, type=click.UNPROCESSED)
+def build_command(source: str, output: str | None, debug: bool, flags: tuple[str, ...]) -> int:
+    """Build a native component from its C++ SOURCE, and say where the library is.
+
+    FLAGS, after `--`, are for the compiler. What was built already is found in the cache.
+
+    \b
+    Examples:
+      weft build filter.cpp
+      weft build filter.cpp -o filter.so --debug -- -Wall
+    """
+    from weft._build import build
+    from weft.errors import BadUse as Refused
+
+    try:
+        print(build(source, output=output, debug=debug, flags=flags))
+    except Refused as error:
+        raise BadUse(str(error)) from None
+    return 0
 
 
 def _pass_on(command: Sequence[str]) -> int:

@@ -136,7 +136,22 @@ WEFT_IMPL void Run::join_threads() noexcept {
   }
 }
 
+// The host language's lock, if this thread is without it.
+class Concluding {
+ public:
+  Concluding() noexcept : state_(around_sleep.conclude ? around_sleep.conclude() : nullptr) {}
+  Concluding(const Concluding&) = delete;
+  Concluding& operator=(const Concluding&) = delete;
+  ~Concluding() {
+    if (state_) around_sleep.concluded(state_);
+  }
+
+ private:
+  void* const state_;
+};
+
 WEFT_IMPL std::uint32_t Run::quiescent() noexcept {
+  const Concluding hold;
   core::Wakes wakes;
   bool dead = false, again = false;
   {

@@ -48,6 +48,9 @@ struct AroundSleep {
   // The lock alone, for the time of some yields before the sleep. Null: there are no yields.
   void* (*step_aside)() = nullptr;
   void (*step_back)(void*) = nullptr;
+  // The lock, around what a run concludes when the last of it falls asleep: by a thread that may not have it. Under no lock of ours.
+  void* (*conclude)() = nullptr;
+  void (*concluded)(void*) = nullptr;
 };
 inline AroundSleep around_sleep;
 

@@ -1,0 +1,137 @@
+// What a native component and its host (the extension module of the Python package) agree on: C types and one table of C functions. No
+// C++ object, no exception and no symbol of Python's crosses here, so compilers, their flags and versions of Python may differ.
+//
+//   host ──dlopen──► weft_component_entry() ──► weft_component: its processes, their parameters
+//   host ──a thread for a process──► weft_process_info.run(api, process, arguments, failure) ──► how it ended (a weft_status)
+//          component ──api->read, write, select, …──► the host's channels, by the number of the end among the arguments
+//
+// Invariants
+//  1 A structure only grows at its end, and says how large it is (`size`); a function is never taken out of the table. What changes else
+//    has another WEFT_COMPONENT_ABI: the host refuses a library of another number.
+//  2 A value is `bits`, of `i` `d` `b` `n` (below); of all other types a block of `bits` bytes, made by api->allocate() and owned by who
+//  has
+//    the value. A write that returns WEFT_OK has taken the value over; after any other status it is the caller's yet.
+//  3 The functions of the table are called by the thread of the process alone, and without any lock of the host's language.
+//
+// Types, as text: i int64, d double, b bool, n nothing, s text (UTF-8), y bytes, [T] sequence, (TU…) tuple, {KV} map, ?T T or nothing. A
+// block is the text or the bytes as they are; else one item after another without padding, in the byte order of the machine: i d as 8
+// bytes, b as 1, n none, s y as a length of 8 bytes and so many bytes, [T] {KV} as a count of 8 bytes and the items, ?T as a byte, 1 or 0,
+// and T.
+#ifndef WEFT_COMPONENT_ABI_H
+#define WEFT_COMPONENT_ABI_H
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEFT_COMPONENT_ABI 1
+#define WEFT_COMPONENT_ENTRY "weft_component_entry"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum weft_status {
+  WEFT_OK = 0,
+  WEFT_RETIRED = 1,    // the other side has retired (rule 3)
+  WEFT_POISONED = 2,   // the channel was poisoned (rule 4)
+  WEFT_DIED = 3,       // the other side died (rule 4.5)
+  WEFT_CANCELLED = 4,  // the process is asked to end (rule 6)
+  WEFT_BAD_USE = 5,    // an end that is closed, a select without guards, …: weft_api.last_error says what (rule 11)
+  WEFT_FAILED = 6      // of run() alone: the failure says what
+} weft_status;
+
+typedef struct weft_value {
+  uint64_t bits;  // the value, or the bytes of its block
+  void* block;    // null where the type has none, or it is empty
+} weft_value;
+
+// Where in the source an operation was called, for reports; `file` stays for ever.
+typedef struct weft_place {
+  const char* file;
+  uint32_t line;
+} weft_place;
+
+typedef enum weft_guard_kind { WEFT_INPUT = 0, WEFT_OUTPUT = 1, WEFT_TIMER = 2, WEFT_SKIP = 3 } weft_guard_kind;
+
+typedef struct weft_guard {
+  uint32_t kind;
+  uint32_t end;      // of an input or output
+  uint32_t on;       // its precondition
+  uint32_t ends;     // that its channel has retired is an outcome (rule 5.6)
+  int64_t deadline;  // of a timer: ns, as now() gives them
+  weft_value value;  // of an output: what to write; of the input that was chosen: what was read
+} weft_guard;
+
+typedef struct weft_process weft_process;  // the host's
+
+typedef struct weft_api {
+  uint32_t abi;
+  uint32_t size;
+  void* (*allocate)(size_t bytes);  // null: no memory
+  void (*release)(void* block);     // of null: nothing
+  weft_status (*read)(weft_process*, uint32_t end, weft_value* to, weft_place at);
+  weft_status (*write)(weft_process*, uint32_t end, weft_value* from, weft_place at);
+  // At least one value, and those that are there without waiting, up to `most`; *n: how many. (No value is lost by an end that comes
+  // after.)
+  weft_status (*read_many)(weft_process*, uint32_t end, weft_value* to, size_t most, size_t* n, weft_place at);
+  // All of them; *n: how many were written before an end or a cancellation came.
+  weft_status (*write_many)(weft_process*, uint32_t end, weft_value* from, size_t count, size_t* n, weft_place at);
+  // `fair`: else by priority, the first that is ready. *chosen: the guard, also where it has ended.
+  weft_status (*select)(weft_process*, weft_guard* guards, uint32_t count, uint32_t fair, uint32_t* chosen, weft_place at);
+  weft_status (*retire)(weft_process*, uint32_t end);
+  weft_status (*poison)(weft_process*, uint32_t end, uint32_t strength);
+  int64_t (*now)(weft_process*);  // ns, on the clock of the run
+  const char* (*last_error)(weft_process*);
+} weft_api;
+
+typedef enum weft_role { WEFT_VALUE = 0, WEFT_READER = 1, WEFT_WRITER = 2 } weft_role;
+
+typedef struct weft_parameter {
+  const char* name;
+  const char* type;  // of the value, or of the channel
+  const char* doc;
+  uint32_t role;
+  uint32_t has_default;
+  weft_value fallback;
+} weft_parameter;
+
+typedef struct weft_argument {
+  uint32_t end;      // of a reader or writer
+  weft_value value;  // else; run() takes it over
+} weft_argument;
+
+// What left run(), if that was no return.
+typedef struct weft_failure {
+  uint32_t end;  // of WEFT_RETIRED, WEFT_POISONED, WEFT_DIED: where
+  char* type;    // of WEFT_FAILED: of the exception; by api->allocate()
+  char* text;    // its message; by api->allocate()
+} weft_failure;
+
+typedef struct weft_process_info {
+  const char* name;
+  const char* doc;
+  const char* file;
+  uint32_t line;
+  uint32_t count;  // of parameters
+  const weft_parameter* parameters;
+  weft_status (*run)(const weft_api*, weft_process*, weft_argument*, weft_failure*);
+} weft_process_info;
+
+typedef struct weft_component {
+  uint32_t abi;
+  uint32_t size;
+  const char* name;
+  const char* doc;
+  const char* compiler;
+  uint32_t count;      // of processes
+  uint32_t info_size;  // of a weft_process_info, as the component was compiled
+  const weft_process_info* processes;
+  const char* error;  // not null: what is wrong with its declaration; then it is to be refused
+} weft_component;
+
+// What a component exports; never null. Nothing else is called before it.
+typedef const weft_component* (*weft_component_entry_function)(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,49 @@
+// Values of channels that have a native end (rule 16.2): cells, which a thread makes, moves and drops without the GIL.
+//
+//   Python's write ──pack(): converted by the channel's type──► a cell ──► a component's read
+//   a component's write ──► a cell ──► Python's read: unpack(), converted
+//
+// A cell stands where the core has a reference to an object: it looks like one, of a type that nobody sees, so that a slot that is let go
+// of is an object that is let go of. It is no object of the interpreter's allocator, has one owner, and refers to no object.
+//
+// Invariants
+//  1 A channel that is native carries cells of its one type and nothing else, from attach() on.
+//  2 What a cell needs is malloc's: it is made and freed by any thread.
+#pragma once
+#include <string>
+
+#include "native.hpp"
+#include "weft/component_abi.h"
+
+namespace weft::py {
+
+class NativeType;  // what a channel carries: parsed from the text of component_abi.h, kept for ever
+
+// By its text; null with an exception: it is none.
+const NativeType* native_type(const char* text);
+std::string describe(const NativeType* t);  // "list of float"
+
+// `value` as the type says: 0; -1 with BadUse, or what the conversion raised. The block is malloc's.
+int to_native(const NativeType* t, PyObject* value, weft_value& to);
+PyObject* from_native(const NativeType* t, const weft_value& v);  // takes nothing over
+inline void drop_native(weft_value& v) noexcept { std::free(std::exchange(v.block, nullptr)); }
+
+// Without the GIL: a cell that takes `v` over; null: no memory. Its type is the channel's.
+PyObject* new_cell(const NativeType* t, weft_value v) noexcept;
+weft_value take_cell(PyObject* cell) noexcept;  // the cell is gone
+bool is_cell(PyObject* o) noexcept;
+void drop_cell(PyObject* o) noexcept;
+
+// From now on the channel carries values of this type; those that wait there are converted. `who`: for messages ("process scale of
+// component filter"). -1 with BadUse: it is native of another type, a value that waits does not convert, or it cannot be native.
+int attach(ChannelObject* c, const NativeType* t, const char* who);
+void forget_native(ChannelObject* c) noexcept;  // it is gone
+const NativeType* type_of(const ChannelObject* c) noexcept;
+
+PyObject* pack_native(ChannelObject* c, PyObject* value);  // as pack() of wire.hpp
+PyObject* unpack_native(PyObject* cell);                   // as unpack()
+PyObject* unsent_native(PyObject* cell) noexcept;
+
+int init_cells(PyObject* m);
+
+}  // namespace weft::py

@@ -1,0 +1,45 @@
+// Native components (rules 16): libraries whose processes run as thread processes without the GIL.
+//
+//   component.cpp        loading a library, what it declares, making a call of one of its processes
+//   component_calls.cpp  a call that runs: the table of functions through which it touches channels, time and its run
+#pragma once
+#include <deque>
+#include <unordered_map>
+
+#include "cells.hpp"
+#include "choice.hpp"
+
+namespace weft::py {
+
+// One call of a process: its arguments, then its run. The component knows it as its weft_process.
+struct NativeCall {
+  const weft_process_info* info = nullptr;
+  const char* component = nullptr;
+  std::string compiler;
+  std::vector<EndObject*> ends;  // owned
+  std::vector<const NativeType*> types;
+  std::vector<weft_argument> arguments;
+  std::vector<const NativeType*> argument_types;  // null: an end
+  int cpu = -1;
+  bool started = false;
+
+  // While it runs, of its thread alone.
+  ThreadProcess* thread = nullptr;
+  std::string error;                                        // of the last bad use
+  std::unordered_map<std::uint64_t, std::uint32_t> starts;  // where selects begin, by their guards (rule 5.4)
+  struct Choosing;
+  std::deque<std::unique_ptr<Choosing>> choosing;  // by how many guards; kept: whoever reports may look at one that is over
+
+  NativeCall();
+  NativeCall(const NativeCall&) = delete;
+  NativeCall& operator=(const NativeCall&) = delete;
+  ~NativeCall();  // with the GIL
+};
+
+// On the process's thread, with the GIL: what it returned; null with the exception that left it.
+PyObject* run_call(NativeCall& c);
+
+int init_component(PyObject* m);
+int init_component_calls(PyObject* m);
+
+}  // namespace weft::py

@@ -1,0 +1,405 @@
+// A call of a component's process that runs, and its table of functions: the operations of threads (operation.cpp, choice.cpp) for values
+// that are cells, without the GIL.
+//
+//   run_call() ──Aside──► info->run(): read │ write │ select ─► core ──pending──► ThreadProcess::block() ──► status
+//        ◄──with the GIL── how it ended, as the exception that a Python process would have raised
+//
+// Invariants
+//  1 What is written to a slot of a core of a native channel is a cell, and so is what is taken from it (cells.hpp).
+//  2 An end is closed by others under the GIL; here its state is looked at, never changed, without it.
+#include <pthread.h>
+#include <sched.h>
+
+#include "aside.hpp"
+#include "component.hpp"
+#include "wire.hpp"
+
+namespace weft::py {
+
+struct NativeCall::Choosing {
+  explicit Choosing(std::uint32_t n) : size(n), guards(n), slots(std::make_unique<Value[]>(n)) {}
+  const std::uint32_t size;
+  runtime::FixedArray<core::Guard> guards;
+  std::unique_ptr<Value[]> slots;
+  std::optional<core::Select> select;
+};
+
+namespace {
+
+using Call = NativeCall;
+Call& call_of(weft_process* p) noexcept { return *reinterpret_cast<Call*>(p); }
+
+PyObject* component_error = nullptr;  // weft.native.ComponentError
+
+weft_status bad(Call& c, std::string why) {
+  c.error = std::move(why);
+  return WEFT_BAD_USE;
+}
+weft_status status_of(Status s) noexcept {
+  switch (s) {
+    case Status::ok: return WEFT_OK;
+    case Status::retired: return WEFT_RETIRED;
+    case Status::poisoned: return WEFT_POISONED;
+    case Status::cancelled: return WEFT_CANCELLED;
+    default: return WEFT_DIED;
+  }
+}
+
+// The end, for an operation; null: bad use.
+EndObject* end_at(Call& c, std::uint32_t number, bool reads, const char* verb) {
+  if (number >= c.ends.size() || is_reader(reinterpret_cast<PyObject*>(c.ends[number])) != reads) {
+    bad(c, std::string(verb) + ": the process has no such end");
+    return nullptr;
+  }
+  EndObject* const e = c.ends[number];
+  if (e->state == EndState::open) return e;
+  bad(c, std::string(verb) + " on channel " + channel_name(e->channel) + ": this end is closed");
+  return nullptr;
+}
+void go_to(Call& c, weft_place at) noexcept {
+  if (!at.file || !*at.file) return;
+  c.thread->line = at.line;
+  c.thread->about = runtime::in_file(c.thread->about, at.file);
+}
+
+// --- read and write ---------------------------------------------------------------------------------------------------------------------
+
+template <Side S>
+Status meet(Call& c, Core& core, Value& slot) noexcept {
+  ThreadProcess& me = *c.thread;
+  if (me.cancel().load(std::memory_order_relaxed)) return Status::cancelled;
+  me.slot = &slot;
+  Status s = core.begin<S>(me);
+  if (s == Status::pending) {
+    me.block(S == Side::in ? weft::detail::read_op<Core> : weft::detail::write_op<Core>);
+    s = me.status;
+  }
+  return s;
+}
+
+weft_status read(weft_process* p, std::uint32_t end, weft_value* to, weft_place at) {
+  Call& c = call_of(p);
+  EndObject* const e = end_at(c, end, true, "read");
+  if (!e) return WEFT_BAD_USE;
+  go_to(c, at);
+  Core& core = e->channel->core;
+  Value slot;
+  const Status s = meet<Side::in>(c, core, slot);
+  if (s != Status::ok) return status_of(s);
+  core.last_reader = c.thread->id;
+  *to = take_cell(slot.take());
+  return WEFT_OK;
+}
+
+weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_place at) {
+  Call& c = call_of(p);
+  EndObject* const e = end_at(c, end, false, "write");
+  if (!e) return WEFT_BAD_USE;
+  go_to(c, at);
+  Core& core = e->channel->core;
+  Value slot(new_cell(c.types[end], *from));
+  if (!slot.o) return bad(c, "write: there is no memory left");
+  const Status s = meet<Side::out>(c, core, slot);
+  if (s != Status::ok) {
+    *from = take_cell(slot.take());
+    return status_of(s);
+  }
+  core.last_writer = c.thread->id;
+  return WEFT_OK;  // what a full buffer dropped goes with the slot
+}
+
+weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::size_t most, std::size_t* n, weft_place at) {
+  *n = 0;
+  if (most == 0) return bad(call_of(p), "read_many: ask for at least one value");
+  weft_status s = read(p, end, to, at);
+  if (s != WEFT_OK) return s;
+  *n = 1;
+  Call& c = call_of(p);
+  Core& core = c.ends[end]->channel->core;
+  bool ready = false;
+  // Another reader may come in between: it is read without waiting only where the core says so in one step.
+  while (*n < most && (core.look<Side::in>(ready) == Status::ok) && ready) {
+    core::Guard g[2];
+    Value slot;
+    g[0].kind = core::Kind::input;
+    g[0].ops = &core::channel_ops<Core, Side::in>;
+    g[0].where = &core;
+    g[0].node.slot = &slot;
+    g[1].kind = core::Kind::skip;
+    core::Select one(g, 2, Mode::priority, c.thread);
+    const int i = one.scan([]() noexcept { return std::int64_t{0}; });
+    if (i != 0 || one.status() != Status::ok) {
+      if (i == core::Select::parked) {  // taken, and its writer makes the value yet
+        c.thread->place = &core;
+        static constexpr runtime::OpKind held{"read", [](ProcessBase&) noexcept { return false; }, nullptr};
+        c.thread->block(held);
+        if (one.finish() != 0 || one.status() != Status::ok) break;
+      } else {
+        break;
+      }
+    }
+    to[(*n)++] = take_cell(slot.take());
+  }
+  return WEFT_OK;
+}
+
+weft_status write_many(weft_process* p, std::uint32_t end, weft_value* from, std::size_t count, std::size_t* n, weft_place at) {
+  for (*n = 0; *n < count; ++*n)
+    if (const weft_status s = write(p, end, from + *n, at); s != WEFT_OK) return s;
+  return WEFT_OK;
+}
+
+// --- select -----------------------------------------------------------------------------------------------------------------------------
+
+Call::Choosing& choosing_for(Call& c, std::uint32_t n) {
+  for (const auto& x : c.choosing)
+    if (x->size == n) return *x;
+  return *c.choosing.emplace_back(std::make_unique<Call::Choosing>(n));
+}
+
+bool withdraw_select(ProcessBase& p) noexcept {
+  auto& x = *static_cast<Call::Choosing*>(p.place);
+  return !x.select->held() && x.select->choice.finish_as(core::CANCELLED);
+}
+void visit_select(ProcessBase& p, runtime::Places& v) {
+  auto& x = *static_cast<Call::Choosing*>(p.place);
+  for (std::uint32_t i = 0; i < x.size; ++i) {
+    core::Guard& g = x.guards[i];
+    if (!g.enabled || g.kind > core::Kind::output) continue;
+    if (g.has_ended())
+      v.ended(*static_cast<core::Place*>(static_cast<Core*>(g.where)), i);
+    else
+      v.channel(*static_cast<core::Place*>(static_cast<Core*>(g.where)), g.kind == core::Kind::output);
+  }
+}
+constexpr runtime::OpKind select_op{"select", &withdraw_select, &visit_select};
+constexpr runtime::OpKind sleep_op{"sleep", &withdraw_select, &visit_select};
+
+// The guards of the component as the core's; null: bad use.
+Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::uint64_t& key) {
+  Call::Choosing& x = choosing_for(c, n);
+  key = 0xCBF29CE484222325ull;
+  bool any = false;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const weft_guard& from = guards[i];
+    core::Guard& g = x.guards[i];
+    g.node.flags = 0;
+    g.where = nullptr;
+    g.enabled = from.on != 0;
+    g.ends = from.ends != 0;
+    g.silent = g.lined = false;
+    g.node.slot = &x.slots[i];
+    any = any || g.enabled;
+    if (from.kind == WEFT_SKIP || from.kind == WEFT_TIMER) {
+      g.kind = from.kind == WEFT_SKIP ? core::Kind::skip : core::Kind::timer;
+      g.deadline = from.deadline;
+    } else {
+      const bool in = from.kind == WEFT_INPUT;
+      EndObject* const e = end_at(c, from.end, in, "select");
+      if (!e) return nullptr;
+      g.kind = in ? core::Kind::input : core::Kind::output;
+      g.ops = in ? &core::channel_ops<Core, Side::in> : &core::channel_ops<Core, Side::out>;
+      g.where = &e->channel->core;
+      if (!in && !(x.slots[i].o = new_cell(c.types[from.end], from.value))) {
+        bad(c, "select: there is no memory left");
+        return nullptr;
+      }
+    }
+    key = (key ^ reinterpret_cast<std::uintptr_t>(g.where) ^ static_cast<std::uint64_t>(g.kind)) * 0x100000001B3ull;  // FNV-1a
+  }
+  if (!any) {
+    bad(c, "select: no guard is on, so it would wait for ever");
+    return nullptr;
+  }
+  if (core::find_fault(x.guards.get(), n).what == core::Fault::both_ends) {
+    bad(c, "select with both ends of one channel: a process cannot talk to itself");
+    return nullptr;
+  }
+  return &x;
+}
+
+// Values of outputs go back to the component, but for the one that was written: its block is the channel's.
+void give_back(Call::Choosing& x, weft_guard* guards, int written) noexcept {
+  for (std::uint32_t i = 0; i < x.size; ++i) {
+    if (guards[i].kind != WEFT_OUTPUT) continue;
+    PyObject* const cell = x.slots[i].take();
+    if (static_cast<int>(i) == written) {
+      guards[i].value = {0, nullptr};
+      if (cell) drop_cell(cell);  // of a buffer that dropped it
+    } else if (cell) {
+      take_cell(cell);  // its block is the component's yet
+    }
+  }
+}
+
+weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::uint32_t fair, std::uint32_t* chosen, weft_place at) {
+  Call& c = call_of(p);
+  *chosen = n;
+  if (n == 0) return bad(c, "select without guards would wait for ever");
+  go_to(c, at);
+  ThreadProcess& me = *c.thread;
+  if (me.cancel().load(std::memory_order_relaxed)) return WEFT_CANCELLED;
+  std::uint64_t key;
+  Call::Choosing* const x = fill(c, guards, n, key);
+  if (!x) {
+    give_back(choosing_for(c, n), guards, -1);
+    return WEFT_BAD_USE;
+  }
+  std::uint32_t& start = c.starts[key];
+  x->select.emplace(x->guards.get(), n, fair ? Mode::fair : Mode::priority, &me, start);
+  core::Select& s = *x->select;
+  const auto now = [&me]() noexcept { return me.run->now(); };
+  int i = s.scan(now);
+  if (i == core::Select::none) i = s.enrol();
+  if (i == core::Select::parked) {
+    me.place = x;
+    runtime::TimerNode timer;
+    const int t = s.held() ? -1 : s.earliest_timer();
+    const bool armed = t >= 0 && s.guard(t).deadline != prim::forever;
+    if (armed) {
+      timer.deadline = s.guard(t).deadline;
+      timer.choice = &s.choice;
+      me.run->arm(timer);
+    }
+    me.block(n == 1 && t == 0 ? sleep_op : select_op);
+    if (armed) me.run->disarm(timer);
+    const std::uint32_t word = s.held() ? core::DONE : s.choice.word();
+    i = s.finish();
+    if (i < 0 && word == core::TIMED_OUT) i = s.earliest_timer();
+  }
+  if (i < 0) {
+    give_back(*x, guards, -1);
+    return WEFT_CANCELLED;
+  }
+  *chosen = static_cast<std::uint32_t>(i);
+  start = s.next_start();
+  core::Guard& g = x->guards[static_cast<std::size_t>(i)];
+  if (g.kind > core::Kind::output) {
+    give_back(*x, guards, -1);
+    return WEFT_OK;
+  }
+  if (is_end(s.status())) {
+    give_back(*x, guards, -1);
+    return status_of(s.status());
+  }
+  Core& core = *static_cast<Core*>(g.where);
+  if (g.kind == core::Kind::input) {
+    core.last_reader = me.id;
+    guards[i].value = take_cell(x->slots[static_cast<std::size_t>(i)].take());
+    give_back(*x, guards, -1);
+  } else {
+    core.last_writer = me.id;
+    give_back(*x, guards, i);
+  }
+  return WEFT_OK;
+}
+
+// --- the rest ---------------------------------------------------------------------------------------------------------------------------
+
+weft_status retire(weft_process* p, std::uint32_t end) {
+  Call& c = call_of(p);
+  if (end >= c.ends.size()) return bad(c, "retire: the process has no such end");
+  const With lock;
+  close_end(c.ends[end], EndState::retired);
+  return WEFT_OK;
+}
+weft_status poison(weft_process* p, std::uint32_t end, std::uint32_t strength) {
+  Call& c = call_of(p);
+  if (end >= c.ends.size()) return bad(c, "poison: the process has no such end");
+  if (strength < 1 || strength > 255) return bad(c, "poison: the strength must be from 1 to 255");
+  if (c.ends[end]->state != EndState::open) return bad(c, "poison: this end is closed");
+  c.ends[end]->channel->core.poison(static_cast<std::uint8_t>(strength));
+  return WEFT_OK;
+}
+std::int64_t now(weft_process* p) { return call_of(p).thread->run->now(); }
+const char* last_error(weft_process* p) { return call_of(p).error.c_str(); }
+
+constexpr weft_api table{WEFT_COMPONENT_ABI,
+                         sizeof(weft_api),
+                         [](std::size_t n) { return std::malloc(n); },
+                         [](void* b) { std::free(b); },
+                         &read,
+                         &write,
+                         &read_many,
+                         &write_many,
+                         &select,
+                         &retire,
+                         &poison,
+                         &now,
+                         &last_error};
+
+// --- how it ended -----------------------------------------------------------------------------------------------------------------------
+
+struct Text {  // of a failure
+  char* text;
+  ~Text() { std::free(text); }
+  const char* c_str() const noexcept { return text ? text : ""; }
+};
+
+PyObject* conclude(Call& c, weft_status s, weft_failure& f) {
+  const Text type{f.type}, text{f.text};
+  switch (s) {
+    case WEFT_OK: Py_RETURN_NONE;
+    case WEFT_CANCELLED: return raise_cancelled(*c.thread, nullptr);
+    case WEFT_RETIRED:
+    case WEFT_POISONED:
+    case WEFT_DIED:
+      if (f.end >= c.ends.size()) break;
+      return raise_end(s == WEFT_RETIRED    ? Status::retired
+                       : s == WEFT_POISONED ? Status::poisoned
+                                            : Status::died,
+                       c.ends[f.end]->channel, is_reader(reinterpret_cast<PyObject*>(c.ends[f.end])) ? "read" : "write", -1, nullptr);
+    default: break;
+  }
+  PyObject* const e = PyObject_CallFunction(component_error, "ssss", c.component, c.info->name, type.c_str(), text.c_str());
+  if (!e) return nullptr;
+  PyErr_SetObject(component_error, e);
+  Py_DECREF(e);
+  return nullptr;
+}
+
+void pin(int cpu) noexcept {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  pthread_setaffinity_np(pthread_self(), sizeof set, &set);  // that it can be was asked when the process was made
+}
+
+PyObject* f_set_component_error(PyObject*, PyObject* e) {
+  Py_XSETREF(component_error, Py_NewRef(e));
+  Py_RETURN_NONE;
+}
+PyMethodDef functions[] = {{"_set_component_error", gated<f_set_component_error>, METH_O, nullptr}, {}};
+
+}  // namespace
+
+NativeCall::NativeCall() = default;
+NativeCall::~NativeCall() {
+  for (EndObject* e : ends) Py_DECREF(reinterpret_cast<PyObject*>(e));
+  for (weft_argument& a : arguments) drop_native(a.value);
+}
+
+PyObject* run_call(NativeCall& c) {
+  auto* const t = runtime::ThreadProcess::plain();
+  if (!t || !t->run || c.started) return bad_use("a native process is run once, as a process: give it to run, Parallel or a Group");
+  c.started = true;
+  c.thread = static_cast<ThreadProcess*>(t);
+  if (c.cpu >= 0) pin(c.cpu);
+  char name[16];
+  std::snprintf(name, sizeof name, "%s", t->function ? t->function : c.info->name);
+  pthread_setname_np(pthread_self(), name);
+  weft_failure f{0, nullptr, nullptr};
+  weft_status s;
+  {
+    const Aside without;
+    s = c.info->run(&table, reinterpret_cast<weft_process*>(&c), c.arguments.data(), &f);
+  }
+  settle();
+  PyObject* const r = conclude(c, s, f);
+  c.thread = nullptr;
+  return r;
+}
+
+int init_component_calls(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+
+}  // namespace weft::py

@@ -1,0 +1,97 @@
+"""Building a component from its source, once for each content.
+
+The key of a library is what the compiler sees: the source with all that it includes (preprocessed), the compiler's version and
+its flags. So a header that changes makes another library, and what has not changed is found.
+
+Invariant: a library in the cache is whole: it is written beside its place and moved there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from weft.errors import BadUse
+
+__all__ = ["build", "cache_dir", "include_dir"]
+
+_FLAGS = ("-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden")
+
+
+def include_dir() -> str:
+    """The directory with <weft/component.hpp>, for the compiler's -I."""
+    return str(Path(__file__).with_name("include"))
+
+
+def cache_dir() -> Path:
+    """Where built components are kept: $WEFT_CACHE, or weft in the user's cache directory."""
+    chosen = os.environ.get("WEFT_CACHE")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weft"
+
+
+def compiler() -> list[str]:
+    """The C++ compiler and its first arguments: $CXX, else c++, g++ or clang++.
+
+    Raises:
+        BadUse: there is none.
+    """
+    words = shlex.split(os.environ.get("CXX", ""))
+    names = [words[0]] if words else ["c++", "g++", "clang++"]
+    for name in names:
+        if shutil.which(name):
+            return [name, *words[1:]]
+    raise BadUse(
+        f"there is no C++ compiler ({', '.join(names)}): install one (on Debian: apt install g++), or say which: CXX=…"
+    )
+
+
+def _run(command: Sequence[str], source: Path) -> bytes:
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode == 0:
+        return done.stdout
+    said = done.stderr.decode(errors="replace").rstrip()
+    raise BadUse(f"{source} was not built:\n{said}\n(the command: {shlex.join(command)})")
+
+
+def build(
+    source: str | os.PathLike[str],
+    *,
+    output: str | os.PathLike[str] | None = None,
+    debug: bool = False,
+    flags: Sequence[str] = (),
+) -> Path:
+    """Build a component from one C++ source; returns the path of the library.
+
+    It is kept in `cache_dir()` under a name made of what the compiler saw, so that it is built once; `output` is a copy of it.
+    `debug`: with symbols, assertions and without optimisation (-O0 -g); else -O2 -DNDEBUG. `flags` come after those.
+
+    Raises:
+        BadUse: there is no such file or no compiler, or the compiler refused it: the message has what it said, as it is.
+    """
+    path = Path(source)
+    if not path.is_file():
+        raise BadUse(f"build: there is no file {path}; give the C++ source of a component")
+    kind = ("-O0", "-g") if debug else ("-O2", "-DNDEBUG")
+    front = [*compiler(), *_FLAGS, *kind, *flags, f"-I{include_dir()}"]
+    version = _run([*compiler(), "--version"], path)
+    seen = _run([*front, "-E", str(path)], path)
+    content = hashlib.sha256(b"\0".join([version, " ".join(front).encode(), seen])).hexdigest()
+    kept = cache_dir() / f"{path.stem}-{content[:20]}.so"
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as beside:
+            made = Path(beside) / "made.so"
+            _run([*front, str(path), "-o", str(made)], path)
+            made.replace(kept)
+    if output is None:
+        return kept
+    shutil.copyfile(kept, output)
+    return Path(output)

@@ -1,0 +1,178 @@
+"""Native components: processes in C++ that run without the interpreter's lock, and meet Python's on ordinary channels (rules 16).
+
+    import weft.native
+    filter = weft.native.load("filter.cpp")   # built if it has changed; or a library, "filter.so"
+    run(source(-a), filter.scale(+a, -b, factor=0.5), sink(+b))
+
+What a component is, and how one is written: <weft/component.hpp>, which is in `include_dir()`.
+
+Invariant: what a component declares is looked at once, when it is loaded; a factory checks its arguments when it is called, so
+that nothing of it is wrong by the time that the process runs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from weft._build import build, include_dir
+from weft._extension import native as _native
+from weft.errors import BadUse, WeftError
+
+__all__ = ["Component", "ComponentError", "build", "include_dir", "load"]
+
+_SOURCES = {".cpp", ".cc", ".cxx", ".C"}
+_VALUE, _READER, _WRITER = 0, 1, 2  # as weft_role in component_abi.h
+_THREADS = 1  # as Kind::thread in native.hpp
+
+
+class ComponentError(WeftError):
+    """A C++ exception that left a process of a component: it says which, of what type, and its message."""
+
+    def __init__(self, component: str, process: str, type: str, message: str) -> None:
+        text = f"process {process} of component {component}: {type or 'an exception'}"
+        super().__init__(f"{text}: {message}" if message else text)
+        self.component = component  #: its name
+        self.process = process  #: the name that the component gave the process
+        self.type = type  #: of the C++ exception, as `std::runtime_error`
+        self.message = message  #: its what()
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.component, self.process, self.type, self.message)
+
+
+_native._set_component_error(ComponentError)
+
+
+class Component(ModuleType):
+    """A loaded component: a module with a process function for each of its processes."""
+
+    path: str  #: of the library
+    compiler: str  #: that built it, and its version
+    processes: tuple[str, ...]  #: their names
+
+    def __repr__(self) -> str:
+        return f"<component {self.__name__} of {self.path}: {', '.join(self.processes)}>"
+
+
+def load(path: str | os.PathLike[str], *, flags: tuple[str, ...] = ()) -> Component:
+    """The component in a library; of a C++ source: built first, if it or what it includes has changed.
+
+    Loading one library again gives another module over the same code. `flags` are for the compiler, of a source alone.
+
+    Raises:
+        BadUse: there is no such file, it is no component, it was built for another version of the component ABI, or its
+            declaration cannot be; or the source was not built: the message has the compiler's, as it is.
+    """
+    file = Path(path)
+    if not file.exists():
+        raise BadUse(
+            f"load: there is no file {file}; give a component's library, or its source to build it"
+        )
+    if file.is_dir():
+        raise BadUse(f"load: {file} is a directory; give a component's library, or its source")
+    if file.suffix in _SOURCES:
+        file = build(file, flags=flags)
+    elif flags:
+        raise BadUse(f"load: flags are for the compiler, and {file} is built already")
+    library = str(file.resolve())
+    capsule, name, doc, compiler, declared = _native._component_open(library)
+    _check_names(name, declared)
+    made = Component(name, doc)
+    made.path = library
+    made.compiler = compiler
+    made.processes = tuple(entry[0] for entry in declared)
+    for number, entry in enumerate(declared):
+        setattr(made, entry[0], _factory(capsule, name, number, entry))
+    return made
+
+
+def _check_names(component: str, declared: list[Any]) -> None:
+    """Names that Python could not say are refused, with whose they are."""
+    seen: set[str] = set()
+    for process, _, _, _, parameters in declared:
+        names = [p[0] for p in parameters]
+        for n in (process, *names):
+            if not n.isidentifier() or keyword.iskeyword(n):
+                raise BadUse(
+                    f"load: component {component}, process {process}: {n!r} is no name in Python; give another"
+                )
+        for n in names:
+            if names.count(n) > 1 or n in ("on", "cpu"):
+                what = "taken by load() itself" if n in ("on", "cpu") else "there twice"
+                raise BadUse(
+                    f"load: component {component}, process {process}: the argument {n!r} is {what}; give it another name"
+                )
+        if process in seen or process in ("path", "compiler", "processes"):
+            raise BadUse(
+                f"load: component {component}: the name {process!r} is taken; give that process another"
+            )
+        seen.add(process)
+
+
+def _signature(parameters: list[Any]) -> inspect.Signature:
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    ends = {_READER: "Reader[{}]", _WRITER: "Writer[{}]"}
+    made = [
+        inspect.Parameter(
+            name,
+            kind,
+            default=default if has_default else inspect.Parameter.empty,
+            annotation=ends.get(role, "{}").format(type_),
+        )
+        for name, role, type_, _, has_default, default in parameters
+    ]
+    only = inspect.Parameter.KEYWORD_ONLY
+    made.append(inspect.Parameter("on", only, default="thread", annotation="str"))
+    made.append(inspect.Parameter("cpu", only, default=None, annotation="int | None"))
+    return inspect.Signature(made, return_annotation="Process")
+
+
+def _doc(doc: str, where: str, parameters: list[Any]) -> str:
+    lines = [doc or "A process of a native component."]
+    if any(text for _, _, _, text, _, _ in parameters):
+        lines += ["", "Parameters:"]
+        lines += [f"    {name}: {text}" for name, _, _, text, _, _ in parameters if text]
+    lines += ["", f"Declared at {where}."]
+    return "\n".join(lines)
+
+
+def _cpu(cpu: object) -> int:
+    if cpu is None:
+        return -1
+    usable = os.sched_getaffinity(0)
+    if not isinstance(cpu, int) or cpu not in usable:
+        raise BadUse(f"cpu={cpu!r}: this program may use the CPUs {sorted(usable)}")
+    return cpu
+
+
+def _factory(capsule: Any, component: str, number: int, entry: Any) -> Callable[..., Any]:
+    name, doc, file, line, parameters = entry
+    signature = _signature(parameters)
+
+    def factory(*args: Any, **kwargs: Any) -> Any:
+        try:
+            given = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{name}() of component {component}: {error}") from None
+        given.apply_defaults()
+        *values, on, cpu = given.arguments.values()
+        if on != "thread":
+            raise BadUse(
+                f"{name}(on={on!r}): a native process runs on='thread'; other places are not built yet"
+            )
+        call = _native._component_call(capsule, number, tuple(values), _cpu(cpu))
+        ends = [v for v, p in zip(values, parameters, strict=True) if p[1] != _VALUE]
+        return _native.ProcessFunction(call, name, _THREADS)(*ends)
+
+    factory.__name__ = factory.__qualname__ = name
+    factory.__module__ = component
+    factory.__doc__ = _doc(doc, f"{file}:{line}", parameters)
+    factory.__signature__ = signature  # type: ignore[attr-defined]
+    factory.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
+    return factory

@@ -1,0 +1,25 @@
+"""The components of the tests, each built once for its content and kept in .build/components."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft.native
+
+HERE = Path(__file__).parent
+os.environ.setdefault("WEFT_CACHE", str(HERE.parents[1] / ".build/components"))
+
+needs_compiler = pytest.mark.skipif(
+    not any(shutil.which(name) for name in ("c++", "g++", "clang++")), reason="no C++ compiler"
+)
+
+
+@functools.cache
+def basics() -> Any:
+    return weft.native.load(HERE / "component_basics.cpp")

@@ -1,0 +1,240 @@
+"""Rules 16: what is wrong with a component is told when it is loaded or called, with what to do."""
+
+from __future__ import annotations
+
+import ctypes.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from components import HERE, basics, needs_compiler
+
+import weft.native
+from weft import threads
+from weft.errors import BadUse
+from weft.native import ComponentError
+
+pytestmark = needs_compiler
+
+HEADER = "#include <weft/component.hpp>\nusing namespace weft::native;\n"
+
+
+def source(folder: Path, text: str, name: str = "made.cpp") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def compiled(folder: Path, text: str) -> Path:
+    """A library of C, which the compiler makes in no time."""
+    out = folder / "made.so"
+    path = source(folder, text, "made.c")
+    include = f"-I{weft.native.include_dir()}"
+    subprocess.run(["cc", "-shared", "-fPIC", include, str(path), "-o", str(out)], check=True)
+    return out
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path, monkeypatch):
+    basics()  # of the common cache
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(BadUse, match=r"load: there is no file .*none\.so; give a component's"):
+        weft.native.load(tmp_path / "none.so")
+    with pytest.raises(BadUse, match=r"build: there is no file .*none\.cpp"):
+        weft.native.build(tmp_path / "none.cpp")
+    with pytest.raises(BadUse, match="is a directory"):
+        weft.native.load(tmp_path)
+
+
+def test_what_is_no_library(tmp_path):
+    with pytest.raises(BadUse, match=r"load: .*(invalid ELF header|file too short)"):
+        weft.native.load(source(tmp_path, "no library, " * 100, "made.so"))
+
+
+def test_a_foreign_library(tmp_path):
+    library = compiled(tmp_path, "int answer(void) { return 42; }\n")
+    with pytest.raises(BadUse, match=r"is a library, but no component of Weft.*WEFT_COMPONENT"):
+        weft.native.load(library)
+    assert ctypes.util.find_library("c")
+
+
+def test_another_abi_is_refused(tmp_path):  # rule 16.5
+    library = compiled(
+        tmp_path,
+        """#include <weft/component_abi.h>
+static const weft_component made = {.abi = WEFT_COMPONENT_ABI + 1};
+const weft_component* weft_component_entry(void) { return &made; }
+""",
+    )
+    with pytest.raises(BadUse, match=r"version 2 of the component ABI.*version 1: build it again"):
+        weft.native.load(library)
+
+
+def test_headers_of_another_weft_are_refused(tmp_path):  # rule 16.5
+    library = compiled(
+        tmp_path,
+        """#include <weft/component_abi.h>
+static const weft_component made = {.abi = WEFT_COMPONENT_ABI, .size = 8};
+const weft_component* weft_component_entry(void) { return &made; }
+""",
+    )
+    with pytest.raises(BadUse, match="headers of another Weft: build it again"):
+        weft.native.load(library)
+
+
+def test_a_type_that_is_none(tmp_path):  # rule 16.5
+    library = compiled(
+        tmp_path,
+        """#include <weft/component_abi.h>
+static const weft_parameter p = {.name = "x", .type = "[i", .doc = "", .role = WEFT_READER};
+static const weft_process_info info = {.name = "f", .count = 1, .parameters = &p};
+static const weft_component made = {
+  .abi = WEFT_COMPONENT_ABI, .size = sizeof made, .name = "m", .count = 1, .info_size = sizeof info, .processes = &info};
+const weft_component* weft_component_entry(void) { return &made; }
+""",
+    )
+    with pytest.raises(BadUse, match=r"'\[i' is no type of a native value"):
+        weft.native.load(library)
+
+
+def test_the_compiler_says_what_is_wrong(tmp_path):
+    path = source(tmp_path, HEADER + "void f(Reader<int> in) { in.reed(); }\n")
+    with pytest.raises(BadUse, match=r"made\.cpp was not built:") as refused:
+        weft.native.load(path)
+    assert "reed" in str(refused.value)
+    assert f"{path}:3" in str(refused.value)
+
+
+def test_a_type_that_cannot_cross_is_told_by_the_compiler(tmp_path):
+    path = source(tmp_path, HEADER + "void f(Reader<int*> in) { in.read(); }\n")
+    with pytest.raises(BadUse, match="no channel to Python carries values of this type"):
+        weft.native.load(path)
+
+
+def test_there_is_no_compiler(tmp_path, monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(BadUse, match=r"there is no C\+\+ compiler .*no-such-compiler.*install one"):
+        weft.native.build(source(tmp_path, HEADER))
+
+
+def test_flags_are_for_sources(tmp_path):
+    with pytest.raises(BadUse, match="flags are for the compiler"):
+        weft.native.load(basics().path, flags=("-g",))
+
+
+DECLARATIONS = [
+    ('.argument("in")', "'in' is no name in Python"),
+    ('.argument("on")', "taken by load"),
+    ("", "has 1 parameters, and 0 are named"),
+    ('.argument("a").argument("b")', "one more than its function has"),
+    ('.argument("a", 2)', "an end has no default"),
+]
+
+
+@pytest.fixture(scope="module")
+def declared(tmp_path_factory):
+    """One library for all of them: the declaration is chosen when it is loaded, by the environment."""
+    folder = tmp_path_factory.mktemp("declared")
+    cases = "".join(
+        f'  if (which == {n}) component.process<&f>("f"){text};\n'
+        for n, (text, _) in enumerate(DECLARATIONS)
+    )
+    path = source(
+        folder,
+        f"{HEADER}#include <cstdlib>\nvoid f(Reader<int>) {{}}\n"
+        'WEFT_COMPONENT(m, "") {\n  const int which = std::atoi(std::getenv("WHICH"));\n'
+        f"{cases}}}\n",
+    )
+    return weft.native.build(path, output=folder / "made.so")
+
+
+@pytest.mark.parametrize("which", range(len(DECLARATIONS)))
+def test_a_declaration_that_cannot_be(declared, tmp_path, monkeypatch, which):
+    monkeypatch.setenv("WHICH", str(which))
+    copy = shutil.copyfile(declared, tmp_path / "made.so")  # loaded anew
+    with pytest.raises(BadUse, match=DECLARATIONS[which][1]):
+        weft.native.load(copy)
+
+
+# --- what is built once -----------------------------------------------------------------------------
+
+
+def test_what_was_built_is_found_and_a_change_is_built(tmp_path):
+    header = source(tmp_path, "inline int answer() { return 1; }\n", "answer.h")
+    text = (
+        HEADER + '#include "answer.h"\nvoid f(Writer<int> out) { out.write(answer()); }\n'
+        'WEFT_COMPONENT(m, "") { component.process<&f>("f").argument("out"); }\n'
+    )
+    path = source(tmp_path, text)
+    first = weft.native.build(path, debug=True)
+    made = first.stat().st_mtime_ns
+    assert weft.native.build(path, debug=True) == first
+    assert first.stat().st_mtime_ns == made
+    header.write_text("inline int answer() { return 2; }\n")
+    second = weft.native.build(path, debug=True)
+    assert second != first
+    c = threads.Channel()
+    reader = +c
+    got = []
+
+    @threads.process
+    def reads(r):
+        got.append(r.read())
+
+    threads.run(weft.native.load(second).f(-c), reads(reader))
+    assert got == [2]
+
+
+@pytest.mark.parametrize("compiler", ["g++-12", "clang++-14"])
+@pytest.mark.parametrize("debug", [False, True], ids=["NDEBUG", "assertions"])
+def test_compilers_and_flags_meet_in_one_network(monkeypatch, compiler, debug):  # rules 16.1, 16.5
+    """A component of each build between two processes of another, in one program."""
+    if not shutil.which(compiler):
+        pytest.skip(f"{compiler} is not here")
+    common = basics()
+    monkeypatch.setenv("WEFT_CACHE", str(Path(common.path).parent))
+    monkeypatch.setenv("CXX", compiler)
+    other = weft.native.load(weft.native.build(HERE / "component_basics.cpp", debug=debug))
+    assert other.compiler.split()[0] in compiler
+    a, c, d, t = (threads.Channel() for _ in range(4))
+    got = []
+
+    @threads.process
+    def reads(r, t):
+        got.extend(r)
+        got.extend(t)
+
+    text = other.tells(-t)
+    threads.run(
+        common.count_to(-a, 50), other.ints(+a, -c), common.ints(+c, -d), text, reads(+d, +t)
+    )
+    assert got[:50] == list(range(50))
+    assert got[50:] == ["a 1 2 yes nothing", "assertions" if debug else "no assertions"]
+    with pytest.raises(ComponentError, match="std::runtime_error: it is 0"):
+        a = threads.Channel()
+        threads.run(common.count_to(-a, 1), other.fails(+a))
+
+
+def test_weft_build_on_the_command_line(tmp_path):
+    def weft_build(*arguments):
+        return subprocess.run(
+            [sys.executable, "-m", "weft.cli", "build", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    path = source(tmp_path, "#error none\n")
+    bad = weft_build(path)
+    assert bad.returncode == 2
+    assert "#error none" in bad.stderr
+    path.write_text('extern "C" int answer() { return 42; }\n')
+    out = tmp_path / "out.so"
+    good = weft_build(path, "-o", out)
+    assert (good.returncode, good.stdout) == (0, f"{out}\n")
+    assert out.exists()
