@@ -43,4 +43,10 @@ class With {  // of a thread that is aside: the GIL, while it lives. Of others n
   PyThreadState* const state_;
 };
 
+// Tasks of asyncio that wait at channels (Party). They are told any number of times, and go when they like: who tells them must have the
+// GIL from its look at the line to its last word. So while there is one, operations of components are done with the GIL
+// (component_calls.cpp); the first of them waits until those that were begun without it are over.
+void party_comes();  // may give up the GIL
+void party_goes() noexcept;
+
 }  // namespace weft::py

@@ -83,6 +83,7 @@ int raise_it(void*) {
 }  // namespace
 
 void schedule_due(LinkObject* l, PyObject* loop) noexcept;  // guest.cpp
+void list_called(LinkObject* l) noexcept;                   // guest.cpp
 
 namespace {
 
@@ -104,6 +105,7 @@ void deliver(LinkObject* l) noexcept {
     if (loop) set_future(f);
     Py_DECREF(f);
   }
+  list_called(l);
   if (loop && l->due) schedule_due(l, loop);
   Py_XDECREF(loop);
   PyErr_Restore(t, v, tb);
@@ -413,6 +415,7 @@ Party::Party(LinkObject* l) noexcept : link(lnk(Py_NewRef(reinterpret_cast<PyObj
   l->parties = this;
 }
 Party::~Party() {
+  party_goes();
   unlist(this);
   (before ? before->next : link->parties) = next;
   if (next) next->before = before;
@@ -450,6 +453,7 @@ std::unique_ptr<Party> begin_party(const char* verb) noexcept {
     Py_XDECREF(due);
     if (PyErr_Occurred()) return nullptr;
   }
+  party_comes();
   return std::make_unique<Party>(l);
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "choice.hpp"
 #include "wire.hpp"
 
 namespace weft::py {
@@ -516,6 +517,7 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
   for (const auto& d : done) defer_decref(d.first);
   if (r < 0) return -1;
   natives.emplace(c, n);
+  ++ends_closed;  // alternatives that hold values to be written there look at them again
   c->generation |= kNative;
   return 0;
 }

@@ -23,6 +23,8 @@ struct NativeCall {
   int cpu = -1;
   bool started = false;
 
+  prim::atomic<bool> in_core{false};  // in an operation that was begun without the GIL: of its thread; looked at by party_comes()
+
   // While it runs, of its thread alone.
   ThreadProcess* thread = nullptr;
   std::string error;                                        // of the last bad use

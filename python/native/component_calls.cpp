@@ -29,6 +29,30 @@ namespace {
 using Call = NativeCall;
 Call& call_of(weft_process* p) noexcept { return *reinterpret_cast<Call*>(p); }
 
+prim::atomic<std::uint32_t> parties{0};  // written under the GIL
+std::vector<Call*> running_calls;        // under the GIL
+
+// Around what a thread without the GIL does in a core, but for its sleep (aside.hpp). Either it says so before it looks whether there are
+// parties, or whoever makes the first of them sees that it is there.
+class Operation {
+ public:
+  explicit Operation(Call& c) noexcept : call_(c) {
+    if (!aside()) return;
+    c.in_core.store(true, std::memory_order_seq_cst);
+    if (parties.load(std::memory_order_seq_cst) == 0) [[likely]]
+      return;
+    c.in_core.store(false, std::memory_order_release);
+    lock_.emplace();
+  }
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+  ~Operation() { call_.in_core.store(false, std::memory_order_release); }
+
+ private:
+  Call& call_;
+  std::optional<With> lock_;
+};
+
 PyObject* component_error = nullptr;  // weft.native.ComponentError
 
 weft_status bad(Call& c, std::string why) {
@@ -64,14 +88,30 @@ void go_to(Call& c, weft_place at) noexcept {
 
 // --- read and write ---------------------------------------------------------------------------------------------------------------------
 
+// The call that the process which runs on this thread is.
+thread_local Call* this_call = nullptr;
+
+template <Side S>
+bool withdraw_plain(ProcessBase& p) noexcept {
+  const Operation op(*this_call);
+  return weft::detail::withdraw_plain<Core, S>(p);
+}
+template <Side S>
+constexpr runtime::OpKind waiting{S == Side::in ? "read" : "write", &withdraw_plain<S>, &weft::detail::visit_plain<S == Side::out>,
+                                  &weft::detail::undecided_plain<Core, S == Side::out>, &weft::detail::passed_plain<Core, S == Side::out>};
+
 template <Side S>
 Status meet(Call& c, Core& core, Value& slot) noexcept {
   ThreadProcess& me = *c.thread;
   if (me.cancel().load(std::memory_order_relaxed)) return Status::cancelled;
   me.slot = &slot;
-  Status s = core.begin<S>(me);
+  Status s;
+  {
+    const Operation op(c);
+    s = core.begin<S>(me);
+  }
   if (s == Status::pending) {
-    me.block(S == Side::in ? weft::detail::read_op<Core> : weft::detail::write_op<Core>);
+    me.block(waiting<S>);
     s = me.status;
   }
   return s;
@@ -127,7 +167,11 @@ weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::s
     g[0].node.slot = &slot;
     g[1].kind = core::Kind::skip;
     core::Select one(g, 2, Mode::priority, c.thread);
-    const int i = one.scan([]() noexcept { return std::int64_t{0}; });
+    int i;
+    {
+      const Operation op(c);
+      i = one.scan([]() noexcept { return std::int64_t{0}; });
+    }
     if (i != 0 || one.status() != Status::ok) {
       if (i == core::Select::parked) {  // taken, and its writer makes the value yet
         c.thread->place = &core;
@@ -249,8 +293,12 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
   x->select.emplace(x->guards.get(), n, fair ? Mode::fair : Mode::priority, &me, start);
   core::Select& s = *x->select;
   const auto now = [&me]() noexcept { return me.run->now(); };
-  int i = s.scan(now);
-  if (i == core::Select::none) i = s.enrol();
+  int i;
+  {
+    const Operation op(c);
+    i = s.scan(now);
+    if (i == core::Select::none) i = s.enrol();
+  }
   if (i == core::Select::parked) {
     me.place = x;
     runtime::TimerNode timer;
@@ -264,7 +312,10 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
     me.block(n == 1 && t == 0 ? sleep_op : select_op);
     if (armed) me.run->disarm(timer);
     const std::uint32_t word = s.held() ? core::DONE : s.choice.word();
-    i = s.finish();
+    {
+      const Operation op(c);
+      i = s.finish();
+    }
     if (i < 0 && word == core::TIMED_OUT) i = s.earliest_timer();
   }
   if (i < 0) {
@@ -308,6 +359,7 @@ weft_status poison(weft_process* p, std::uint32_t end, std::uint32_t strength) {
   if (end >= c.ends.size()) return bad(c, "poison: the process has no such end");
   if (strength < 1 || strength > 255) return bad(c, "poison: the strength must be from 1 to 255");
   if (c.ends[end]->state != EndState::open) return bad(c, "poison: this end is closed");
+  const Operation op(c);
   c.ends[end]->channel->core.poison(static_cast<std::uint8_t>(strength));
   return WEFT_OK;
 }
@@ -379,6 +431,17 @@ NativeCall::~NativeCall() {
   for (weft_argument& a : arguments) drop_native(a.value);
 }
 
+void party_comes() {
+  parties.fetch_add(1, std::memory_order_seq_cst);
+  const auto busy = [](Call* c) { return c->in_core.load(std::memory_order_seq_cst); };
+  while (std::any_of(running_calls.begin(), running_calls.end(), busy)) {  // one may wait for the GIL: a run that it concludes
+    PyThreadState* const mine = give_up_lock();
+    sched_yield();
+    take_lock(mine);
+  }
+}
+void party_goes() noexcept { parties.fetch_sub(1, std::memory_order_seq_cst); }
+
 PyObject* run_call(NativeCall& c) {
   auto* const t = runtime::ThreadProcess::plain();
   if (!t || !t->run || c.started) return bad_use("a native process is run once, as a process: give it to run, Parallel or a Group");
@@ -390,10 +453,13 @@ PyObject* run_call(NativeCall& c) {
   pthread_setname_np(pthread_self(), name);
   weft_failure f{0, nullptr, nullptr};
   weft_status s;
+  running_calls.push_back(&c);
+  this_call = &c;
   {
     const Aside without;
     s = c.info->run(&table, reinterpret_cast<weft_process*>(&c), c.arguments.data(), &f);
   }
+  running_calls.erase(std::find(running_calls.begin(), running_calls.end(), &c));
   settle();
   PyObject* const r = conclude(c, s, f);
   c.thread = nullptr;

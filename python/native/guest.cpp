@@ -101,8 +101,11 @@ namespace {
 // --- turns ------------------------------------------------------------------------------------------------------------------------------
 
 void guest_ring(runtime::Parking& p) noexcept {  // from any thread
-  const With lock;
   auto* g = static_cast<GuestObject*>(p.host);
+  if (aside()) {  // it does not wait for the GIL: whoever lets the guest go waits for who rings
+    g->called.store(true);
+    return ring(g->link);
+  }
   g->looks = 0;
   if (!g->due && !g->ended) {
     g->due = true;
@@ -305,6 +308,7 @@ GuestObject* make_guest(PyObject* list, runtime::Clock clock, bool open, bool al
   g->due = g->scheduled = g->resting = g->ended = g->in_turn = g->gone = g->told = false;
   g->open = open;
   g->looks = 0;
+  new (&g->called) prim::atomic<bool>(false);
   PyObject_GC_Track(obj(g));
   g->turn = PyCFunction_New(&turn_def, obj(g));
   g->ring_up = PyCFunction_New(&timer_def, obj(g));
@@ -553,6 +557,16 @@ void let_go_of_tasks(LinkObject* l, std::vector<PyObject*>& kept) {
       if (*o) kept.push_back(std::exchange(*o, nullptr));
 }
 
+void list_called(LinkObject* l) noexcept {
+  for (GuestObject* g = l->guests; g; g = g->next) {
+    if (!g->called.load(std::memory_order_relaxed) || !g->called.exchange(false)) continue;
+    g->looks = 0;
+    if (g->due || g->ended) continue;
+    g->due = true;
+    g->next_due = l->due;
+    l->due = g;
+  }
+}
 void schedule_due(LinkObject* l, PyObject* loop) noexcept {
   while (GuestObject* g = l->due) {
     l->due = g->next_due;

@@ -37,7 +37,8 @@ struct GuestObject {
   bool told;  // its task was cancelled, by us
   bool ended;
   bool in_turn;
-  bool gone;  // its loop will not run any more
+  bool gone;                  // its loop will not run any more
+  prim::atomic<bool> called;  // by who has no GIL: to be listed
 };
 
 inline PyObject* obj(GuestObject* g) noexcept { return reinterpret_cast<PyObject*>(g); }

@@ -344,6 +344,7 @@ PySendResult op_send(PyObject* self, PyObject*, PyObject** r);
 
 PySendResult conclude_party(OpObject* o, Status s, PyObject** r) {
   const std::unique_ptr<Party> p(std::exchange(o->party, nullptr));
+  if (o->type <= OpType_::next && (end_of(o->target)->channel->generation & kCarries)) look_at_value(o);  // since it began
   const bool withdrawn = p->owed && s == Status::cancelled;  // at a far end: only the answer tells
   if (p->owed && !withdrawn) owe_cancellation();
   const PySendResult how = conclude(o, *p, s, r);

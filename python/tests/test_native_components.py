@@ -415,6 +415,38 @@ def test_in_an_asyncio_task():  # rules 13.1, 16.1
     assert asyncio.run(main()) == list(range(20))
 
 
+def test_tasks_of_asyncio_meet_components():  # rules 6.6, 13.1, 16.1, 16.2
+    """Tasks that are no processes: they are told, and cancelled, while components write without the lock."""
+
+    async def main(n):
+        a, c, d = (coroutines.Channel(name) for name in "acd")
+        ends = -a, +a, -c, +c, -d, +d
+        first = asyncio.create_task(read(ends[3]))
+        await asyncio.sleep(0)  # it waits before the channel is native
+        ints, more = basics().ints(ends[1], ends[2]), basics().count_to(ends[4], 100_000)
+        async with Group() as group:
+            group.start(ints)
+            group.start(more)
+            await ends[0].write(0)
+            assert await first == 0
+            for k in range(n):
+                impatient = asyncio.create_task(read(ends[5]))
+                await asyncio.sleep(0)
+                impatient.cancel()
+                await asyncio.wait([impatient])
+                index, value = await coroutines.select(ends[5], ends[3])
+                assert index == 0 and isinstance(value, int)
+                await ends[0].write(k)
+                assert await read(ends[3]) == k
+            ends[0].retire()
+            ends[5].retire()
+
+    async def read(r):
+        return await r.read()
+
+    asyncio.run(main(300))
+
+
 def test_the_cpu_that_was_asked_for(b):
     cpu = max(os.sched_getaffinity(0))
     c = b.weft.Channel("c")
