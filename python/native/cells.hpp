@@ -12,21 +12,9 @@
 #pragma once
 #include <string>
 
-#include "native.hpp"
-#include "weft/component_abi.h"
+#include "native_types.hpp"
 
 namespace weft::py {
-
-class NativeType;  // what a channel carries: parsed from the text of component_abi.h, kept for ever
-
-// By its text; null with an exception: it is none.
-const NativeType* native_type(const char* text);
-std::string describe(const NativeType* t);  // "list of float"
-
-// `value` as the type says: 0; -1 with BadUse, or what the conversion raised. The block is malloc's.
-int to_native(const NativeType* t, PyObject* value, weft_value& to);
-PyObject* from_native(const NativeType* t, const weft_value& v);  // takes nothing over
-inline void drop_native(weft_value& v) noexcept { std::free(std::exchange(v.block, nullptr)); }
 
 // Without the GIL: a cell that takes `v` over; null: no memory. Its type is the channel's.
 PyObject* new_cell(const NativeType* t, weft_value v) noexcept;

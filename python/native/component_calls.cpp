@@ -368,8 +368,8 @@ const char* last_error(weft_process* p) { return call_of(p).error.c_str(); }
 
 constexpr weft_api table{WEFT_COMPONENT_ABI,
                          sizeof(weft_api),
-                         [](std::size_t n) { return std::malloc(n); },
-                         [](void* b) { std::free(b); },
+                         [](std::size_t n) { return allocate_block(n); },
+                         [](void* b) { release_block(b); },
                          &read,
                          &write,
                          &read_many,
@@ -384,7 +384,7 @@ constexpr weft_api table{WEFT_COMPONENT_ABI,
 
 struct Text {  // of a failure
   char* text;
-  ~Text() { std::free(text); }
+  ~Text() { release_block(text); }
   const char* c_str() const noexcept { return text ? text : ""; }
 };
 
@@ -460,6 +460,7 @@ PyObject* run_call(NativeCall& c) {
     s = c.info->run(&table, reinterpret_cast<weft_process*>(&c), c.arguments.data(), &f);
   }
   running_calls.erase(std::find(running_calls.begin(), running_calls.end(), &c));
+  release_lent();
   settle();
   PyObject* const r = conclude(c, s, f);
   c.thread = nullptr;

@@ -40,6 +40,7 @@ bool ends_pending() noexcept { return !retirements.empty() && !settling; }
 bool settling_now() noexcept { return settling; }
 
 void settle_pending() noexcept {
+  release_lent();
   if (settling) return;  // a finaliser that runs below does an operation: the loop goes on with what it leaves
   settling = true;
   PyObject *type, *value, *trace;

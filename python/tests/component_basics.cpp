@@ -103,6 +103,32 @@ void narrow(Reader<std::int8_t> in, Writer<std::uint32_t> out) {
   for (std::int8_t x : in) out.write(static_cast<std::uint32_t>(x));
 }
 
+// Each number times -1, where it lies.
+template <class T>
+void negate(Reader<Array<T>> in, Writer<Array<T>> out) {
+  for (Array<T>& a : in) {
+    for (T& x : a) x = static_cast<T>(-x);
+    out.write(std::move(a));
+  }
+}
+void keeps_arrays(Reader<Array<double>> in, Reader<std::int64_t> until) {
+  std::vector<Array<double>> all;
+  all.push_back(in.read());
+  until.read();
+}
+void makes_arrays(Writer<Array<std::int32_t>> out, std::size_t count, std::size_t size) {
+  for (std::size_t i = 0; i < count; ++i) {
+    Array<std::int32_t> a(size);
+    for (std::size_t k = 0; k < size; ++k) a[k] = static_cast<std::int32_t>(i + k);
+    out.write(std::move(a));
+  }
+}
+void adds(Array<double> numbers, Writer<double> out) {
+  double sum = 0;
+  for (double x : numbers) sum += x;
+  out.write(sum);
+}
+
 }  // namespace
 
 WEFT_COMPONENT(basics, "Small processes for tests.") {
@@ -142,5 +168,10 @@ WEFT_COMPONENT(basics, "Small processes for tests.") {
       .argument("numbers", std::vector<double>{1, 2})
       .argument("yes", true)
       .argument("maybe", std::optional<std::int64_t>{});
+  component.process<&negate<double>>("negate").argument("source").argument("out");
+  component.process<&negate<std::int16_t>>("negate16").argument("source").argument("out");
+  component.process<&keeps_arrays>("keeps_arrays").argument("source").argument("until");
+  component.process<&makes_arrays>("makes_arrays").argument("out").argument("count").argument("size");
+  component.process<&adds>("adds").argument("numbers").argument("out");
   component.process<&narrow>("narrow").argument("source").argument("out");
 }

@@ -59,7 +59,7 @@ class Reader {
   T read(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     detail::Block b;
     detail::check(detail::running.api->read(detail::running.process, end_, &b.value, detail::place(file, line)), end_);
-    return detail::decode<T>(b.value);
+    return detail::decode<T>(b);
   }
   // At least one value, and those that are there without waiting, up to `most`. Throws as read() does.
   std::vector<T> read_many(std::size_t most, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
@@ -69,10 +69,10 @@ class Reader {
     std::vector<T> all;
     std::exception_ptr failed;
     for (std::size_t i = 0; i < n; ++i) {
-      const detail::Block b(raw[i]);
+      detail::Block b(raw[i]);
       if (failed) continue;
       try {
-        all.push_back(detail::decode<T>(b.value));
+        all.push_back(detail::decode<T>(b));
       } catch (...) {
         failed = std::current_exception();
       }
@@ -90,7 +90,7 @@ class Reader {
     using value_type = T;
     using difference_type = std::ptrdiff_t;
     explicit iterator(Reader* r) : reader_(r) { ++*this; }
-    const T& operator*() const noexcept { return *value_; }
+    T& operator*() noexcept { return *value_; }
     iterator& operator++() {
       try {
         value_.emplace(reader_->read());
@@ -114,8 +114,8 @@ class Reader {
   using chosen_type = T;
   weft_guard guard(std::int64_t) const noexcept { return {WEFT_INPUT, end_, 1, 0, 0, {}}; }
   T chosen(weft_guard& g) const {
-    const detail::Block b(std::exchange(g.value, {}));
-    return detail::decode<T>(b.value);
+    detail::Block b(std::exchange(g.value, {}));
+    return detail::decode<T>(b);
   }
 
  private:
@@ -132,8 +132,16 @@ class Writer {
   Writer(Writer&&) noexcept = default;
   Writer& operator=(Writer&&) noexcept = default;
 
+  // An array goes to the reader, and this one is empty then; if it was not written it is here yet.
+  void write(T&& v, const char* file = __builtin_FILE(), int line = __builtin_LINE()) requires detail::kArray<T> {
+    weft_value value = v.give();
+    const weft_status s = detail::running.api->write(detail::running.process, end_, &value, detail::place(file, line));
+    if (s == WEFT_OK) return;
+    v = T(value);
+    detail::fail(s, end_);
+  }
   // Done when a reader (or the buffer) has the value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
-  void write(const T& v, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  void write(const T& v, const char* file = __builtin_FILE(), int line = __builtin_LINE()) requires(!detail::kArray<T>) {
     detail::Block b;
     detail::encode(v, b, detail::running.api->allocate);
     const weft_status s = detail::running.api->write(detail::running.process, end_, &b.value, detail::place(file, line));
@@ -141,7 +149,7 @@ class Writer {
     detail::check(s, end_);
   }
   // All of them, in order, as so many writes. Throws as write() does.
-  void write_many(std::span<const T> all, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  void write_many(std::span<const T> all, const char* file = __builtin_FILE(), int line = __builtin_LINE()) requires(!detail::kArray<T>) {
     struct Rest {
       std::vector<weft_value> raw;
       std::size_t done = 0;
@@ -289,8 +297,8 @@ struct Parameter {  // a value
   static constexpr std::uint32_t kRole = WEFT_VALUE;
   using value_type = P;
   static P of(weft_argument& a) {
-    const Block b(std::exchange(a.value, {}));
-    return decode<P>(b.value);
+    Block b(std::exchange(a.value, {}));
+    return decode<P>(b);
   }
 };
 template <class T>

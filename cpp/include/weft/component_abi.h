@@ -8,15 +8,18 @@
 // Invariants
 //  1 A structure only grows at its end, and says how large it is (`size`); a function is never taken out of the table. What changes else
 //    has another WEFT_COMPONENT_ABI: the host refuses a library of another number.
-//  2 A value is `bits`, of `i` `d` `b` `n` (below); of all other types a block of `bits` bytes, made by api->allocate() and owned by who
-//  has
-//    the value. A write that returns WEFT_OK has taken the value over; after any other status it is the caller's yet.
+//  2 A value is `bits`, of `i` `d` `b` `n` (below); of all other types a block of `bits` bytes, made by api->allocate() or the host,
+//    owned by who has the value, and given back by api->release(), which knows what it is. A write that returns WEFT_OK has taken the
+//    value over; after any other status it is the caller's yet.
 //  3 The functions of the table are called by the thread of the process alone, and without any lock of the host's language.
 //
-// Types, as text: i int64, d double, b bool, n nothing, s text (UTF-8), y bytes, [T] sequence, (TU…) tuple, {KV} map, ?T T or nothing. A
-// block is the text or the bytes as they are; else one item after another without padding, in the byte order of the machine: i d as 8
-// bytes, b as 1, n none, s y as a length of 8 bytes and so many bytes, [T] {KV} as a count of 8 bytes and the items, ?T as a byte, 1 or 0,
-// and T.
+// Types, as text: i int64, d double, b bool, n nothing, s text (UTF-8), y bytes, [T] sequence, (TU…) tuple, {KV} map, ?T T or nothing.
+// A block is the text or the bytes as they are; else one item after another without padding, in the byte order of the machine: i d as
+// 8 bytes, b as 1, n none, s y as a length of 8 bytes and so many bytes, [T] {KV} as a count of 8 bytes and the items, ?T as a byte, 1
+// or 0, and T.
+//
+// aC, not within another type: an array of numbers, C as in Python's module struct: b B h H i I q Q f d. Its block begins with a
+// weft_buffer, which says where the numbers are; `bits` is how many. They may be the host's, lent until the block is given back.
 #ifndef WEFT_COMPONENT_ABI_H
 #define WEFT_COMPONENT_ABI_H
 #include <stddef.h>
@@ -43,6 +46,11 @@ typedef struct weft_value {
   uint64_t bits;  // the value, or the bytes of its block
   void* block;    // null where the type has none, or it is empty
 } weft_value;
+
+typedef struct weft_buffer {
+  void* data;
+  uint64_t bytes;
+} weft_buffer;
 
 // Where in the source an operation was called, for reports; `file` stays for ever.
 typedef struct weft_place {

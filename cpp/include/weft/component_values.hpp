@@ -304,6 +304,62 @@ struct Codec<std::optional<T>> {
   }
 };
 
+}  // namespace detail
+
+// Numbers without a copy: a numpy array, an array.array or anything else with the buffer protocol, lent by Python until this goes, or
+// memory made here, which Python gets as a memoryview. It is moved, never copied; what was written belongs to the reader (rule 16.6).
+template <class T>
+class Array {
+  static_assert(std::is_arithmetic_v<T> && !std::is_same_v<T, bool> && sizeof(T) <= 8, "an array has numbers of at most 64 bits");
+
+ public:
+  using value_type = T;
+  Array() = default;
+  // `n` zeros.
+  explicit Array(std::size_t n) {
+    constexpr std::size_t head = 64;
+    void* const block = detail::running.api->allocate(head + n * sizeof(T));
+    if (!block) throw std::bad_alloc();
+    value_ = {n, block};
+    char* const data = static_cast<char*>(block) + head;
+    std::memset(data, 0, n * sizeof(T));
+    *static_cast<weft_buffer*>(block) = {data, n * sizeof(T)};
+  }
+  explicit Array(weft_value taken_over) noexcept : value_(taken_over) {}
+  Array(Array&& x) noexcept : value_(std::exchange(x.value_, {})) {}
+  Array& operator=(Array&& x) noexcept {
+    std::swap(value_, x.value_);
+    return *this;
+  }
+  ~Array() {
+    if (value_.block) detail::running.api->release(value_.block);
+  }
+
+  std::size_t size() const noexcept { return static_cast<std::size_t>(value_.bits); }
+  T* data() const noexcept { return value_.block ? static_cast<T*>(static_cast<weft_buffer*>(value_.block)->data) : nullptr; }
+  T& operator[](std::size_t i) const noexcept { return data()[i]; }
+  T* begin() const noexcept { return data(); }
+  T* end() const noexcept { return data() + size(); }
+  weft_value give() noexcept { return std::exchange(value_, {}); }
+
+ private:
+  weft_value value_{};
+};
+
+namespace detail {
+
+template <class T>
+inline constexpr bool kArray = false;
+template <class T>
+inline constexpr bool kArray<Array<T>> = true;
+template <class T>
+struct Codec<Array<T>> {
+  static constexpr char kCode = std::is_floating_point_v<T> ? (sizeof(T) == 4 ? 'f' : 'd')
+                                : std::is_signed_v<T>       ? " bh i   q"[sizeof(T)]
+                                                            : " BH I   Q"[sizeof(T)];
+  static std::string name() { return std::string("a") + kCode; }
+};
+
 // Text and bytes are a block as they are; the length is the block's.
 template <class T>
 inline constexpr bool kBare = std::is_same_v<T, std::string> || std::is_same_v<T, Bytes>;
@@ -329,8 +385,11 @@ void encode(const T& v, Block& to, void* (*allocate)(std::size_t)) {
   }
 }
 template <class T>
-T decode(const weft_value& v) {
-  if constexpr (Inline<T>) {
+T decode(Block& b) {
+  [[maybe_unused]] const weft_value& v = b.value;
+  if constexpr (kArray<T>) {
+    return T(std::exchange(b.value, {}));
+  } else if constexpr (Inline<T>) {
     return Codec<T>::of(v.bits);
   } else if constexpr (kBare<T>) {
     const auto* const p = static_cast<const typename T::value_type*>(v.block);

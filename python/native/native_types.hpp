@@ -1,0 +1,34 @@
+// What values of native channels are: types, by their text in component_abi.h; conversion from Python and to Python; blocks.
+//
+// An array crosses as it lies: Python's buffer is exported for as long as the component has it (Lent), a component's memory is a buffer of
+// Python's for as long as somebody looks at it. What a component gives back of Python's waits in a queue for a thread that has the GIL.
+//
+// Invariant: a type, once parsed, is kept for ever, so that the same text is the same object.
+#pragma once
+#include <string>
+
+#include "native.hpp"
+#include "weft/component_abi.h"
+
+namespace weft::py {
+
+class NativeType;  // what a channel carries: parsed from the text of component_abi.h, kept for ever
+
+// By its text; null with an exception: it is none.
+const NativeType* native_type(const char* text);
+std::string describe(const NativeType* t);  // "list of float"
+
+// `value` as the type says: 0; -1 with BadUse, or what the conversion raised. The block is allocate_block()'s, or lends a buffer.
+int to_native(const NativeType* t, PyObject* value, weft_value& to);
+PyObject* from_native(const NativeType* t, const weft_value& v);  // takes nothing over
+
+// The block of a value: null without memory; given back by any thread, also without the GIL, and under locks of the core.
+void* allocate_block(std::size_t bytes) noexcept;
+void release_block(void* block) noexcept;
+void release_lent() noexcept;  // with the GIL: what components have given back
+inline void drop_native(weft_value& v) noexcept { release_block(std::exchange(v.block, nullptr)); }
+PyObject* to_python(const NativeType* t, weft_value& v);  // the same; of an array, which it takes over, a view
+
+int init_native_types();
+
+}  // namespace weft::py
