@@ -220,6 +220,25 @@ def test_compilers_and_flags_meet_in_one_network(monkeypatch, compiler, debug): 
         threads.run(common.count_to(-a, 1), other.fails(+a))
 
 
+@pytest.mark.skipif(not shutil.which("cmake"), reason="no CMake")
+def test_a_component_by_cmake(tmp_path):
+    source(
+        tmp_path,
+        HEADER + "void f(Writer<int> out) { out.write(7); }\n"
+        'WEFT_COMPONENT(m, "") { component.process<&f>("f").argument("out"); }\n',
+    )
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.21)\nproject(p LANGUAGES CXX)\n"
+        f'include("{weft.native.cmake_dir()}/weft-component.cmake")\nweft_add_component(seven made.cpp)\n'
+    )
+    for command in (["-B", "build"], ["--build", "build"]):
+        subprocess.run(["cmake", *command], cwd=tmp_path, check=True, capture_output=True)
+    c = threads.Channel(capacity=1)
+    reader = +c
+    threads.run(weft.native.load(tmp_path / "build/seven.so").f(-c))
+    assert reader.read() == 7
+
+
 def test_weft_build_on_the_command_line(tmp_path):
     def weft_build(*arguments):
         return subprocess.run(

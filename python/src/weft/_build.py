@@ -19,7 +19,7 @@ from pathlib import Path
 
 from weft.errors import BadUse
 
-__all__ = ["build", "cache_dir", "include_dir"]
+__all__ = ["build", "cache_dir", "cmake_dir", "include_dir"]
 
 _FLAGS = ("-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden")
 
@@ -27,6 +27,11 @@ _FLAGS = ("-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden")
 def include_dir() -> str:
     """The directory with <weft/component.hpp>, for the compiler's -I."""
     return str(Path(__file__).with_name("include"))
+
+
+def cmake_dir() -> str:
+    """The directory with weft-component.cmake, which defines weft_add_component(NAME SOURCES…)."""
+    return str(Path(__file__).with_name("cmake"))
 
 
 def cache_dir() -> Path:

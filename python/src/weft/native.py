@@ -20,11 +20,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from weft._build import build, include_dir
+from weft._build import build, cmake_dir, include_dir
 from weft._extension import native as _native
 from weft.errors import BadUse, WeftError
 
-__all__ = ["Component", "ComponentError", "build", "include_dir", "load"]
+__all__ = ["Component", "ComponentError", "build", "cmake_dir", "include_dir", "load"]
 
 _SOURCES = {".cpp", ".cc", ".cxx", ".C"}
 _VALUE, _READER, _WRITER = 0, 1, 2  # as weft_role in component_abi.h

@@ -1,0 +1,20 @@
+# weft_add_component(NAME SOURCES…): a native component for weft.native.load(), the library NAME.so.
+#
+# Of find_package(weft), of add_subdirectory, or by itself: include() of this file, which the Python package has too, in
+# weft.native.cmake_dir().
+function(weft_add_component name)
+  if(NOT ARGN)
+    message(FATAL_ERROR "weft_add_component(${name}): name its sources")
+  endif()
+  add_library(${name} MODULE ${ARGN})
+  target_compile_features(${name} PRIVATE cxx_std_20)
+  set_target_properties(${name} PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  foreach(at "../include" "../../../include") # in a checkout and the Python package; where CMake packages are installed
+    get_filename_component(at "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${at}" ABSOLUTE)
+    if(EXISTS "${at}/weft/component.hpp")
+      target_include_directories(${name} PRIVATE "${at}")
+      return()
+    endif()
+  endforeach()
+  message(FATAL_ERROR "weft_add_component(${name}): weft/component.hpp is not where this file expects it: ${CMAKE_CURRENT_FUNCTION_LIST_DIR}")
+endfunction()
