@@ -1,4 +1,4 @@
-// The native sides of native_rendezvous.py, native_blocks.py and native_messaging.py.
+// The native sides of native_rendezvous.py, native_blocks.py and native_array.py.
 #include <weft/component.hpp>
 
 using namespace weft::native;
@@ -18,9 +18,35 @@ void blocks(Writer<std::vector<std::int64_t>> out, std::int64_t count, std::size
   }
 }
 
+double sum(const Array<double>& numbers) {
+  double total = 0;
+  for (double x : numbers) total += x;
+  return total;
+}
+void summing(Reader<Array<double>> in, Writer<double> sums, Writer<Array<double>> back) {
+  for (Array<double>& a : in) {
+    sums.write(sum(a));
+    back.write(std::move(a));
+  }
+}
+// ns for each of so many sums.
+void sums_alone(Writer<double> ns, std::size_t samples, std::size_t size) {
+  Array<double> a(size);
+  for (std::size_t i = 0; i < size; ++i) a[i] = static_cast<double>(i);
+  for (std::size_t k = 0; k <= samples; ++k) {
+    const auto begun = std::chrono::steady_clock::now();
+    const double total = sum(a);
+    const auto took = std::chrono::steady_clock::now() - begun;
+    if (total != static_cast<double>(size) * static_cast<double>(size - 1) / 2) throw std::runtime_error("a wrong sum");
+    if (k > 0) ns.write(static_cast<double>(std::chrono::nanoseconds(took).count()));  // the first warms up
+  }
+}
+
 }  // namespace
 
 WEFT_COMPONENT(native_bench, "What the benches of native components measure.") {
   component.process<&successor>("successor").argument("source").argument("out");
+  component.process<&summing>("summing").argument("source").argument("sums").argument("back");
+  component.process<&sums_alone>("sums_alone").argument("ns").argument("samples").argument("size");
   component.process<&blocks>("blocks").argument("out").argument("count").argument("size");
 }

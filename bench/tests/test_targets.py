@@ -134,6 +134,7 @@ AGREED = {
     "mpy-stressedalt": [("standing 100x5", "standing 5x2", "ns", "min", 1.3)],
     "mpy-threads": [("stream", "pair", "ns", "p50", 2.0)],
     "mpy-waiting": [("await, 1000", "await, 1", "ns", "min", 1.1)],
+    "native-array": [("there and back", "the sum alone", "ns", "min", 1.3)],
     "native-blocks": [("blocks of 64", None, "ns", "min", 60)],
     "native-rendezvous": [("coroutine", "queue.Queue(1)", "ns", "min", 0.25)],
     "py-commstime": [
