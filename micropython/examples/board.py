@@ -1,4 +1,4 @@
-"""A pin for the examples: the board's own, or on a PC one that a script presses."""
+"""What the examples have of a board: its pin, or on a PC one that a script presses; its second core, or what stands for it."""
 
 try:
     from machine import Pin  # noqa: F401
@@ -21,3 +21,32 @@ except ImportError:
         def irq(self, handler, trigger=0, hard=False):
             self.handler = handler
             PLAYED.append(self)
+
+
+def beside(step):
+    """Calls step() each millisecond beside the program, until it gives True: on core 1 (a thread), or where there are no
+    threads in a timer's hard interrupt. It must not allocate."""
+    try:
+        from _thread import start_new_thread
+    except ImportError:
+        from weft_board import tick
+
+        def beat():
+            if step():
+                tick(0, None)
+
+        tick(1000, beat)
+        return
+    try:
+        from time import sleep_ms
+    except ImportError:
+        from time import sleep
+
+        def sleep_ms(n):
+            sleep(n / 1000)
+
+    def loop():
+        while not step():
+            sleep_ms(1)
+
+    start_new_thread(loop, ())

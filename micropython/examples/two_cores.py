@@ -1,31 +1,27 @@
 """A pipeline over two cores: core 1 samples and puts into a ring, a scheduler of coroutines on core 0 does the rest. Core 1 moves
 values that exist and allocates nothing: numbers that fit a word, and slots that were made before."""
 
+from board import beside
+
 from weft.coroutines import process, run
 from weft.isr import Ring
-
-try:
-    from time import sleep_ms
-except ImportError:
-    from time import sleep as _sleep
-
-    def sleep_ms(n):
-        _sleep(n / 1000)
-
 
 ring = Ring(32, "samples")
 
 
-def sample(number):
-    """On core 1: waits while the ring is full."""
-    i = 0
-    while i < number:
-        if ring.put(i):
-            i += 1
-        else:
-            sleep_ms(1)
-    while not ring.put(-1):
-        sleep_ms(1)
+class Samples:
+    """What core 1 does. All its fields are there before it starts."""
+
+    def __init__(self, number):
+        self.next, self.number = 0, number
+
+    def step(self):
+        """Puts what there is room for; True when all is done, with -1 for the end."""
+        while self.next < self.number:
+            if not ring.put(self.next):
+                return False
+            self.next += 1
+        return ring.put(-1)
 
 
 @process
@@ -41,12 +37,10 @@ async def sums(source):
 
 @process
 async def main():
-    import _thread
-
     from weft.coroutines import Parallel
 
     source = ring.reader()
-    _thread.start_new_thread(sample, (500,))
+    beside(Samples(500).step)
     return (await Parallel(sums(source)))[0]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from . import tiers
+from . import board, tiers
 
 FOLDER = tiers.HERE / "examples"
 EXAMPLES = sorted(p for p in FOLDER.glob("*.py") if p.name != "board.py")
@@ -19,6 +19,14 @@ PAGES = [tiers.HERE / "README.md", tiers.HERE / "TUTORIAL.md"]
 def test_example(tier: str, example: Path) -> None:
     expected = example.with_name(example.name + ".exp").read_text(encoding="utf-8")
     assert tiers.run(tier, example, folders=(FOLDER,)) == expected
+
+
+@pytest.mark.parametrize("where", list(board.FIRMWARE))
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)
+def test_example_on_the_cortex_m3(where: str, example: Path, tmp_path: Path) -> None:
+    """Compiled, on the board's disk. The second core is a hard interrupt there: the board has one core and no threads."""
+    expected = example.with_name(example.name + ".exp").read_text(encoding="utf-8")
+    assert board.run(where, example, tmp_path, FOLDER / "board.py") == expected
 
 
 def programs() -> list[tuple[str, str]]:
