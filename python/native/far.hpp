@@ -191,6 +191,15 @@ inline Asked::Asked(FarSide& f, core::Node& n) : far(f), node(n), from(*static_c
 }
 inline void Asked::over() noexcept { far.over(*this); }
 
+std::shared_ptr<Space> this_space() noexcept;                       // null: there is no link yet
+extern std::unordered_map<Peer*, std::vector<FarSide*>> far_sides;  // of each session, to be told that it is over
+// f(side) for each far channel.
+template <class F>
+void each_far_side(F&& f) {
+  for (const auto& [peer, all] : far_sides)
+    for (const FarSide* one : all) f(*one);
+}
+
 struct FarChannelObject {
   PyObject_HEAD PyObject* name;
   std::uint32_t generation;

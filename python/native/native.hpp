@@ -272,6 +272,7 @@ void strangers_matter() noexcept;                // threads that are no processe
 void forget_strangers() noexcept;                // in the child of a fork
 void look_again() noexcept;                      // let every run look whether anything outside is left
 void watch_outside(runtime::Run& run) noexcept;  // threads that are no processes may hold ends (rule 10.3)
+PyObject* strangers_of_all();                    // identities of the threads that are foreign to every run
 void watch_standstill(runtime::Run& run) noexcept;  // rule 10.6
 bool nobody_else() noexcept;                        // no run, and no other Python thread that could use an end
 // Of live Python threads that are not the run's, as far as they can be seen; of none: that are no processes, but for the one that calls.

@@ -8,6 +8,7 @@
 
 #include "observe.hpp"
 #include "weft/runtime/limit.hpp"
+#include "wire.hpp"
 
 namespace weft::py {
 
@@ -57,7 +58,8 @@ PyObject* key_of(const core::Place* p) { return PyLong_FromVoidPtr(const_cast<vo
 // ([(id, path, verb, at, parent, state, [(place, writing)], [name of a silent one])], {place: (name, is a channel, readers, writers,
 // unknown readers, unknown writers)}) state: "able", "places", "children".
 // `where`: the places at which they wait, as one number; 0: somebody can go on.
-PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr) {
+// `at_rest`: it is known that none can go on by itself; who waits for another OS process's word is in no line.
+PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = false) {
   std::vector<ProcessBase*> all;
   run.run.each_process([&](ProcessBase& p) { all.push_back(&p); });  // they stay: to end they need the GIL
   std::map<const core::Place*, Holders> held;
@@ -84,9 +86,9 @@ PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr) {
     if (runtime::Limit::any_armed(*p, run.run)) {  // as a timer in its select
     } else if (p->op == &wait_op) {
       state = "children";
-    } else if (p->op && p->op->visit && p->cancel().load(std::memory_order_relaxed) == 0 && facing(*p) == Facing::blocked) {
+    } else if (p->op && p->op->visit && p->cancel().load(std::memory_order_relaxed) == 0 && (at_rest || facing(*p) == Facing::blocked)) {
       p->op->visit(*p, collect);
-      if (!collect.at.empty() || collect.never) state = "places";
+      if (at_rest || !collect.at.empty() || collect.never) state = "places";
     }
     moving = moving || !p->op || *state == 'a';
     for (const auto& [place, writing] : collect.at) sum += (reinterpret_cast<std::uintptr_t>(place) * 2 + writing) | 1;  // any order
@@ -169,8 +171,20 @@ class FoundStandstill final : public runtime::Run::Standstill {
   PyObject* const facts_;  // owned
 };
 
+// A run waits for other OS processes: they are asked.
+class WaitsForLinks final : public runtime::Run::Standstill {
+ public:
+  void tell() noexcept override {
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    say_standing();
+    PyErr_Restore(t, v, tb);
+  }
+};
+
 // Nothing moves meanwhile: the GIL is held.
 std::unique_ptr<runtime::Run::Standstill> look_at_standstill(runtime::Run& run) noexcept {
+  if (links_are_asked()) return std::make_unique<WaitsForLinks>();
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
   const int collector = PyGC_Disable();
@@ -184,12 +198,14 @@ std::unique_ptr<runtime::Run::Standstill> look_at_standstill(runtime::Run& run) 
   return nullptr;
 }
 
-// The facts of every run that goes on.
-PyObject* f_facts(PyObject*, PyObject*) {
+// _facts(at_rest=False): the facts of every run that goes on.
+PyObject* f_facts(PyObject*, PyObject* args) {
+  int at_rest = 0;
+  if (!PyArg_ParseTuple(args, "|p", &at_rest)) return nullptr;
   const int collector = PyGC_Disable();
   PyObject* list = PyList_New(0);
   for (PyRun* run : every_run()) {
-    PyObject* one = facts_of(*run);
+    PyObject* one = facts_of(*run, nullptr, at_rest != 0);
     if (one) PyList_Append(list, one);
     Py_XDECREF(one);
   }
@@ -203,7 +219,7 @@ PyObject* f_set_idle(PyObject*, PyObject* f) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {{"_facts", gated<f_facts>, METH_NOARGS, nullptr}, {"_set_idle", gated<f_set_idle>, METH_O, nullptr}, {}};
+PyMethodDef functions[] = {{"_facts", gated<f_facts>, METH_VARARGS, nullptr}, {"_set_idle", gated<f_set_idle>, METH_O, nullptr}, {}};
 
 }  // namespace
 

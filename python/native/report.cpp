@@ -462,6 +462,20 @@ PyObject* foreign_idents([[maybe_unused]] runtime::Run* run) {
   return list;
 }
 
+#ifndef Py_GIL_DISABLED
+PyObject* strangers_of_all() {
+  PyObject* list = PyList_New(0);
+  for (PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); list && t; t = PyThreadState_Next(t)) {
+    if (t == PyThreadState_Get() || is_helper(t) || own_threads.count(t) > 0) continue;
+    if (std::any_of(runs.begin(), runs.end(), [t](const PyRun* r) { return r->state == t; })) continue;
+    PyObject* one = PyLong_FromUnsignedLong(t->thread_id);
+    if (one) PyList_Append(list, one);
+    Py_XDECREF(one);
+  }
+  return list;
+}
+#endif
+
 void watch_outside(runtime::Run& run) noexcept { run.anything_outside = &anything_outside; }
 
 int init_report(PyObject* module) {

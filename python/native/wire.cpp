@@ -17,15 +17,15 @@
 
 namespace weft::py {
 
+std::unordered_map<Peer*, std::vector<FarSide*>> far_sides;
+
 namespace {
 
 EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
 
-// The far sides of each session, to be told that it is over.
-std::unordered_map<Peer*, std::vector<FarSide*>> sides;
 void session_ended(Peer& p) noexcept {
-  const auto at = sides.find(&p);
-  if (at == sides.end()) return;
+  const auto at = far_sides.find(&p);
+  if (at == far_sides.end()) return;
   for (FarSide* f : at->second) f->has_ended(Status::died, 0);
 }
 
@@ -46,9 +46,9 @@ void far_dealloc(PyObject* o) {
       const Space::Step step(*peer->space);
       c->side->give_back(false);
     }
-    std::vector<FarSide*>& of_peer = sides[peer.get()];
+    std::vector<FarSide*>& of_peer = far_sides[peer.get()];
     std::erase(of_peer, c->side);
-    if (of_peer.empty()) sides.erase(peer.get());
+    if (of_peer.empty()) far_sides.erase(peer.get());
     delete c->side;
   }
   c->core.~FarCore();
@@ -74,7 +74,7 @@ PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::strin
   new (&c->core) core::FarCore<Value, Shared>(c->side);
   c->side->core = &c->core;
   c->core.name = PyUnicode_AsUTF8(name);
-  sides[peer.get()].push_back(c->side);
+  far_sides[peer.get()].push_back(c->side);
   peer->ended = &session_ended;
   if (peer->session.is_over()) c->side->has_ended(Status::died, 0);
   if (writes)
@@ -325,10 +325,13 @@ PyTypeObject WireType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 }  // namespace
 
+std::shared_ptr<Space> this_space() noexcept { return space; }
+
 void forget_links() noexcept {
   new std::shared_ptr<Space>(std::move(space));  // never destroyed: its sessions are the parent's
-  new auto(std::move(sides));
-  sides.clear();
+  new auto(std::move(far_sides));
+  far_sides.clear();
+  runtime::links_are_asked = false;
   abroads.clear();
   Slot::forget();
 }

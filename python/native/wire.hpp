@@ -27,6 +27,11 @@ PyObject* unpack(const ChannelObject* c, PyObject* packed);
 // What a write was given that did not happen (owned).
 PyObject* unsent(PyObject* packed) noexcept;
 
+// Is there a link, and are links asked whether all stand still there too (network.cpp)? Then this says that a run here does.
+bool links_are_asked() noexcept;
+void say_standing() noexcept;
+int init_network(PyObject* m);
+
 void forget_links() noexcept;  // in the child of a fork: they are the parent's
 int init_wire(PyObject* m);
 

@@ -17,13 +17,14 @@ import inspect
 import os
 import pickle
 import signal
+import socket
 import sys
 import threading
 import types
 from pathlib import Path
 from typing import Any
 
-from weft import _pickling, _shared
+from weft import _pickling, _rounds, _shared
 from weft._extension import native as _native
 from weft.errors import BadUse, Cancelled, ChannelEnd
 
@@ -79,40 +80,57 @@ def _import_main(name: str | None, path: str | None, backend: str | None) -> Non
 
 def _obey(orders: Any, process: Any) -> None:
     """While a call runs: its cancellation, or the parent has let go of it."""
+    _rounds.ours()
     with contextlib.suppress(ChannelEnd, Cancelled):
         orders.read()
     process.cancel()
+    _rounds.not_ours()  # another thread may get its number
 
 
-def _obedient(function: Any, orders: Any) -> Any:
-    """The function as a process that is cancelled when the parent says so."""
+def _obedient(function: Any, orders: Any, call: str) -> Any:
+    """The function as a process that is cancelled when the parent says so. While it runs, its run knows what is done."""
 
     def begin() -> None:
         me = _native.current_process()
+        assert me is not None
+        _rounds.called(me.id, call)
+        _rounds.at_work(-1)
         threading.Thread(target=_obey, args=(orders, me), name="weft: obeys", daemon=True).start()
+
+    def end() -> None:
+        _rounds.at_work(1)
+        me = _native.current_process()
+        assert me is not None
+        _rounds.called(me.id, None)
 
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def body(*args: Any, **keywords: Any) -> Any:
             begin()
-            return await function(*args, **keywords)
+            try:
+                return await function(*args, **keywords)
+            finally:
+                end()
 
     else:
 
         @functools.wraps(function)
         def body(*args: Any, **keywords: Any) -> Any:
             begin()
-            return function(*args, **keywords)
+            try:
+                return function(*args, **keywords)
+            finally:
+                end()
 
     return _shared.process(body)
 
 
-def _run(link: Any, orders: Any, packed: bytes) -> tuple[Any, _pickling.Failure | None]:
+def _run(link: Any, orders: Any, packed: bytes, call: str) -> tuple[Any, _pickling.Failure | None]:
     """Runs a call: what it returned, or its failure."""
     try:
         function, args, keywords = _pickling.load_call(packed, link.take)
-        process = _obedient(function, orders)(*args, **keywords)
+        process = _obedient(function, orders, call)(*args, **keywords)
         del args, keywords
         return _shared.run(process), None
     except BaseException as error:
@@ -123,7 +141,9 @@ def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException
     """A call, from its ends to its result. `wrong`: why nothing can run here."""
     orders, result = link.take(ours[0]), link.take(ours[1])
     value, failure = (
-        (None, _pickling.Failure(wrong)) if wrong is not None else _run(link, orders, packed)
+        (None, _pickling.Failure(wrong))
+        if wrong is not None
+        else _run(link, orders, packed, ours[1])
     )
     with contextlib.suppress(ChannelEnd):  # the parent is gone, or waits no more
         try:
@@ -167,14 +187,38 @@ def _begin(prepared: dict[str, Any]) -> BaseException | None:
 
 def _end_with_parent(link: Any) -> None:
     """On a thread: once the parent is gone, so is this process, a little later."""
+    _rounds.ours()
     link.wait()
     timer = threading.Timer(AFTERLIFE, os._exit, (1,))
     timer.daemon = True
     timer.start()
 
 
-def main(descriptor: int, preparation: int) -> None:
-    """Serves the parent at the other end of this socket, until it lets go; `preparation`: a file that says how to begin."""
+def _serve_beside(
+    link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException | None
+) -> None:
+    """A call of a host that stays, on a thread of its own."""
+    try:
+        _serve(link, ours, packed, wrong)
+    finally:
+        _rounds.at_work(-1)
+        _rounds.standing()  # there may be no run here that would say so
+
+
+def main(descriptor: int, preparation: int, asked: int) -> None:
+    """Serves the parent at the other end of this socket, until it lets go.
+
+    Args:
+        preparation: a file that says how to begin.
+        asked: a socket by which the parent asks whether everything here stands still.
+    """
+    _rounds.at_work(1)
+    threading.Thread(
+        target=_rounds.answer,
+        args=(socket.socket(fileno=asked),),
+        name="weft: answers",
+        daemon=True,
+    ).start()
     with open(preparation, "rb") as file:
         prepared = pickle.load(file)
     signal.signal(
@@ -193,18 +237,25 @@ def main(descriptor: int, preparation: int) -> None:
             os.chdir(prepared["directory"])
         wrong = _begin(prepared)
         while True:
-            ours, packed = jobs.read()
+            _rounds.ours()
+            _rounds.at_work(-1)
+            try:
+                ours, packed = jobs.read()
+            finally:
+                _rounds.at_work(1)
             if ours is None:  # a call that was cancelled before we heard of it
                 for name in packed:
                     link.take(name).retire()
                 continue
             if not prepared["warm"]:
+                _rounds.not_ours()
                 _serve(link, ours, packed, wrong)
                 break
+            _rounds.at_work(1)
             calls = [c for c in calls if c.is_alive()]
             calls.append(
                 threading.Thread(
-                    target=_serve, args=(link, ours, packed, wrong), name="weft: a call"
+                    target=_serve_beside, args=(link, ours, packed, wrong), name="weft: a call"
                 )
             )
             calls[-1].start()

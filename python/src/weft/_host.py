@@ -26,7 +26,7 @@ from multiprocessing import util as _mp_util
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from weft import _pickling, _shared
+from weft import _pickling, _rounds, _shared
 from weft._extension import native as _native
 from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied
 
@@ -104,12 +104,13 @@ class Host:
         self.setting = setting = setting or Setting()
         beginning = pickle.dumps(_preparation(setting))
         ours, theirs = socket.socketpair()
-        with theirs, tempfile.TemporaryFile() as preparation:
+        asks, asked = socket.socketpair()
+        with theirs, asked, tempfile.TemporaryFile() as preparation:
             preparation.write(beginning)
             preparation.seek(0)
-            handed = theirs.fileno(), preparation.fileno()
+            handed = theirs.fileno(), preparation.fileno(), asked.fileno()
             command = [sys.executable, *_mp_util._args_from_interpreter_flags()]  # type: ignore[attr-defined]
-            command += ["-c", f"from weft._child import main; main({handed[0]}, {handed[1]})"]
+            command += ["-c", f"from weft._child import main; main{handed}"]
             environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
             if setting.threads is not None:
                 environment.update(dict.fromkeys(_THREADS, str(setting.threads)))
@@ -119,9 +120,12 @@ class Host:
                 )
             except BaseException:
                 ours.close()
+                asks.close()
                 raise
         self.pid = self._child.pid
         self._link = _native._Link(ours.detach(), f"python {os.getpid()}")
+        self._member = _rounds.join(asks)
+        self._member.pid = self.pid
         jobs = _native.Channel("jobs")
         self._jobs = jobs.writer()
         self._link.give(jobs.reader(), "jobs")
@@ -167,6 +171,9 @@ class Host:
             packed = _pickling.dump_call(function, args, keywords, lend)
             del args, keywords
             ours = lend(orders.reader()), lend(result.writer())
+            me = _native.current_process()
+            if me is not None:  # who waits for it, in the report of a deadlock
+                self._member.away[ours[1]] = me.id
             try:
                 self._jobs.write((ours, packed))
             except Cancelled:  # it has not heard of it, or has not started up yet
@@ -185,6 +192,7 @@ class Host:
         except PeerDied:
             raise self._died(function) from None
         finally:
+            self._member.away.pop(names[-1] if names else "", None)
             for end in (answer, told):
                 with contextlib.suppress(BadUse):  # it is retired already
                     end.retire()
@@ -194,6 +202,7 @@ class Host:
 
     def _died(self, function: Any) -> ProcessDied:
         self._link.close("it has died")
+        _rounds.leave(self._member)
         with self._lock:
             status = self._child.wait()
         name = getattr(function, "__qualname__", str(function))
@@ -220,6 +229,7 @@ class Host:
         with self._lock:
             self._child.wait()
         self._link.close("the host was closed")
+        _rounds.leave(self._member)
 
 
 def run_away(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

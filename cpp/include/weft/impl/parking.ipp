@@ -31,7 +31,7 @@ WEFT_IMPL std::uint32_t Parking::sleep() noexcept {
   if (!word_.compare_exchange_strong(s, idle, std::memory_order_seq_cst)) return take();
   const std::uint32_t standstill = activity ? activity->deactivated() : 0;
   const std::int64_t until = activity ? activity->wake_time() : prim::forever;
-  std::int64_t look = standstill ? prim::now() + patience().load(std::memory_order_relaxed) : prim::forever;
+  std::int64_t look = standstill ? prim::now() + activity->waits_before() : prim::forever;
   bool timed = false;
   if (asleep()) {
     void* state = around_sleep.begin ? around_sleep.begin(*this) : nullptr;
@@ -48,7 +48,7 @@ WEFT_IMPL std::uint32_t Parking::sleep() noexcept {
         if (state && around_sleep.step_back) around_sleep.step_back(state);
         const bool again = activity->stood_still(standstill);
         if (state && around_sleep.step_aside) state = around_sleep.step_aside();
-        look = again ? prim::now() + patience().load(std::memory_order_relaxed) : prim::forever;
+        look = again ? prim::now() + activity->waits_before() : prim::forever;
         continue;
       }
       if (!timed && around_sleep.disturbed && asleep() && around_sleep.disturbed(state)) signal(nudged);

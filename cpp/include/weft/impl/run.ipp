@@ -46,6 +46,32 @@ WEFT_IMPL bool Run::stands_still() noexcept {
          outside_.load(std::memory_order_seq_cst) == strangers_.load(std::memory_order_seq_cst);
 }
 
+WEFT_IMPL std::int64_t Run::waits_before() const noexcept {
+  const bool asked = links_are_asked.load(std::memory_order_relaxed) && due_tokens.load(std::memory_order_relaxed) != 0;
+  return asked ? kSoon : Activity::waits_before();
+}
+
+WEFT_IMPL bool Run::waits_for_links() noexcept {
+  const std::lock_guard g(mutex_);
+  timers_.drop_dead();
+  return active_.load(std::memory_order_seq_cst) == 0 && timers_.empty() && outside_.load(std::memory_order_seq_cst) == unsure();
+}
+
+WEFT_IMPL bool Run::declare(std::string report, std::vector<std::string> knot) {
+  {
+    const std::lock_guard g(mutex_);
+    if (active_.load(std::memory_order_seq_cst) != 0 || deadlocked()) return false;
+    activated();  // so that nobody else concludes meanwhile
+    report_ = std::move(report);
+    knot_ = std::move(knot);
+    deadlocked_.store(true, std::memory_order_release);
+  }
+  if (on_deadlock && !told_.exchange(true)) on_deadlock(report_);
+  cancel_everybody();
+  gone();
+  return true;
+}
+
 WEFT_IMPL bool Run::is_standstill(std::uint32_t number) noexcept {
   const std::lock_guard g(mutex_);
   return number == standstill_ && active_.load(std::memory_order_seq_cst) == 0;
@@ -159,9 +185,9 @@ WEFT_IMPL std::uint32_t Run::quiescent() noexcept {
     const std::uint32_t number = ++standstill_ != 0 ? standstill_ : ++standstill_;  // of the one that begins, if it does
     if (active_.load(std::memory_order_seq_cst) != 0) return 0;
     const std::int32_t outside = outside_.load(std::memory_order_seq_cst);
-    if (outside != 0 && outside != strangers_.load(std::memory_order_seq_cst)) return 0;
+    if (outside != 0 && outside != unsure()) return 0;
     timers_.drop_dead();
-    const bool told = look_at_standstill && patience().load(std::memory_order_relaxed) != 0;
+    const bool told = look_at_standstill && waits_before() != 0;
     if (outside != 0) return told && (timers_.empty() || clock_ != Clock::steady) ? number : 0;
     if (!timers_.empty()) {
       if (clock_ == Clock::steady) return 0;

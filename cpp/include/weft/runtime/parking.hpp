@@ -28,6 +28,8 @@ struct Activity {
   // Not 0: the number of the standstill that begins with it; who sleeps now is to call stood_still(), once patience() is over.
   virtual std::uint32_t deactivated() noexcept = 0;
   virtual std::int64_t wake_time() noexcept = 0;  // steady ns of the earliest timer, prim::forever: none
+  // ns until then.
+  virtual std::int64_t waits_before() const noexcept { return runtime::patience().load(std::memory_order_relaxed); }
   // While asleep, and counted so. True: look again after as long.
   virtual bool stood_still(std::uint32_t /*number*/) noexcept { return false; }
   // By who has slept, and is counted active again: may it go on? It may have to wait for the end of a look at all that sleep.

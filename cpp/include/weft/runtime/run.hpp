@@ -30,6 +30,12 @@ namespace weft::inline WEFT_ABI::runtime {
 class Group;
 class Limit;
 
+// How many tokens Outside(Outside::due) there are (outside.hpp).
+inline prim::atomic<std::int32_t> due_tokens{0};
+// Is each of them a link to another program, which can be asked whether all stand still there too (WIRE.md 10)? Then a run that waits for
+// nothing else looks, as at a standstill, but soon.
+inline prim::atomic<bool> links_are_asked{false};
+
 enum class Clock : std::uint8_t { steady, virtual_time };
 
 struct Part {
@@ -79,6 +85,12 @@ class Run final : public Activity {
   // Who waits where, while all of the run sleep. Null: nobody, or it was told before. A null function: standstills are not told.
   std::unique_ptr<Standstill> (*look_at_standstill)(Run&) noexcept = nullptr;
   bool stood_still(std::uint32_t number) noexcept override;
+  std::int64_t waits_before() const noexcept override;
+  static constexpr std::int64_t kSoon = 50'000'000;  // ns; where links are asked
+  // Nothing of it can run, and nothing is due but what links may bring.
+  bool waits_for_links() noexcept;
+  // It is known from elsewhere that nothing will ever wake it: a deadlock, told so. False: something runs.
+  bool declare(std::string report, std::vector<std::string> knot);
   bool stands_still() noexcept;  // nothing of it can run, and nothing is due
   bool is_standstill(std::uint32_t number) noexcept;
   // Calls f if all executors sleep; who is woken meanwhile goes on after it.
@@ -188,6 +200,11 @@ class Run final : public Activity {
   friend class Group;
 
   std::uint32_t quiescent() noexcept;
+  // Of outside_: what may or may not come, and nobody here can tell.
+  std::int32_t unsure() const noexcept {
+    return strangers_.load(std::memory_order_seq_cst) +
+           (links_are_asked.load(std::memory_order_relaxed) ? due_tokens.load(std::memory_order_seq_cst) : 0);
+  }
   // A standstill began, and nobody is about to sleep: who sleeps does so anew.
   void find_watch() noexcept;
 

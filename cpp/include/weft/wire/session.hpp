@@ -64,6 +64,9 @@ class Session {
     theirs_.incarnation = expected_ = incarnation;
     largest_ = std::min(mine_.largest, largest);
   }
+  // Frames so far, of 32 bits: what has been queued for the peer, and what of the peer's has been taken in (WIRE.md 10).
+  std::uint32_t sent() const noexcept { return next_out_; }
+  std::uint32_t received() const noexcept { return next_in_; }
   void greet();
   // What has arrived, in any pieces.
   void input(Bytes in);

@@ -125,6 +125,7 @@ class Space : public std::enable_shared_from_this<Space> {
 
   std::weak_ptr<Introducer> introducer;
   bool introduce(Peer& a, Peer& b);
+  const std::vector<Peer*>& peers() const noexcept { return peers_; }
   // The oldest session with that space which is not over, or null.
   Peer* session_with(std::uint64_t incarnation) const noexcept;
   // The end that a peer holds and of which this is the key.

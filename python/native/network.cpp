@@ -1,0 +1,134 @@
+// This program's part in the question whether a network over several OS processes stands still (WIRE.md 10). The rounds, and what is told,
+// are in weft/_rounds.py.
+//
+// Everything is read with the GIL held and without running Python code: one moment, as in partial.cpp. A link takes frames in under the
+// GIL too, so what has been received has woken whom it wakes.
+#include <unordered_map>
+
+#include "far.hpp"
+#include "observe.hpp"
+#include "weft/runtime/outside.hpp"
+#include "wire.hpp"
+
+namespace weft::py {
+
+namespace {
+
+PyObject* standing = nullptr;  // weft._rounds.standing
+
+void append(PyObject* list, PyObject* owned) {
+  if (owned) PyList_Append(list, owned);
+  Py_XDECREF(owned);
+}
+PyObject* key_of(const void* place) { return PyLong_FromVoidPtr(const_cast<void*>(place)); }
+PyObject* truth(bool is) { return is ? Py_True : Py_False; }
+
+// Who has which end by its arguments: [(process, place, writes, the end)].
+PyObject* ends_held() {
+  PyObject* list = PyList_New(0);
+  for (PyRun* run : every_run())
+    run->run.each_process([&](ProcessBase& p) {
+      ProcessObject* const o = process_object(&p);
+      for (Py_ssize_t i = 0; o && i < Py_SIZE(o); ++i) {
+        const EndObject* const e = o->held[i];
+        if (e->state != EndState::open) continue;
+        const auto* const place = static_cast<const core::Place*>(&e->channel->core);
+        append(list, Py_BuildValue("INON", std::uint32_t(p.id), key_of(place), truth(Py_IS_TYPE(e, &WriterType)), key_of(e)));
+      }
+    });
+  return list;
+}
+
+// _network(): (incarnation, do all runs wait for links alone, [(the peer's incarnation, frames sent, received)], [(the peer's incarnation,
+// number, place, writes, ends of its channel that are open)] of ends that peers hold, [(place, the home's incarnation, number, ends that
+// are open)] of far channels, ends_held())
+PyObject* f_network(PyObject*, PyObject*) {
+  bool quiet = !ends_pending();
+  for (PyRun* run : every_run()) quiet = quiet && run->run.waits_for_links();
+  PyObject *sessions = PyList_New(0), *lent = PyList_New(0), *far = PyList_New(0);
+  std::uint64_t mine = 0;
+  if (const std::shared_ptr<Space> space = this_space()) {
+    const Space::Step step(*space);
+    mine = space->greeting().incarnation;
+    for (const Peer* p : space->peers()) {
+      if (p->session.is_over()) continue;
+      const unsigned long long theirs = p->session.theirs().incarnation;
+      quiet = quiet && p->session.state() == wire::Session::State::open;
+      append(sessions, Py_BuildValue("KII", theirs, p->session.sent(), p->session.received()));
+      p->home.each_end([&](std::uint32_t number, const wire::Port& port) {
+        const auto& core = *static_cast<const Core*>(port.channel());
+        append(lent, Py_BuildValue("KINOI", theirs, number, key_of(static_cast<const core::Place*>(&core)), truth(port.writes()),
+                                   core.reader_ends() + core.writer_ends()));
+      });
+    }
+    each_far_side([&](const FarSide& f) {
+      const auto* const place = static_cast<const core::Place*>(f.core);
+      append(far, Py_BuildValue("NKII", key_of(place), static_cast<unsigned long long>(f.peer->session.theirs().incarnation), f.number,
+                                f.core->reader_ends() + f.core->writer_ends()));
+    });
+  }
+  return Py_BuildValue("KONNNN", static_cast<unsigned long long>(mine), truth(quiet), sessions, lent, far, ends_held());
+}
+
+// _declare_deadlock(report, [path of the knot], [(path, operation, (place, …), where)]): is it one for any run of this program?
+PyObject* f_declare(PyObject*, PyObject* args) {
+  const char* report;
+  PyObject *knot, *rows;
+  if (!PyArg_ParseTuple(args, "sO!O!", &report, &PyList_Type, &knot, &PyList_Type, &rows)) return nullptr;
+  std::vector<std::string> paths;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(knot); ++i) paths.emplace_back(PyUnicode_AsUTF8(PyList_GET_ITEM(knot, i)));
+  std::vector<runtime::Report::Blocked> blocked;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); ++i) {
+    const char *path, *verb, *at;
+    PyObject* places;
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "ssO!s", &path, &verb, &PyTuple_Type, &places, &at)) return nullptr;
+    runtime::Report::Blocked b;
+    b.path = path;
+    b.verb = verb;
+    b.at = at;
+    for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(places); ++j) b.places.emplace_back(PyUnicode_AsUTF8(PyTuple_GET_ITEM(places, j)));
+    blocked.push_back(std::move(b));
+  }
+  bool any = false;
+  for (PyRun* run : every_run()) {
+    if (!run->run.detect_deadlock || !run->run.waits_for_links()) continue;
+    run->blocked = blocked;
+    any = run->run.declare(report, paths) || any;
+  }
+  return PyBool_FromLong(any);
+}
+
+// _ask_links(standing): links are asked from now on; standing() is called when a run waits for them and for nothing else.
+PyObject* f_ask_links(PyObject*, PyObject* f) {
+  Py_XSETREF(standing, Py_NewRef(f));
+  runtime::links_are_asked = true;
+  Py_RETURN_NONE;
+}
+// _strangers(): identities of the threads that are no process of any run and not Weft's; None: they cannot be told.
+PyObject* f_strangers(PyObject*, PyObject*) {
+#ifdef Py_GIL_DISABLED
+  Py_RETURN_NONE;
+#else
+  return strangers_of_all();
+#endif
+}
+PyMethodDef functions[] = {{"_network", gated<f_network>, METH_NOARGS, nullptr},
+                           {"_declare_deadlock", gated<f_declare>, METH_VARARGS, nullptr},
+                           {"_ask_links", gated<f_ask_links>, METH_O, nullptr},
+                           {"_strangers", gated<f_strangers>, METH_NOARGS, nullptr},
+                           {}};
+
+}  // namespace
+
+bool links_are_asked() noexcept { return runtime::links_are_asked.load() && runtime::due_tokens.load() != 0; }
+
+void say_standing() noexcept {
+  const Beyond beyond;
+  PyObject* r = PyObject_CallNoArgs(standing);
+  if (!r) PyErr_Clear();  // who is told has gone
+  Py_XDECREF(r);
+}
+
+int init_network(PyObject* m) { return PyModule_AddFunctions(m, functions); }
+
+}  // namespace weft::py

@@ -1,0 +1,252 @@
+"""The report of a deadlock over several OS processes: who waits where, and the knot (rule 10.2). See _rounds.py.
+
+A channel has one name in all spaces: its home, and its place there. A process that waits for a host's call is no line of its own:
+the processes of that call are told in its place, by its path.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+from weft._deadlocks import Place, Waiter
+from weft._extension import native as _native
+
+__all__ = ["Row", "report", "tell"]
+
+LINES = 40  #: of processes, in a text
+
+_logger = logging.getLogger("weft")
+
+_Node = tuple[int, int]  # a space's incarnation, and a process there
+
+
+class Row(NamedTuple):
+    """A process that waits."""
+
+    node: _Node
+    path: str
+    operation: str
+    at: str
+    pid: int
+    hidden: bool  #: it waits for others as their parent
+    places: tuple[tuple[str, Hashable, bool], ...]  #: name, channel, does it write
+    silent: tuple[str, ...]
+
+    def line(self) -> str:
+        names = (*(name for name, _, _ in self.places), *(f"{s} (ended)" for s in self.silent))
+        where = "" if self.pid == os.getpid() else f" in OS process {self.pid}"
+        return (
+            f"{self.path}: {self.operation} {', '.join(names)}".rstrip() + f" at {self.at}{where}"
+        )
+
+
+class _Network:
+    """What all spaces have said, put together."""
+
+    def __init__(self, spaces: list[Any]) -> None:
+        self.rows: dict[_Node, Row] = {}
+        self.holders: dict[tuple[Hashable, bool], set[_Node]] = {}
+        self.edges: dict[_Node, set[_Node]] = {}
+        self.waiting: dict[tuple[Hashable, bool], set[_Node]] = {}
+        self.unknown: list[str] = []  # channels of which a thread may hold an end
+        lent = {
+            (s.incarnation, peer, number): (s.incarnation, place)
+            for s in spaces
+            for peer, number, place, _, _ in s.lent
+        }
+        away = {key: (s.incarnation, process) for s in spaces for key, process in s.away.items()}
+        self.callers = {
+            (s.incarnation, process): away[s.pid, call]
+            for s in spaces
+            for process, call in s.calls.items()
+            if (s.pid, call) in away
+        }
+        for node, caller in self.callers.items():
+            self.edges.setdefault(caller, set()).add(node)
+        waiters = {
+            (s.incarnation, raw[0]): Waiter(*raw)
+            for s in spaces
+            for raws, _ in s.facts
+            for raw in raws
+        }
+        for s in spaces:
+            far = {
+                place: lent.get((home, s.incarnation, number), (home, -number - 1))
+                for place, home, number, _ in s.far
+            }
+            for process, place, writes, _ in s.held:
+                key = far.get(place, (s.incarnation, place))
+                self.holders.setdefault((key, writes), set()).add((s.incarnation, process))
+            for raw_waiters, raw_places in s.facts:
+                places = {key: Place(*raw) for key, raw in raw_places.items()}
+                for raw in raw_waiters:
+                    self._add(s, Waiter(*raw), places, far, waiters)
+        for caller in away.values():
+            if caller in self.rows:
+                self.rows[caller] = self.rows[caller]._replace(hidden=True)
+        waited = {
+            key: name for r in self.rows.values() if not r.hidden for name, key, _ in r.places
+        }
+        for s in spaces:
+            if s.strangers:
+                self._look_for_unknown(s, lent, waited)
+
+    def _add(
+        self,
+        s: Any,
+        w: Waiter,
+        places: dict[int, Place],
+        far: dict[int, _Node],
+        waiters: dict[_Node, Waiter],
+    ) -> None:
+        node = (s.incarnation, w.id)
+        self.rows[node] = Row(
+            node,
+            self._path(node, waiters),
+            w.operation,
+            w.at,
+            s.pid,
+            w.state != "places",
+            tuple(
+                (places[k].name, far.get(k, (s.incarnation, k)), writes) for k, writes in w.places
+            ),
+            tuple(w.silent),
+        )
+        if (s.incarnation, w.parent) in waiters:
+            self.edges.setdefault((s.incarnation, w.parent), set()).add(node)
+
+    def _path(self, node: _Node, waiters: dict[_Node, Waiter]) -> str:
+        """With the path of who called in place of a call's own."""
+        at, space = node[1], node[0]
+        while (space, at) in waiters:
+            caller = self.callers.get((space, at))
+            if caller in waiters:
+                within = waiters[node].path[len(waiters[space, at].path) :]
+                return self._path(caller, waiters) + within
+            at = waiters[space, at].parent
+        return waiters[node].path
+
+    def _look_for_unknown(self, s: Any, lent: Any, waited: dict[Hashable, str]) -> None:
+        """Ends of a channel where somebody waits, open in this space and held by nobody that is known."""
+        free: dict[Hashable, int] = {}  # channels, and how many such ends
+        for _, raw_places in s.facts:
+            for key, raw in raw_places.items():
+                place = Place(*raw)
+                unknown = place.unknown_readers + place.unknown_writers if place.is_channel else 1
+                free[s.incarnation, key] = unknown
+        held = Counter(place for place, _ in {(place, end) for _, place, _, end in s.held})
+        away = Counter(place for _, _, place, _, _ in s.lent)
+        for _, _, place, _, count in s.lent:
+            free[s.incarnation, place] = count - held[place] - away[place]
+        for place, home, number, count in s.far:
+            free.pop((s.incarnation, place), None)
+            key = lent.get((home, s.incarnation, number), (home, -number - 1))
+            free[key] = free.get(key, 0) + count - held[place]
+        self.unknown += [waited[key] for key, n in free.items() if n > 0 and key in waited]
+
+    def waits_for(self, row: Row) -> set[_Node]:
+        if row.hidden:
+            return {n for n in self.edges.get(row.node, ()) if n in self.rows}
+        found: set[_Node] = set()
+        for _, key, writes in row.places:
+            found |= self.holders.get((key, not writes), set()) & self.rows.keys()
+            found |= self.waiting.get((key, not writes), set())
+        return found
+
+
+def smallest_knot(to: dict[_Node, set[_Node]]) -> list[_Node]:
+    """A smallest set of nodes whose edges stay inside: of the strongly connected components (Tarjan 1972) that nothing leaves."""
+    order: dict[_Node, int] = {}
+    low: dict[_Node, int] = {}
+    stack: list[_Node] = []
+    component: dict[_Node, int] = {}
+    found: list[list[_Node]] = []
+    for start in sorted(to):
+        if start in order:
+            continue
+        work = [(start, iter(sorted(to[start])))]
+        order[start] = low[start] = len(order)
+        stack.append(start)
+        while work:
+            node, following = work[-1]
+            for n in following:
+                if n not in order:
+                    order[n] = low[n] = len(order)
+                    stack.append(n)
+                    work.append((n, iter(sorted(to[n]))))
+                    break
+                if n not in component:
+                    low[node] = min(low[node], order[n])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == order[node]:
+                    one: list[_Node] = []
+                    while not one or one[-1] != node:
+                        one.append(stack.pop())
+                        component[one[-1]] = len(found)
+                    found.append(one)
+    closed = [c for i, c in enumerate(found) if all(component[n] == i for m in c for n in to[m])]
+    smallest: list[_Node] = min(closed, key=len, default=[])
+    return sorted(smallest)
+
+
+def report(spaces: list[Any]) -> tuple[str, list[str], list[Row], list[str]]:
+    """The text, the knot's paths, who waits, and the channels of which some thread may hold an end."""
+    network = _Network(spaces)
+    to = {row.node: network.waits_for(row) for row in network.rows.values()}
+    shown = sorted(
+        (r for r in network.rows.values() if not r.hidden), key=lambda r: (r.path, r.node)
+    )
+    n = len(shown)
+    over = len({r.pid for r in network.rows.values()})
+    lines = [
+        f"deadlock: {n} process{' is' if n == 1 else 'es are'} blocked and nothing outside can wake any; "
+        f"they are in {over} OS process{'' if over == 1 else 'es'}"
+    ]
+    lines += [f"  {row.line()}" for row in shown[:LINES]]
+    if n > LINES:
+        lines.append(f"  … and {n - LINES} more")
+    knot = [network.rows[node] for node in smallest_knot(to)]
+    lines.append("knot:")
+    for row in sorted(knot, key=lambda r: r.path)[:LINES]:
+        others = sorted({network.rows[node].path for node in to[row.node]})
+        between = " and " if row.hidden else " or "
+        whom = between.join(others[:8]) + (
+            f"{between}{len(others) - 8} more" if len(others) > 8 else ""
+        )
+        if not others:
+            names = ", ".join(name for name, _, _ in row.places)
+            whom = (
+                f"whoever is on the other side of {names} (nobody that is known)"
+                if names
+                else "nobody"
+            )
+        lines.append(f"  {row.path} waits for {whom}")
+    return "\n".join(lines), sorted(r.path for r in knot), shown, network.unknown
+
+
+_told: set[str] = set()
+
+
+def tell(spaces: list[Any]) -> None:
+    """At the root: nothing of the network will move by itself. A deadlock, or a standstill if a thread may hold an end (rule 10.6)."""
+    text, knot, shown, unknown = report(spaces)
+    if not shown:
+        return
+    if not unknown:
+        rows = [(r.path, r.operation, tuple(name for name, _, _ in r.places), r.at) for r in shown]
+        _native._declare_deadlock(text, knot, rows)
+    elif text not in _told:
+        _told.add(text)
+        _logger.warning(
+            "standstill: nothing runs in any of these OS processes, and no timer or socket is due\n%s\n"
+            "what may still wake them: a thread that is no process, if it has an end of %s",
+            "\n".join(text.splitlines()[1:]),
+            ", ".join(sorted(set(unknown))),
+        )

@@ -1,0 +1,321 @@
+"""Deadlock over several OS processes (rule 10.1, WIRE.md 10).
+
+    a run of some space stands still ──standing()──► its parent, and on to the root ──a round: all are asked──► somebody can go on: later
+        │ all wait ──a second round: nothing has moved──► the root declares the deadlock, and its runs raise it
+
+A space is one OS process; the root is the one that no host is. Questions go by a socket of their own, beside the wire, so that
+they move none of its counters.
+
+Invariants
+- The second round begins after the first is over. So between the two all spaces stood still at once if none has sent or taken a
+  frame, and no frame was under way if each pair has taken what the other sent: then nobody will ever be woken.
+- A space whose calls or threads may yet do something says that it does not wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import select
+import socket
+import struct
+import threading
+import time
+from typing import Any, NamedTuple
+
+from weft import _knots
+from weft._extension import native as _native
+
+__all__ = ["Member", "Space", "answer", "at_work", "called", "join", "leave", "ours"]
+
+AGAIN = (
+    0.05,
+    0.1,
+    0.2,
+    0.4,
+    0.8,
+)  #: seconds before each round of one look, while somebody does not wait yet
+
+
+class Space(NamedTuple):
+    """What a space says of one moment."""
+
+    pid: int
+    incarnation: int
+    waits: bool  #: all its runs wait for others, and nothing else of it does anything
+    sessions: list[tuple[int, int, int]]  #: the peer's incarnation, frames sent, received
+    #: Ends that peers hold: the peer's incarnation, number, place, does it write, open ends of that channel.
+    lent: list[tuple[int, int, int, bool, int]]
+    far: list[tuple[int, int, int, int]]  #: place, the home's incarnation, number, open ends here
+    held: list[tuple[int, int, bool, int]]  #: process, place, does it write, the end
+    facts: list[tuple[Any, Any]]  #: of each run: see _deadlocks.py
+    strangers: bool  #: are there threads that may hold ends of which nobody knows?
+    calls: dict[int, str]  #: of a host: the process that a call runs as, and the call
+    away: dict[
+        tuple[int, str], int
+    ]  #: of its hosts: pid and call, and the process here that waits for it
+
+
+class _Gone(Exception):
+    """A host has gone while it was asked."""
+
+
+_lock = threading.Lock()  # of what follows, but for _asking
+_members: set[Member] = set()
+_ours: set[int] = set()  # threads of Weft's that hold no end anybody waits at
+_calls: dict[int, str] = {}
+_working = 0  # of a host: calls and beginnings that no run knows of
+_up: socket.socket | None = None  # to the parent
+_bell: socket.socket | None = None  # wakes the watcher
+_asking = threading.Lock()  # who reads the members' sockets
+
+
+class Member:
+    """A host of this space, as who is asked."""
+
+    def __init__(self, by: socket.socket) -> None:
+        self.pid = 0
+        self.away: dict[str, int] = {}
+        self._by = by
+        self._got = b""
+        self.gone = False
+        self.stands = False  # it has said so
+
+    def fileno(self) -> int:
+        return self._by.fileno()
+
+    def ask(self) -> None:
+        self._got = b""
+        with contextlib.suppress(OSError):  # then its socket says that it has gone
+            self._by.sendall(b"?")
+
+    def take(self) -> list[Space] | None:
+        """What has come: its answer, once it is whole."""
+        try:
+            more = self._by.recv(1 << 20)
+        except OSError:
+            more = b""
+        if not more:
+            self.gone = True
+            return None
+        self._got += more
+        while self._got[:1] == b"!":
+            self.stands = True
+            self._got = self._got[1:]
+        if len(self._got) < 5:
+            return None
+        (size,) = struct.unpack("!I", self._got[1:5])
+        if len(self._got) < 5 + size:
+            return None
+        answer: list[Space] = pickle.loads(self._got[5 : 5 + size])
+        self._got = self._got[5 + size :]
+        if self._got[:1] == b"!":
+            self.stands, self._got = True, b""
+        return answer
+
+    def close(self) -> None:
+        self._by.close()
+
+
+def ours() -> None:
+    """The calling thread is Weft's own, and holds no end at which a process waits."""
+    with _lock:
+        _ours.add(threading.get_ident())
+
+
+def not_ours() -> None:
+    with _lock:
+        _ours.discard(threading.get_ident())
+
+
+def at_work(change: int) -> None:
+    """So many more calls of this host are being begun, or ended, outside any run."""
+    global _working
+    with _lock:
+        _working += change
+
+
+def called(process: int, call: str | None) -> None:
+    """This process runs that call of the parent's; None: it ends."""
+    with _lock:
+        if call is None:
+            _calls.pop(process, None)
+        else:
+            _calls[process] = call
+
+
+def join(by: socket.socket) -> Member:
+    """A host begins."""
+    global _bell
+    member = Member(by)
+    with _lock:
+        first = _bell is None
+        if first:
+            _bell, ring = socket.socketpair()
+            _bell.setblocking(False)
+            _native._ask_links(standing)
+            threading.Thread(
+                target=_watch, args=(ring,), name="weft: asks hosts", daemon=True
+            ).start()
+        _members.add(member)
+    _ring(b".")
+    return member
+
+
+def leave(member: Member) -> None:
+    """A host has ended, or is let go of."""
+    with _asking, _lock:
+        _members.discard(member)
+        member.close()
+
+
+def answer(by: socket.socket) -> None:
+    """On a thread of a host's: answers its parent, until that is gone."""
+    global _up
+    ours()
+    _up = by
+    _native._ask_links(standing)
+    with contextlib.suppress(OSError):
+        while by.recv(1):
+            try:
+                said = pickle.dumps(_all_spaces())
+            except _Gone:
+                said = pickle.dumps([])  # nothing is concluded
+            with _lock:
+                by.sendall(b"=" + struct.pack("!I", len(said)) + said)
+
+
+def standing() -> None:
+    """A run of this space waits for others. What the extension calls, on any thread."""
+    if _up is not None:
+        with _lock, contextlib.suppress(OSError):
+            _up.sendall(b"!")
+    else:
+        _ring(b"!")
+
+
+def _ring(how: bytes) -> None:
+    if _bell is not None:
+        with contextlib.suppress(OSError):  # it is full: it rings
+            _bell.send(how)
+
+
+def _watch(ring: socket.socket) -> None:
+    _native._helper_thread(
+        True
+    )  # it outlives the hosts, and is nobody who may wake a run (rule 10.3)
+    ours()
+    while True:
+        with _lock:
+            members = list(_members)
+        try:
+            all_of_them: list[Any] = [ring, *members]
+            ready = select.select(all_of_them, [], [])[0]
+        except (OSError, ValueError):  # one was closed meanwhile
+            continue
+        stands = False
+        for one in ready:
+            if one is ring:
+                stands = b"!" in ring.recv(4096) or stands
+        with _asking:
+            for member in _here(ready):
+                member.take()
+                stands = stands or member.stands or member.gone
+                member.stands = False
+                if member.gone:
+                    with _lock:
+                        _members.discard(member)
+        if stands and _up is not None:
+            standing()
+        elif stands:
+            _look()
+
+
+def _here(ready: list[Any]) -> list[Member]:
+    """Those of them that are members yet, and have something to say."""
+    with _lock:
+        those = [m for m in _members if m in ready]
+    return select.select(those, [], [], 0)[0] if those else []
+
+
+def _all_spaces() -> list[Space]:
+    """This space and all that its hosts are, at moments within one round.
+
+    Raises:
+        _Gone: one of them ended, or does not know itself.
+    """
+    with _asking:
+        with _lock:
+            asked = list(_members)
+        for member in asked:
+            member.ask()
+        found = [_mine(asked)]
+        while asked:
+            for member in select.select(asked, [], [])[0]:
+                said = member.take()
+                if member.gone or said == []:
+                    raise _Gone
+                if said:
+                    found += said
+                    asked.remove(member)
+    return found
+
+
+def _mine(members: list[Member]) -> Space:
+    incarnation, waits, sessions, lent, far, held = _native._network()
+    strangers = _native._strangers()
+    with _lock:
+        alien = strangers is None or not set(strangers) <= _ours
+        waits = waits and _working == 0
+        calls = dict(_calls)
+        away = {(m.pid, call): process for m in members for call, process in list(m.away.items())}
+    facts = _native._facts(True) if waits else []
+    return Space(os.getpid(), incarnation, waits, sessions, lent, far, held, facts, alien, calls, away)  # fmt: skip
+
+
+def _still(spaces: list[Space]) -> bool:
+    """Do all wait, and has each session given what was put in?"""
+    if not all(s.waits for s in spaces):
+        return False
+    given: dict[tuple[int, int], list[int]] = {}
+    for s in spaces:
+        for theirs, sent, received in s.sessions:
+            given.setdefault((s.incarnation, theirs), []).append(sent)
+            given.setdefault((theirs, s.incarnation), []).append(-received)
+    return all(sum(n) % (1 << 32) == 0 and len(n) % 2 == 0 for n in given.values())
+
+
+def _look() -> None:
+    """At the root: rounds, until it is known whether the network stands still."""
+    for seconds in AGAIN:
+        time.sleep(seconds)
+        with contextlib.suppress(_Gone):
+            first = _all_spaces()
+            if not _still(first):
+                continue
+            second = _all_spaces()
+            if not _still(second) or _moved(first, second):
+                continue
+            _knots.tell(second)
+            return
+
+
+def _moved(first: list[Space], second: list[Space]) -> bool:
+    def counters(spaces: list[Space]) -> Any:
+        return sorted((s.incarnation, sorted(s.sessions)) for s in spaces)
+
+    return bool(counters(first) != counters(second))
+
+
+def _forget() -> None:
+    """In the child of a fork: hosts and parent are the parent's."""
+    global _lock, _asking, _working, _up, _bell
+    _lock, _asking = threading.Lock(), threading.Lock()
+    _members.clear()
+    _ours.clear()
+    _calls.clear()
+    _working, _up, _bell = 0, None, None
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,277 @@
+"""Deadlock over several OS processes (rules 10.1 to 10.3, 10.6; WIRE.md 10)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import away_stuck
+import pytest
+
+import weft.threads as th
+from weft import _knots, _rounds
+from weft.processes import BlockedProcess, Channel, Deadlock, Group, Hosts, Parallel
+
+
+def stuck(*processes: Any) -> Deadlock:
+    with pytest.raises(Deadlock) as caught:
+        Parallel(*processes)
+    return caught.value
+
+
+def blocked(told: Deadlock) -> list[tuple[str, str, tuple[str, ...]]]:
+    return [(p.path, p.operation, p.places) for p in told.processes]
+
+
+# --- it is told, with its knot ---------------------------------------------------------------------------------------
+
+
+def test_two_os_processes_that_read_from_each_other_first() -> None:
+    a, b = Channel("a"), Channel("b")
+    told = stuck(
+        away_stuck.pass_on(a.reader(), b.writer()), away_stuck.pass_on(b.reader(), a.writer())
+    )
+    assert blocked(told) == [
+        ("main/pass_on[0]", "read", ("'a'",)),
+        ("main/pass_on[1]", "read", ("'b'",)),
+    ]
+    assert told.knot == ["main/pass_on[0]", "main/pass_on[1]"]
+    assert isinstance(told.processes[0], BlockedProcess)
+    line = away_stuck.pass_on._weft_body.__code__.co_firstlineno + 3
+    assert told.processes[0].at == f"away_stuck.py:{line}"
+    assert "main/pass_on[0] waits for main/pass_on[1]" in told.report
+    assert "3 OS processes" in told.report
+
+
+def test_a_ring_through_hosts_a_thread_and_a_coroutine_again_and_again() -> None:
+    with Hosts(2) as hosts:
+        for _ in range(3):
+            a, b, c = Channel("a"), Channel("b"), Channel("c")
+            told = stuck(
+                away_stuck.pass_on.on(hosts[0])(a.reader(), b.writer()),
+                away_stuck.pass_on_here(b.reader(), c.writer()),
+                away_stuck.pass_on_async.on(hosts[1])(c.reader(), a.writer()),
+            )
+            assert told.knot == ["main/pass_on", "main/pass_on_async", "main/pass_on_here"]
+            for pid in hosts.pids:
+                assert f"in OS process {pid}" in told.report
+        a, b = Channel("a"), Channel("b")  # and the hosts are as they were
+        w = th.process(lambda out: out.write(7))
+        r = th.process(lambda inp: inp.read())
+        got = Parallel(
+            w(a.writer()), away_stuck.pass_on.on(hosts)(a.reader(), b.writer()), r(b.reader())
+        )
+        assert got[2] == 7
+
+
+def test_a_choice_at_far_ends_names_its_channels() -> None:
+    a, b, c = Channel("a"), Channel("b"), Channel("c")
+    told = stuck(
+        away_stuck.choose(a.reader(), b.reader(), c.writer()),
+        away_stuck.pass_on_here(c.reader(), a.writer()),
+        away_stuck.pass_on_here(c.reader(), b.writer()),
+    )
+    assert ("main/choose", "select", ("'a'", "'b'")) in blocked(told)
+    assert "main/choose" in told.knot
+
+
+def test_the_knot_is_smaller_than_what_is_blocked() -> None:
+    a, b, c, d = Channel("a"), Channel("b"), Channel("c"), Channel("d")
+    told = stuck(
+        away_stuck.pass_on(a.reader(), b.writer()),
+        away_stuck.pass_on_here(b.reader(), a.writer()),
+        away_stuck.pass_on_here(c.reader(), d.writer()).named("waits"),
+        away_stuck.choose(d.reader(), b.reader(), c.writer()).named("behind"),
+    )
+    assert len(told.processes) == 4
+    assert (
+        told.knot in (["main/pass_on", "main/pass_on_here"], ["main/waits"]) or len(told.knot) < 4
+    )
+
+
+def test_hosts_of_hosts() -> None:
+    a, b, c, d = Channel("a"), Channel("b"), Channel("c"), Channel("d")
+    told = stuck(
+        away_stuck.two_more(a.reader(), c.writer(), d.reader(), b.writer()),
+        away_stuck.pass_on_here(c.reader(), d.writer()),
+        away_stuck.pass_on_here(b.reader(), a.writer()).named("last"),
+    )
+    paths = {path for path, _, _ in blocked(told)}
+    assert paths == {
+        "main/two_more/pass_on",
+        "main/two_more/pass_on_here",
+        "main/pass_on_here",
+        "main/last",
+    }
+    assert set(told.knot) - {"main/two_more"} == paths
+    assert "3 OS processes" in told.report
+
+
+def test_a_group_of_ordinary_code() -> None:
+    a, b = Channel("a"), Channel("b")
+    with pytest.raises(Deadlock) as caught, Group() as g:
+        g.start(away_stuck.pass_on(a.reader(), b.writer()))
+        g.start(away_stuck.pass_on(b.reader(), a.writer()))
+    assert len(caught.value.knot) == 2
+
+
+def test_a_process_of_its_own_that_nobody_writes_to() -> None:
+    a, b = Channel("a"), Channel("b")
+    kept, also = a.writer(), b.reader()
+    told = stuck(away_stuck.pass_on(a.reader(), b.writer()))
+    assert told.knot == ["main/pass_on"]
+    assert "nobody that is known" in told.report
+    kept.retire()
+    also.retire()
+
+
+# --- nothing is told that is none ------------------------------------------------------------------------------------
+
+
+def test_a_timer_in_a_host_is_no_deadlock() -> None:
+    a, b = Channel("a"), Channel("b")
+    r = th.process(lambda inp, out: out.write(inp.read()))
+    assert (
+        Parallel(away_stuck.asleep(a.reader(), b.writer()), r(b.reader(), a.writer()))[0] == "slept"
+    )
+
+
+def test_who_computes_is_asked_and_does_not_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    keep = os.open(fifo, os.O_RDWR)
+    answers: list[bool] = []
+    real = _rounds._still
+
+    def still(spaces: Any) -> bool:
+        answers.append(real(spaces))
+        if len(answers) == 4:  # by then it has been asked four times
+            os.write(keep, b"go on")
+        return answers[-1]
+
+    monkeypatch.setattr(_rounds, "_still", still)
+    a = Channel("a")
+    r = th.process(lambda inp: inp.read())
+    try:
+        assert Parallel(away_stuck.computes(str(fifo), a.writer()), r(a.reader()))[1] == b"go on"
+    finally:
+        os.close(keep)
+    assert answers[:4] == [False] * 4
+
+
+def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = Channel("a"), Channel("b")
+    kept = [a.writer()]
+    told = threading.Event()
+    real = _knots.tell
+
+    def tell(spaces: Any) -> None:
+        real(spaces)
+        told.set()
+
+    monkeypatch.setattr(_knots, "tell", tell)
+
+    def later() -> None:
+        told.wait(60)
+        kept.pop().write("late")
+
+    thread = threading.Thread(target=later)
+    r = th.process(lambda inp: inp.read())
+    with caplog.at_level(logging.WARNING, "weft"):
+        thread.start()
+        got = Parallel(away_stuck.pass_on(a.reader(), b.writer()), r(b.reader()))
+        thread.join()
+    assert got[1] == "late"
+    (said,) = [m for m in caplog.messages if m.startswith("standstill")]
+    assert "main/pass_on: read 'a'" in said and "an end of 'a'" in said
+
+
+def test_a_network_that_ends_well_after_many_standstills() -> None:
+    a, b = Channel("a"), Channel("b")
+
+    @th.process
+    def slowly(out: Any, inp: Any) -> list[int]:
+        got = []
+        for i in range(3):
+            th.sleep(0.15)  # longer than it takes until all are asked
+            out.write(i)
+            with_end = inp.read()
+            got.append(with_end)
+        return got
+
+    @th.process
+    def back(inp: Any, out: Any) -> None:
+        for v in inp:
+            out.write(v)
+
+    import away
+
+    c = Channel("c")
+    got = Parallel(
+        slowly(a.writer(), c.reader()),
+        away.double(a.reader(), b.writer()),
+        back(b.reader(), c.writer()),
+    )
+    assert got[0] == [0, 2, 4]
+
+
+# --- the rounds' logic -----------------------------------------------------------------------------------------------
+
+
+def space(incarnation: int, waits: bool = True, sessions: Any = ()) -> _rounds.Space:
+    return _rounds.Space(
+        incarnation, incarnation, waits, list(sessions), [], [], [], [], False, {}, {}
+    )
+
+
+def test_all_must_wait() -> None:
+    assert _rounds._still([space(1), space(2)])
+    assert not _rounds._still([space(1), space(2, waits=False)])
+
+
+def test_what_was_sent_must_have_been_taken() -> None:
+    assert _rounds._still([space(1, sessions=[(2, 5, 7)]), space(2, sessions=[(1, 7, 5)])])
+    assert not _rounds._still([space(1, sessions=[(2, 6, 7)]), space(2, sessions=[(1, 7, 5)])])
+    assert not _rounds._still([space(1, sessions=[(2, 5, 7)]), space(2, sessions=[(1, 8, 5)])])
+
+
+def test_counters_wrap() -> None:
+    top = (1 << 32) - 1
+    assert _rounds._still([space(1, sessions=[(2, top, 0)]), space(2, sessions=[(1, 0, top)])])
+
+
+def test_a_session_with_who_was_not_asked_is_not_known() -> None:
+    assert not _rounds._still([space(1, sessions=[(3, 1, 1)]), space(2)])
+
+
+def test_what_has_moved_between_two_rounds_is_seen() -> None:
+    first = [space(1, sessions=[(2, 5, 7)]), space(2, sessions=[(1, 7, 5)])]
+    second = [space(2, sessions=[(1, 8, 6)]), space(1, sessions=[(2, 6, 8)])]
+    assert _rounds._moved(first, second)
+    assert not _rounds._moved(first, list(reversed(first)))
+
+
+def test_the_smallest_knot() -> None:
+    a, b, c, d, e = ((0, i) for i in range(5))
+    assert _knots.smallest_knot({a: {b}, b: {a}, c: {a}}) == [a, b]
+    assert _knots.smallest_knot({a: {b}, b: {c}, c: {a}, d: {e}, e: {d}}) == [d, e]
+    assert _knots.smallest_knot({a: {b}, b: {a, c}, c: set()}) == [c]
+    assert _knots.smallest_knot({}) == []
+
+
+def test_a_run_that_ends_leaves_nothing_behind_that_might_wake_another() -> None:
+    a, b = Channel("a"), Channel("b")
+    stuck(away_stuck.pass_on(a.reader(), b.writer()), away_stuck.pass_on(b.reader(), a.writer()))
+    assert not _rounds._members
+    c = Channel("c")
+    kept = c.writer()  # nobody's: a thread that is no process might have it
+    with pytest.raises(Deadlock, match="nobody that is known"):
+        th.run(th.process(lambda inp: inp.read())(c.reader()))
+    kept.retire()
