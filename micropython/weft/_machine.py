@@ -31,6 +31,7 @@ except ImportError:
 lock = allocate_lock()
 here = {}  # thread → the process that runs on it; under lock
 running = 0
+on = False  # whether the run is one of threads
 leader = None
 threads = 0
 MOST = 1 if sys.platform == "rp2" else 1 << 30  # threads besides the main program
@@ -58,6 +59,8 @@ class Thread(_proc.Process):
 
     def start(self, party):
         global running
+        if not on:
+            mixed("process %s is a thread's, the run is weft.coroutines'" % self.name)
         if self.begun:
             raise BadUse("process %s was started before: make another" % self.path)
         try:
@@ -165,6 +168,25 @@ class Thread(_proc.Process):
             flush()
 
 
+def mixed(what):
+    raise BadUse(
+        "%s: one run is of threads or of coroutines, import all names from one of the two; a Ring (weft.isr) joins"
+        " a thread to coroutines" % what
+    )
+
+
+def fit(ps):
+    """Before any is started: threads, with ends of threads."""
+    for p in ps:
+        if not isinstance(p, Thread):
+            mixed("process %s is a coroutine, the run is weft.threads'" % p.name)
+        for x in list(p.args) + list(p.kw.values()):
+            if isinstance(x, (core.Rd, core.Wr)):
+                mixed(
+                    "process %s is a thread, its end of %r a coroutine's" % (p.name, x.channel.name)
+                )
+
+
 def bare(x):
     """The core's end in one of threads."""
     return x._end if isinstance(x, _proc.WRAPS) else x
@@ -193,6 +215,8 @@ def mine():
     p = here.get(get_ident())
     if p is None:
         lock.release()
+        if core.cur() is not None and not on:
+            mixed("an operation of weft.threads in a coroutine")
         raise BadUse("an operation in ordinary code: start the network by run(...)")
     return p
 

@@ -347,6 +347,7 @@ def io(fn):
 
 def _begin(ps, party, p=None):
     """Starts all; the last of them runs here, while p waits."""
+    _machine.fit(ps)
     with _lock:
         for x in ps:
             x.start(party)
@@ -427,6 +428,7 @@ class Group(_proc.Group):
 
     def start(self, *processes):
         ps = _proc.flatten(processes, [])
+        _machine.fit(ps)
         for x in ps:
             with _lock:
                 x.start(self.party)
@@ -463,6 +465,7 @@ def run(*processes, clock="steady", whole=False):
         party = _proc._run = _proc.Party(None)
         party.n = len(ps)
     try:
+        _machine.on = True
         _begin(ps, party)
         while True:
             with _lock:
@@ -478,6 +481,7 @@ def run(*processes, clock="steady", whole=False):
             return party.verdict()
         return _proc.close_run(party)
     finally:
+        _machine.on = False
         _proc._run = None
         _proc.dead = None
 
