@@ -1,0 +1,57 @@
+"""A ring that a timer's hard interrupt fills, on the emulated Cortex-M3; the interrupt runs with the heap locked. Run by test_ring.py."""
+
+import weft_board
+
+from weft.coroutines import process, run
+from weft.isr import Ring
+
+ring = Ring(4, "ring")
+
+
+class Beats:
+    def __init__(self):
+        self.n = 0
+
+    def put(self):
+        if self.n < 10:
+            ring.put(self.n)
+            self.n += 1
+
+
+class Allocates:
+    def __init__(self):
+        self.n = 0
+
+    def put(self):
+        self.n += 1
+        ring.put([self.n])  # a list made in the interrupt: refused
+
+
+def beats(what, most):
+    weft_board.tick(1000, what.put)
+    while what.n < most:
+        pass
+    weft_board.tick(0, None)
+
+
+@process
+async def take(source):
+    got = []
+    async for value in source:
+        got.append(value)
+        if len(got) == 4:
+            ring.close()
+    return got
+
+
+@process
+async def main():
+    from weft.coroutines import Parallel
+
+    source = ring.reader()
+    beats(Beats(), 10)  # nobody lets the scheduler look meanwhile
+    return (await Parallel(take(source)))[0], ring.overflows
+
+
+print(run(main()))
+beats(Allocates(), 1)
