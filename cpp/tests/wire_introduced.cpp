@@ -7,6 +7,7 @@
 
 #include "weft/weft.hpp"
 #include "weft/wire/program.hpp"
+#include "weft/wire/shm.hpp"
 
 namespace {
 using namespace weft;
@@ -15,15 +16,17 @@ using Out = w::WriterEnd<int>;
 using In = w::ReaderEnd<int>;
 
 // `middle` knows both of the others.
+template <class L, class R = L>
 struct Three {
   std::shared_ptr<w::Space> middle = w::Space::make("middle"), left = w::Space::make("left"), right = w::Space::make("right");
-  std::optional<w::StreamLink> ml, lm, mr, rm;
+  std::optional<L> ml, lm;
+  std::optional<R> mr, rm;
   Three() {
     join(middle, left, ml, lm);
     join(middle, right, mr, rm);
   }
-  static void join(const std::shared_ptr<w::Space>& a, const std::shared_ptr<w::Space>& b, std::optional<w::StreamLink>& x,
-                   std::optional<w::StreamLink>& y) {
+  template <class K>
+  static void join(const std::shared_ptr<w::Space>& a, const std::shared_ptr<w::Space>& b, std::optional<K>& x, std::optional<K>& y) {
     int fds[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
     x.emplace(a, fds[0]);
@@ -39,11 +42,25 @@ std::size_t descriptors() {
   return n;
 }
 
-TEST_CASE("wire 7.5: an end of the left program, sent by the middle one to the right one; then the middle one leaves, and it goes on") {
+struct Mixed {};  // a stream to the left, shared memory to the right: what is introduced is a stream
+template <class K>
+struct Kinds {
+  using L = K;
+  using R = K;
+};
+template <>
+struct Kinds<Mixed> {
+  using L = w::StreamLink;
+  using R = w::ShmLink;
+};
+
+TEST_CASE_TEMPLATE(
+    "wire 7.5: an end of the left program, sent by the middle one to the right one; then the middle one leaves, and it goes on", K,
+    w::StreamLink, w::ShmLink, Mixed) {
   const Outside outside;
   const std::size_t before = descriptors();
   {
-    Three t;
+    Three<typename Kinds<K>::L, typename Kinds<K>::R> t;
     Channel<int> c{named("c")};
     Channel<Out> carry{named("carry")};
     Reader<int> from = c.reader();
@@ -51,8 +68,8 @@ TEST_CASE("wire 7.5: an end of the left program, sent by the middle one to the r
     t.lm->give(c.writer(), "c");
     t.rm->give(carry.writer(), "carry");
     {
-      auto carrier = t.mr->writer<Out>("carry");
-      std::thread sends([&, token = Outside()] { carrier(t.ml->writer_end<int>("c")); });
+      auto carrier = t.mr->template writer<Out>("carry");
+      std::thread sends([&, token = Outside()] { carrier(t.ml->template writer_end<int>("c")); });
       Out e = ends();
       sends.join();
       std::thread writes([&, token = Outside()] {
@@ -85,23 +102,23 @@ Process writes_far(Out e, int n) {
   for (int i = 0; i < n; ++i) co_await e.write(i);
 }
 
-TEST_CASE("wire 7.5: coroutines at both ends that were handed on, one by name and one in a value") {
-  Three t;
+TEST_CASE_TEMPLATE("wire 7.5: coroutines at both ends that were handed on, one by name and one in a value", L, w::StreamLink, w::ShmLink) {
+  Three<L> t;
   Channel<int> c;
   Channel<In> carry;
   t.lm->give(c.writer(), "w");
   t.lm->give(c.reader(), "r");
   t.mr->give(carry.reader(), "carry");
-  t.mr->give(t.ml->writer_end<int>("w"), "w");  // by name to the right
+  t.mr->give(t.ml->template writer_end<int>("w"), "w");  // by name to the right
   std::vector<int> got;
-  std::thread right([&] { run(writes_far(t.rm->writer_end<int>("w"), 50)); });
+  std::thread right([&] { run(writes_far(t.rm->template writer_end<int>("w"), 50)); });
   // The reader end comes home: to the left again, over the middle.
   Channel<In> back;
   t.lm->give(back.writer(), "back");
   std::thread left([&, ends = back.reader()]() mutable { run(reads_all(std::move(ends), got)); });
   {
     const Outside outside;
-    t.ml->writer<In>("back")(t.ml->reader_end<int>("r"));
+    t.ml->template writer<In>("back")(t.ml->template reader_end<int>("r"));
   }
   left.join();
   right.join();
@@ -109,26 +126,27 @@ TEST_CASE("wire 7.5: coroutines at both ends that were handed on, one by name an
   CHECK(got.back() == 49);
 }
 
-TEST_CASE("wire 7.5: the far home dies: who has the end learns it, and no session of the others ends") {
+TEST_CASE_TEMPLATE("wire 7.5: the far home dies: who has the end learns it, and no session of the others ends", L, w::StreamLink,
+                   w::ShmLink) {
   const Outside outside;
-  Three t;
+  Three<L> t;
   Channel<int> c;
   t.lm->give(c.reader(), "r");
-  t.mr->give(t.ml->reader_end<int>("r"), "r");
-  const In e = t.rm->reader_end<int>("r");
+  t.mr->give(t.ml->template reader_end<int>("r"), "r");
+  const In e = t.rm->template reader_end<int>("r");
   std::thread dies([&] { t.lm.reset(); });
   CHECK_THROWS_AS(e(), PeerDied);
   dies.join();
   Channel<int> d;
   t.mr->give(d.reader(), "d");
-  const auto r = t.rm->reader<int>("d");
+  const auto r = t.rm->template reader<int>("d");
   std::thread writes([w = d.writer(), token = Outside()] { w(3); });
   CHECK(r() == 3);
   writes.join();
 }
 
 TEST_CASE("wire 7.2, 7.5: taken as what it is not, and over a link that passes no descriptors: bad use, and it says so") {
-  Three t;
+  Three<w::StreamLink> t;
   Channel<int> c;
   t.lm->give(c.reader(), "r");
   t.ml->give(t.ml->reader_end<int>("r"), "home");

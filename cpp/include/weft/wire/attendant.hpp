@@ -25,6 +25,7 @@
 #include "lazily.hpp"
 #include "life.hpp"
 #include "ring.hpp"
+#include "space.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
@@ -32,8 +33,10 @@ namespace weft::inline WEFT_ABI::wire {
 class Attended {
  public:
   virtual void take() noexcept = 0;                 // what has come; and room may have come too
-  virtual void readable() noexcept = 0;             // the socket; sets `watched` false when there is nothing more to come
+  virtual void readable() noexcept = 0;             // the socket, or writable; sets `watched` false when there is nothing more to come
   virtual void gone(const char* how) noexcept = 0;  // the peer is: first what it has published, then the end
+  virtual void adopted() noexcept = 0;              // on the watching thread, in no step: now it may enter
+  virtual void let_go() noexcept = 0;               // the same; it is over, and nobody else has it
 
   bool busy() const noexcept { return open && (inlet.any() || (waits_for_room.load(std::memory_order_relaxed) && outlet.has_room())); }
 
@@ -43,7 +46,7 @@ class Attended {
   Inlet inlet;
   Outlet outlet;
   std::atomic<prim::atomic<std::uint32_t>*> life{nullptr};  // the peer's; null once it has ended
-  std::atomic<bool> waits_for_room{false}, owed{false}, soft{false};
+  std::atomic<bool> waits_for_room{false}, waits_for_socket{false}, owed{false}, soft{false};
   std::atomic<bool> late{false}, left{false};  // for the bells' thread at its next tick: to ring the peer; to look here
 
  protected:
@@ -66,8 +69,14 @@ class Attendant {
       weft::detail::bad_use("links in shared memory need Linux 5.16 (futex_waitv); take a StreamLink");
     control_fd_ = Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (control_fd_.get() < 0) weft::detail::bad_use("no descriptor is left");
-    bells_ = std::thread([this] { serve(); });
-    sockets_ = std::thread([this] { watch(); });
+    const auto run = [this](void (Attendant::*what)()) {
+      return std::thread([this, what] {
+        (this->*what)();
+        if (around_steps) around_steps->end();
+      });
+    };
+    bells_ = run(&Attendant::serve);
+    sockets_ = run(&Attendant::watch);
     current_.store(this);
     runtime::attending.store(&kAttending, std::memory_order_release);
   }
@@ -85,14 +94,25 @@ class Attendant {
     sockets_.join();
   }
 
-  void enter(Attended& l) {
+  // Not in a step; nor leave(). Null, or what is wrong.
+  const char* enter(Attended& l, Life& w) noexcept {
     const Change c(*this);
-    if (links_.size() == kLinks) weft::detail::bad_use("at most 60 links in shared memory");
-    links_.push_back(&l);
-  }
-  void begin(Life& w) {
-    const std::lock_guard g(list_);
+    if (links_.size() == kLinks) return "at most 60 links in shared memory";
     w.begin(lives_);
+    links_.push_back(&l);
+    return nullptr;
+  }
+  // A link that was made in a step, and belongs to nobody here: it is told adopted(), and let_go() when it is over.
+  void adopt(std::shared_ptr<Attended> l) {
+    {
+      const std::lock_guard g(foundlings_lock_);
+      foundlings_.push_back(std::move(l));
+    }
+    look_at_sockets();
+  }
+  void look_at_sockets() noexcept {
+    const std::uint64_t one = 1;
+    if (::write(control_fd_.get(), &one, sizeof(one)) < 0) return;  // it is rung already
   }
   void leave(Attended& l, Life& w) {
     const Change c(*this);
@@ -161,8 +181,7 @@ class Attendant {
   void kick() noexcept {
     control_.fetch_add(1, std::memory_order_seq_cst);
     wake(control_);
-    const std::uint64_t one = 1;
-    if (::write(control_fd_.get(), &one, sizeof(one)) < 0) return;  // it is rung already
+    look_at_sockets();
   }
   static void wake(prim::atomic<std::uint32_t>& word) noexcept { ::syscall(SYS_futex, &word, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0); }
   static void add(Words& w, std::size_t& n, prim::atomic<std::uint32_t>& word, std::uint32_t value, std::uint32_t flags) noexcept {
@@ -309,7 +328,7 @@ class Attendant {
 
   // --- the two threads ---
 
-  void serve() noexcept {
+  void serve() {
     lives_.enrol();
     std::uint32_t seen = 0;
     int quiet = 0;
@@ -365,11 +384,13 @@ class Attendant {
     std::vector<pollfd> fds;
     std::vector<Attended*> whose;
     while (!stop_.load()) {
+      look_after_foundlings();
       fds.assign(1, {control_fd_.get(), POLLIN, 0});
       {
         const std::lock_guard g(list_);
         for (Attended* l : links_)
-          if (l->watched) fds.push_back({l->socket, POLLIN, 0});
+          if (l->watched)
+            fds.push_back({l->socket, static_cast<short>(POLLIN | (l->waits_for_socket.load(std::memory_order_seq_cst) ? POLLOUT : 0)), 0});
       }
       if (::poll(fds.data(), fds.size(), -1) < 0) continue;
       if (fds[0].revents) {
@@ -385,6 +406,27 @@ class Attendant {
             break;
           }
     }
+  }
+
+  void look_after_foundlings() {
+    std::vector<std::shared_ptr<Attended>> fresh;
+    {
+      const std::lock_guard g(foundlings_lock_);
+      fresh.swap(foundlings_);
+    }
+    for (auto& l : fresh) {
+      l->adopted();
+      adopted_.push_back(std::move(l));
+    }
+    // A session that is over has shut its socket down, or had it shut: that is seen here, and nobody watches it after that.
+    std::erase_if(adopted_, [this](const std::shared_ptr<Attended>& l) {
+      {
+        const std::lock_guard g(list_);
+        if (l->watched) return false;
+      }
+      l->let_go();
+      return true;
+    });
   }
 
   // --- from the runtime's sleep, on any thread ---
@@ -410,6 +452,8 @@ class Attendant {
   std::mutex looks_, list_;
   std::atomic<int> wanted_{0};
   std::vector<Attended*> links_;
+  std::mutex foundlings_lock_;                                   // within a step or not, and nothing is locked within it
+  std::vector<std::shared_ptr<Attended>> foundlings_, adopted_;  // not yet looked after; the watching thread's own
   Life::List lives_;
   prim::atomic<std::uint32_t> control_{0};
   Descriptor control_fd_;

@@ -6,7 +6,7 @@
 // Such a session has no owner in the program. It ends with its peer, or when the program lets go of the last link that it made itself.
 //
 // Invariants (the space's lock)
-//  1 `running` counts the threads of these sessions; each holds its link.
+//  1 `running_` counts the links of these sessions: a stream's is held by its thread, one in shared memory by the attendant.
 //  2 After leave() of the last user nothing is taken in any more.
 #pragma once
 #include <fcntl.h>
@@ -20,18 +20,18 @@ namespace weft::inline WEFT_ABI::wire {
 
 class SocketIntroducer final : public Introducer, public std::enable_shared_from_this<SocketIntroducer> {
  public:
-  // Makes a link of a socket, to a space that is known already; it lives until its session is over, then calls ended().
+  // Makes a link of a socket, to a space that is known already; it lives until its session is over, then calls ended(). In a step.
   using Make = std::weak_ptr<Peer> (*)(SocketIntroducer&, Space&, int socket, std::uint64_t incarnation, std::uint32_t largest);
-  explicit SocketIntroducer(Make m) noexcept : make_(m) {}
 
   bool introduce(Peer& a, Peer& b) override {
     if (!a.link || !b.link || !a.link->passes() || !b.link->passes()) return false;
+    const bool shared = a.link->shared() && b.link->shared();
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return false;
-    const auto tell = [](Peer& to, const Peer& of, int socket) {
+    const auto tell = [shared](Peer& to, const Peer& of, int socket) {
       ::fcntl(socket, F_SETFD, FD_CLOEXEC);
       to.link->pass(socket);
-      to.session.send(Frame{Kind::introduce, 0, 0, 0, of.session.theirs().incarnation, of.session.theirs().largest, {}});
+      to.session.send(Frame{Kind::introduce, 0, shared ? 1u : 0u, 0, of.session.theirs().incarnation, of.session.theirs().largest, {}});
     };
     tell(a, b, ends[0]);
     tell(b, a, ends[1]);
@@ -40,7 +40,9 @@ class SocketIntroducer final : public Introducer, public std::enable_shared_from
   const char* introduced(Peer& by, const Frame& f) override {
     const int socket = by.link ? by.link->passed() : -1;
     if (socket < 0) return "an INTRODUCE without its descriptor";
-    const bool wrong = f.op == 0 || f.op == by.space->greeting().incarnation || f.val < kSmallest || f.val > kLargest || f.val % 8 != 0;
+    const Make make = f.where <= 1 ? make_[f.where] : nullptr;
+    const bool wrong =
+        !make || f.op == 0 || f.op == by.space->greeting().incarnation || f.val < kSmallest || f.val > kLargest || f.val % 8 != 0;
     const Peer* const known = by.space->session_with(f.op);
     if (wrong || users_ == 0 || (known && known->session.state() == Session::State::open)) {
       ::close(socket);
@@ -49,18 +51,20 @@ class SocketIntroducer final : public Introducer, public std::enable_shared_from
     std::erase_if(peers_, [](const std::weak_ptr<Peer>& p) { return p.expired(); });
     ++running_;
     try {
-      peers_.push_back(make_(*this, *by.space, socket, f.op, static_cast<std::uint32_t>(f.val)));
+      peers_.push_back(make(*this, *by.space, socket, f.op, static_cast<std::uint32_t>(f.val)));
     } catch (const BadUse&) {  // no descriptor is left: who needs the session finds no home
       ended();
     }
     return nullptr;
   }
 
-  // The space's own, for one more link that the program has made.
-  static std::shared_ptr<SocketIntroducer> of(Space& s, Make m) {
+  // The space's own, for one more link that the program has made. What can be made over shared memory is known from the first of these on.
+  static std::shared_ptr<SocketIntroducer> of(Space& s, Make stream, Make shared = nullptr) {
     const Space::Step step(s);
     auto i = std::dynamic_pointer_cast<SocketIntroducer>(s.introducer.lock());
-    if (!i) s.introducer = i = std::make_shared<SocketIntroducer>(m);
+    if (!i) s.introducer = i = std::make_shared<SocketIntroducer>();
+    i->make_[0] = stream;
+    if (shared) i->make_[1] = shared;
     ++i->users_;
     return i;
   }
@@ -82,7 +86,7 @@ class SocketIntroducer final : public Introducer, public std::enable_shared_from
   }
 
  private:
-  const Make make_;
+  Make make_[2] = {nullptr, nullptr};  // over a stream, over shared memory
   int users_ = 0;
   std::atomic<int> running_{0};
   std::vector<std::weak_ptr<Peer>> peers_;

@@ -4,7 +4,7 @@
 //   wire::ShmLink child(space, fd);                           // the rest as with a StreamLink
 //
 // Each side makes a segment with the ring that it writes, and a page with its life word, and passes both over the socket, a Unix socket,
-// which after that only tells of the end. Whoever waits serves (attendant.hpp).
+// which after that carries descriptors only, and tells of the end. Whoever waits serves (attendant.hpp).
 //
 //   made ──the peer's descriptors have come, and are good──► open ──either session is over, the peer is gone──► over
 //     └──────they are not: the session is lost────────────────────────────────────────────────────────────────►┘
@@ -13,8 +13,11 @@
 //  1 The rings are written and read in steps only. Ours is written from the start: the peer finds it when its hand-shake is over.
 //  2 What the peer has published before its end is taken in before the end.
 #pragma once
+#include "aside.hpp"
 #include "attendant.hpp"
+#include "introduce.hpp"
 #include "joint.hpp"
+#include "stream.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
@@ -23,36 +26,37 @@ class ShmLink final : public Joint, private Attended {
   static constexpr std::uint32_t kRing = 1 << 16;  // bytes each way
 
   // Takes over the socket, a Unix one. Throws BadUse if it is none, there is no memory for the segment, or the system is too old.
-  ShmLink(const std::shared_ptr<Space>& space, int fd) : Joint(std::make_shared<Peer>(*space)), socket_(fd) {
-    socket = fd;
-    int domain = -1;
-    socklen_t size = sizeof(domain);
-    if (::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 || domain != AF_UNIX)
-      weft::detail::bad_use("ShmLink: that is no Unix socket");
-    std::array<Descriptor, 2> passed;
-    mine_ = Segment::make(kSegment, Segment::Peers::write, passed[0]);
-    life_.make(passed[1]);
-    Direction* const d = ::new (static_cast<void*>(mine_.data())) Direction;
-    outlet.open(*d, mine_.data() + kPage, kRing);
-    attendant_ = Attendant::get();
-    attendant_->begin(life_);
-    const Hello hello;
-    const std::array<int, 2> fds{passed[0].get(), passed[1].get()};
-    if (!send_descriptors(fd, std::as_bytes(std::span(&hello, 1)), fds)) {
-      if (errno == EPIPE || errno == ECONNRESET) {  // it is gone already: that is told as any other end
-      } else {
-        attendant_->leave(*this, life_);
-        weft::detail::bad_use("ShmLink: that is no Unix socket, or it takes nothing");
-      }
-    }
-    begin();
-    attendant_->enter(*this);
+  ShmLink(const std::shared_ptr<Space>& space, int fd) : ShmLink(space, fd, kLater) { enlist(); }
+  // The same in two parts, for whoever has what the steps of other threads need: with that the first, without it the second.
+  enum Later { kLater };
+  ShmLink(const std::shared_ptr<Space>& space, int fd, Later) : ShmLink(std::make_shared<Peer>(*space), fd) {
+    introducer_ = SocketIntroducer::of(*space, &StreamLink::make_introduced, &make_introduced);
+  }
+  // Throws BadUse, and the link is of no use then.
+  void enlist() {
+    if (const char* wrong = try_to_enlist()) weft::detail::bad_use(std::string("ShmLink: ") + wrong);
   }
   // Ends the session: ends that are still held died.
   ~ShmLink() {
-    bye("the space has let go of the session");
-    end();
-    attendant_->leave(*this, life_);
+    leave("the space has let go of the session");
+    join();
+  }
+
+  // The destructor's work in two parts, as of StreamLink.
+  void leave(const std::string& why) {
+    if (!attendant_) return;
+    bye(why);
+    if (introducer_ && !std::exchange(left_, true)) last_ = introducer_->leave(*peer_->space);
+  }
+  void join() {
+    if (!attendant_) return;
+    if (last_) introducer_->wait();
+    if (enlisted_) attendant_->leave(*this, life_);
+    {
+      const Served served;
+      end();
+    }
+    attendant_.reset();
   }
 
  private:
@@ -63,17 +67,80 @@ class ShmLink final : public Joint, private Attended {
     std::uint64_t ring = kRing;
   };
 
+  ShmLink(std::shared_ptr<Peer> peer, int fd) : Joint(std::move(peer)), socket_(fd) {
+    socket = fd;
+    int domain = -1;
+    socklen_t size = sizeof(domain);
+    if (::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 || domain != AF_UNIX)
+      weft::detail::bad_use("ShmLink: that is no Unix socket");
+    mine_ = Segment::make(kSegment, Segment::Peers::write, for_peer_[0]);
+    life_.make(for_peer_[1]);
+    Direction* const d = ::new (static_cast<void*>(mine_.data())) Direction;
+    outlet.open(*d, mine_.data() + kPage, kRing);
+    attendant_ = Attendant::get();
+    begin();
+  }
+  // The hand-shake goes out, and the attendant serves it from now on. Not in a step. Null, or what is wrong.
+  const char* try_to_enlist() noexcept {
+    const char* const wrong = attendant_->enter(*this, life_);
+    if (wrong) return wrong;
+    enlisted_ = true;
+    const Hello hello;
+    const std::array<int, 2> fds{for_peer_[0].get(), for_peer_[1].get()};
+    const bool sent = send_descriptors(socket, std::as_bytes(std::span(&hello, 1)), fds);
+    // If it is gone already, that is told as any other end.
+    if (!sent && errno != EPIPE && errno != ECONNRESET) return "that is no Unix socket, or it takes nothing";
+    for_peer_ = {};
+    const Served served;
+    const Space::Step step(*peer_->space);
+    aside_.begin();
+    return nullptr;
+  }
+  // A session that another space has made for us, in a step of ours: the attendant holds it, and enlists it once the step is over.
+  static std::weak_ptr<Peer> make_introduced(SocketIntroducer& by, Space& space, int socket, std::uint64_t incarnation,
+                                             std::uint32_t largest) {
+    auto peer = std::make_shared<Peer>(space);
+    peer->session.expect(incarnation, largest);
+    std::shared_ptr<ShmLink> link(new ShmLink(peer, socket));
+    link->counted_ = by.shared_from_this();
+    Attendant& a = *link->attendant_;
+    Attended* const as = link.get();
+    a.adopt(std::shared_ptr<Attended>(std::move(link), as));
+    return peer;
+  }
+  // An adopted one, on the attendant's thread.
+  void adopted() noexcept override {
+    if (const char* wrong = try_to_enlist()) refuse(wrong);
+  }
+  void let_go() noexcept override {
+    join();
+    counted_->ended();
+  }
+
+  bool passes() const noexcept override { return true; }
+  bool shared() const noexcept override { return true; }
+  void pass(int descriptor) noexcept override { aside_.attach(descriptor, peer_->session.output().size()); }
+  int passed() noexcept override { return aside_.next(socket); }
+
   void flush() noexcept override {
     Session& s = peer_->session;
     bool any = false;
     while (!s.output().empty()) {
-      const std::size_t n = outlet.put(s.output());
+      const std::ptrdiff_t may = aside_.may_go(socket);
+      if (may < 0) s.lost("a descriptor cannot be passed to the peer");
+      if (may <= 0) break;
+      const std::size_t n = outlet.put(s.output().first(std::min(s.output().size(), static_cast<std::size_t>(may))));
       if (n == kBroken) s.lost("the peer has written nonsense into the ring");
       if (n == kBroken || n == 0) break;
       s.went(n);
+      aside_.published(n);
       any = true;
     }
-    waits_for_room.store(!s.output().empty() && !s.is_over(), std::memory_order_relaxed);
+    waits_for_room.store(!s.output().empty() && !s.is_over() && !aside_.waits(), std::memory_order_relaxed);
+    if (aside_.waits() != waits_for_socket.load(std::memory_order_relaxed)) {
+      waits_for_socket.store(aside_.waits(), std::memory_order_seq_cst);
+      attendant_->look_at_sockets();
+    }
     const bool hurries = s.hurries();
     if (any) attendant_->knock(*this, hurries);
     if (s.is_over() && !std::exchange(shut_, true)) ::shutdown(socket, SHUT_RDWR);
@@ -81,6 +148,7 @@ class ShmLink final : public Joint, private Attended {
 
   void take() noexcept override {
     thread_local Buffer room(kRing);
+    const Served served;
     const Space::Step step(*peer_->space);  // at its end what waits is sent
     take_some(room);
   }
@@ -99,9 +167,11 @@ class ShmLink final : public Joint, private Attended {
 
   void readable() noexcept override {
     if (open) {
-      std::byte none[64];
-      const ssize_t n = ::recv(socket, none, sizeof(none), MSG_DONTWAIT);
-      if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) gone("its socket was closed");
+      if (!aside_.receive(socket)) return gone("its socket was closed");
+      if (!waits_for_socket.load(std::memory_order_seq_cst)) return;
+      const Served served;
+      const Space::Step step(*peer_->space);
+      flush();
       return;
     }
     std::vector<Descriptor> fds;
@@ -126,6 +196,7 @@ class ShmLink final : public Joint, private Attended {
   }
   void refuse(const char* wrong) noexcept {
     watched = false;
+    const Served served;
     const Space::Step step(*peer_->space);
     peer_->session.lost(wrong);
   }
@@ -133,15 +204,20 @@ class ShmLink final : public Joint, private Attended {
     watched = false;
     life.store(nullptr);
     Buffer room(kRing);
+    const Served served;
     const Space::Step step(*peer_->space);
     take_some(room);  // a whole ring: all that it has published
     peer_->session.lost(how);
+    if (counted_) attendant_->look_at_sockets();  // it is to be let go of
   }
 
   const Descriptor socket_;
   Segment mine_, theirs_, their_life_;
   Life life_;
-  bool shut_ = false;
+  std::array<Descriptor, 2> for_peer_;  // until the hand-shake has gone out
+  Aside aside_;
+  bool shut_ = false, enlisted_ = false, left_ = false, last_ = false;
+  std::shared_ptr<SocketIntroducer> introducer_, counted_;  // of a session that was made by another space: the second
   std::shared_ptr<Attendant> attendant_;
 };
 

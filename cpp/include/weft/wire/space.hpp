@@ -59,6 +59,8 @@ class Link {
   virtual bool passes() const noexcept { return false; }
   virtual void pass(int) noexcept {}
   virtual int passed() noexcept { return -1; }
+  // Over shared memory; so is a session that is made between its peer and another's of whom this is so.
+  virtual bool shared() const noexcept { return false; }
 
  protected:
   ~Link() = default;

@@ -51,6 +51,20 @@ class StreamLink final : public Joint {
     if (last_) introducer_->wait();
   }
 
+  // A session that another space has made for us: its thread holds it.
+  static std::weak_ptr<Peer> make_introduced(SocketIntroducer& by, Space& space, int socket, std::uint64_t incarnation,
+                                             std::uint32_t largest) {
+    auto peer = std::make_shared<Peer>(space);
+    peer->session.expect(incarnation, largest);
+    std::shared_ptr<StreamLink> link(new StreamLink(peer, socket));
+    std::thread([link = std::move(link), counted = by.shared_from_this()]() mutable {
+      link->serve();
+      link.reset();
+      counted->ended();
+    }).detach();
+    return peer;
+  }
+
  private:
   StreamLink(std::shared_ptr<Peer> peer, int socket) : Joint(std::move(peer)), socket_(socket) {
     sockaddr_storage address{};
@@ -67,20 +81,6 @@ class StreamLink final : public Joint {
     }
     begin();
   }
-  // A session that another space has made for us: its thread holds it.
-  static std::weak_ptr<Peer> make_introduced(SocketIntroducer& by, Space& space, int socket, std::uint64_t incarnation,
-                                             std::uint32_t largest) {
-    auto peer = std::make_shared<Peer>(space);
-    peer->session.expect(incarnation, largest);
-    std::shared_ptr<StreamLink> link(new StreamLink(peer, socket));
-    std::thread([link = std::move(link), counted = by.shared_from_this()]() mutable {
-      link->serve();
-      link.reset();
-      counted->ended();
-    }).detach();
-    return peer;
-  }
-
   bool passes() const noexcept override { return unix_; }
   void pass(int descriptor) noexcept override { descriptors_.attach(descriptor, peer_->session.output().size()); }
   int passed() noexcept override { return descriptors_.next(); }

@@ -1,0 +1,87 @@
+// Descriptors that belong to frames in a ring: each goes over the link's socket, with one byte, before its frame is published
+// (WIRE.md 12.4). So whoever reads the frame finds it there. POSIX.
+//
+// Invariants
+//  1 What is to go, the space's lock: in order; no byte is published that was queued after a descriptor that has not gone.
+//  2 What has come, lock_: in order. Either the thread that watches the socket takes it in, or who reads the frame.
+#pragma once
+#include <deque>
+#include <mutex>
+
+#include "segment.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+class Aside {
+ public:
+  // --- in a step ---
+
+  // Takes it over; `queued` bytes are to be published before it.
+  void attach(int descriptor, std::size_t queued) { to_go_.push_back({published_ + queued, Descriptor(descriptor)}); }
+  // How many bytes may be published now. Sends what can go. -1: one cannot.
+  std::ptrdiff_t may_go(int socket) noexcept {
+    while (!to_go_.empty()) {
+      const std::byte mark{};
+      const int fd = to_go_.front().descriptor.get();
+      if (!ready_ || !send_descriptors(socket, Bytes(&mark, 1), std::span(&fd, 1))) {
+        const bool later = !ready_ || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+        const bool gone = ready_ && (errno == EPIPE || errno == ECONNRESET);  // it is told as any other end
+        if (!later && !gone) return -1;
+        waits_ = later && ready_;
+        return static_cast<std::ptrdiff_t>(to_go_.front().at - published_);
+      }
+      to_go_.pop_front();
+    }
+    waits_ = false;
+    return PTRDIFF_MAX;
+  }
+  void published(std::size_t n) noexcept { published_ += n; }
+  // The hand-shake has been sent: descriptors may follow it.
+  void begin() noexcept { ready_ = true; }
+  // The socket is full.
+  bool waits() const noexcept { return waits_; }
+
+  // --- by any thread ---
+
+  // The next that has come, for the caller to close; -1: none.
+  int next(int socket) noexcept {
+    const std::lock_guard g(lock_);
+    if (come_.empty()) receive_one(socket);
+    if (come_.empty()) return -1;
+    const int fd = come_.front().release();
+    come_.pop_front();
+    return fd;
+  }
+  // All that the socket has. False: its end, or it sends what nobody sends.
+  bool receive(int socket) noexcept {
+    const std::lock_guard g(lock_);
+    for (;;) {
+      const ssize_t n = receive_one(socket);
+      if (n == 0 || come_.size() > kMost) return false;
+      if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+    }
+  }
+
+ private:
+  struct ToGo {
+    std::uint64_t at;  // of all bytes ever published, the number of the first that goes with it
+    Descriptor descriptor;
+  };
+  static constexpr std::size_t kMost = 2048;  // a ring has no more frames
+
+  ssize_t receive_one(int socket) noexcept {
+    std::byte mark[64];
+    std::vector<Descriptor> fds;
+    const ssize_t n = receive_descriptors(socket, mark, fds);
+    for (Descriptor& fd : fds) come_.push_back(std::move(fd));
+    return n;
+  }
+
+  std::uint64_t published_ = 0;
+  bool ready_ = false, waits_ = false;
+  std::deque<ToGo> to_go_;
+  std::mutex lock_;
+  std::deque<Descriptor> come_;
+};
+
+}  // namespace weft::inline WEFT_ABI::wire
