@@ -1,7 +1,9 @@
 // What only the link in shared memory has: its segments, its ring, its notice of death, and peers that do not keep to it
 // (WIRE.md 12.4, 12.5, 14).
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <thread>
@@ -222,6 +224,71 @@ TEST_CASE("wire 12.4: a bell that is never set right, and words that change all 
   reads.join();
   over = true;
   meddles.join();
+}
+
+// A file of so many bytes, to be known again.
+int file_of(long size) {
+  const int fd = ::memfd_create("aside", MFD_CLOEXEC);
+  REQUIRE(::ftruncate(fd, size) == 0);
+  return fd;
+}
+long size_of(int fd) {
+  struct stat s {};
+  REQUIRE(::fstat(fd, &s) == 0);
+  ::close(fd);
+  return s.st_size;
+}
+
+TEST_CASE(
+    "wire 12.4: descriptors go over the socket in their order, and no byte is published before its own; a full socket holds both back") {
+  int fds[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+  const int small = 1;  // the least that there is
+  REQUIRE(::setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)) == 0);
+  w::Aside from, to;
+  constexpr long kMany = 100;
+  for (long i = 0; i < kMany; ++i) from.attach(file_of(i), static_cast<std::size_t>(8 * i));
+  CHECK(from.may_go(fds[0]) == 0);  // the hand-shake has not gone
+  CHECK_FALSE(from.waits());
+  from.begin();
+  long came = 0;
+  std::size_t published = 0;
+  int rounds = 0;
+  for (; came < kMany; ++rounds) {
+    const std::ptrdiff_t may = from.may_go(fds[0]);
+    REQUIRE(may > 0);
+    const std::size_t n = std::min<std::size_t>(static_cast<std::size_t>(may), 8 * kMany - published);
+    from.published(n);
+    published += n;
+    CHECK(from.waits() == (may != PTRDIFF_MAX));
+    // All that belongs to what was published is there.
+    for (; 8 * static_cast<std::size_t>(came) < published; ++came) REQUIRE(size_of(to.next(fds[1])) == came);
+  }
+  CHECK(rounds > 1);
+  CHECK(from.may_go(fds[0]) == PTRDIFF_MAX);
+  CHECK(to.next(fds[1]) == -1);
+  // One that cannot go.
+  from.attach(-1, 0);
+  CHECK(from.may_go(fds[0]) == -1);
+  ::close(fds[0]);
+  CHECK_FALSE(to.receive(fds[1]));
+  ::close(fds[1]);
+}
+
+TEST_CASE("wire 12.4, 14.2: descriptors that nobody announces are kept for so long as a ring has frames, and then the session is over") {
+  Hand h;
+  h.shake();
+  h.greet();
+  const int one = file_of(1);
+  const std::byte mark{};
+  for (int i = 0; i < 2100; ++i) {
+    while (!w::send_descriptors(h.fds[1], w::Bytes(&mark, 1), std::span(&one, 1))) {
+      if (errno == EPIPE || errno == ECONNRESET) break;
+      std::this_thread::yield();
+    }
+  }
+  ::close(one);
+  CHECK(h.link->wait() == "its socket was closed");
 }
 
 TEST_CASE("wire 12.5: the life word ends a session while the socket is open: what was published before it is read first") {
