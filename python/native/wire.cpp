@@ -11,8 +11,12 @@
 #include <unordered_map>
 
 #include "abroad.hpp"
+#include "aside.hpp"
 #include "door.hpp"
 #include "leaf.hpp"
+#ifdef __linux__
+#include "weft/wire/shm.hpp"
+#endif
 #include "weft/wire/stream.hpp"
 
 namespace weft::py {
@@ -134,25 +138,67 @@ int wire_channel(ChannelObject* c) {
 
 // --- links ----------------------------------------------------------------------------------------------------------------------------
 
+// A link of any kind.
+class AnyLink {
+ public:
+  explicit AnyLink(wire::Joint& j) noexcept : joint(j) {}
+  virtual ~AnyLink() = default;
+  virtual void begin() {}  // without the GIL, once it is made
+  virtual void leave(const char* why) = 0;
+  virtual void join() = 0;  // without the GIL
+  const std::shared_ptr<Peer>& peer() const noexcept { return joint.peer(); }
+  std::uint32_t news() const noexcept { return joint.news(); }
+  void wait_for_news(std::uint32_t seen) const noexcept { joint.wait_for_news(seen); }
+  wire::Joint& joint;
+};
+template <class L>
+class LinkOf : public AnyLink {
+ public:
+  template <class... Options>
+  LinkOf(const std::shared_ptr<Space>& s, int fd, const Options&... o) : AnyLink(link_), link_(s, fd, o...) {}
+  void leave(const char* why) override { link_.leave(why); }
+  void join() override { link_.join(); }
+
+ protected:
+  L link_;
+};
+// In shared memory (WIRE.md 12.4). Without a GIL nobody has tried it.
+#if defined(__linux__) && !defined(Py_GIL_DISABLED)
+unsigned shared_links = 0;
+constexpr unsigned kSharedLinks = 24;  // that a program makes; introductions make more, and there are 60 in all
+std::shared_ptr<wire::Attendant>* attendant = nullptr;  // lives as long as the program: it is never ended under the GIL
+class SharedLink final : public LinkOf<wire::ShmLink> {
+ public:
+  SharedLink(const std::shared_ptr<Space>& s, int fd) : LinkOf(s, fd, wire::ShmLink::kLater) {
+    if (!attendant) attendant = new auto(wire::Attendant::get());
+    ++shared_links;
+  }
+  ~SharedLink() override { --shared_links; }
+  void begin() override { link_.enlist(); }
+};
+#endif
+
 struct WireObject {
-  PyObject_HEAD std::shared_ptr<wire::StreamLink>* link;  // null: closed. Shared with who waits for its news
+  PyObject_HEAD std::shared_ptr<AnyLink>* link;  // null: closed. Shared with who waits for its news
   std::uint32_t generation;
 };
 WireObject* wire_of(PyObject* o) noexcept { return reinterpret_cast<WireObject*>(o); }
 std::shared_ptr<Space> space;
 
-// Around the steps of a link's thread.
-thread_local PyThreadState* served = nullptr;
+// Around the steps of a link's thread, and of one of Python's that serves links in shared memory while it waits.
+thread_local PyThreadState* served = nullptr;  // of a thread of the wire's own
+thread_local PyThreadState* was_aside = nullptr;
 #ifdef Py_GIL_DISABLED
 thread_local std::optional<Gate> gate;
 #endif
 void enter() {
-  if (!served) {
+  if (PyThreadState* const mine = served ? served : PyGILState_GetThisThreadState()) {
+    was_aside = std::exchange(aside_state, nullptr);
+    take_lock(mine);
+  } else {
     enter_interpreter();
     served = PyThreadState_Get();
     own_thread(served, nullptr);
-  } else {
-    take_lock(served);
   }
 #ifdef Py_GIL_DISABLED
   gate.emplace();
@@ -163,6 +209,7 @@ void leave() {
   gate.reset();
 #endif
   give_up_lock();
+  aside_state = std::exchange(was_aside, nullptr);
 }
 void end() {
   if (!served) return;
@@ -173,26 +220,51 @@ void end() {
 }
 constexpr wire::Around around{&enter, &leave, &end};
 
-std::shared_ptr<wire::StreamLink> open_link(PyObject* o) {
+std::shared_ptr<AnyLink> open_link(PyObject* o) {
   WireObject* const w = wire_of(o);
   if (w->link && w->generation == generation) return *w->link;
   bad_use(w->link ? "this link was made before a fork, and this is the child" : "this link is closed");
   return nullptr;
 }
 
+// Takes over the socket. Throws BadUse.
+std::shared_ptr<AnyLink> make_link(int fd, bool shared) {
+  if (!shared) return std::make_shared<LinkOf<wire::StreamLink>>(space, fd);
+#if defined(__linux__) && !defined(Py_GIL_DISABLED)
+  if (shared_links < kSharedLinks) return std::make_shared<SharedLink>(space, fd);
+  ::close(fd);
+  weft::detail::bad_use("no more links in shared memory");
+#else
+  ::close(fd);
+  weft::detail::bad_use("links in shared memory are for Linux, and for interpreters with a GIL");
+#endif
+}
+
 PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
-  int fd;
+  int fd, shared = 0;
   const char* name;
-  if (!PyArg_ParseTuple(args, "is", &fd, &name)) return nullptr;
+  if (!PyArg_ParseTuple(args, "is|p", &fd, &name, &shared)) return nullptr;
   auto* const w = reinterpret_cast<WireObject*>(type->tp_alloc(type, 0));
   if (!w) return nullptr;
   w->generation = generation;
   wire::around_steps = &around;
+  std::string wrong;
   try {
     if (!space) space = Space::make(name);
-    w->link = new auto(std::make_shared<wire::StreamLink>(space, fd));
+    std::shared_ptr<AnyLink> link = make_link(fd, shared != 0);
+    w->link = new auto(link);
+    PyThreadState* const state = give_up_lock();
+    try {
+      link->begin();
+    } catch (const std::exception& e) {
+      wrong = e.what();
+    }
+    take_lock(state);
   } catch (const std::exception& e) {
-    bad_use("%s", e.what());
+    wrong = e.what();
+  }
+  if (!wrong.empty()) {
+    bad_use("%s", wrong.c_str());
     Py_DECREF(w);
     return nullptr;
   }
@@ -213,7 +285,7 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
   PyObject* end;
   const char* name;
   if (!PyArg_ParseTuple(args, "Os", &end, &name)) return nullptr;
-  std::shared_ptr<wire::StreamLink> link = open_link(o);
+  std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
   if (!is_end(end)) return bad_use("give: %R is no end of a channel", end);
   EndObject* const e = end_of(end);
@@ -251,7 +323,7 @@ PyObject* wire_take(PyObject* o, PyObject* name) {
   const char* const wanted = PyUnicode_AsUTF8(name);
   if (!wanted) return nullptr;
   for (;;) {
-    const std::shared_ptr<wire::StreamLink> link = open_link(o);
+    const std::shared_ptr<AnyLink> link = open_link(o);
     if (!link) return nullptr;
     const std::uint32_t seen = link->news();
     {
@@ -278,7 +350,7 @@ PyObject* wire_take(PyObject* o, PyObject* name) {
 
 // wait(): until the session is over: why it is.
 PyObject* wire_wait(PyObject* o, PyObject*) {
-  const std::shared_ptr<wire::StreamLink> link = open_link(o);
+  const std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
   const std::shared_ptr<Peer> peer = link->peer();
   for (;;) {
@@ -328,6 +400,11 @@ PyTypeObject WireType{PyVarObject_HEAD_INIT(nullptr, 0)};
 std::shared_ptr<Space> this_space() noexcept { return space; }
 
 void forget_links() noexcept {
+#if defined(__linux__) && !defined(Py_GIL_DISABLED)
+  wire::Attendant::forget();
+  attendant = nullptr;
+  shared_links = 0;
+#endif
   new std::shared_ptr<Space>(std::move(space));  // never destroyed: its sessions are the parent's
   new auto(std::move(far_sides));
   far_sides.clear();

@@ -293,6 +293,12 @@ def remembered() -> Any:
 
 
 @process
+def segments() -> int:
+    """How many segments of Weft's are mapped here."""
+    return Path("/proc/self/maps").read_text().count("memfd:weft")
+
+
+@process
 def who() -> int:
     return os.getpid()
 

@@ -205,7 +205,7 @@ def _serve_beside(
         _rounds.standing()  # there may be no run here that would say so
 
 
-def main(descriptor: int, preparation: int, asked: int) -> None:
+def main(descriptor: int, preparation: int, asked: int, shared: bool) -> None:
     """Serves the parent at the other end of this socket, until it lets go.
 
     Args:
@@ -224,7 +224,7 @@ def main(descriptor: int, preparation: int, asked: int) -> None:
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
     )  # the terminal's Ctrl-C is the parent's, which cancels us
-    link = _native._Link(descriptor, f"python {os.getpid()}")
+    link = _native._Link(descriptor, f"python {os.getpid()}", shared)
     threading.Thread(
         target=_end_with_parent, args=(link,), name="weft: ends with its parent", daemon=True
     ).start()

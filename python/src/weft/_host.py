@@ -80,6 +80,18 @@ def _no_end(end: Any) -> str:
     raise BadUse(f"{end!r} goes to a host as an argument of a process, not of its initializer")
 
 
+def _name() -> str:
+    return f"python {os.getpid()}"
+
+
+def _over_memory(ours: socket.socket) -> Any:
+    """A link in shared memory over this socket; None where the system has none, or there are many already: then over the socket itself."""
+    try:
+        return _native._Link(os.dup(ours.fileno()), _name(), True)
+    except BadUse:
+        return None
+
+
 class Host:
     """An OS process of its own, started from a fresh interpreter; closed, it ends.
 
@@ -108,7 +120,8 @@ class Host:
         with theirs, asked, tempfile.TemporaryFile() as preparation:
             preparation.write(beginning)
             preparation.seek(0)
-            handed = theirs.fileno(), preparation.fileno(), asked.fileno()
+            link = _over_memory(ours)
+            handed = theirs.fileno(), preparation.fileno(), asked.fileno(), link is not None
             command = [sys.executable, *_mp_util._args_from_interpreter_flags()]  # type: ignore[attr-defined]
             command += ["-c", f"from weft._child import main; main{handed}"]
             environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
@@ -116,14 +129,15 @@ class Host:
                 environment.update(dict.fromkeys(_THREADS, str(setting.threads)))
             try:
                 self._child = subprocess.Popen(
-                    command, pass_fds=handed, stdin=subprocess.DEVNULL, env=environment
+                    command, pass_fds=handed[:3], stdin=subprocess.DEVNULL, env=environment
                 )
             except BaseException:
                 ours.close()
                 asks.close()
                 raise
         self.pid = self._child.pid
-        self._link = _native._Link(ours.detach(), f"python {os.getpid()}")
+        self._link = link or _native._Link(ours.detach(), _name())
+        ours.close()
         self._member = _rounds.join(asks)
         self._member.pid = self.pid
         jobs = _native.Channel("jobs")

@@ -41,7 +41,7 @@ WEFT_IMPL std::uint32_t Parking::sleep() noexcept {
       const bool was_stirred = word_.compare_exchange_strong(s, idle, std::memory_order_acq_rel);
       if (!was_stirred) {
         const std::int64_t limit = nap(look < until ? look : until);
-        served ? served->park(word_, idle, limit) : prim::park(word_, idle, limit);
+        served ? served->park(word_, idle, limit, around_sleep.begin != nullptr) : prim::park(word_, idle, limit);
       }
       timed = until != prim::forever && prim::now() >= until;
       if (look != prim::forever && !was_stirred && prim::now() >= look && asleep()) {

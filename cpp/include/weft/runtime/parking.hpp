@@ -60,8 +60,8 @@ inline AroundSleep around_sleep;
 struct Attending {
   // Before a sleep: true if the word is no longer 0. No need to sleep then.
   bool (*attend)(prim::atomic<std::uint32_t>& word) noexcept;
-  // In place of prim::park().
-  void (*park)(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept;
+  // In place of prim::park(). `spins`: the thread has not attended first.
+  void (*park)(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until, bool spins) noexcept;
 };
 inline prim::atomic<const Attending*> attending{nullptr};
 

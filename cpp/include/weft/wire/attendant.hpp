@@ -64,6 +64,14 @@ class Attendant {
     if (!a) made_ = a = std::make_shared<Attendant>();
     return a;
   }
+  // In the child of a fork: the one there is stays the parent's, its threads are not here.
+  static void forget() noexcept {
+    new (&made_lock_) std::mutex;
+    new (&made_) std::weak_ptr<Attendant>;
+    new (&users_) runtime::Posting;
+    current_.store(nullptr);
+    runtime::attending.store(nullptr, std::memory_order_release);
+  }
   Attendant() {
     if (::syscall(kWaitv, nullptr, 0, 0, nullptr, 0) < 0 && errno == ENOSYS)
       weft::detail::bad_use("links in shared memory need Linux 5.16 (futex_waitv); take a StreamLink");
@@ -262,6 +270,21 @@ class Attendant {
     return here;
   }
 
+  // For as long as it pays, while a peer runs elsewhere.
+  template <class Came>
+  void spin(const Came& came) noexcept {
+    if (came() || !worth_spinning()) return;
+    Patience& p = patience_here();
+    const std::int64_t end = prim::now() + p.now();
+    do {
+      for (int i = 0; i < 16 && !came(); ++i) {
+        prim::relax();
+        if (anything()) take_all();
+      }
+    } while (!came() && wanted_.load(std::memory_order_relaxed) == 0 && prim::now() < end);
+    p.learn(came());
+  }
+
   bool attend(prim::atomic<std::uint32_t>& word) noexcept {
     const auto came = [&] { return word.load(std::memory_order_acquire) != 0; };
     if (came() || wanted_.load() != 0 || !looks_.try_lock()) {
@@ -271,28 +294,24 @@ class Attendant {
     }
     say(Bell::looking);
     take_all();
-    if (!came() && worth_spinning()) {
-      Patience& p = patience_here();
-      const std::int64_t end = prim::now() + p.now();
-      do {
-        for (int i = 0; i < 16 && !came(); ++i) {
-          prim::relax();
-          if (anything()) take_all();
-        }
-      } while (!came() && wanted_.load(std::memory_order_relaxed) == 0 && prim::now() < end);
-      p.learn(came());
-    }
+    spin(came);
     came() ? pay_owed() : pay();
     stand_by();
     looks_.unlock();
     return came();
   }
   // False: another looks, or is about to; the thread is to sleep by itself.
-  bool park(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
+  // `spins`: it has not attended before.
+  bool park(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until, bool spins) noexcept {
     if (wanted_.load() != 0 || !looks_.try_lock()) {
       const std::lock_guard g(list_);
       pay();
       return false;
+    }
+    if (spins) {
+      say(Bell::looking);
+      take_all();
+      spin([&] { return word.load(std::memory_order_acquire) != expected; });
     }
     pay();
     Words words;
@@ -468,8 +487,8 @@ class Attendant {
 
 inline constexpr runtime::Attending Attendant::kAttending{
     [](prim::atomic<std::uint32_t>& word) noexcept { return with([&](Attendant& a) { return a.attend(word); }); },
-    [](prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
-      if (!with([&](Attendant& a) { return a.park(word, expected, until); })) prim::park(word, expected, until);
+    [](prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until, bool spins) noexcept {
+      if (!with([&](Attendant& a) { return a.park(word, expected, until, spins); })) prim::park(word, expected, until);
     }};
 
 }  // namespace weft::inline WEFT_ABI::wire

@@ -1,0 +1,154 @@
+"""What carries the channels of weft.processes: shared memory where there is some, else sockets (WIRE.md 12.4, 7.5)."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import away
+import pytest
+from test_processes import children
+
+import weft.coroutines as co
+import weft.threads as th
+from weft import _host
+from weft._extension import native
+from weft.processes import BadUse, Channel, Hosts, run
+
+linux = pytest.mark.skipif(
+    sys.platform != "linux" or not getattr(sys, "_is_gil_enabled", lambda: True)(),
+    reason="links in shared memory are for Linux, and for interpreters with a GIL",
+)
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_left() -> Iterator[None]:
+    before = children()
+    yield
+    assert children() <= before
+
+
+@pytest.fixture(params=["memory", "sockets"])
+def over(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "sockets":
+        monkeypatch.setattr(_host, "_over_memory", lambda ours: None)
+    return str(request.param)
+
+
+def segments() -> int:
+    return Path("/proc/self/maps").read_text().count("memfd:weft")
+
+
+@linux
+def test_they_are_in_shared_memory_and_gone_with_the_hosts(over: str) -> None:
+    before = segments()
+    with Hosts(2) as hosts:
+        theirs = run(away.segments.on(hosts[0])())
+        assert (segments() > before) == (theirs > 0) == (over == "memory")
+    assert segments() == before
+
+
+@th.process
+def asks(w: Any, r: Any, n: int) -> int:
+    for i in range(n):
+        w.write(i)
+        assert r.read() == i
+    w.retire()
+    return n
+
+
+def test_many_threads_of_one_program_and_two_hosts_and_one_that_never_lets_go_of_the_lock(
+    over: str,
+) -> None:
+    """Whoever serves the links needs the interpreter's lock for a moment, which others hold."""
+    stop = threading.Event()
+
+    def busy() -> None:
+        while not stop.is_set():
+            sum(range(100))
+
+    hog = threading.Thread(target=busy)
+    hog.start()
+    try:
+        with Hosts(2) as hosts:
+            network = []
+            for i in range(6):
+                there, back = Channel(f"there{i}"), Channel(f"back{i}")
+                network += [
+                    away.echo.on(hosts[i % 2])(+there, -back),
+                    asks(-there, +back, 100),
+                ]
+            assert run(*network)[1::2] == [100] * 6
+    finally:
+        stop.set()
+        hog.join()
+
+
+def test_hosts_that_were_introduced_to_each_other_send_arrays(over: str) -> None:
+    """Each value has a descriptor of its own (WIRE.md 9.2)."""
+    pytest.importorskip("numpy")
+    numbers, sums = Channel("numbers"), Channel("sums")
+
+    @th.process
+    def reads(r: Any) -> list[int]:
+        return [int(x) for x in r]
+
+    with Hosts(2) as hosts:
+        *_, got = run(
+            away.arrays.on(hosts[0])(-numbers, 20, 30_000),
+            away.sums_and_scribbles.on(hosts[1])(+numbers, -sums),
+            reads(+sums),
+        )
+    assert got == [30_000 * i for i in range(20)]
+
+
+def test_coroutines_and_a_host(over: str) -> None:
+    @co.process
+    async def asks_async(w: Any, r: Any) -> int:
+        for i in range(50):
+            await w.write(i)
+            assert await r.read() == i
+        w.retire()
+        return i
+
+    there, back = Channel("there"), Channel("back")
+    with Hosts(1) as hosts:
+        assert co.run(away.echo.on(hosts[0])(+there, -back), asks_async(-there, +back))[1] == 49
+
+
+@linux
+def test_there_are_only_so_many_in_shared_memory_and_then_sockets() -> None:
+    links, peers = [], []
+    try:
+        with pytest.raises(BadUse, match="no more links in shared memory"):
+            for _ in range(100):
+                ours, theirs = socket.socketpair()
+                peers.append(theirs)
+                links.append(native._Link(ours.detach(), "us", True))
+        assert len(links) == 24
+        with Hosts(1) as hosts:
+            assert run(away.who.on(hosts)()) == hosts.pids[0]
+    finally:
+        for link in links:
+            link.close()
+        for peer in peers:
+            peer.close()
+
+
+@linux
+def test_a_descriptor_that_is_no_unix_socket_is_refused(tmp_path: Path) -> None:
+    for fd in (os.open(tmp_path, os.O_RDONLY), socket.socket().detach()):
+        with pytest.raises(BadUse, match="no Unix socket"):
+            native._Link(fd, "us", True)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(fd)
+
+
+def test_a_plain_process_talks_to_a_thread(over: str) -> None:
+    there, back = Channel("there"), Channel("back")
+    assert run(away.echo(+there, -back), asks(-there, +back, 50))[1] == 50
