@@ -165,7 +165,7 @@ class LinkOf : public AnyLink {
 // In shared memory (WIRE.md 12.4). Without a GIL nobody has tried it.
 #if defined(__linux__) && !defined(Py_GIL_DISABLED)
 unsigned shared_links = 0;
-constexpr unsigned kSharedLinks = 24;  // that a program makes; introductions make more, and there are 60 in all
+constexpr unsigned kSharedLinks = 24;                   // that a program makes; introductions make more, and there are 60 in all
 std::shared_ptr<wire::Attendant>* attendant = nullptr;  // lives as long as the program: it is never ended under the GIL
 class SharedLink final : public LinkOf<wire::ShmLink> {
  public:
