@@ -24,7 +24,10 @@ AGREED = {
         ("relay, two CPUs", "pipe, two CPUs", "ns", "p50", 1),
         ("relay, one CPU", "at the reader, one CPU", "ns", "p50", 4.5),
     ],
-    "wire-choice": [("choice", "plain", "ns", "p50", 1.2)],
+    "wire-choice": [
+        ("choice", "plain", "ns", "p50", 1.2),
+        ("spanning choice", "plain", "ns", "p50", 1.6),
+    ],
     "wire-buffer": [
         ("buffer of 64", "pipe", "ns", "p50", 0.6),
         ("buffer of 1024", "pipe", "ns", "p50", 0.4),
