@@ -5,13 +5,14 @@
 #include <semaphore.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <new>
 
 namespace weft::py {
 
 namespace {
 
-bool closed = false;  // under the lock
+std::atomic<bool> closed{false};
 
 #ifdef Py_GIL_DISABLED
 
@@ -63,8 +64,14 @@ void take_lock(PyThreadState* mine) noexcept {
 }
 
 PyGILState_STATE enter_interpreter() {
-  const AtTheDoor one_of_few;
-  return PyGILState_Ensure();
+  try {
+    const AtTheDoor one_of_few;
+    while (closed)
+      pause();  // for ever. It may have been closed while we waited for a place; a thread is not to be made known to what is gone
+    return PyGILState_Ensure();
+  } catch (abi::__forced_unwind&) {  // as above
+    for (;;) pause();
+  }
 }
 
 void close_door() noexcept { closed = true; }

@@ -104,6 +104,15 @@ PyObject* f_ask_links(PyObject*, PyObject* f) {
   runtime::links_are_asked = true;
   Py_RETURN_NONE;
 }
+// _waits_at(end): does a party of ours wait there, the home having been told? Of an end whose home is another program.
+PyObject* f_waits_at(PyObject*, PyObject* o) {
+  if (!is_end(o)) return bad_use("_waits_at: %R is no end of a channel", o);
+  const auto* const c = reinterpret_cast<const EndObject*>(o)->channel;
+  if (!is_far(c)) return bad_use("_waits_at: the home of %R is this program", o);
+  const FarSide& side = *reinterpret_cast<const FarChannelObject*>(c)->side;
+  const Space::Step step(*side.peer->space);
+  return PyBool_FromLong(side.peer->far.waits_at(side.number));
+}
 // _strangers(): identities of the threads that are no process of any run and not Weft's; None: they cannot be told.
 PyObject* f_strangers(PyObject*, PyObject*) {
 #ifdef Py_GIL_DISABLED
@@ -112,11 +121,10 @@ PyObject* f_strangers(PyObject*, PyObject*) {
   return strangers_of_all();
 #endif
 }
-PyMethodDef functions[] = {{"_network", gated<f_network>, METH_NOARGS, nullptr},
-                           {"_declare_deadlock", gated<f_declare>, METH_VARARGS, nullptr},
-                           {"_ask_links", gated<f_ask_links>, METH_O, nullptr},
-                           {"_strangers", gated<f_strangers>, METH_NOARGS, nullptr},
-                           {}};
+PyMethodDef functions[] = {
+    {"_network", gated<f_network>, METH_NOARGS, nullptr},     {"_declare_deadlock", gated<f_declare>, METH_VARARGS, nullptr},
+    {"_ask_links", gated<f_ask_links>, METH_O, nullptr},      {"_waits_at", gated<f_waits_at>, METH_O, nullptr},
+    {"_strangers", gated<f_strangers>, METH_NOARGS, nullptr}, {}};
 
 }  // namespace
 

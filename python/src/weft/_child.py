@@ -238,11 +238,8 @@ def main(descriptor: int, preparation: int, asked: int, shared: bool) -> None:
         wrong = _begin(prepared)
         while True:
             _rounds.ours()
-            _rounds.at_work(-1)
-            try:
-                ours, packed = jobs.read()
-            finally:
-                _rounds.at_work(1)
+            _rounds.asks_for_calls(jobs)
+            ours, packed = jobs.read()
             if ours is None:  # a call that was cancelled before we heard of it
                 for name in packed:
                     link.take(name).retire()

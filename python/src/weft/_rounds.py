@@ -27,7 +27,17 @@ from typing import Any, NamedTuple
 from weft import _knots
 from weft._extension import native as _native
 
-__all__ = ["Member", "Space", "answer", "at_work", "called", "join", "leave", "ours"]
+__all__ = [
+    "Member",
+    "Space",
+    "answer",
+    "asks_for_calls",
+    "at_work",
+    "called",
+    "join",
+    "leave",
+    "ours",
+]
 
 AGAIN = (
     0.05,
@@ -65,7 +75,8 @@ _lock = threading.Lock()  # of what follows, but for _asking
 _members: set[Member] = set()
 _ours: set[int] = set()  # threads of Weft's that hold no end anybody waits at
 _calls: dict[int, str] = {}
-_working = 0  # of a host: calls and beginnings that no run knows of
+_working = 0  # of a host: calls and beginnings that no run knows of, and one that asks for calls
+_jobs: Any = None  # of a host: where it asks for calls
 _up: socket.socket | None = None  # to the parent
 _bell: socket.socket | None = None  # wakes the watcher
 _asking = threading.Lock()  # who reads the members' sockets
@@ -134,6 +145,13 @@ def at_work(change: int) -> None:
     global _working
     with _lock:
         _working += change
+
+
+def asks_for_calls(jobs: Any) -> None:
+    """A host's own loop reads here from now on. While it waits, and its parent knows of that, it is not at work: then whoever gives it
+    a call is seen, before the loop itself is."""
+    global _jobs
+    _jobs = jobs
 
 
 def called(process: int, call: str | None) -> None:
@@ -267,7 +285,8 @@ def _mine(members: list[Member]) -> Space:
     strangers = _native._strangers()
     with _lock:
         alien = strangers is None or not set(strangers) <= _ours
-        waits = waits and _working == 0
+        idle = _jobs is not None and _native._waits_at(_jobs)
+        waits = waits and _working == (1 if idle else 0)
         calls = dict(_calls)
         away = {(m.pid, call): process for m in members for call, process in list(m.away.items())}
     facts = _native._facts(True) if waits else []
@@ -310,12 +329,12 @@ def _moved(first: list[Space], second: list[Space]) -> bool:
 
 def _forget() -> None:
     """In the child of a fork: hosts and parent are the parent's."""
-    global _lock, _asking, _working, _up, _bell
+    global _lock, _asking, _working, _jobs, _up, _bell
     _lock, _asking = threading.Lock(), threading.Lock()
     _members.clear()
     _ours.clear()
     _calls.clear()
-    _working, _up, _bell = 0, None, None
+    _working, _jobs, _up, _bell = 0, None, None, None
 
 
 os.register_at_fork(after_in_child=_forget)
