@@ -1,0 +1,145 @@
+"""The type stubs against the modules, on CPython: the same names, parameters and members."""
+
+from __future__ import annotations
+
+import ast
+import json
+
+import pytest
+
+from . import tiers
+
+WEFT = tiers.HERE / "weft"
+STUBS = sorted(p.stem for p in WEFT.glob("*.pyi"))
+# The objects of classes that the modules do not export, and how one comes by them.
+PROBES = {
+    "Reader": "Channel().reader()",
+    "Writer": "Channel().writer()",
+    "Stats": "Channel().stats()",
+    "Guard": "after(1)",
+    "Limit": "timeout(1)",
+    "Thread": "process(lambda: None)()",
+    "End": "process(lambda: None)().ended()",
+    "Ended": "Ended('returned', None, None)",
+}
+# What a module has for the other modules of the package.
+INSIDE = {"threads": {"REQ", "bare", "wrap"}, "watchdog": {"BadUse"}}
+LOOK = """\
+import inspect, json, sys
+name, names, probes = json.loads(sys.argv[1])
+module = __import__("weft." + name, fromlist=["x"])
+from weft._ended import Ended
+scope = {**vars(module), "Ended": Ended}
+
+def shape(f):
+    try:
+        return [[p.name, p.kind.name, p.default is not p.empty] for p in inspect.signature(f).parameters.values()]
+    except (TypeError, ValueError):
+        return None
+
+def look(x):
+    # The members and their parameters, without self; of a class also the names that its __init__ speaks of.
+    members = {n: shape(getattr(x, n)) for n in dir(x)}
+    if isinstance(x, type):
+        for n, said in members.items():
+            if said and inspect.isfunction(getattr(x, n)):
+                members[n] = said[1:]
+        for k in x.__mro__:
+            code = getattr(vars(k).get("__init__"), "__code__", None)
+            members.update((n, None) for n in (code.co_names if code else ()) if n not in members)
+        members["__init__"] = shape(x)
+    return members
+
+public = [n for n, x in vars(module).items() if n[0] != "_" and not inspect.ismodule(x)
+          and (getattr(x, "__module__", "") or "weft").startswith("weft")]
+if hasattr(module, "__getattr__"):
+    public += ["timeout", "deadline", "move_on_after"]
+    for n in public:
+        scope[n] = getattr(module, n)
+found = {}
+for n in names:
+    probed = n in probes and (n == "Ended" or n not in vars(module))
+    x = eval(probes[n], scope) if probed else scope.get(n)
+    if x is not None:
+        found[n] = {"shape": shape(x), "members": look(x)}
+print(json.dumps({"public": public, "found": found}))
+"""
+
+
+def stub(name: str) -> dict[str, ast.stmt]:
+    """What a stub declares; what it takes from another stub is that one's."""
+    said: dict[str, ast.stmt] = {}
+    for node in ast.parse((WEFT / f"{name}.pyi").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            said.update({a.asname: stub(str(node.module))[a.name] for a in node.names if a.asname})
+        elif isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            said[node.name] = node
+    return said
+
+
+def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef, method: bool) -> list[list[object]]:
+    a = node.args
+    plain = a.args[method:]
+    first_default = len(plain) - len(a.defaults)
+    said: list[list[object]] = [
+        [p.arg, "POSITIONAL_OR_KEYWORD", i >= first_default] for i, p in enumerate(plain)
+    ]
+    if a.vararg:
+        said.append([a.vararg.arg, "VAR_POSITIONAL", False])
+    return said + [
+        [p.arg, "KEYWORD_ONLY", default is not None]
+        for p, default in zip(a.kwonlyargs, a.kw_defaults, strict=True)
+    ]
+
+
+def differs(said: list[list[object]], there: list[list[object]] | None) -> bool:
+    """`*error` of a stub stands for any parameters; what is private in the module may have any name."""
+    if there is None or [p[1] for p in said] == ["VAR_POSITIONAL"]:
+        return False
+    named = [
+        [p[0] if not str(q[0]).startswith("_") else q[0], *p[1:]]
+        for p, q in zip(said, there, strict=False)
+    ]
+    return len(said) != len(there) or named != there
+
+
+def wrong(name: str) -> list[str]:
+    declared = stub(name)
+    asked = json.dumps([name, list(declared), PROBES])
+    seen = json.loads(tiers.run("cpython", "-c", LOOK, asked))
+    errors = [
+        f"{n}: not in the stub"
+        for n in sorted({*seen["public"]} - {*declared} - INSIDE.get(name, set()))
+    ]
+    for n, node in declared.items():
+        here = seen["found"].get(n)
+        if here is None:
+            errors.append(f"{n}: not in the module")
+        elif not isinstance(node, ast.ClassDef):
+            if differs(parameters(node, False), here["shape"]):
+                errors.append(f"{n}: {here['shape']}")
+        else:
+            for member in node.body:
+                if isinstance(member, ast.AnnAssign):
+                    member_name = member.target.id  # type: ignore[union-attr]
+                elif isinstance(member, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    member_name = member.name
+                else:
+                    continue
+                if member_name not in here["members"]:
+                    errors.append(f"{n}.{member_name}: not in the module")
+                elif not isinstance(member, ast.AnnAssign) and differs(
+                    parameters(member, True), here["members"][member_name]
+                ):
+                    errors.append(f"{n}.{member_name}: {here['members'][member_name]}")
+    return errors
+
+
+@pytest.mark.parametrize("name", STUBS)
+def test_a_stub_says_what_its_module_has(name: str) -> None:
+    assert wrong(name) == []
+
+
+def test_a_stub_of_threads_awaits_nothing() -> None:
+    text = (WEFT / "threads.pyi").read_text(encoding="utf-8")
+    assert "async" not in text and "Await" not in text
