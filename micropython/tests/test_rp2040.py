@@ -5,9 +5,14 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from . import tiers
 
 PROGRAM = Path(__file__).with_name("rp2040_program.py")
+WATCHDOG = Path(__file__).with_name("rp2040_watchdog.py")
+CORES = Path(__file__).with_name("rp2040_cores.py")
+EXAMPLES = sorted(p for p in (tiers.HERE / "examples").glob("*.py") if p.name != "board.py")
 
 
 def on_the_board(program: Path) -> subprocess.CompletedProcess[str]:
@@ -36,3 +41,37 @@ def test_what_a_program_raises_there_is_told(tmp_path: Path) -> None:
     done = on_the_board(program)
     assert done.returncode == 1
     assert "Error" in done.stderr
+
+
+def test_a_machine_timer_s_watchdog_names_who_computes_too_long() -> None:
+    done = on_the_board(WATCHDOG)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "named: ['main/crunch'] three times or more: True",
+        "[None, 79800] {}",
+    ]
+
+
+def test_both_cores_run_processes() -> None:
+    """Threads: one writes on core 1, one reads on core 0, a third is refused. Coroutines on core 0, joined to core 1 by a ring."""
+    done = on_the_board(CORES)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "[None, (0, [1], 0)]",
+        "[None, (19900, [1], 0)]",
+        "process main/idle[1]: this port has one thread besides the main program, so at most two processes at a time",
+        "(124750, 0, 1)",
+    ]
+
+
+@pytest.mark.parametrize("name", [p.stem for p in EXAMPLES if p.stem != "blink_and_button"])
+def test_example(name: str, tmp_path: Path) -> None:
+    """As it stands, after the module `board` that it takes its pin and its second core from. Blink and button waits for a finger."""
+    example = tiers.HERE / "examples" / f"{name}.py"
+    board = example.with_name("board.py").read_text(encoding="utf-8")
+    text = example.read_text(encoding="utf-8")
+    program = tmp_path / example.name
+    program.write_text(board + text.replace("from board import", "# here already:"))
+    done = on_the_board(program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == example.with_name(example.name + ".exp").read_text(encoding="utf-8")
