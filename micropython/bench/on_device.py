@@ -40,7 +40,7 @@ def called(read, per_sample, count):
 
 
 def commstime_weft():
-    from weft.coroutines import Channel, poison, process, run
+    from weft.coroutines import Channel, Parallel, poison, process, run
 
     @process
     async def prefix(i, o):
@@ -56,6 +56,16 @@ def commstime_weft():
             await b.write(v)
 
     @process
+    async def send(o, v):
+        await o.write(v)
+
+    @process
+    async def parallel_delta(i, a, b):
+        while True:
+            v = await i.read()
+            await Parallel(send(a, v), send(b, v))
+
+    @process
     async def successor(i, o):
         while True:
             await o.write(await i.read() + 1)
@@ -63,7 +73,13 @@ def commstime_weft():
     @process
     async def consumer(i):
         await measured(i.read, per, 4)
-        poison(i)
+        for channel in (
+            a,
+            b,
+            c,
+            d,
+        ):  # one is not enough: a parallel delta outlives a send that was poisoned
+            channel.poison()
 
     @process
     def yprefix(i, o):
@@ -100,7 +116,8 @@ def commstime_weft():
     if way == "yield":
         run(yprefix(+c, -a), ydelta(+a, -b, -d), ysuccessor(+b, -c), yconsumer(+d))
     else:
-        run(prefix(+c, -a), delta(+a, -b, -d), successor(+b, -c), consumer(+d))
+        chosen = parallel_delta if bench == "parallel" else delta
+        run(prefix(+c, -a), chosen(+a, -b, -d), successor(+b, -c), consumer(+d))
 
 
 def commstime_apycsp():
@@ -138,8 +155,11 @@ def commstime_futures():
     async def delta(i, a, b):
         while True:
             v = await i.read()
-            await a.write(v)
-            await b.write(v)
+            if bench == "parallel":
+                await baselines.parallel(a.write(v), b.write(v))
+            else:
+                await a.write(v)
+                await b.write(v)
 
     async def successor(i, o):
         while True:
@@ -401,7 +421,10 @@ def waiting(number):
     asyncio.run(main())
 
 
-if bench == "commstime":
+if bench in (
+    "commstime",
+    "parallel",
+):  # the delta is sequential, or parallel (await and the futures)
     if way in ("await", "yield"):
         commstime_weft()
     elif way == "apycsp":

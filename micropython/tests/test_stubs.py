@@ -23,7 +23,23 @@ PROBES = {
     "Ended": "Ended('returned', None, None)",
 }
 # What a module has for the other modules of the package.
-INSIDE = {"threads": {"REQ", "bare", "wrap"}, "watchdog": {"BadUse"}}
+INSIDE = {
+    "threads": {"REQ", "bare", "wrap"},
+    "watchdog": {"BadUse"},
+    "link": {
+        "BadUse",
+        "FLIGHT",
+        "Line",
+        "NOTHING",
+        "PeerDied",
+        "Poisoned",
+        "Retired",
+        "begin",
+        "cancelled",
+        "fail",
+        "resume",
+    },
+}
 LOOK = """\
 import inspect, json, sys
 name, names, probes = json.loads(sys.argv[1])

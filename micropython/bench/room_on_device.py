@@ -1,0 +1,138 @@
+"""What fits, and what a line of those that wait costs: room_on_device.py WHAT [N]; prints `WHAT: figure`.
+
+parked, tasks: most processes of Weft, or tasks of asyncio at a future of the thesis's, that wait in this heap, each with its channel.
+threads N: most threads with stacks of N bytes. list N, deque N: µs for N elements appended, taken from the front, and filtered."""
+
+import gc
+import sys
+
+sys.path.append("/".join(__file__.split("/")[:-1]) or ".")
+what = sys.argv[1]
+n = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+MOST = 4000  # of threads: the machine has others to do
+ROUNDS = 10
+
+
+def parked():
+    from weft.coroutines import Channel, Group, process, run
+
+    counted = []
+
+    @process
+    async def waits(source):
+        await source.read()
+
+    @process
+    async def main():
+        channels = []
+        async with Group() as group:
+            try:
+                while True:
+                    c = Channel("c")
+                    channels.append(c)
+                    group.start(waits(c.reader()))
+            except MemoryError:
+                counted.append(len(channels) - 1)
+                channels.clear()
+                raise
+
+    try:
+        run(main())
+    except Exception:  # there may be no room for the report of it
+        pass
+    print("parked:", counted[0])
+
+
+def tasks():
+    import asyncio
+
+    import baselines
+
+    Channel = baselines.channels(baselines.Rescheduling)
+    count = 0
+
+    async def waits(c):
+        await c.read()
+
+    async def main():
+        nonlocal count
+        made = []
+        while True:
+            c = Channel()
+            made.append((c, asyncio.create_task(waits(c))))
+            await asyncio.sleep_ms(0)
+            count += 1
+
+    try:
+        asyncio.run(main())
+    except MemoryError:
+        print("tasks:", count)
+
+
+def threads():
+    import _thread
+
+    _thread.stack_size(n)
+    gate, count = _thread.allocate_lock(), 0
+    gate.acquire()
+
+    def waits():
+        gate.acquire()
+        gate.release()
+
+    try:
+        while count < MOST:
+            _thread.start_new_thread(waits, ())
+            count += 1
+    except (OSError, MemoryError, RuntimeError):
+        pass
+    print("threads:", count)
+    gate.release()
+
+
+def line():
+    """append, from the front, and taking out those that a condition names: ns an element, the least of ROUNDS."""
+    from time import ticks_diff, ticks_us
+
+    def fresh(full):
+        if what == "list":
+            return list(range(n)) if full else []
+        from collections import deque
+
+        return deque(range(n) if full else (), n + 1)
+
+    def append(q):
+        for v in range(n):
+            q.append(v)
+
+    def first(q):
+        if what == "list":
+            for _ in range(n):
+                q.pop(0)
+        else:
+            for _ in range(n):
+                q.popleft()
+
+    def taking_out(q):
+        if what == "list":
+            return [v for v in q if v & 1]
+        for _ in range(n):  # a deque has no remove: round once
+            v = q.popleft()
+            if v & 1:
+                q.append(v)
+
+    said = []
+    for f, full in ((append, False), (first, True), (taking_out, True)):
+        least = None
+        for _ in range(ROUNDS):
+            q = fresh(full)
+            gc.collect()
+            t = ticks_us()
+            f(q)
+            us = ticks_diff(ticks_us(), t)
+            least = us if least is None else min(least, us)
+        said.append("%d" % least)
+    print("%s: %s" % (what, " ".join(said)))
+
+
+{"parked": parked, "tasks": tasks, "threads": threads}.get(what, line)()

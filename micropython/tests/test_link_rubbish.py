@@ -1,0 +1,147 @@
+"""What a board and a PC make of bytes that nobody meant: they agree, and a board raises nothing but what it says (WIRE.md 12.6 to 12.8)."""
+
+from __future__ import annotations
+
+import random
+
+import cbor2
+import pytest
+
+from weft import _native
+
+from . import tiers
+
+SEEDS = range(3)
+MANY = 1500
+VALUES: list[object] = [
+    *(0, 23, 24, 2**32, -1, -(2**31), 2**64, -(2**70), 1.5, True, None, "text", "€", b"bytes", []),
+    *([1, [2, [3]]], {"a": 1, b"k": [None, {}], 3: "x"}, [[[[]]]], "x" * 300, [-0.0, "\0", b"\0"]),
+]
+
+
+def spoilt(rng: random.Random, good: bytes) -> bytes:
+    """The bytes with a few changed, inserted or removed; sometimes as they are."""
+    b = bytearray(good)
+    for _ in range(rng.randrange(4)):
+        at = rng.randrange(len(b) + 1)
+        kind = rng.randrange(4)
+        if kind == 0:
+            b[at:at] = rng.choice([b"\x81", b"\xa1", b"\xc2", b"\xf9", b"\xff", rng.randbytes(3)])
+        elif kind == 1:
+            del b[at : at + rng.randrange(1, 4)]
+        elif at < len(b):
+            b[at] ^= 1 << rng.randrange(8) if kind == 2 else rng.randrange(256)
+    return bytes(b)
+
+
+def on_the_board(code: str, pieces: list[bytes]) -> list[str]:
+    """What the board says of each: `code` has a function `said`."""
+    lines = "\n".join(p.hex() or "-" for p in pieces)
+    program = (
+        "import binascii\n"
+        f"{code}\n"
+        f'for word in """{lines}""".split():\n'
+        '    print(said(b"" if word == "-" else binascii.unhexlify(word)))\n'
+    )
+    return tiers.snippet("pure", program).split()
+
+
+def test_what_is_spoilt_is_really_both_sound_and_not() -> None:
+    """The tests below compare something."""
+    rng = random.Random(0)
+    made = [spoilt(rng, cbor2.dumps(rng.choice(VALUES))) for _ in range(MANY)]
+    faults = sum(_native._cbor_fault(b) is not None for b in made)
+    assert MANY // 5 < faults < MANY * 4 // 5
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_board_and_a_pc_agree_on_what_is_a_value(seed: int) -> None:
+    """wire 12.8: `loads` gives a value or raises ValueError, as the PC's check says; but MicroPython takes some text that is no UTF-8"""
+    rng = random.Random(seed)
+    made = [spoilt(rng, cbor2.dumps(rng.choice(VALUES))) for _ in range(MANY)]
+    said = on_the_board(
+        "from weft import _cbor\n"
+        "def said(b):\n"
+        "    try:\n"
+        "        _cbor.loads(b)\n"
+        "        return 'value'\n"
+        "    except ValueError:\n"
+        "        return 'none'\n",
+        made,
+    )
+    faults = [_native._cbor_fault(b) for b in made]
+    differ = [
+        (b.hex(), s, fault)
+        for b, s, fault in zip(made, said, faults, strict=True)
+        if (s == "value") != (fault is None) and not (s == "value" and "UTF-8" in str(fault))
+    ]
+    assert not differ
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_frames_of_rubbish_are_frames_or_not_whole_or_refused(seed: int) -> None:
+    """wire 12.7: `take` reads nothing beyond the bytes, and raises ValueError or nothing"""
+    rng = random.Random(seed)
+    good = bytes([20, 128, 0, 0, 7, 3, 3]) + b"\x63ab"
+    made = [spoilt(rng, good) if rng.randrange(2) else rng.randbytes(12) for _ in range(MANY)]
+    said = on_the_board(
+        "from weft import _frames\n"
+        "def said(b):\n"
+        "    try:\n"
+        "        got = _frames.take(b)\n"
+        "    except ValueError:\n"
+        "        return 'refused'\n"
+        "    return 'more' if got is None else 'beyond' if got[1] > len(b) else 'frame'\n",
+        made,
+    )
+    assert len(said) == MANY
+    assert set(said) == {"refused", "more", "frame"}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_line_of_rubbish_gives_no_byte_to_the_session(seed: int) -> None:
+    """wire 12.6, 13.2: what has no checksum is passed over, before the peer is known and after"""
+    rng = random.Random(seed)
+    made = [spoilt(rng, bytes(rng.choices(range(8), k=40)) + b"\0") for _ in range(MANY)]
+    said = on_the_board(
+        "from weft import _line\n"
+        "line = _line.Line(7)\n"
+        "peer = _line.Line(9)\n"
+        "for _ in range(3):\n"
+        "    for a, b in ((line, peer), (peer, line)):\n"
+        "        out = bytearray()\n"
+        "        a.output(1000, out)\n"
+        "        b.input(out, 1000)\n"
+        "assert line.linked and peer.linked\n"
+        "fresh = _line.Line(11)\n"
+        "def said(b):\n"
+        "    quiet = not line.input(b, 1000) and not fresh.input(b, 1000)\n"
+        "    return 'quiet' if quiet and line.lost is None and not fresh.linked else 'taken'\n",
+        made,
+    )
+    assert said == ["quiet"] * MANY
+
+
+def test_a_packet_with_any_one_bit_spoilt_is_passed_over_and_whole_it_is_taken() -> None:
+    """wire 13.1, 13.2: the checksum, with the key of both sides, is of all of it"""
+    said = tiers.snippet(
+        "pure",
+        "from weft import _line\n"
+        "line, peer = _line.Line(7), _line.Line(9)\n"
+        "for _ in range(3):\n"
+        "    for a, b in ((line, peer), (peer, line)):\n"
+        "        out = bytearray()\n"
+        "        a.output(1000, out)\n"
+        "        b.input(out, 1000)\n"
+        "peer.give(b'five\\0')\n"
+        "good = bytearray()\n"
+        "peer.output(1000, good)\n"
+        "taken = 0\n"
+        "for i in range(8 * len(good)):\n"
+        "    bad = bytearray(good)\n"
+        "    bad[i // 8] ^= 1 << i % 8\n"
+        "    taken += len(line.input(bad, 1000))\n"
+        "    line.input(b'\\0', 1000)\n"
+        "print(8 * len(good) > 160, taken, line.lost, bytes(line.input(good, 1000)))\n",
+    )
+    assert said == "True 0 None b'five\\x00'\n"
