@@ -33,6 +33,8 @@ MODULES = (
     "weft.native",
     "weft.observe",
     "weft.plugnplay.coroutines",
+    "weft.processes",
+    "weft.serial",
     "weft.styles",
     "weft.toolkit",
 )

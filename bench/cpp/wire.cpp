@@ -6,14 +6,18 @@
 //   wire choice|spanning SAMPLES PER         the read is a choice of two, at one home or at two; ns a round trip
 //   wire buffer CAPACITY SAMPLES PER         one way through a buffer at the reader; ns an int
 //   wire threads THREADS SAMPLES PER         that many threads of one program write to a channel of another; ns a communication
+//   wire copy|place SAMPLES PER              a megabyte one way: from an array of ours to one of theirs, or filled and summed in place; ns
+//   wire alone SAMPLES PER                   the second in one program
 //   wire idle SECONDS                        two programs that wait; ns of CPU of both
 //
 // Every value is checked where it is read.
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <cstring>
 #include <thread>
 
 #include <weft/weft.hpp>
+#include <weft/wire/large.hpp>
 #include <weft/wire/shm.hpp>
 
 #include "pin.hpp"
@@ -192,6 +196,64 @@ void one_way(const bench::Placement& place, long capacity, long writers, long sa
   join(other);
 }
 
+// A megabyte of 64-bit numbers. It is filled so that every sum is another.
+using Number = std::uint64_t;
+constexpr std::size_t kNumbers = (1 << 20) / sizeof(Number);
+void fill(std::span<Number> a, Number first) {
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = first + i;
+}
+Number sum(std::span<const Number> a) {
+  Number s = 0;
+  for (const Number n : a) s += n;
+  return s;
+}
+constexpr Number sum_of(Number first) { return kNumbers * first + kNumbers * (kNumbers - 1) / 2; }
+
+// The other program writes without a pause; we read.
+void megabyte(const bench::Placement& place, bool in_place, long samples, long per) {
+  const auto [here, there] = pair();
+  const pid_t other = start(place, 1, [&, fd = there] {
+    ::close(here);
+    w::ShmLink link(w::Space::make("other"), fd);
+    auto out = link.writer<w::Large<Number>>("in");
+    std::vector<Number> ours(kNumbers);
+    for (Number first = 0;; ++first) {
+      w::Large<Number> a(kNumbers);
+      if (in_place) {
+        fill(a.span(), first);
+      } else {
+        ours[kNumbers - 1] = first;
+        std::memcpy(a.data(), ours.data(), kNumbers * sizeof(Number));
+      }
+      out(std::move(a));
+    }
+  });
+  ::close(there);
+  place.pin(0);
+  {
+    w::ShmLink link(w::Space::make("first"), here);
+    weft::Channel<w::Large<Number>> c{weft::buffer(4)};
+    Reader<w::Large<Number>> in = c.reader();
+    link.give(c.writer(), "in", 4);
+    std::vector<Number> ours(kNumbers);
+    stretches(samples, per, [&](int x) {
+      const auto first = static_cast<Number>(x);
+      const w::Large<Number> a = in();
+      if (!in_place) std::memcpy(ours.data(), a.data(), kNumbers * sizeof(Number));
+      if (in_place ? sum(a.span()) != sum_of(first) : ours[kNumbers - 1] != first) bench::fail("a wrong value");
+    });
+  }
+  join(other);
+}
+void alone(const bench::Placement& place, long samples, long per) {
+  place.pin(0);
+  std::vector<Number> a(kNumbers);
+  stretches(samples, per, [&](int x) {
+    fill(a, static_cast<Number>(x));
+    if (sum(a) != sum_of(static_cast<Number>(x))) bench::fail("a wrong sum");
+  });
+}
+
 double cpu_ns(int who) {
   rusage u;
   ::getrusage(who, &u);
@@ -250,11 +312,15 @@ int main(int argc, char** argv) {
     one_way(place, arg(2), 1, arg(3), arg(4));
   else if (what == "threads" && argc == 5)
     one_way(place, 0, arg(2), arg(3), arg(4));
+  else if ((what == "copy" || what == "place") && argc == 4)
+    megabyte(place, what == "place", arg(2), arg(3));
+  else if (what == "alone" && argc == 4)
+    alone(place, arg(2), arg(3));
   else if (what == "idle" && argc == 3)
     idle(place, arg(2));
   else
     bench::fail(
         "usage: wire int US SAMPLES PER | choice SAMPLES PER | spanning SAMPLES PER | relay SAMPLES PER | buffer CAPACITY SAMPLES PER | "
-        "threads N SAMPLES PER | "
+        "threads N SAMPLES PER | copy|place|alone SAMPLES PER | "
         "idle SECONDS");
 }

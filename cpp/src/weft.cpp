@@ -33,6 +33,10 @@
 #include <weft/wire/impl/lender.ipp>
 #include <weft/wire/impl/moving.ipp>
 #include <weft/wire/impl/session.ipp>
+#if defined(__linux__)
+#include <weft/wire/impl/shared.ipp>
+#include <weft/wire/impl/slot.ipp>
+#endif
 #include <weft/wire/impl/space.ipp>
 #include <weft/wire/impl/span.ipp>
 #include <weft/wire/impl/spanned.ipp>

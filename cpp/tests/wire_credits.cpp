@@ -141,6 +141,40 @@ TEST_CASE("wire 6.2: a rendezvous, and a buffer that drops, lend nothing (wire 6
   }
 }
 
+TEST_CASE("wire 6.2, 2.6: a peer whose HELLO does not say that it knows credits gets none, however it writes") {
+  for (const std::uint32_t profile : {0u, w::Profile::home, w::Profile::credits}) {
+    const auto home = w::Space::make("home", 1);
+    Channel<int> c(buffer(4));
+    Reader<int> r = c.reader();
+    w::Peer p(*home);
+    w::Buffer bytes;
+    const w::Buffer lease(8);
+    w::append(bytes, {w::Kind::hello, 0, w::kMagic, 0x0001'0001, 5, profile | std::uint64_t{4096} << 32, lease}, 0);
+    const bool knows = profile == w::Profile::credits;
+    const std::uint32_t writes = knows ? 1 : 3;  // who knows them would not offer a second time, and nobody answers the RECALL here
+    for (std::uint32_t n = 1; n <= writes; ++n) w::append(bytes, {w::Kind::offer, w::Flag::write, 0, 0, n, n, {}}, n);
+    {
+      const w::Space::Step step(*home);
+      p.session.greet();
+      p.home.give(std::make_shared<w::PortOf<int, core::Side::out>>(c.writer()), w::Value<int>::type(), "end", 0);
+      p.session.input(bytes);
+    }
+    for (std::uint32_t v = 1; v <= writes; ++v) CHECK(r() == static_cast<int>(v));  // more than half of it is free again
+    const w::Space::Step step(*home);
+    std::uint32_t done = 0, lending = 0;
+    const w::Bytes out = p.session.output();
+    for (std::size_t at = 0; at < out.size(); at += w::detail::get<std::uint16_t>(out.data() + at)) {
+      const auto kind = static_cast<w::Kind>(out[at + 2]);
+      done += kind == w::Kind::done;
+      lending += kind == w::Kind::credit || kind == w::Kind::recall;
+      lending += kind == w::Kind::done && w::detail::get<std::uint64_t>(out.data() + at + 24) != 0;
+    }
+    CHECK(done == writes);
+    CHECK((lending > 0) == knows);
+    p.session.lost("the test is over");
+  }
+}
+
 TEST_CASE("wire 6.3: while somebody else has a writer end nothing is lent") {
   Lent t(4);
   Writer<int> mine = t.c.writer();

@@ -71,7 +71,7 @@ struct Hand {
   }
   void greet() {
     const w::Buffer lease(8);
-    say({w::Kind::hello, 0, w::kMagic, 0x0001'0001, 99, std::uint64_t{w::kLargest} << 32, lease});
+    say({w::Kind::hello, 0, w::kMagic, 0x0001'0001, 99, w::Profile::credits | std::uint64_t{w::kLargest} << 32, lease});
   }
   bool open() {
     const w::Space::Step step(*home);

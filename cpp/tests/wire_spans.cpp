@@ -226,6 +226,41 @@ TEST_CASE("wire 5.7: of a mixed choice the outputs decide; with a silent input i
   CHECK((x.is_over && x.status() == Status::retired && x.outcome.guard == 1));
 }
 
+TEST_CASE("wire 5.7: an output that has retired is in nobody's way: at its home the other guards are tried without it (rules 5.2, 5.6)") {
+  for (const bool looks : {false, true})
+    for (const bool before : {false, true}) {
+      CAPTURE(looks);
+      CAPTURE(before);
+      if (looks && !before) continue;
+      Square s;
+      Channel<int> gone, c;
+      const auto w = s.a0.give(gone.writer()), r = s.a0.give(c.reader()), from = s.b0.give(c.writer());
+      { auto reader = gone.reader(); }
+      s.settle();
+      Op write;
+      if (before) write.write(from, 7).begin(s.b0.at_party), s.settle();
+      Spanning x;
+      x.write(s.a0.at_party, w, 1).read(s.a0.at_party, r).last();
+      if (looks) x.only_look();
+      x.begin(*s.p[0]);
+      const auto settles = [&] {  // in so many rounds: it must not ask for ever
+        for (int i = 0; i < 100; ++i) {
+          bool any = false;
+          for (auto* l : s.all) any |= l->up() || l->down();
+          if (!any) return true;
+        }
+        return false;
+      };
+      REQUIRE(settles());
+      if (!before) write.write(from, 7).begin(s.b0.at_party);
+      REQUIRE(settles());
+      REQUIRE((x.ok() && x.times == 1));
+      CHECK((x.outcome.guard == 1 && x.value() == 7));
+      CHECK(write.ok());
+      CHECK(s.quiet());
+    }
+}
+
 TEST_CASE("wire 5.7: poison and death are ready, and compete (rules 4.1, 4.5, 5.6)") {
   for (const bool dies : {false, true}) {
     CAPTURE(dies);

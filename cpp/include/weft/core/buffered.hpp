@@ -164,10 +164,10 @@ class Buffered : public Rendezvous<T, P> {
     }
   }
 
-  // Is a lender (lending.hpp) to be told? So many slots are free as it wants, or somebody else waits to write.
+  // Is a lender (lending.hpp) to be told? So many slots are free as it wants, an extended read holds one, or somebody else waits to write.
   bool lends(const Node& lender) const noexcept {
     if (lender.index == 0 || !ring) return false;
-    if (ring->free() >= lender.index) return true;
+    if (ring->free() >= lender.index || ring->held > 0) return true;
     for (Link* l = wq_.front(); l; l = l->next)
       if (!node(l)->is(NodeFlags::watch)) return true;
     return false;

@@ -63,7 +63,11 @@ class FarCore : public WithAgent<ChannelCore<T, P>> {
   bool closed() noexcept {
     return (S == Side::in ? B::readers_.get() : B::writers_.get()) == 0;
   }
-  bool died_here() noexcept { return (died_ & (B::kReaderDied | B::kWriterDied)) != 0; }
+  // Whether one of the ends of side S, which are here, has died.
+  template <Side S>
+  bool died_here() noexcept {
+    return (died_ & (S == Side::in ? B::kReaderDied : B::kWriterDied)) != 0;
+  }
 };
 
 }  // namespace weft::inline WEFT_ABI::core

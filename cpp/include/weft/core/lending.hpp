@@ -75,6 +75,8 @@ class Lending : public Sleepers<T, P, Self> {
  private:
   bool may_lend() const noexcept {
     if (!ring || ring->overflow != Overflow::block || ring->capacity >= Ring<T>::kLending / 2) return false;
+    // While an extended read holds a slot a writer without one may meet a reader (rule 1.5): it must stand in line here.
+    if (ring->held > 0) return false;
     if ((special_ & (B::kPoisoned | B::kWritersGone | B::kReadersGone)) || writers_.get() != 1) return false;
     for (Link* l = wq_.front(); l; l = l->next)
       if (!B::node(l)->is(NodeFlags::watch)) return false;

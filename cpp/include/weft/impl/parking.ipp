@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "../runtime/parking.hpp"
 
@@ -41,7 +42,13 @@ WEFT_IMPL std::uint32_t Parking::sleep() noexcept {
       const bool was_stirred = word_.compare_exchange_strong(s, idle, std::memory_order_acq_rel);
       if (!was_stirred) {
         const std::int64_t limit = nap(look < until ? look : until);
-        served ? served->park(word_, idle, limit, around_sleep.begin != nullptr) : prim::park(word_, idle, limit);
+        if (served) {
+          const Parking* const outer = std::exchange(serves_, this);
+          served->park(word_, idle, limit, around_sleep.begin != nullptr);
+          serves_ = outer;
+        } else {
+          prim::park(word_, idle, limit);
+        }
       }
       timed = until != prim::forever && prim::now() >= until;
       if (look != prim::forever && !was_stirred && prim::now() >= look && asleep()) {
@@ -94,8 +101,8 @@ WEFT_IMPL void Parking::signal(std::uint32_t bit) noexcept {
   } while (!word_.compare_exchange_weak(s, s | bit, std::memory_order_seq_cst));
   if (sleeps(s)) {
     if (ring)
-      ring(*this);  // a host outlives the calls of its bell
-    else
+      ring(*this);             // a host outlives the calls of its bell
+    else if (serves_ != this)  // else it is what we have served ourselves that wakes us
       prim::unpark(word_);
   } else if (counted) {
     a->deactivated();  // it woke by itself or by another: counted twice

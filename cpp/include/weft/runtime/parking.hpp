@@ -140,6 +140,8 @@ class Parking {
   static constexpr std::int64_t kBrief = 100'000;       // ns
   static constexpr std::uint16_t kMostForgone = 8'192;  // sleeps, which is kRetry doubled seven times
 
+  static inline thread_local const Parking* serves_ = nullptr;  // what this thread sleeps by, while it serves other programs instead
+
   prim::atomic<std::uint32_t> word_{0};
   std::uint8_t patience_ = kPatience;  // ours alone
   std::uint8_t skipped_ = 0;

@@ -155,6 +155,7 @@ class Attendant {
  private:
   static constexpr long kWaitv = 449;
   static constexpr std::int64_t kLongest = 20'000, kLeast = 500;  // ns of spinning
+  static constexpr int kRounds = 16;                              // of one look, before the lives of the peers are looked at again
   static constexpr int kQuiet = 8;                                // ticks without anything that was put off, after which they end
   struct Waited {
     std::uint64_t value = 0, at = 0;
@@ -188,7 +189,7 @@ class Attendant {
 
   void kick() noexcept {
     control_.fetch_add(1, std::memory_order_seq_cst);
-    wake(control_);
+    ::syscall(SYS_futex, &control_, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
     look_at_sockets();
   }
   static void wake(prim::atomic<std::uint32_t>& word) noexcept { ::syscall(SYS_futex, &word, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0); }
@@ -231,6 +232,11 @@ class Attendant {
     for (Attended* l : links_)
       if (l->owed.load(std::memory_order_relaxed) && l->owed.exchange(false) && l->outlet.unread()) ring(*l);
   }
+  bool anybody_to_pay() const noexcept {
+    for (const Attended* l : links_)
+      if (l->soft.load(std::memory_order_relaxed)) return true;
+    return false;
+  }
   void pay() noexcept {
     pay_owed();
     for (Attended* l : links_)
@@ -239,14 +245,16 @@ class Attendant {
   static void ring(Attended& l) noexcept {
     if (const Knock k = wire::knock(l.outlet.direction().bell); k.wake) wake(*k.wake);
   }
-  // Does a peer of ours run elsewhere?
-  bool worth_spinning() const noexcept {
+  // Says to all peers where who looks is. Does one of them run elsewhere?
+  bool peers_elsewhere() const noexcept {
     const auto cpu = static_cast<std::uint32_t>(::sched_getcpu());
     bool other = false;
     for (const Attended* l : links_) {
       if (!l->open || !l->life.load(std::memory_order_relaxed)) continue;
-      l->inlet.direction().cpu.store(cpu, std::memory_order_relaxed);
-      if (l->outlet.direction().cpu.load(std::memory_order_relaxed) != cpu) other = true;
+      prim::atomic<std::uint32_t>& here = l->inlet.direction().cpu;
+      if (here.load(std::memory_order_relaxed) != cpu) here.store(cpu, std::memory_order_relaxed);
+      const std::uint32_t theirs = l->outlet.direction().cpu.load(std::memory_order_relaxed);
+      if (theirs != cpu && theirs != UINT32_MAX) other = true;
     }
     return other;
   }
@@ -273,7 +281,7 @@ class Attendant {
   // For as long as it pays, while a peer runs elsewhere.
   template <class Came>
   void spin(const Came& came) noexcept {
-    if (came() || !worth_spinning()) return;
+    if (came() || !peers_elsewhere()) return;
     Patience& p = patience_here();
     const std::int64_t end = prim::now() + p.now();
     do {
@@ -317,7 +325,7 @@ class Attendant {
     Words words;
     std::size_t n = 0;
     add(words, n, word, expected, kPrivate);
-    add(words, n, control_, control_.load(std::memory_order_seq_cst), kShared);
+    add(words, n, control_, control_.load(std::memory_order_seq_cst), kPrivate);
     for (Attended* l : links_) {
       if (!l->open) continue;
       Bell& b = l->inlet.direction().bell;
@@ -354,7 +362,7 @@ class Attendant {
     while (true) {
       Words words;
       std::size_t n = 0;
-      add(words, n, control_, control_.load(std::memory_order_seq_cst), kShared);
+      add(words, n, control_, control_.load(std::memory_order_seq_cst), kPrivate);
       if (stop_.load()) return;
       bool look = false;
       {
@@ -387,7 +395,13 @@ class Attendant {
       if (look) {  // until it is done, by us or by who looks meanwhile: it may just be leaving
         if (wanted_.load() == 0 && looks_.try_lock()) {
           say(Bell::looking);
+          (void)peers_elsewhere();
           take_all();
+          // On one CPU those who are rung run now, and what they answer needs no bell: we still look.
+          for (int round = 0; round < kRounds && anybody_to_pay(); ++round) {
+            pay();
+            take_all();
+          }
           stand_by();
           looks_.unlock();
         } else {

@@ -63,7 +63,7 @@ class CborCheck {
         return item(depth + 1);
       default: break;
     }
-    return (low >= 20 && low <= 22) || low == 26 || low == 27 || bad("a value that is neither null, a boolean nor a float");
+    return (low >= 20 && low <= 22) || low >= 25 || bad("a value that is neither null, a boolean nor a float");
   }
   static bool utf8(Bytes in) noexcept {
     const auto at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(in[i]); };

@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
 
@@ -35,26 +36,28 @@ class Descriptors {
 
   // As send(2) and recv(2), without waiting.
   ssize_t send(int socket, Bytes out) noexcept {
-    int descriptor = -1;
-    if (!attached_.empty()) {
-      const std::uint64_t before = attached_.front().at - sent_;
-      if (before == 0)
-        descriptor = attached_.front().descriptor;
-      else
-        out = out.first(std::min<std::size_t>(out.size(), static_cast<std::size_t>(before)));
+    std::array<int, kAtOnce> due;  // what goes with the next byte
+    std::size_t n_due = 0;
+    while (n_due < attached_.size() && n_due < kAtOnce && attached_[n_due].at <= sent_) {
+      due[n_due] = attached_[n_due].descriptor;
+      ++n_due;
     }
-    const ssize_t n = descriptor < 0 ? ::send(socket, out.data(), out.size(), kHow) : send_with(socket, out, descriptor);
+    if (n_due < attached_.size()) {
+      const std::uint64_t next = attached_[n_due].at;
+      out = out.first(std::min<std::size_t>(out.size(), next > sent_ ? static_cast<std::size_t>(next - sent_) : 1));
+    }
+    const ssize_t n = n_due == 0 ? ::send(socket, out.data(), out.size(), kHow) : send_with(socket, out, std::span(due).first(n_due));
     if (n <= 0) return n;
     sent_ += static_cast<std::uint64_t>(n);
-    if (descriptor >= 0) {
-      ::close(descriptor);
+    for (; n_due > 0; --n_due) {
+      ::close(attached_.front().descriptor);
       attached_.pop_front();
     }
     return n;
   }
   ssize_t receive(int socket, std::span<std::byte> room) {
     iovec bytes{room.data(), room.size()};
-    alignas(cmsghdr) char control[CMSG_SPACE(kMost * sizeof(int))];
+    alignas(cmsghdr) char control[CMSG_SPACE(kAtOnce * sizeof(int))];
     msghdr m = message(bytes, control, sizeof(control));
     const ssize_t n = ::recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0) return n;
@@ -77,7 +80,8 @@ class Descriptors {
     std::uint64_t at;  // of all bytes ever sent, the number of the first that goes with it
     int descriptor;
   };
-  static constexpr std::size_t kMost = 16;  // that have come and wait for their frame
+  static constexpr std::size_t kMost = 512;   // that have come and wait for their frame: two of most guards
+  static constexpr std::size_t kAtOnce = 16;  // in one message
   static constexpr int kHow = MSG_NOSIGNAL | MSG_DONTWAIT;
 
   static msghdr message(iovec& bytes, char* control, std::size_t size) noexcept {
@@ -88,15 +92,15 @@ class Descriptors {
     m.msg_controllen = static_cast<decltype(m.msg_controllen)>(size);
     return m;
   }
-  static ssize_t send_with(int socket, Bytes out, int descriptor) noexcept {
+  static ssize_t send_with(int socket, Bytes out, std::span<const int> descriptors) noexcept {
     iovec bytes{const_cast<std::byte*>(out.data()), out.size()};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    const msghdr m = message(bytes, control, sizeof(control));
+    alignas(cmsghdr) char control[CMSG_SPACE(kAtOnce * sizeof(int))] = {};
+    const msghdr m = message(bytes, control, CMSG_SPACE(descriptors.size_bytes()));
     cmsghdr* const c = CMSG_FIRSTHDR(&m);
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(c), &descriptor, sizeof(int));
+    c->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+    std::memcpy(CMSG_DATA(c), descriptors.data(), descriptors.size_bytes());
     return ::sendmsg(socket, &m, kHow);
   }
 

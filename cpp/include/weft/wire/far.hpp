@@ -121,6 +121,7 @@ class Far {
   bool offer_it(FarOp& o);
   void want(std::uint32_t end, Credits& c);
   bool put(FarOp& o);
+  void send_before(std::uint32_t guard, Bytes value);
 
   Session& session_;
   Carrier& carrier_;

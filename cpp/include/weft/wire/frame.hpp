@@ -52,6 +52,7 @@ enum class Kind : std::uint8_t {
 struct Flag {
   static constexpr std::uint8_t write = 1;
   static constexpr std::uint8_t spans = 2;
+  static constexpr std::uint8_t lease = 8;  // beside `body`: that describes a slot (WIRE.md 9.2)
   static constexpr std::uint8_t body = 128;
 };
 
@@ -69,6 +70,9 @@ struct Payload {
   std::uint64_t small = 0;
   Bytes bytes{};
   bool in_body = false;
+  bool leased = false;  // the bytes describe a slot, in which the value is
+
+  std::uint8_t flags() const noexcept { return static_cast<std::uint8_t>((in_body ? Flag::body : 0) | (leased ? Flag::lease : 0)); }
 };
 
 struct Frame {
@@ -82,8 +86,8 @@ struct Frame {
 
   // The value of a DONE or PUT.
   Payload payload() const noexcept {
-    if (flags & Flag::body) return {0, body.first(static_cast<std::size_t>(val)), true};
-    return {val, {}, false};
+    if (flags & Flag::body) return {0, body.first(static_cast<std::size_t>(val)), true, (flags & Flag::lease) != 0};
+    return {val, {}, false, false};
   }
 };
 
@@ -112,9 +116,9 @@ struct Shape {
 };
 constexpr Shape shape_of(std::uint8_t kind) noexcept {
   switch (static_cast<Kind>(kind)) {
-    case Kind::offer: return {true, Flag::write | Flag::spans | Flag::body, Shape::free};
+    case Kind::offer: return {true, Flag::write | Flag::spans | Flag::body | Flag::lease, Shape::free};
     case Kind::put:
-    case Kind::done: return {true, Flag::body, Shape::by_flag};
+    case Kind::done: return {true, Flag::body | Flag::lease, Shape::by_flag};
     case Kind::value:
     case Kind::pass:
     case Kind::give: return {true, Flag::write, Shape::by_val};
@@ -206,7 +210,9 @@ inline Taken take(Bytes in, std::uint32_t seq, std::uint32_t largest) noexcept {
   bool good = true;
   switch (shape.body) {
     case detail::Shape::none: good = f.body.empty(); break;
-    case detail::Shape::by_flag: good = f.flags & Flag::body ? detail::holds(f.body, f.val) : f.body.empty(); break;
+    case detail::Shape::by_flag:
+      good = f.flags & Flag::body ? detail::holds(f.body, f.val) : f.body.empty() && !(f.flags & Flag::lease);
+      break;
     case detail::Shape::by_val: good = detail::holds(f.body, f.val); break;
     case detail::Shape::free: break;
   }
@@ -229,7 +235,8 @@ inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
   out.clear();
   Bytes rest = f.body;
   const auto add = [&](std::uint32_t end, std::uint8_t flags, std::uint64_t val) {
-    Asked a{end, (flags & Flag::write) != 0, {val, {}, (flags & Flag::body) != 0}};
+    Asked a{end, (flags & Flag::write) != 0, {val, {}, (flags & Flag::body) != 0, (flags & Flag::lease) != 0}};
+    if (a.value.leased && !a.value.in_body) return false;
     if (a.value.in_body) {
       if (!a.writes || val > rest.size() || padded(static_cast<std::size_t>(val)) > rest.size()) return false;
       const std::size_t whole = padded(static_cast<std::size_t>(val));
@@ -249,7 +256,8 @@ inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
     const std::byte* const p = rest.data();
     const auto end = detail::get<std::uint32_t>(p);
     const auto flags = std::to_integer<std::uint8_t>(p[4]);
-    if ((flags & ~(Flag::write | Flag::body)) != 0 || p[5] != std::byte{0} || p[6] != std::byte{0} || p[7] != std::byte{0}) return kBad;
+    if ((flags & ~(Flag::write | Flag::body | Flag::lease)) != 0 || p[5] != std::byte{0} || p[6] != std::byte{0} || p[7] != std::byte{0})
+      return kBad;
     const auto val = detail::get<std::uint64_t>(p + 8);
     rest = rest.subspan(kMore);
     if (!add(end, flags, val)) return kBad;
@@ -263,7 +271,7 @@ inline Frame offer(std::uint64_t op, std::span<const Asked> guards, Buffer& body
   body.clear();
   for (std::size_t i = 0; i < guards.size(); ++i) {
     const Asked& a = guards[i];
-    const auto flags = static_cast<std::uint8_t>((a.writes ? Flag::write : 0) | (a.value.in_body ? Flag::body : 0));
+    const auto flags = static_cast<std::uint8_t>((a.writes ? Flag::write : 0) | a.value.flags());
     const std::uint64_t val = a.value.in_body ? a.value.bytes.size() : a.value.small;
     if (i == 0) {
       f.where = a.end;

@@ -115,6 +115,7 @@ class Home {
   const char* asked(const Frame& f);
   const char* withdraw(const Frame& f);
   const char* put(const Frame& f);
+  const char* value(const Frame& f);
   const char* want(const Frame& f);
   const char* recalled(const Frame& f);
   const char* retire(const Frame& f);
@@ -158,6 +159,13 @@ class Home {
   std::uint32_t next_ = 0, next_adopted_ = kAdopted;
   std::unordered_map<std::uint64_t, std::unique_ptr<Guest>> open_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Part>> parts_;
+  // Of a value that needs several frames: what has come in front of its OFFER or PUT.
+  struct Before {
+    std::uint32_t guard;
+    Buffer bytes;
+  };
+  static const char* complete(std::vector<Before>& before, std::span<Asked> guards);
+  std::vector<Before> before_;
   std::vector<Asked> asked_;
   Buffer keep_;
   std::uint64_t last_ = 0;

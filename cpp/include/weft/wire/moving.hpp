@@ -69,6 +69,9 @@ class Carrier {
   bool passes() const noexcept;
   void pass(int descriptor) noexcept;
   int passed() noexcept;
+  // The spaces at the two sides: their incarnations.
+  std::uint64_t mine() const noexcept;
+  std::uint64_t theirs() const noexcept;
 
   // --- what an end calls ---
 

@@ -29,7 +29,7 @@ class Port {
   virtual const void* channel() const noexcept = 0;
   // Credits for who has this writer end, as core::Lending says.
   virtual int lend(core::Node*, std::uint32_t) noexcept { return -1; }
-  virtual void put(core::Node&) noexcept {}
+  virtual bool put(const Payload&, Carrier&) noexcept { return false; }  // false: that is no value of the type, and nothing was put
   virtual void end_lending(std::uint32_t) noexcept {}
   // A guard of a select.
   virtual void arm(core::Guard&) noexcept = 0;
@@ -75,8 +75,16 @@ class PortOf final : public Port {
     if constexpr (S == core::Side::out) return core_->lend(n, wanted);
     return Port::lend(n, wanted);
   }
-  void put(core::Node& n) noexcept override {
-    if constexpr (S == core::Side::out) core_->put(n);
+  bool put(const Payload& value, Carrier& by) noexcept override {
+    if constexpr (S == core::Side::out) {
+      RoomOf<T> room;
+      if (!room.load(value, by)) return false;
+      core::Node n;
+      n.slot = room.slot();
+      core_->put(n);
+      return true;
+    }
+    return Port::put(value, by);
   }
   void end_lending(std::uint32_t n) noexcept override {
     if constexpr (S == core::Side::out) core_->end_lending(n);

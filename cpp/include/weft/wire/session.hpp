@@ -20,7 +20,8 @@ struct Version {
 };
 
 struct Profile {
-  static constexpr std::uint32_t home = 1;  // it may have channels of its own
+  static constexpr std::uint32_t home = 1;     // it may have channels of its own
+  static constexpr std::uint32_t credits = 2;  // it knows CREDIT and RECALL (WIRE.md 6.2)
 };
 
 // What a space says of itself (WIRE.md 2.3).
@@ -29,7 +30,7 @@ struct Greeting {
   std::string name;               // for people
   std::uint32_t largest = kLargest;
   Version version{};
-  std::uint32_t profile = Profile::home;
+  std::uint32_t profile = Profile::home | Profile::credits;
 };
 
 class Receiver {

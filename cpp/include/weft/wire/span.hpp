@@ -81,6 +81,9 @@ class Span {
   Part* trying_ = nullptr;
   bool trying_writes_ = false;  // an output is among the guards that are tried
   std::uint32_t asked_ = 0;     // guards that have been asked in order
+  // Where that began, and whether one of those that are tried fell silent meanwhile: then the others were not tried, and are asked again.
+  std::uint32_t asked_from_ = 0;
+  bool fell_silent_ = false;
   bool began_ = false, over_ = false, unwanted_ = false;
   bool silently_ = false;  // begin() itself tells that it is over
   // A guard that has ended, or whose session has, while another home was trying: it is the outcome unless that one commits.

@@ -49,7 +49,7 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(at_.size()); }
   bool trying() const noexcept { return attempt_ != nullptr; }
   void begin();
-  // Guards first to first + n - 1, in this order.
+  // Guards first to first + n - 1, in this order; those that are known to be silent take no part.
   void attempt(std::uint32_t first, std::uint32_t n);
   // An attempt that stays in line is taken back; too late, or there is none: nothing.
   void withdraw();
@@ -75,7 +75,7 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   std::vector<Guest::At> at_;
   std::vector<std::unique_ptr<Watch>> watches_;
   std::unique_ptr<Guest> attempt_;
-  std::uint32_t first_ = 0;
+  std::vector<std::uint32_t> tried_;  // the guards of the attempt
 };
 
 }  // namespace weft::inline WEFT_ABI::wire

@@ -15,7 +15,12 @@
 //     static std::optional<Order> get(weft::wire::Bytes in, weft::wire::Carrier& by) { auto reply = by.get<weft::wire::WriterEnd<int>>(in);
 //     … }
 //
-// std::string and std::vector of trivially copyable elements have theirs below.
+// std::string and std::vector of trivially copyable elements have theirs below. A value of kApart bytes or more goes through shared memory
+// where the link can (WIRE.md 9.2), whatever its type; one that has its bytes in one piece says where, and is copied once less:
+//
+//     static Bytes bytes(const Order& o) { … }                                // what put() would append
+//
+// A type whose values live in shared memory has two more (large.hpp).
 #pragma once
 #include <bit>
 #include <memory>
@@ -65,7 +70,8 @@ struct Value {
 template <>
 struct Value<std::string> {
   static std::string type() { return "str"; }
-  static void put(const std::string& s, Buffer& out) { detail::put(out, std::as_bytes(std::span(s))); }
+  static Bytes bytes(const std::string& s) { return std::as_bytes(std::span(s)); }
+  static void put(const std::string& s, Buffer& out) { detail::put(out, bytes(s)); }
   static std::optional<std::string> get(Bytes in) { return std::string(reinterpret_cast<const char*>(in.data()), in.size()); }
 };
 
@@ -73,7 +79,8 @@ template <class E>
   requires std::is_trivially_copyable_v<E>
 struct Value<std::vector<E>> {
   static std::string type() { return "v:" + Value<E>::type(); }
-  static void put(const std::vector<E>& v, Buffer& out) { detail::put(out, std::as_bytes(std::span(v))); }
+  static Bytes bytes(const std::vector<E>& v) { return std::as_bytes(std::span(v)); }
+  static void put(const std::vector<E>& v, Buffer& out) { detail::put(out, bytes(v)); }
   static std::optional<std::vector<E>> get(Bytes in) {
     if (in.size() % sizeof(E) != 0) return {};
     std::vector<E> v(in.size() / sizeof(E));
@@ -84,7 +91,18 @@ struct Value<std::vector<E>> {
 
 class Carrier;
 
+inline constexpr std::size_t kApart = 32'768;  // bytes
+
 namespace detail {
+// Puts a value into a slot, whose description goes in its place. False: it goes as it is; `description` is as it was then.
+bool lease(Bytes value, Buffer& description, Carrier& by);
+// The bytes of a slot whose description came, and what keeps them there. Their maker might still write to them. Null: there is no such.
+struct Leased {
+  Bytes bytes{};
+  std::shared_ptr<void> keep;
+};
+Leased leased(Bytes description, Carrier& by);
+
 template <class T>
 void put_value(const T& v, Buffer& out, Carrier& by) {
   if constexpr (requires { Value<T>::put(v, out, by); })
@@ -98,6 +116,33 @@ std::optional<T> get_value(Bytes in, Carrier& by) {
     return Value<T>::get(in, by);
   else
     return Value<T>::get(in);
+}
+template <class T>
+std::optional<T> get_leased(Bytes description, Carrier& by) {
+  if constexpr (requires { Value<T>::leased(description, by); }) {
+    return Value<T>::leased(description, by);
+  } else {
+    const Leased there = leased(description, by);
+    if (!there.keep) return {};
+    if constexpr (requires(const T& v) { Value<T>::bytes(v); }) return get_value<T>(there.bytes, by);
+    const Buffer copy(there.bytes.begin(), there.bytes.end());  // nobody changes it while it is read
+    return get_value<T>(copy, by);
+  }
+}
+template <class T>
+Payload unload_value(const T& v, Buffer& keep, Carrier& by) {
+  if constexpr (requires { Value<T>::lend(v, keep, by); })
+    if (Value<T>::lend(v, keep, by)) return {0, keep, true, true};
+  if constexpr (requires { Value<T>::bytes(v); }) {
+    const Bytes bytes = Value<T>::bytes(v);
+    if (bytes.size() >= kApart && lease(bytes, keep, by)) return {0, keep, true, true};
+    return {0, bytes, true, false};
+  } else {
+    keep.clear();
+    put_value(v, keep, by);
+    const bool apart = keep.size() >= kApart && lease(keep, keep, by);
+    return {0, keep, true, apart};
+  }
 }
 }  // namespace detail
 
@@ -121,7 +166,7 @@ class Room {
   virtual void* slot() noexcept = 0;
   // In a step; ends in the value are the carrier's business.
   virtual bool load(const Payload&, Carrier&) = 0;           // false: that is no value of the type
-  virtual Payload unload(Buffer& keep, Carrier&) const = 0;  // of a full one; `keep` holds what the payload refers to
+  virtual Payload unload(Buffer& keep, Carrier&) const = 0;  // of a full one, to which the payload refers, or to `keep`
   void filled() noexcept { full_ = true; }
   // Somebody has moved the value out, and what is left is to be destroyed all the same: it stays full.
   bool full() const noexcept { return full_; }
@@ -146,7 +191,7 @@ class RoomOf final : public Room {
       v = detail::get_value<T>(std::as_bytes(std::span(&p.small, 1)).first(sizeof(T)), by);
     } else {
       if (!p.in_body) return false;
-      v = detail::get_value<T>(p.bytes, by);
+      v = p.leased ? detail::get_leased<T>(p.bytes, by) : detail::get_value<T>(p.bytes, by);
     }
     if (!v) return false;
     ::new (static_cast<void*>(&value_)) T(std::move(*v));
@@ -154,14 +199,14 @@ class RoomOf final : public Room {
     return true;
   }
   Payload unload(Buffer& keep, Carrier& by) const override {
-    keep.clear();
-    detail::put_value(value_, keep, by);
     if constexpr (kSmall<T>) {
+      keep.clear();
+      detail::put_value(value_, keep, by);
       Payload p;
       std::memcpy(&p.small, keep.data(), sizeof(T));
       return p;
     } else {
-      return {0, keep, true};
+      return detail::unload_value(value_, keep, by);
     }
   }
   T take() {

@@ -5,8 +5,9 @@
 namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
-inline constexpr const char* kTooLong = "a value that does not fit into a frame of the session: send it in pieces";
-}
+inline constexpr const char* kTooLong = "a value of more than a gibibyte: send it in pieces";
+inline constexpr const char* kTooMany = "more guards than fit into a frame of the session";
+}  // namespace detail
 
 WEFT_IMPL bool Far::begin(FarOp& o) {
   if (session_.is_over()) {
@@ -42,12 +43,21 @@ WEFT_IMPL bool Far::offer_it(FarOp& o) {
     asked_.push_back({g.end, g.writes, g.writes ? g.room->unload(keep_[i], carrier_) : Payload{}});
   }
   Frame f = offer(next_, asked_, body_);
+  const auto fits = [&] { return kHeader + padded(f.body.size()) <= session_.largest(); };
+  std::vector<Bytes> before;  // the values that go before it, by guard
+  if (!fits()) {
+    for (Asked& a : asked_) {
+      if (a.value.bytes.size() > kMostBytes) o.refused = detail::kTooLong;
+      before.push_back(a.value.leased ? Bytes{} : std::exchange(a.value.bytes, {}));
+    }
+    f = offer(next_, asked_, body_);
+    if (!fits()) o.refused = detail::kTooMany;
+  }
   if (o.rank) {
     f.flags |= Flag::spans;
     f.txn = o.rank;
   }
   if (o.guards.size() > kGuards) o.refused = "more than 255 guards";
-  if (kHeader + padded(f.body.size()) > session_.largest()) o.refused = detail::kTooLong;
   if (carrier_.trouble()) o.refused = carrier_.trouble();
   if (o.refused) {
     carrier_.take_back();
@@ -56,9 +66,19 @@ WEFT_IMPL bool Far::offer_it(FarOp& o) {
   o.op_ = next_++;
   o.word_ = Word::open;
   open_.emplace(o.op_, &o);
+  for (std::size_t i = 0; i < before.size(); ++i) send_before(static_cast<std::uint32_t>(i), before[i]);
   session_.send(f);
   carrier_.sent(o.op_);
   return true;
+}
+
+// What is in front of an OFFER or PUT (WIRE.md 9.1).
+WEFT_IMPL void Far::send_before(std::uint32_t guard, Bytes value) {
+  const std::size_t piece = session_.largest() - kHeader;
+  for (; !value.empty(); value = value.subspan(std::min(piece, value.size()))) {
+    const Bytes now = value.first(std::min(piece, value.size()));
+    session_.send(Frame{Kind::value, Flag::write, guard, 0, 0, now.size(), now}, true);
+  }
 }
 
 WEFT_IMPL bool Far::put(FarOp& o) {
@@ -66,14 +86,15 @@ WEFT_IMPL bool Far::put(FarOp& o) {
   if (keep_.empty()) keep_.resize(1);
   carrier_.begin(0);
   const Payload p = g.room->unload(keep_[0], carrier_);
-  if (kHeader + padded(p.bytes.size()) > session_.largest()) o.refused = detail::kTooLong;
+  Bytes rest = p.bytes;
+  if (rest.size() > kMostBytes) o.refused = detail::kTooLong;
   if (carrier_.trouble()) o.refused = carrier_.trouble();
   if (o.refused) {
     carrier_.take_back();
     return false;
   }
-  session_.send(Frame{Kind::put, p.in_body ? Flag::body : std::uint8_t{0}, g.end, 0, 0, p.in_body ? p.bytes.size() : p.small, p.bytes},
-                true);
+  if (kHeader + padded(rest.size()) > session_.largest()) send_before(0, std::exchange(rest, {}));
+  session_.send(Frame{Kind::put, p.flags(), g.end, 0, 0, p.in_body ? rest.size() : p.small, rest}, true);
   carrier_.sent(0);  // it is the home's now
   o.word_ = Word::over;
   o.outcome = {Status::ok, 0, 0, false, false};
@@ -166,7 +187,7 @@ WEFT_IMPL const char* Far::done(const Frame& f) {
   FarGuard& g = o->guards[f.where];
   Payload whole = f.payload();
   if (!o->pieces_.empty()) {
-    if (!whole.in_body || g.writes) return "a DONE that is not the last piece of its value";
+    if (!whole.in_body || whole.leased || g.writes) return "a DONE that is not the last piece of its value";
     detail::put(o->pieces_, whole.bytes);
     whole.bytes = o->pieces_;
   }

@@ -139,6 +139,27 @@ WEFT_IMPL const char* Home::adopt(const Frame& f) {
   return nullptr;
 }
 
+// A piece of a value, in front of its OFFER or PUT (WIRE.md 9.1).
+WEFT_IMPL const char* Home::value(const Frame& f) {
+  if (f.where >= kGuards || (!before_.empty() && f.where < before_.back().guard)) return "a VALUE of a guard that is not the next";
+  std::uint64_t all = f.val;
+  for (const Before& b : before_) all += b.bytes.size();
+  if (all > kMostBytes) return "a value of more than a gibibyte";
+  if (before_.empty() || before_.back().guard != f.where) before_.push_back({f.where, {}});
+  detail::put(before_.back().bytes, f.body.first(static_cast<std::size_t>(f.val)));
+  return nullptr;
+}
+// What has come before is put in front of the values of these guards. Null, or what is wrong.
+WEFT_IMPL const char* Home::complete(std::vector<Before>& before, std::span<Asked> guards) {
+  for (Before& b : before) {
+    Payload* const p = b.guard < guards.size() && guards[b.guard].writes ? &guards[b.guard].value : nullptr;
+    if (!p || !p->in_body || p->leased) return "a VALUE of a guard that takes no bytes";
+    detail::put(b.bytes, p->bytes);
+    p->bytes = b.bytes;
+  }
+  return nullptr;
+}
+
 WEFT_IMPL const char* Home::asked(const Frame& f) {
   if (f.op <= last_) return "an OFFER's number is not above those before it";
   last_ = f.op;
@@ -166,6 +187,8 @@ WEFT_IMPL const char* Home::asked(const Frame& f) {
 // The guards of an OFFER. `dead`: one had died before the peer got it, and that has been answered.
 WEFT_IMPL const char* Home::seats(const Frame& f, std::vector<Guest::At>& at, bool& dead) {
   if (const char* wrong = guards_of(f, asked_)) return wrong;
+  std::vector<Before> before = std::exchange(before_, {});
+  if (const char* wrong = complete(before, asked_)) return wrong;
   at.reserve(asked_.size());
   for (const Asked& a : asked_) {
     Given* const given = held(a.end);
@@ -196,7 +219,7 @@ WEFT_IMPL void Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::At&
   if (!at.port->writes()) {
     carrier_.begin(0);
     const Payload p = at.room->unload(keep_, carrier_);
-    if (p.in_body && p.bytes.size() > kMostBytes) {
+    if (p.bytes.size() > kMostBytes) {
       carrier_.take_back();
       session_.send(Frame{Kind::ended, 0, where, 0, op, 4, {}});
       return;
@@ -205,7 +228,7 @@ WEFT_IMPL void Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::At&
     for (const std::size_t piece = session_.largest() - kHeader; rest.size() > piece; rest = rest.subspan(piece))
       session_.send(Frame{Kind::value, 0, 0, 0, op, piece, rest.first(piece)});
     f.val = p.in_body ? rest.size() : p.small;
-    f.flags = p.in_body ? Flag::body : 0;
+    f.flags = p.flags();
     f.body = rest;
     carrier_.sent(0);
     told_a_reader = true;
@@ -268,6 +291,7 @@ WEFT_IMPL void Home::lost() noexcept {
 // --- credits (WIRE.md 6) ----------------------------------------------------------------------------------------------------------------
 
 WEFT_IMPL std::shared_ptr<Lender> Home::may_lend(const Guest& guest) {
+  if (!(session_.theirs().profile & Profile::credits)) return {};
   if (guest.at.size() > 1 || !guest.at[0].port->writes()) return {};
   Given* const g = held(guest.at[0].end);
   if (!g || g->lender) return {};
@@ -278,7 +302,10 @@ WEFT_IMPL std::shared_ptr<Lender> Home::may_lend(const Guest& guest) {
 WEFT_IMPL const char* Home::put(const Frame& f) {
   Given* const g = held(f.where);
   if (!g || !g->lender) return "a PUT at an end without credits";
-  return g->lender->put(f.payload(), carrier_);
+  std::vector<Before> before = std::exchange(before_, {});
+  Asked it{f.where, true, f.payload()};
+  if (const char* wrong = complete(before, std::span(&it, 1))) return wrong;
+  return g->lender->put(it.value, carrier_);
 }
 WEFT_IMPL const char* Home::want(const Frame& f) {
   Given* const g = held(f.where);

@@ -32,12 +32,8 @@ WEFT_IMPL void Lender::told() noexcept {
 
 WEFT_IMPL const char* Lender::put(Payload value, Carrier& by) {
   if (lent_ == 0) return "a PUT without a credit";
-  const std::unique_ptr<Room> room = port_->room();
-  if (!room->load(value, by)) return "a PUT with a value that is none of its channel's type";
-  core::Node n;
-  n.slot = room->slot();
+  if (!port_->put(value, by)) return "a PUT with a value that is none of its channel's type";
   --lent_;
-  port_->put(n);
   return nullptr;
 }
 

@@ -2,6 +2,9 @@
 #pragma once
 #include "../moving.hpp"
 #include "../space.hpp"
+#if defined(__linux__)
+#include "../slot.hpp"
+#endif
 
 namespace weft::inline WEFT_ABI::wire {
 
@@ -24,7 +27,27 @@ WEFT_IMPL void FarEnd::poison(std::uint8_t strength) {
 
 WEFT_IMPL bool Carrier::passes() const noexcept { return peer_.link && peer_.link->passes(); }
 WEFT_IMPL void Carrier::pass(int descriptor) noexcept { peer_.link->pass(descriptor); }
+WEFT_IMPL std::uint64_t Carrier::mine() const noexcept { return peer_.session.mine().incarnation; }
+WEFT_IMPL std::uint64_t Carrier::theirs() const noexcept { return peer_.session.theirs().incarnation; }
 WEFT_IMPL int Carrier::passed() noexcept { return peer_.link ? peer_.link->passed() : -1; }
+
+#if defined(__linux__)
+WEFT_IMPL bool detail::lease(Bytes value, Buffer& description, Carrier& by) {
+  const std::unique_ptr<Slot> slot = by.passes() ? Slot::make(value.size()) : nullptr;
+  if (!slot) return false;
+  std::memcpy(slot->data(), value.data(), value.size());
+  return slot->lend_to(by, description);
+}
+WEFT_IMPL detail::Leased detail::leased(Bytes description, Carrier& by) {
+  std::shared_ptr<Slot> slot = Slot::take(description, by);
+  if (!slot) return {};
+  const Bytes bytes(slot->data(), slot->size());
+  return {bytes, std::move(slot)};
+}
+#else
+WEFT_IMPL bool detail::lease(Bytes, Buffer&, Carrier&) { return false; }
+WEFT_IMPL detail::Leased detail::leased(Bytes, Carrier&) { return {}; }
+#endif
 
 namespace detail {
 // An end in a value: home 8, key 8, token 8, number 4, flags 1, length of the name 1, zero 2; the name, padded.

@@ -114,7 +114,7 @@ WEFT_IMPL const char* Peer::received(const Frame& f) {
     case Kind::retire: return home.retire(f);
     case Kind::poison: return home.poison(f);
     case Kind::done: return far.done(f);
-    case Kind::value: return far.value(f);
+    case Kind::value: return f.flags & Flag::write ? home.value(f) : far.value(f);
     case Kind::withdrawn: return far.withdrawn(f);
     case Kind::ended: return far.ended(f);
     case Kind::credit: return far.credit(f);

@@ -27,6 +27,7 @@ struct Span::Part {
   void was_not_ready() {
     if (span.trying_ != this) return;
     span.trying_ = nullptr;
+    if (span.fell_silent_) span.asked_ = span.asked_from_;
     span.go_on();
   }
 };
@@ -152,7 +153,7 @@ WEFT_IMPL void Span::go_on() {
   const auto attempt = [&](Part& p, std::uint32_t first, std::uint32_t count) {
     p.ready = false;
     trying_ = &p;
-    trying_writes_ = false;
+    trying_writes_ = fell_silent_ = false;
     for (std::uint32_t i = 0; i < n; ++i)
       if (seats_[i].part == &p && seats_[i].at >= first && seats_[i].at < first + count) trying_writes_ |= guards_[i].writes;
     p.attempt(first, count);
@@ -161,12 +162,14 @@ WEFT_IMPL void Span::go_on() {
   while (asked_ < n) {
     const Seat& s = seats_[(first_ + asked_) % n];
     std::uint32_t count = 1;
+    asked_from_ = asked_;
     while (asked_ + count < n && first_ % n + asked_ + count != n && seats_[(first_ + asked_ + count) % n].part == s.part) ++count;
     asked_ += count;
     if (count == 1 && s.silent) continue;
     return attempt(*s.part, s.at, count);
   }
   if (looks_) return end({Status::cancelled, 0, 0, false, false}, nullptr);
+  asked_from_ = n;
   for (const auto& p : parts_)
     if (p->ready) return attempt(*p, 0, p->size);
 }
@@ -198,6 +201,7 @@ WEFT_IMPL bool Span::all_silent(std::uint32_t& guard) const {
 
 WEFT_IMPL void Span::part_silent(Part& p, std::uint32_t at) {
   const std::uint32_t guard = guard_of(p, at);
+  if (trying_ == &p && !std::exchange(seats_[guard].silent, true)) fell_silent_ = true;
   seats_[guard].silent = true;
   if (guards_[guard].ends && !std::exchange(failed_, true)) failure_ = {Status::retired, guard, 0, false, false};
   go_on();

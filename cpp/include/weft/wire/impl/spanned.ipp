@@ -38,7 +38,7 @@ WEFT_IMPL void Spanned::watch(std::uint32_t guard) {
   happened(guard, s);
 }
 WEFT_IMPL void Spanned::happened(std::uint32_t guard, Status s) {
-  if (!place_) return;
+  if (!place_ || watches_[guard]->silent) return;
   if (s == Status::retired) {
     watches_[guard]->silent = true;
     place_->silent(guard);
@@ -49,9 +49,14 @@ WEFT_IMPL void Spanned::happened(std::uint32_t guard, Status s) {
 
 WEFT_IMPL void Spanned::attempt(std::uint32_t first, std::uint32_t n) {
   const auto me = shared_from_this();
-  first_ = first;
   auto g = std::make_unique<Guest>(space_, me);
-  for (std::uint32_t i = first; i < first + n; ++i) g->at.push_back({at_[i].port, std::move(at_[i].room)});
+  tried_.clear();
+  for (std::uint32_t i = first; i < first + n; ++i) {
+    if (watches_[i]->silent) continue;
+    tried_.push_back(i);
+    g->at.push_back({at_[i].port, std::move(at_[i].room)});
+  }
+  if (tried_.empty()) return place_->not_ready();
   g->bind();
   attempt_ = std::move(g);
   if (attempt_->begin()) {
@@ -74,16 +79,17 @@ WEFT_IMPL bool Spanned::must_wait() const {
 }
 
 WEFT_IMPL void Spanned::take_back_rooms() {
-  for (std::size_t i = 0; i < attempt_->at.size(); ++i) at_[first_ + i].room = std::move(attempt_->at[i].room);
+  for (std::size_t i = 0; i < attempt_->at.size(); ++i) at_[tried_[i]].room = std::move(attempt_->at[i].room);
 }
 WEFT_IMPL void Spanned::finish() {
   const auto me = shared_from_this();
   take_back_rooms();
-  const auto guard = first_ + static_cast<std::uint32_t>(attempt_->chosen);
+  const std::uint32_t guard = tried_[static_cast<std::size_t>(attempt_->chosen)];
   const Status s = attempt_->outcome;
   attempt_.reset();
   if (!place_) return;
-  if (s == Status::retired) {
+  if (s == Status::retired) {  // for an ordinary choice that may be the end (rule 5.6); here its place says so, and asks the others
+    happened(guard, s);
     for (std::uint32_t i = 0; i < size() && place_; ++i) watch(i);  // those that have retired are told
     if (place_) place_->not_ready();
     return;

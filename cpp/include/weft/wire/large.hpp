@@ -1,0 +1,95 @@
+// A large value that is written and read in place, in memory that goes from program to program (WIRE.md 9.2). Linux.
+//
+//   wire::Large<float> frame(1 << 20);            // memory for so many elements; their values are whatever was there
+//   camera.read(frame.span());
+//   out(std::move(frame));                        // over a link in shared memory, or a Unix socket, nothing is copied
+//   …
+//   const wire::Large<float> frame = in();        // whoever has it may write to it as well, and send it on
+//
+// On the wire it is a std::vector of the same elements: either may be read as the other. Over other links its bytes are copied. A program
+// that keeps more than Slot::kOpen of them gets what comes then as copies, and Slot::copied counts them: no writer waits for it.
+//
+// A slot comes from another program of the same user, which could write to it still: who must not trust it copies first, and checks then.
+#pragma once
+#include <memory>
+#include <span>
+
+#include "moving.hpp"
+#include "slot.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+template <class E = std::byte>
+class Large {
+  static_assert(std::is_trivially_copyable_v<E> && !std::is_pointer_v<E> && !std::is_same_v<E, bool> && alignof(E) <= 64,
+                "elements that are plain bytes, and may be any bytes");
+
+ public:
+  using value_type = E;
+  Large() = default;
+  // Throws std::bad_alloc if there is no memory, std::length_error if it cannot be.
+  explicit Large(std::size_t elements) : size_(elements) {
+    if (elements > PTRDIFF_MAX / sizeof(E)) throw std::length_error("weft::wire::Large: more elements than memory can have");
+    if (elements == 0) return;
+    slot_ = Slot::make(elements * sizeof(E));
+    if (!slot_) own_ = std::make_unique_for_overwrite<E[]>(elements);
+  }
+  Large(Large&& o) noexcept : slot_(std::move(o.slot_)), own_(std::move(o.own_)), size_(std::exchange(o.size_, 0)) {}
+  Large& operator=(Large&& o) noexcept {
+    slot_ = std::move(o.slot_);
+    own_ = std::move(o.own_);
+    size_ = std::exchange(o.size_, 0);
+    return *this;
+  }
+
+  E* data() noexcept { return slot_ ? reinterpret_cast<E*>(slot_->data()) : own_.get(); }
+  const E* data() const noexcept { return slot_ ? reinterpret_cast<const E*>(slot_->data()) : own_.get(); }
+  std::size_t size() const noexcept { return size_; }
+  std::span<E> span() noexcept { return {data(), size_}; }
+  std::span<const E> span() const noexcept { return {data(), size_}; }
+  E* begin() noexcept { return data(); }
+  E* end() noexcept { return data() + size_; }
+  const E* begin() const noexcept { return data(); }
+  const E* end() const noexcept { return data() + size_; }
+  E& operator[](std::size_t i) noexcept { return data()[i]; }
+  const E& operator[](std::size_t i) const noexcept { return data()[i]; }
+  // Is it where another program can have it without a copy?
+  bool shared() const noexcept { return slot_ != nullptr; }
+
+ private:
+  friend struct Value<Large>;
+  explicit Large(std::unique_ptr<Slot> s) : slot_(std::move(s)), size_(slot_->size() / sizeof(E)) {}
+  static Large copy_of(Bytes b) {
+    Large l;
+    l.size_ = b.size() / sizeof(E);
+    if (l.size_ == 0) return l;
+    l.own_ = std::make_unique_for_overwrite<E[]>(l.size_);
+    std::memcpy(l.own_.get(), b.data(), b.size());
+    return l;
+  }
+
+  std::unique_ptr<Slot> slot_;
+  std::unique_ptr<E[]> own_;  // if there is no slot
+  std::size_t size_ = 0;
+};
+
+template <class E>
+struct Value<Large<E>> {
+  static std::string type() { return Value<std::vector<E>>::type(); }
+  static Bytes bytes(const Large<E>& v) { return std::as_bytes(v.span()); }
+  static void put(const Large<E>& v, Buffer& out) { detail::put(out, bytes(v)); }
+  static std::optional<Large<E>> get(Bytes in) {
+    if (in.size() % sizeof(E) != 0) return {};
+    return Large<E>::copy_of(in);
+  }
+  static bool lend(const Large<E>& v, Buffer& description, Carrier& by) { return v.slot_ && v.slot_->lend_to(by, description); }
+  static std::optional<Large<E>> leased(Bytes description, Carrier& by) {
+    auto slot = Slot::take(description, by);
+    if (!slot || slot->size() % sizeof(E) != 0) return {};
+    if (!Slot::crowded()) return Large<E>(std::move(slot));
+    Slot::copied.fetch_add(1, std::memory_order_relaxed);
+    return Large<E>::copy_of({slot->data(), slot->size()});
+  }
+};
+
+}  // namespace weft::inline WEFT_ABI::wire

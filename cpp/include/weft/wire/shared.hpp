@@ -1,0 +1,91 @@
+// An array that many programs read and none changes: written once, mapped by each that gets it, gone with the last (WIRE.md 9.3). Linux.
+//
+//   const wire::SharedArray<float> table(std::span(weights));   // one copy, here
+//   out(table);                                                 // to as many programs as one likes: its pages are not copied again
+//   …
+//   const wire::SharedArray<float> table = in();
+//
+// Its memory is sealed against writing by anybody, its maker too, before anybody else sees it: what has been checked once stays so. Copies
+// share it. Over a link that passes no descriptors its bytes go, and the other program seals a copy of its own.
+//
+// Invariant: one mapping a program and array: who gets an array that is mapped here already gets that mapping.
+#pragma once
+#include <memory>
+#include <span>
+
+#include "moving.hpp"
+#include "segment.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+// The bytes of one, whatever the elements.
+class Sealed {
+ public:
+  // Throws BadUse if there is no memory or no descriptor.
+  static std::shared_ptr<const Sealed> copy_of(Bytes);
+  void put(Buffer& out, Carrier& by) const;
+  static std::shared_ptr<const Sealed> get(Bytes in, Carrier& by);
+  Bytes bytes() const noexcept { return {memory_.data(), length_}; }
+  Sealed(const Sealed&) = delete;
+  Sealed& operator=(const Sealed&) = delete;
+  ~Sealed();
+
+ private:
+  struct Description {
+    std::uint64_t mark, id, length, inode;
+  };
+  static constexpr std::uint64_t kBytes = 0, kPassed = 1;
+  struct Known;
+  static Known& known();
+  Sealed(Segment m, Descriptor d, std::uint64_t id, std::size_t length) noexcept
+      : memory_(std::move(m)), descriptor_(std::move(d)), id_(id), length_(length) {}
+  static std::shared_ptr<const Sealed> matching(const Description& d, Descriptor fd);
+
+  Segment memory_;
+  Descriptor descriptor_;
+  const std::uint64_t id_;
+  const std::size_t length_;
+};
+
+template <class E = std::byte>
+class SharedArray {
+  static_assert(std::is_trivially_copyable_v<E> && !std::is_pointer_v<E> && !std::is_same_v<E, bool> && alignof(E) <= 64,
+                "elements that are plain bytes, and may be any bytes");
+
+ public:
+  using value_type = E;
+  SharedArray() = default;
+  explicit SharedArray(std::span<const E> elements) : at_(Sealed::copy_of(std::as_bytes(elements))) {}
+
+  std::span<const E> span() const noexcept { return {data(), size()}; }
+  const E* data() const noexcept { return at_ ? reinterpret_cast<const E*>(at_->bytes().data()) : nullptr; }
+  std::size_t size() const noexcept { return at_ ? at_->bytes().size() / sizeof(E) : 0; }
+  const E* begin() const noexcept { return data(); }
+  const E* end() const noexcept { return data() + size(); }
+  const E& operator[](std::size_t i) const noexcept { return data()[i]; }
+
+ private:
+  friend struct Value<SharedArray>;
+  std::shared_ptr<const Sealed> at_;
+};
+
+template <class E>
+struct Value<SharedArray<E>> {
+  static std::string type() { return "shared:" + Value<E>::type(); }
+  static void put(const SharedArray<E>& v, Buffer& out, Carrier& by) {
+    if (v.at_) v.at_->put(out, by);
+  }
+  static std::optional<SharedArray<E>> get(Bytes in, Carrier& by) {
+    SharedArray<E> v;
+    if (in.empty()) return v;
+    v.at_ = Sealed::get(in, by);
+    if (!v.at_ || v.at_->bytes().size() % sizeof(E) != 0) return {};
+    return v;
+  }
+};
+
+}  // namespace weft::inline WEFT_ABI::wire
+
+#if !defined(WEFT_COMPILED)
+#include "impl/shared.ipp"
+#endif

@@ -1,0 +1,108 @@
+// Memory in which large values go to other programs of this machine (WIRE.md 9.2): what is written here once is read there in place. Linux.
+//
+//   make(): a segment that nobody has a share of, or a new one ──written──► lend_to(): a share more, and a descriptor if the peer needs one
+//        ──► there: take(): mapped, or known from before ──the last view is dropped──► the share goes back ──all have──► make() again
+//
+// The head of a segment counts its shares. A program that is killed never gives its shares back: such a segment falls out of `made` when
+// that is full, and its memory goes with the last mapping. So nothing has to be cleaned up, and nobody is asked.
+//
+// The head also names the spaces that have the segment mapped and keep it so: to them a value goes without a descriptor.
+//
+// Invariants
+//  1 The bytes behind the head are written by who made the slot, before anybody else has a share; then they are whose value they are.
+//  2 At most kOpen segments of a program have a descriptor. A value beyond that is held as bytes.
+//  3 Who lends takes the share, then looks who is named. Who lets go of a mapping takes his name out, then looks for shares, and keeps the
+//    mapping while there are any. So one of the two sees the other, and what comes without a descriptor is known.
+#pragma once
+#include <atomic>
+#include <memory>
+
+#include "segment.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+class Slot {
+ public:
+  static constexpr std::size_t kOpen = 200;
+  static constexpr std::size_t kDescribed = 40;  // bytes of a description
+
+  // A slot for so many bytes. Nothing: there is no memory or descriptor, or too many are open.
+  static std::unique_ptr<Slot> make(std::size_t length) noexcept;
+  // The one that a frame describes. `by`, a Carrier: what has its descriptors, passed(), and our space's name, mine(). Nothing: there is
+  // none such.
+  template <class By>
+  static std::unique_ptr<Slot> take(Bytes described, By& by) {
+    Description d;
+    if (!is_described(described)) return nullptr;
+    std::memcpy(&d, described.data(), kDescribed);
+    if (d.mark == kKnown) return known(d);
+    for (int fd; (fd = by.passed()) >= 0;)
+      if (auto s = matching(d, Descriptor(fd), by.mine())) return s;  // else it is of a frame that was not sent after all
+    return nullptr;
+  }
+  Slot(const Slot&) = delete;
+  Slot& operator=(const Slot&) = delete;
+  ~Slot();
+
+  std::byte* data() const noexcept;
+  std::size_t size() const noexcept { return length_; }
+  // A share for who is at the other side of `by`, and what its frame says of it. False: it cannot be.
+  template <class By>
+  bool lend_to(By& by, Buffer& description) const {
+    if (!by.passes()) return false;
+    const int fd = lend(description, by.theirs());
+    if (fd >= 0) by.pass(fd);
+    return fd != kNot;
+  }
+  // Too many are open: it is to be held as bytes.
+  static bool crowded() noexcept;
+  // How many values that came in a slot were copied out of it for that.
+  static inline std::atomic<std::uint64_t> copied{0};
+  // It goes nowhere else.
+  void settle() noexcept;
+
+  static bool is_described(Bytes b) noexcept { return b.size() == kDescribed && (b[0] == std::byte{kPassed} || b[0] == std::byte{kKnown}); }
+  static void forget() noexcept;  // in the child of a fork: they are the parent's
+
+ private:
+  static constexpr std::uint8_t kPassed = 1, kKnown = 3;  // no pickle begins so
+  static constexpr int kNone = -1, kNot = -2;             // no descriptor is needed; it cannot be
+  struct Description {
+    std::uint64_t mark = kPassed, id = 0, size = 0, length = 0, inode = 0;
+  };
+  static_assert(sizeof(Description) == kDescribed);
+  static constexpr std::size_t kHead = 64, kNamed = 6;
+  struct Head {
+    std::atomic<std::uint64_t> shares;
+    std::uint64_t id;                                // random
+    std::atomic<std::uint64_t> mapped_by[kNamed]{};  // incarnations; 0: nobody
+  };
+  static_assert(sizeof(Head) == kHead);
+  struct Piece {
+    Segment memory;
+    std::uint64_t id = 0;
+    Descriptor descriptor;  // none any more: it goes nowhere else
+    Head& head() const noexcept { return *reinterpret_cast<Head*>(memory.data()); }
+    ~Piece();
+    void close() noexcept;
+  };
+  class Pool;
+  static inline std::atomic<std::uint32_t> forks{0};
+  static Pool& pool();
+
+  Slot(std::shared_ptr<Piece> p, std::size_t length) noexcept;
+  static std::unique_ptr<Slot> matching(const Description& d, Descriptor fd, std::uint64_t mine);
+  static std::unique_ptr<Slot> known(const Description& d);
+  // The descriptor that goes along, or one of the two above.
+  int lend(Buffer& description, std::uint64_t theirs) const;
+
+  const std::shared_ptr<Piece> piece_;
+  const std::size_t length_;
+  const std::uint32_t fork_;  // in the child of a fork, shares are the parent's
+};
+
+}  // namespace weft::inline WEFT_ABI::wire
+
+#if !defined(WEFT_COMPILED)
+#include "impl/slot.ipp"
+#endif
