@@ -27,7 +27,11 @@ PACKAGES = {
     "javac": "default-jdk-headless",
 }
 # What a peer's program is linked with, by need "header:NAME" (Debian's packages).
-HEADERS = {"boost/fiber/all.hpp": "libboost-fiber-dev"}
+HEADERS = {
+    "boost/fiber/all.hpp": "libboost-fiber-dev",
+    "zmq.hpp": "cppzmq-dev",
+    "nlohmann/json.hpp": "nlohmann-json3-dev",
+}
 BUILD_TIMEOUT = 600.0
 
 

@@ -32,7 +32,40 @@ AGREED = {
         ("buffer of 64", "pipe", "ns", "p50", 0.6),
         ("buffer of 1024", "pipe", "ns", "p50", 0.4),
     ],
+    "wire-1mb": [
+        ("by copy", "multiprocessing.Pipe", "ns", "p50", 0.06),
+        ("in place", "one program", "ns", "p50", 1.2),
+    ],
+    "native-messaging": [
+        ("weft", "control", "ns", "min", 0.05),
+        ("weft", "design", "ns", "min", 0.06667),
+        ("weft, two CPUs", "design, two CPUs", "ns", "p50", 0.3333),
+        ("weft, two CPUs, blocks of 64", "design, two CPUs", "ns", "p50", 0.025),
+    ],
+    "native-light": [
+        ("weft", "design", "ns", "min", 0.06667),
+        ("weft, two CPUs", "design, two CPUs", "ns", "p50", 0.3333),
+        ("weft, two CPUs, blocks of 64", "design, two CPUs", "ns", "p50", 0.025),
+    ],
+    "native-heavy": [
+        ("weft", "design", "ns", "min", 0.125),
+        ("weft, two CPUs", "design, two CPUs", "ns", "p50", 0.3333),
+        ("weft, two CPUs, blocks of 64", "design, two CPUs", "ns", "p50", 0.025),
+    ],
+    "native-alloc": [
+        ("weft", "design", "ns", "min", 0.1667),
+        ("weft, two CPUs", "design, two CPUs", "ns", "p50", 0.3333),
+        ("weft, two CPUs, blocks of 64", "design, two CPUs", "ns", "p50", 0.025),
+    ],
+    "native-recursive": [
+        ("weft", "design", "ns", "min", 1.0),
+    ],
     "wire-idle": [("idle", None, "ns", "p50", 1000000)],
+    "wire-calls": [
+        ("spinning", None, "ns", "p50", 0.05),
+        ("one CPU", None, "ns", "p50", 1.2),
+        ("parked", None, "ns", "p50", 2.1),
+    ],
     "wire-death": [("1 GB", None, "ns", "p99", 10000000)],
     "wire-threads": [("4 threads", "1 thread", "ns", "p50", 1.5)],
     "lf-pingpong": [("weft lf", None, "ns", "min", 40)],
@@ -134,6 +167,7 @@ AGREED = {
         ("await", "rescheduling future", "ns", "min", 1.0),
         ("native await", "rescheduling future", "ns", "min", 0.08),
     ],
+    "mpy-parallel": [("await", "rescheduling future", "ns", "min", 1.0)],
     "mpy-stressedalt": [("standing 100x5", "standing 5x2", "ns", "min", 1.3)],
     "mpy-threads": [("stream", "pair", "ns", "p50", 2.0)],
     "mpy-waiting": [("await, 1000", "await, 1", "ns", "min", 1.1)],
@@ -168,12 +202,28 @@ AGREED = {
         ("coroutines", None, "bytes", "max", 800),
         ("coroutines", None, "create", "min", 3000),
     ],
+    "py-processes-int": [
+        ("weft, two CPUs", "Pipe, two CPUs", "ns", "p50", 0.15),
+        ("weft, one CPU", "Pipe, one CPU", "ns", "p50", 0.4),
+    ],
+    "py-processes-1mb": [
+        ("array", "array, Pipe", "ns", "p50", 0.06),
+        ("array, read once", "one process, read once", "ns", "p50", 1.2),
+    ],
+    "py-processes-pickle": [("weft", "floor", "ns", "p50", 1.15)],
+    "py-processes-wordcount": [("2 workers", "2 independent", "ns", "p50", 1.1)],
+    "py-mandelbrot": [("2 workers", "2 independent", "ns", "p50", 1.053)],
+    "py-montecarlo": [("2 workers", "2 independent", "ns", "p50", 1.053)],
+    "py-processes-start": [("hosts", "Pool", "ns", "p50", 1.1)],
+    "py-processes-executor": [("Executor", "ProcessPoolExecutor", "ns", "p50", 0.5)],
     "py-threads-many": [
         ("threads 1000", "threading.Thread 1000", "ns", "p50", 1.2),
         ("threads 4000", "threading.Thread 4000", "ns", "p50", 1.2),
         ("threads 10000", "threading.Thread 10000", "ns", "p50", 1.2),
     ],
 }
+PROCESSES = ["py-mandelbrot", "py-montecarlo"]  # benches over OS processes, with py-processes-…
+PROCESSES += [name for name in AGREED if name.startswith("py-processes-")]
 LOOSENED = {
     ("cpp-threads", "threads ÷ futex, two CPUs"): 1.5,
     ("cpp-peers", "threads ÷ crossbeam"): 0.2,
@@ -208,12 +258,46 @@ class Ours(unittest.TestCase):
         self.assertEqual(said, LOOSENED)
 
     def test_contention_and_lateness_are_not_judged_by_minima(self):
-        for name in ("cpp-contention", "cpp-buffer", "py-asyncio-lateness", "py-threads-many"):
+        for name in (
+            "cpp-contention",
+            "cpp-buffer",
+            "py-asyncio-lateness",
+            "py-threads-many",
+            *PROCESSES,
+        ):
             for t in self.targets.benches[name].targets:
                 with self.subTest(name, target=t.name):
                     self.assertIn(t.by, ("p50", "p99"))
         by = [(t.top, t.by) for t in self.targets.benches["cpp-contention"].targets]
         self.assertEqual({c for c, b in by if b == "p50"}, {c for c, b in by if b == "p99"})
+
+    def test_a_speed_up_is_judged_beside_independent_processes_of_twenty_runs(self):
+        """One that is at least 0.95 of theirs takes at most 1 / 0.95 of their time."""
+        for name in ("py-mandelbrot", "py-montecarlo"):
+            bench = self.targets.benches[name]
+            judged = [t for t in bench.targets if t.reach]
+            programs = {c.name: c for c in bench.candidates}
+            with self.subTest(name):
+                self.assertEqual((bench.rounds, bench.cpus), (20, 2))
+                self.assertEqual([c.samples for c in bench.candidates], [1, 1, 1])
+                for t in judged:
+                    ours, other = programs[t.top], programs[t.bottom]
+                    self.assertEqual(
+                        (ours.args, ours.n, ours.per), (other.args, other.n, other.per)
+                    )
+                    self.assertTrue(other.peer)
+                    self.assertAlmostEqual(1 / min(t.reach.values()), 0.95, places=3)
+
+    def test_what_goes_between_os_processes_is_the_same_for_ours_and_theirs(self):
+        for name in PROCESSES:
+            programs = {c.name: c for c in self.targets.benches[name].candidates}
+            for t in self.targets.benches[name].targets:
+                ours, other = programs[t.top], programs[t.bottom]
+                bounds = {"one process, read once", "floor"}  # they send nothing
+                if bounds & {t.top, t.bottom}:
+                    continue
+                with self.subTest(name, target=t.name):
+                    self.assertEqual((ours.args, ours.per), (other.args, other.per))
 
     def test_peers_are_like_ours(self):
         """Coroutines with what runs many in a thread, threads with threads; all of them over channels that threads may share."""

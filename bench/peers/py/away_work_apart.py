@@ -1,0 +1,62 @@
+"""The yardstick: KIND of away_tasks by WORKERS OS processes that know nothing of each other, every WORKERS-th task each.
+
+ns from their release to the end of the last; they are started by multiprocessing, and warm.
+"""
+
+import multiprocessing
+import os
+import sys
+
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+
+from away_tasks import Work, tasks_of, wrong
+from sampler import Sampler, fail, numbers
+
+
+def worker(pipe, k, workers, kind):
+    while (per := pipe.recv()) is not None:
+        work = Work(kind, per)
+        pipe.send(None)  # ready
+        pipe.recv()
+        for task in tasks_of(kind, per)[k::workers]:
+            work.do(task)
+        pipe.send(work.total)
+
+
+def measure(pipes, kind, per, sampler):
+    for pipe in pipes:
+        pipe.send(per)
+    for pipe in pipes:
+        pipe.recv()
+    sampler.begin()
+    for pipe in pipes:
+        pipe.send(None)
+    totals = [pipe.recv() for pipe in pipes]
+    sampler.end(1)
+    if why := wrong(kind, per, totals):
+        fail(f"away_work_apart: {why}")
+
+
+def main():
+    kind = sys.argv.pop(1)
+    workers, samples, per = numbers("WORKERS SAMPLES PER")
+    spawn = multiprocessing.get_context("spawn")
+    pipes, children = [], []
+    for k in range(workers):
+        ours, theirs = spawn.Pipe()
+        pipes.append(ours)
+        children.append(spawn.Process(target=worker, args=(theirs, k, workers, kind)))
+        children[-1].start()
+    measure(pipes, kind, max(16, per // 16), Sampler())  # warms up
+    sampler = Sampler()
+    for _ in range(samples):
+        measure(pipes, kind, per, sampler)
+    for pipe in pipes:
+        pipe.send(None)
+    for child in children:
+        child.join()
+    sampler.print()
+
+
+if __name__ == "__main__":
+    main()

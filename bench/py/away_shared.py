@@ -1,0 +1,33 @@
+"""What the programs between two OS processes share, ours and peers: CPUs, the clock, and what is sent.
+
+dict: 1,000 items, names to numbers; array: 1 MB of float64; bytes: 1 MB.
+"""
+
+import os
+import time
+
+now = time.perf_counter_ns  # of the system, not of a process (Linux: CLOCK_MONOTONIC)
+MEGABYTE = 1 << 20
+
+
+def pin(k):
+    """Puts this thread on the first (0) or the last (1) of the CPUs that the harness gave us."""
+    mine = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {mine[-k]})
+
+
+def payload(kind):
+    if kind == "dict":
+        return {f"name {i}": i for i in range(1000)}
+    if kind == "bytes":
+        return bytes(range(256)) * (MEGABYTE // 256)
+    import numpy
+
+    return numpy.arange(MEGABYTE // 8, dtype=numpy.float64)
+
+
+def check(kind, value, expected):
+    """Whether what came is what was sent, at its size and both its ends: the whole of it would be read twice."""
+    if kind == "dict":
+        return value == expected
+    return len(value) == len(expected) and value[0] == expected[0] and value[-1] == expected[-1]

@@ -1,0 +1,75 @@
+"""Work for several CPUs, the same for ours and for the yardstick: KIND is cut into tasks, whose results are added up.
+
+mandelbrot: PER lines of PER points, 200 steps, numpy; the result is the sum of the steps. montecarlo: PER million points for π, numpy.
+wordcount: PER megabytes of text, of 20,000 words; the result says how often each word is there.
+"""
+
+import random
+from collections import Counter
+
+STEPS = 200
+LINES = 8  # of a task
+POINTS = 100_000  # of a task
+
+
+def tasks_of(kind, per):
+    """The tasks, each a number."""
+    if kind == "mandelbrot":
+        return range(0, per, LINES)
+    return range(per * 10 if kind == "montecarlo" else per)
+
+
+class Work:
+    """What does the tasks of one worker, and adds their results up."""
+
+    def __init__(self, kind, per):
+        self.per = per
+        self.do = getattr(self, kind)
+        self.total = Counter() if kind == "wordcount" else 0
+        if kind == "wordcount":
+            rng = random.Random(1)
+            words = ["".join(rng.choices("abcdefghij", k=rng.randint(2, 9))) for _ in range(20_000)]
+            self.text = " ".join(rng.choices(words, k=170_000))[: 1 << 20]
+        else:
+            import numpy
+
+            self.numpy = numpy
+            # once: what is allocated anew is the kernel's work, and how much depends on the thread's arena
+            self.points, self.inside = numpy.empty((2, POINTS)), numpy.empty(POINTS, dtype=bool)
+
+    def mandelbrot(self, first):
+        numpy = self.numpy
+        per = self.per
+        x = numpy.linspace(-2, 0.5, per)
+        for line in range(first, min(first + LINES, per)):
+            c = x + 1j * (2.5 * line / per - 1.25)
+            z = numpy.zeros_like(c)
+            count = numpy.zeros(per, dtype=numpy.int64)
+            for _ in range(STEPS):
+                z = numpy.where(abs(z) <= 2, z * z + c, z)
+                count += abs(z) <= 2
+            self.total += int(count.sum())
+
+    def montecarlo(self, seed):
+        x, y = self.numpy.random.default_rng(seed).random(out=self.points)
+        x *= x
+        y *= y
+        x += y
+        self.numpy.less_equal(x, 1, out=self.inside)
+        self.total += int(self.numpy.count_nonzero(self.inside))
+
+    def wordcount(self, megabyte):
+        at = megabyte * 4096 % len(self.text)  # every megabyte begins elsewhere in the text
+        self.total.update((self.text[at:] + " " + self.text[:at]).split())
+
+
+def wrong(kind, per, totals):
+    """What is wrong with the results of all workers; None: nothing that is known."""
+    if kind == "montecarlo":
+        pi = 4 * sum(totals) / (len(tasks_of(kind, per)) * POINTS)
+        return None if abs(pi - 3.14159) < 0.02 else f"π is {pi}"
+    if kind == "mandelbrot":  # the set's share of the plane's part, and some of what is near it
+        share = sum(totals) / (per * per * STEPS)
+        return None if 0.2 < share < 0.35 else f"{share} of all steps"
+    count = sum(sum(t.values()) for t in totals)
+    return None if 160_000 * per < count < 210_000 * per else f"{count} words"

@@ -1,0 +1,94 @@
+"""A value there and back, or one way, between two OS processes over channels of weft.processes. KIND: see away_shared.
+
+int: ns a round trip. Others: ns one way, from before the write to after the read; the clock is one for the whole system. read: an
+array, until its sum is known; here: the same from thread to thread in one process.
+"""
+
+import sys
+
+from away_shared import check, now, payload, pin
+from sampler import Sampler, fail, numbers
+
+from weft import threads
+from weft.processes import Channel, process, run
+
+
+@process
+def answers(source, sink):
+    pin(1)
+    for value in source:
+        sink.write(value + 1)
+
+
+def send(asked, sink, kind):
+    pin(1)
+    value = payload(kind)
+    for _ in asked:
+        began = now()
+        sink.write(value)
+        sink.write(began)
+
+
+@process
+def sends(asked, sink, kind):
+    send(asked, sink, kind)
+
+
+@threads.process
+def sends_here(asked, sink, kind):
+    send(asked, sink, kind)
+
+
+@threads.process
+def round_trips(there, back, samples, per):
+    pin(0)
+    sampler = Sampler()
+    for k in range(samples + 1):  # stretch 0 warms up
+        sampler.begin()
+        for n in range(per):
+            there.write(n)
+            if back.read() != n + 1:
+                fail("away_values: a wrong value came back")
+        if k:
+            sampler.end(per)
+    sampler.print()
+
+
+@threads.process
+def one_way(ask, back, kind, samples, per):
+    pin(0)
+    mine = payload(kind)
+    total_of_mine = mine.sum() if kind == "read" else None
+    means = []
+    for k in range(samples + 1):
+        total = 0
+        for _ in range(per):
+            ask.write(None)
+            value = back.read()
+            if kind == "read" and value.sum() != total_of_mine:
+                fail("away_values: a wrong sum")
+            ended = now()
+            total += ended - back.read()
+            if not check(kind, value, mine):
+                fail("away_values: a wrong value came")
+            del value
+        if k:
+            means.append(total / per)
+    print("ns", *(f"{m:.1f}" for m in means), flush=True)
+
+
+if __name__ == "__main__":
+    kind = sys.argv.pop(1)
+    there, back = Channel("there"), Channel("back")
+    if kind == "int":
+        run(
+            round_trips(there.writer(), back.reader(), *numbers("SAMPLES PER")),
+            answers(there.reader(), back.writer()),
+        )
+    else:
+        sender = sends_here if kind == "here" else sends
+        kind = "read" if kind == "here" else kind
+        run(
+            one_way(there.writer(), back.reader(), kind, *numbers("SAMPLES PER")),
+            sender(there.reader(), back.writer(), kind),
+        )

@@ -1,0 +1,32 @@
+// The workers of native_thesis.py.
+#include <weft/component.hpp>
+
+#include "../cpp/thesis_work.hpp"
+
+using namespace weft::native;
+using thesis::Number;
+using Signed = std::int64_t;  // what a channel carries: the same bits
+
+namespace {
+
+// The worker speaks first; it ends when the numbers do.
+void worker(Reader<Signed> numbers, Writer<Signed> values, std::string workload) {
+  const thesis::Work work = thesis::work_of(workload);
+  values.write(0);
+  for (const Signed n : numbers) values.write(static_cast<Signed>(work(static_cast<Number>(n))));
+}
+void worker_in_blocks(Reader<std::vector<Signed>> numbers, Writer<std::vector<Signed>> values, std::string workload) {
+  const thesis::Work work = thesis::work_of(workload);
+  values.write({});
+  for (std::vector<Signed> block : numbers) {
+    for (Signed& n : block) n = static_cast<Signed>(work(static_cast<Number>(n)));
+    values.write(block);
+  }
+}
+
+}  // namespace
+
+WEFT_COMPONENT(native_thesis, "The workloads of the thesis on compiled components.") {
+  component.process<&worker>("worker").argument("numbers").argument("values").argument("workload");
+  component.process<&worker_in_blocks>("worker_in_blocks").argument("numbers").argument("values").argument("workload");
+}

@@ -1,0 +1,60 @@
+"""The workloads of the thesis on compiled components, in Python, and how its main thread counts (bench/native/THESIS.md)."""
+
+import math
+import os
+import time
+
+WORKERS = 2
+MASK = (1 << 64) - 1
+
+
+def fibonacci(n):
+    a, b = 0, 1
+    for _ in range(n):
+        a, b = b, a + b
+    return a
+
+
+def recursive(n):
+    return n if n < 2 else recursive(n - 1) + recursive(n - 2)
+
+
+def allocate(n):
+    for block in [bytearray(4096) for _ in range(100)]:
+        block[n % 4096] = 1
+    return n
+
+
+WORK = {
+    "messaging": lambda n: n,
+    "light": lambda n: fibonacci(math.isqrt(n)),
+    "heavy": fibonacci,
+    "recursive": recursive,
+    "alloc": allocate,
+}
+
+
+def expected(workload, messages):
+    """The sum of a worker's results for the numbers 1 to `messages`, modulo 2 to the 64th; without the recursion, which takes long."""
+    work = fibonacci if workload == "recursive" else WORK[workload]
+    return sum(work(n) for n in range(1, messages + 1)) & MASK
+
+
+def figures(workload, messages, samples, once):
+    """Runs `once()`, which returns each worker's sum, a time to warm up and then `samples` times; prints ns a pair of messages.
+
+    With THESIS_FIRST in the environment also the first run, which warms up: `first NS`.
+    """
+    right = [expected(workload, messages)] * WORKERS
+    ns = []
+    for k in range(samples + 1):
+        begun = time.perf_counter_ns()
+        sums = once()
+        took = time.perf_counter_ns() - begun
+        if [s & MASK for s in sums] != right:
+            raise SystemExit(f"{workload}: a worker's results add up to {sums}, not to {right}")
+        if k:
+            ns.append(took / messages / WORKERS)
+        elif os.environ.get("THESIS_FIRST"):
+            print(f"first {took / messages / WORKERS:.3f}")
+    print("ns", *(f"{v:.3f}" for v in ns))
