@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import inspect
 import json
 import os
 import re
@@ -25,10 +24,10 @@ import warnings
 from collections.abc import Callable, Generator
 from typing import Any
 
-from . import task_driver
+from . import host_driver, task_driver
 from .interp import Record
 from .networks import DEFAULT, Net
-from .python_player import Fail, Player, Thunk
+from .python_player import Fail, Player, Thunk, drive, drive_awaiting
 
 
 class Names:
@@ -38,7 +37,7 @@ class Names:
         """`unit`: of real time, in seconds; 0: virtual time."""
         # "weft.guest": coroutine processes as guests of an asyncio loop (rule 13)
         self.how = {"host": "asyncio"} if module == "weft.guest" else {}
-        self.tasks = module == "weft.tasks"
+        self.tasks, self.away = module == "weft.tasks", module == "weft.processes"
         module = "weft.coroutines" if self.how or self.tasks else module
         self.m = importlib.import_module(module)
         m = self.m
@@ -55,7 +54,7 @@ class Names:
             (TimeoutError, "Timeout"),
         ]
         self.awaits = module.endswith("coroutines")
-        self.one_scheduler = not module.endswith("threads")
+        self.one_scheduler = not module.endswith(("threads", "processes"))
 
     def name_of(self, error: BaseException) -> str:
         for kind, name in self.errors:
@@ -110,10 +109,12 @@ class Names:
     # composition
     def process(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
         function.__name__ = function.__qualname__ = name
+        if self.away:  # it stays here: see host_driver.py
+            return host_driver.stays(function)
         return self.m.process(function)
 
     def run(self, root: Any) -> Any:
-        return self.m.run(root, clock="virtual", **self.how)
+        return self.m.run(root, clock="steady" if self.real else "virtual", **self.how)
 
     def run_async(self, root: Any) -> Any:
         return self.m.run_async(root)
@@ -132,7 +133,9 @@ class Names:
         return round(self.m.now()) if hasattr(self.m, "now") and not self.real else None
 
     def deadlock(self, error: Any) -> dict[str, Any]:
-        """Who is blocked, and the knot, by the report."""
+        """Who is blocked, and the knot, by the report. Over several OS processes neither: see CAVEATS.md."""
+        if self.away:
+            return {}
         named = [self.pid_of(p.path) for p in error.processes]
         knot = [self.pid_of(path) for path in getattr(error, "knot", ())]  # a package need not tell
         found: dict[str, Any] = {"blocked": [pid for pid in named if pid is not None]}
@@ -153,7 +156,7 @@ MIXED = ("coroutines", "greenlets", "threads")
 def names_of(backend: str) -> list[Names]:
     """The names of the backends between which the processes of a network take turns."""
     each = backends_of(backend)
-    unit = task_driver.UNIT if "tasks" in each else 0
+    unit = task_driver.UNIT if clock_of(backend) == "real" else 0
     return [Names(b if "." in b else f"weft.{b}", unit) for b in each]
 
 
@@ -167,7 +170,7 @@ def grain_of(backend: str) -> str:
 
 
 def clock_of(backend: str) -> str:
-    return "real" if "tasks" in backends_of(backend) else "virtual"
+    return "real" if {"tasks", "processes"} & {*backends_of(backend)} else "virtual"
 
 
 class PythonDriver:
@@ -201,6 +204,7 @@ class ApartDriver:
         self.name, self.features, self.seconds = backend, features, seconds
         self.grain, self.clock = grain_of(backend), clock_of(backend)
         self.server: subprocess.Popen[str] | None = None
+        self.away = 0  # processes of its networks that have run in other OS processes
 
     def run(self, net: Net, seed: int) -> list[Record]:
         if self.server is None:
@@ -233,6 +237,7 @@ class ApartDriver:
                 ),
                 file=sys.stderr,
             )
+        self.away = answer.get("away", 0)
         history: list[Record] = answer["history"]
         return history
 
@@ -250,15 +255,17 @@ def serve(backend: str, seconds: float) -> None:
     """Run the networks that come as lines on the standard input. One that takes longer than `seconds` is answered with
     the records made so far, and the process ends, for what the network started cannot be stopped."""
     names = names_of(backend)
+    away = host_driver.Away() if any(n.away for n in names) else None
     out = os.fdopen(os.dup(1), "w")
     warnings.simplefilter("ignore")  # of processes that a Sequence never started
     os.dup2(2, 1)  # what the runtime prints is no answer
     for line in sys.stdin:
-        play = _Play(names, json.loads(line))
+        journal = away.journal() if away else None
+        play = _Play(names, json.loads(line), journal, away)
 
         # By a signal: a watching thread might hold ends, for all that a runtime knows, and hide a deadlock (10.3).
         def give_up(*_: Any, play: _Play = play) -> None:
-            json.dump({"history": play.records, "lost": True}, out)
+            json.dump({"history": play.so_far(), "lost": True}, out)
             out.write("\n")
             out.flush()
             os._exit(1)
@@ -267,7 +274,9 @@ def serve(backend: str, seconds: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, seconds)
         history = play.history()
         signal.setitimer(signal.ITIMER_REAL, 0)
-        json.dump({"history": history, "lost": False}, out)
+        if journal is not None:
+            journal.close()
+        json.dump({"history": history, "lost": False, "away": away.went if away else 0}, out)
         out.write("\n")
         out.flush()
 
@@ -275,9 +284,10 @@ def serve(backend: str, seconds: float) -> None:
 class _Play:
     """One run of one network."""
 
-    def __init__(self, each: list[Names], net: Net):
+    def __init__(self, each: list[Names], net: Net, records: Any = None, away: Any = None):
         names = each[0]
-        self.each, self.names, self.net, self.records = each, names, net, []  # type: ignore[var-annotated]
+        self.each, self.names, self.net, self.away = each, names, net, away
+        self.records: Any = [] if records is None else records
         self.channels = [names.channel(c) for c in net["channels"]]
         self.barriers = [names.m.Barrier(n) for n in net.get("barriers", [])]
         # the process objects, if they are needed: otherwise it is the runtime that keeps them, or not
@@ -302,11 +312,14 @@ class _Play:
         self.records.append(
             {"e": "stat", "dropped": [self.names.dropped(c) for c in self.channels]}
         )
-        return self.records
+        return self.so_far()
+
+    def so_far(self) -> list[Record]:
+        return self.records if isinstance(self.records, list) else self.records.records()
 
     def run_network(self) -> bool:
         """Whether the driver had to end it as a deadlock."""
-        if not self.names.real:
+        if not any(names.tasks for names in self.each):
             self.names.run(self.make(self.net["main"], []))
             return False
         for names in self.each:
@@ -336,6 +349,8 @@ class _Play:
         ]
         pid, body, play = proc["id"], proc["body"], self
         names = self.names_of(pid)
+        if self.goes(proc):
+            return self.kept(proc, self.away.process(self.records, proc, ends))  # type: ignore[union-attr, arg-type]
         if names.tasks and task_driver.in_loop():  # else a thread makes it, and it runs there
 
             def steps(given: list[Any]) -> tuple[task_driver.Steps, list[Any]]:
@@ -349,46 +364,18 @@ class _Play:
         elif names.awaits:
 
             async def function(*given: Any) -> Any:
-                player = Player(play, pid, list(given))
-                steps, result, failure = play.process(player, body), None, None
-                del player
-                del given
-                while True:
-                    try:
-                        start = steps.throw(failure) if failure else steps.send(result)
-                    except StopIteration as end:
-                        return end.value
-                    finally:  # an exception kept here would keep this frame, and with it what the process holds
-                        result, failure = None, None
-                    try:
-                        result = start()
-                        if inspect.isawaitable(result):
-                            result = await result
-                    except BaseException as error:
-                        failure = error
-                    del start
+                return await drive_awaiting(play, proc, given)
         else:
 
             def function(*given: Any) -> Any:  # type: ignore[misc]
-                player = Player(play, pid, list(given))
-                steps, result, failure = play.process(player, body), None, None
-                del player
-                while True:
-                    try:
-                        start = steps.throw(failure) if failure else steps.send(result)
-                    except StopIteration as end:
-                        return end.value
-                    finally:  # an exception kept here would keep this frame, and with it what the process holds
-                        result, failure = None, None
-                    try:
-                        result = start()
-                    except BaseException as error:
-                        failure = error
+                return drive(play, proc, given)
 
-        process = names.process(function, f"p{pid}")(*ends)
+        return self.kept(proc, names.process(function, f"p{pid}")(*ends))
+
+    def kept(self, proc: dict[str, Any], process: Any) -> Any:
         if self.made is not None:
-            self.made[pid] = process
-        return names.m.watched(process) if proc.get("watched") else process
+            self.made[proc["id"]] = process
+        return self.names.m.watched(process) if proc.get("watched") else process
 
     def cancel(self, pid: int) -> None:
         """The statement: a process that has a task is cancelled by it."""
@@ -401,6 +388,20 @@ class _Play:
         """The guard (7.11)."""
         assert self.made is not None
         return self.made[pid].ended()
+
+    def goes(self, proc: dict[str, Any]) -> bool:
+        """Whether a process runs in another OS process."""
+        if (
+            self.away is None
+            or not self.names_of(proc["id"]).away
+            or host_driver.carries_ends(self.net)
+        ):
+            return False
+        return not host_driver.asks_for(proc)
+
+    def has_arrived(self, done: Any, awaits: bool) -> Any:
+        """After a retirement, a poison or a death: what to wait for before it is recorded. Here it has happened."""
+        return done
 
     def names_of(self, pid: int) -> Names:
         return self.each[pid % len(self.each)]

@@ -7,6 +7,7 @@ A player is one generator for every kind of process: it yields a function that s
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
@@ -128,11 +129,11 @@ class Player:
         elif kind == "yield":
             yield from self.operate("yield", lambda: names.m.yield_())
         elif kind == "retire":
-            yield from self.operate("retire", lambda: slots[s[1]].retire())
+            yield from self.operate("retire", lambda: self.arrived(slots[s[1]].retire()))
         elif kind == "poison":
-            yield from self.operate("poison", lambda: names.poison(slots[s[1]], s[2]))
+            yield from self.operate("poison", lambda: self.arrived(names.poison(slots[s[1]], s[2])))
         elif kind == "die":
-            yield from self.operate("die", lambda: names.die(slots[s[1]]))
+            yield from self.operate("die", lambda: self.arrived(names.die(slots[s[1]])))
         elif kind == "fail":
             yield from self.operate("fail", self.fail)
         elif kind in ("par", "seq"):
@@ -161,6 +162,9 @@ class Player:
             yield from self.body(s[3])
         else:
             raise ValueError(f"a statement of unknown kind {kind!r}")
+
+    def arrived(self, done: Any) -> Any:
+        return self.play.has_arrived(done, self.names.awaits)
 
     def compose(self, how: Callable[..., Any], processes: list[Any]) -> Any:
         # In no variable: the traceback of a failure would keep a process that was never started, and its ends.
@@ -344,3 +348,45 @@ def _next(it: Any) -> Any:
         return next(it)
     except StopIteration:
         raise _Stop from None
+
+
+# ------------------------------------------------------------------------------------------------ who drives a player
+
+
+def drive(play: _Play, proc: dict[str, Any], given: Any) -> Any:
+    """Plays a process as a plain function."""
+    player = Player(play, proc["id"], list(given))
+    steps, result, failure = play.process(player, proc["body"]), None, None
+    del player, given
+    while True:
+        try:
+            start = steps.throw(failure) if failure else steps.send(result)
+        except StopIteration as end:
+            return end.value
+        finally:  # an exception kept here would keep this frame, and with it what the process holds
+            result, failure = None, None
+        try:
+            result = start()
+        except BaseException as error:
+            failure = error
+
+
+async def drive_awaiting(play: _Play, proc: dict[str, Any], given: Any) -> Any:
+    """Plays a process as a coroutine."""
+    player = Player(play, proc["id"], list(given))
+    steps, result, failure = play.process(player, proc["body"]), None, None
+    del player, given
+    while True:
+        try:
+            start = steps.throw(failure) if failure else steps.send(result)
+        except StopIteration as end:
+            return end.value
+        finally:  # as above
+            result, failure = None, None
+        try:
+            result = start()
+            if inspect.isawaitable(result):
+                result = await result
+        except BaseException as error:
+            failure = error
+        del start

@@ -1,0 +1,190 @@
+"""Networks of which some processes run in other OS processes (`weft.processes`): "processes", or "processes+threads+coroutines" and so on.
+
+    _Play.make ──► goes(proc)? ──► played.on(hosts)(…) ──► there: a _Play of that process alone, whose records go to the same file
+
+Invariants
+- The history is one file, to which every OS process appends a record by one write(): the kernel puts them in an order in which a
+  record of what has happened comes before one of what happened after it.
+- A process goes away only if nothing in it asks for what STAYS names; what it starts itself runs there, on threads, greenlets and
+  coroutines in turn.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from weft import threads
+from weft.processes import Cancelled, Channel, Hosts, current_process, process
+
+from .interp import Record
+
+# What a process cannot do from another OS process, and why: one that does runs here.
+STAYS: dict[str, str] = {
+    "a fresh end": "the home hands out the ends of a channel: what runs elsewhere has those that it was given",
+    "an end as a value": "ends go to another OS process as arguments of a process, not in values",
+    "a barrier": "a barrier meets within one OS process (WIRE.md 15, rule 8)",
+    "a computed output": "WIRE.md 4.6: designed, not built",
+    "an extended read": "WIRE.md 4.6: designed, not built",
+    "a limit on an end": "the driver waits until a poison or a retirement has arrived, and the limit would be on that too",
+    "another process": "to cancel one, or to wait for its end, is for who has the object",
+}
+
+
+stays = threads.process  # one of a network "processes" that does not go
+
+
+def asks_for(proc: dict[str, Any], top: bool = True) -> set[str]:
+    """Which of STAYS a process asks for, or one that it starts."""
+    found = (
+        {"a fresh end"} if not top and any(not isinstance(e, int) for e in proc["ends"]) else set()
+    )
+    return found | {what for s in _statements(proc["body"]) for what in _asked(s)}
+
+
+def _statements(body: list[Any]) -> Iterator[list[Any]]:
+    for s in body:
+        yield s
+        if s[0] in ("loop", "iter", "ext", "limit"):
+            yield from _statements(s[2])
+        elif s[0] == "try":
+            yield from _statements(s[1])
+            yield from _statements(s[3])
+
+
+ENDS = ("retire", "poison", "die")
+
+
+def _asked(s: list[Any]) -> set[str]:
+    kind = s[0]
+    if kind in ("par", "seq", "spawn"):
+        return {what for p in (s[1] if kind != "spawn" else [s[1]]) for what in asks_for(p, False)}
+    if kind == "select":
+        guards = {"barrier": "a barrier", "ended": "another process"}
+        found = {guards[g["g"]] for g in s[2] if g["g"] in guards}
+        return found | {"a computed output" for g in s[2] if "fn" in g}
+    return {
+        **{k: {"a barrier"} for k in ("sync", "enrol", "resign")},
+        **{k: {"another process"} for k in ("cancel", "ended")},
+        "send": {"an end as a value"},
+        "ext": {"an extended read"},
+        "limit": {
+            "a limit on an end"
+            for inner in _statements(s[2] if kind == "limit" else [])
+            if inner[0] in ENDS
+        },
+    }.get(kind, set())
+
+
+def carries_ends(net: dict[str, Any]) -> bool:
+    """Is an end sent over some channel? Whoever reads there stays."""
+    return '["send",' in json.dumps(net)
+
+
+class Journal:
+    """A history in a file that several OS processes write."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._to = os.open(path, os.O_WRONLY | os.O_APPEND)
+
+    def append(self, entry: Record) -> None:
+        line = json.dumps(entry).encode() + b"\n"
+        assert os.write(self._to, line) == len(line)
+
+    def __len__(self) -> int:
+        return os.fstat(self._to).st_size
+
+    def records(self) -> list[Record]:
+        text = Path(self.path).read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.splitlines()]
+
+    def close(self) -> None:
+        os.close(self._to)
+
+
+class Away:
+    """The hosts of a server, and the history of the network that runs."""
+
+    def __init__(self, n: int = 2) -> None:
+        self.hosts = Hosts(n)
+        self.file = tempfile.NamedTemporaryFile(suffix=".history")  # noqa: SIM115 – as long as this lives
+        # Nobody reads it; its writers come and go, and what poisons them does not poison it.
+        self.tick = Channel("tick", capacity=1, overflow="drop_oldest", immunity=255)
+        self.kept = self.tick.writer()
+        self.went = 0  # processes that ran elsewhere
+
+    def journal(self) -> Journal:
+        """An empty one, for the next network."""
+        os.truncate(self.file.name, 0)
+        return Journal(self.file.name)
+
+    def process(self, journal: Journal, proc: dict[str, Any], ends: list[Any]) -> Any:
+        """The process as one that runs in a host: a coroutine there if its number is odd."""
+        self.went += 1
+        made = (played_awaiting if proc["id"] % 2 else played).on(self.hosts)
+        return made(journal.path, proc, self.tick.writer(), *ends).named(f"p{proc['id']}")
+
+
+KINDS = ("threads", "greenlets", "coroutines")
+
+
+def _there(path: str, proc: dict[str, Any], tick: Any, kind: str) -> tuple[Any, Journal]:
+    from .python_driver import Names, _Play
+    from .task_driver import UNIT
+
+    class There(_Play):
+        def names_of(self, pid: int) -> Names:
+            return by_kind[kind if pid == proc["id"] else kinds[pid % len(kinds)]]
+
+        def has_arrived(self, done: Any, awaits: bool) -> Any:
+            """It is under way to the home when the operation returns (WIRE.md 15); a write behind it is not done before it has come."""
+            return awaited() if awaits else waited()
+
+    def waited() -> None:
+        try:
+            tick.write(None)
+        except (
+            Cancelled
+        ):  # for what comes next: none of these operations is a point of cancellation
+            tick.write(None)
+            current_process().cancel()
+
+    async def awaited() -> None:
+        try:
+            await tick.write(None)
+        except Cancelled:
+            await tick.write(None)
+            current_process().cancel()
+
+    # A coroutine's thread is its scheduler's: no greenlets but its own.
+    kinds = KINDS if kind == "threads" else ("threads", "coroutines")
+    by_kind = {k: Names(f"weft.{k}", UNIT) for k in KINDS}
+    journal = Journal(path)
+    return There([by_kind[kind]], {"channels": [], "main": proc}, journal), journal
+
+
+@process
+def played(path: str, proc: dict[str, Any], tick: Any, *ends: Any) -> Any:
+    from .python_player import drive
+
+    play, journal = _there(path, proc, tick, "threads")
+    try:
+        return drive(play, proc, ends)
+    finally:
+        journal.close()
+
+
+@process
+async def played_awaiting(path: str, proc: dict[str, Any], tick: Any, *ends: Any) -> Any:
+    from .python_player import drive_awaiting
+
+    play, journal = _there(path, proc, tick, "coroutines")
+    try:
+        return await drive_awaiting(play, proc, ends)
+    finally:
+        journal.close()
