@@ -242,7 +242,7 @@ int Choice::come_back() {
   far_status_ = o.in_doubt ? Status::in_doubt : o.status;
   refused_ = a->refused;
   if (o.status == Status::ok && !s.writes) slots_[s.guard].o = a->take(o.guard);
-  if (is_far(s.channel) && is_end(o.status)) side_of(s.channel).has_ended(o.status, o.strength);
+  if (is_far(s.channel)) side_of(s.channel).told(o);
   const int r = static_cast<int>(s.guard);
   remember(r);
   return r;

@@ -12,6 +12,7 @@
 #include "observe.hpp"
 #include "weft/runtime/limit.hpp"
 #include "weft/runtime/scheduler.hpp"
+#include "wire.hpp"
 
 namespace weft::py {
 
@@ -21,7 +22,7 @@ bool guest_interrupted(runtime::ThreadProcess&) { return guest_interrupt != null
 
 // Ordinary code outside any run, at an operation that has begun: is there nobody in the program who could ever wake it?
 bool waits_for_ever(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept {
-  if (runtime::ThreadProcess::current_or_null() || !nobody_else() || runtime::Limit::any_armed(t, *t.run)) return false;
+  if (runtime::ThreadProcess::current_or_null() || !nobody_else() || any_board() || runtime::Limit::any_armed(t, *t.run)) return false;
   t.op = &kind;
   const bool blocked = facing(t) == Facing::blocked;  // else it has a timer, or was decided just now
   t.op = nullptr;

@@ -41,10 +41,10 @@ class SlotRoom final : public wire::Room {
 // --- the home's side ----------------------------------------------------------------------------------------------------------------
 
 template <Side S>
-class ChannelPort final : public wire::Port {
+class ChannelPort : public wire::Port {
  public:
   // Takes over one count of the core, if that is counted.
-  explicit ChannelPort(ChannelObject* c, bool counted = true) noexcept : Port(S == Side::out), channel_(c), closed_(!counted) {
+  explicit ChannelPort(ChannelObject* c, bool counted = true) noexcept : Port(S == Side::out), closed_(!counted), channel_(c) {
     Py_INCREF(reinterpret_cast<PyObject*>(c));
   }
   ~ChannelPort() override {
@@ -67,9 +67,7 @@ class ChannelPort final : public wire::Port {
     if constexpr (S == Side::out) return core().lend(n, wanted);
     return wire::Port::lend(n, wanted);
   }
-  void put(core::Node& n) noexcept override {
-    if constexpr (S == Side::out) core().put(n);
-  }
+  bool put(const wire::Payload& value, wire::Carrier& by) noexcept override { return put_into<ValueRoom>(value, by); }
   void end_lending(std::uint32_t n) noexcept override {
     if constexpr (S == Side::out) core().end_lending(n);
   }
@@ -90,9 +88,47 @@ class ChannelPort final : public wire::Port {
   }
 
  private:
+  bool closed_;
+
+ protected:
+  template <class Room>
+  bool put_into(const wire::Payload& value, wire::Carrier& by) noexcept {
+    if constexpr (S == Side::out) {
+      Room room;
+      if (!room.load(value, by)) return false;
+      core::Node n;
+      n.slot = room.slot();
+      core().put(n);
+      return true;
+    }
+    return false;
+  }
   Core& core() const noexcept { return channel_->core; }
   ChannelObject* const channel_;
-  bool closed_;
+};
+
+// The same for a board, whose values are CBOR.
+inline constexpr const char* kCbor = "cbor";
+class CborRoom final : public wire::Room {
+ public:
+  void* slot() noexcept override { return &value_; }
+  bool load(const wire::Payload& p, wire::Carrier&) override {
+    value_.o = cbor_from(p);
+    if (!value_.o) PyErr_Clear();
+    return full_ = value_.o != nullptr;
+  }
+  wire::Payload unload(wire::Buffer& keep, wire::Carrier& by) const override { return packed_out(value_.o, keep, by); }
+
+ private:
+  Value value_;
+};
+template <Side S>
+class BoardPort final : public ChannelPort<S> {
+ public:
+  using ChannelPort<S>::ChannelPort;
+  std::string type() const override { return kCbor; }
+  std::unique_ptr<wire::Room> room() const override { return std::make_unique<CborRoom>(); }
+  bool put(const wire::Payload& value, wire::Carrier& by) noexcept override { return this->template put_into<CborRoom>(value, by); }
 };
 
 // --- the party's side ---------------------------------------------------------------------------------------------------------------
@@ -136,7 +172,8 @@ class FarSide : public core::FarAgent {
       asked_.emplace(n, std::move(a));
       if (peer->far.begin(asked)) over(asked);
     }
-    if (reads ? core->closed<Side::in>() : core->closed<Side::out>()) give_back(core->died_here());
+    if (reads ? core->closed<Side::in>() : core->closed<Side::out>())
+      give_back(reads ? core->died_here<Side::in>() : core->died_here<Side::out>());
   }
   void give_back(bool died) noexcept {
     if (end && died) end->will_have_died();
@@ -169,8 +206,13 @@ class FarSide : public core::FarAgent {
     core::FarCore<Value, Shared>::finish(n, s);
     if (o.lost)
       has_ended(Status::died, 0);
-    else if (is_end(o.status))
-      has_ended(o.status, o.strength);
+    else
+      told(o);
+  }
+  // What the home has said to an operation holds for those that come after it; but a death may be of that operation alone (rule 5.8: a
+  // function that was to make its value has raised), so the next one asks again.
+  void told(const wire::Outcome& o) noexcept {
+    if (is_end(o.status) && o.status != Status::died) has_ended(o.status, o.strength);
   }
 
  private:

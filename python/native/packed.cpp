@@ -1,4 +1,5 @@
-// Values on their way to another OS process: the bytes of a pickle, and the object that they were made of if it was made here.
+// Values on their way to another OS process: the bytes of a pickle, and the object that they were made of if it was made here. Those on
+// their way to a board are CBOR (WIRE.md 12.8), which weft.serial makes and reads.
 //
 //   up to kInFrame bytes: in a frame. More, or a buffer of kApart bytes or more in it (an array): a table in a slot (slot.hpp)
 //
@@ -7,8 +8,12 @@
 #include "packed.hpp"
 
 #include "cells.hpp"
+#include "shared.hpp"
+#include "weft/wire/cbor.hpp"
 
 namespace weft::py {
+
+using wire::Slot;
 
 namespace {
 
@@ -19,6 +24,8 @@ struct PackedObject {
   PyObject* original;             // of a value that was written here; else null
   std::shared_ptr<Slot>* slot;    // null: in the bytes
   bool table;                     // of the bytes
+  bool cbor;                      // and no pickle
+  AllSealed* sealed;              // the arrays of Shared objects in it (shared.hpp); null: none
 };
 
 PyTypeObject PackedType{PyVarObject_HEAD_INIT(nullptr, 0)};
@@ -26,6 +33,8 @@ PyObject* dumps = nullptr;  // (value, channel) -> bytes, by weft._pickling: als
 PyObject* pickle_dumps = nullptr;
 PyObject* pickle_loads = nullptr;
 PyObject* dumps_keywords = nullptr;  // ("buffer_callback",)
+PyObject* cbor_dumps = nullptr;      // (value, channel) -> bytes, by weft.serial
+PyObject* cbor_loads = nullptr;
 PyObject* loads_keywords = nullptr;  // ("buffers",)
 PyObject* protocol = nullptr;
 
@@ -39,6 +48,8 @@ PyObject* new_packed(PyObject* bytes, std::unique_ptr<Slot> slot, bool table, Py
     p->original = original;
     p->slot = slot ? new std::shared_ptr<Slot>(std::move(slot)) : nullptr;
     p->table = table;
+    p->cbor = false;
+    p->sealed = nullptr;
     return reinterpret_cast<PyObject*>(p);
   }
   Py_XDECREF(bytes);
@@ -50,7 +61,13 @@ void packed_dealloc(PyObject* o) {
   Py_XDECREF(packed_of(o)->bytes);
   Py_XDECREF(packed_of(o)->original);
   delete packed_of(o)->slot;
+  delete packed_of(o)->sealed;
   PyObject_Free(o);
+}
+// With the arrays that go beside it.
+PyObject* with_sealed(PyObject* packed, AllSealed&& all) noexcept {
+  if (packed && !all.empty()) packed_of(packed)->sealed = new AllSealed(std::move(all));
+  return packed;
 }
 
 // --- a part of a slot, as a buffer ----------------------------------------------------------------------------------------------------
@@ -222,21 +239,97 @@ PyObject* f_set_pickling(PyObject*, PyObject* args) {
   Py_XSETREF(pickle_loads, Py_NewRef(l));
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"_set_pickling", gated<f_set_pickling>, METH_VARARGS, nullptr}, {}};
+PyObject* f_set_cbor(PyObject*, PyObject* args) {
+  PyObject *d, *l;
+  if (!PyArg_ParseTuple(args, "OO", &d, &l)) return nullptr;
+  Py_XSETREF(cbor_dumps, Py_NewRef(d));
+  Py_XSETREF(cbor_loads, Py_NewRef(l));
+  Py_RETURN_NONE;
+}
+// What is wrong with bytes as a value of a board's channel; None: nothing.
+PyObject* f_cbor_fault(PyObject*, PyObject* bytes) {
+  if (!PyBytes_Check(bytes)) return PyErr_Format(PyExc_TypeError, "bytes are asked for, not %R", bytes);
+  const char* const wrong = wire::cbor_fault(
+      wire::Bytes(reinterpret_cast<const std::byte*>(PyBytes_AS_STRING(bytes)), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes))));
+  if (!wrong) Py_RETURN_NONE;
+  return PyUnicode_FromString(wrong);
+}
+PyMethodDef functions[] = {{"_set_pickling", gated<f_set_pickling>, METH_VARARGS, nullptr},
+                           {"_set_cbor", gated<f_set_cbor>, METH_VARARGS, nullptr},
+                           {"_cbor_fault", gated<f_cbor_fault>, METH_O, nullptr},
+                           {}};
+
+PyObject* as_cbor(PyObject* bytes, PyObject* original) noexcept {
+  PyObject* const packed = bytes ? new_packed(bytes, nullptr, false, original) : nullptr;
+  if (packed) packed_of(packed)->cbor = true;
+  return packed;
+}
+PyObject* pack_for_board(ChannelObject* c, PyObject* value) {
+  PyObject* const bytes = PyObject_CallFunctionObjArgs(cbor_dumps, value, reinterpret_cast<PyObject*>(c), nullptr);
+  return bytes ? as_cbor(bytes, Py_NewRef(value)) : nullptr;
+}
 
 }  // namespace
 
 bool is_packed(PyObject* o) noexcept { return Py_IS_TYPE(o, &PackedType); }
 
-PyObject* packed_from(const wire::Payload& p, wire::Carrier& by) noexcept {
-  if (!p.in_body || p.bytes.empty()) return nullptr;
+// What goes in front of a value that has shared arrays: 4, three zeros, how many in 4 bytes; then for each its length in 8, and what
+// wire::Sealed puts.
+constexpr std::byte kSealedMark{4};
+#ifdef __linux__
+void put_sealed(const AllSealed& all, wire::Buffer& out, wire::Carrier& by) {
+  out.assign(4, std::byte{0});
+  out[0] = kSealedMark;
+  wire::detail::put(out, static_cast<std::uint32_t>(all.size()));
+  for (const Sealed& s : all) {
+    const std::size_t at = out.size();
+    wire::detail::put(out, std::uint64_t{0});
+    s->put(out, by);
+    const std::uint64_t length = out.size() - at - 8;
+    std::memcpy(out.data() + at, &length, 8);
+    wire::detail::pad(out);
+  }
+}
+// Takes them off the front. False: they do not add up.
+bool take_sealed(wire::Bytes& in, AllSealed& all, wire::Carrier& by) {
+  if (in.size() < 8) return false;
+  const auto n = wire::detail::get<std::uint32_t>(in.data() + 4);
+  in = in.subspan(8);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (in.size() < 8) return false;
+    const auto length = wire::detail::get<std::uint64_t>(in.data());
+    in = in.subspan(8);
+    if (length > in.size() || wire::padded(static_cast<std::size_t>(length)) > in.size()) return false;
+    Sealed s = wire::Sealed::get(in.first(static_cast<std::size_t>(length)), by);
+    if (!s) return false;
+    all.push_back(std::move(s));
+    in = in.subspan(wire::padded(static_cast<std::size_t>(length)));
+  }
+  return !in.empty();
+}
+#else
+void put_sealed(const AllSealed&, wire::Buffer&, wire::Carrier&) {}
+bool take_sealed(wire::Bytes&, AllSealed&, wire::Carrier&) { return false; }
+#endif
+
+PyObject* packed_from(const wire::Payload& all, wire::Carrier& by) noexcept {
+  if (!all.in_body || all.bytes.empty()) return nullptr;
+  wire::Payload p = all;
+  if (p.bytes[0] == kSealedMark) {
+    AllSealed sealed;
+    if (!take_sealed(p.bytes, sealed, by) || p.bytes[0] == kSealedMark) return nullptr;
+    return with_sealed(packed_from(p, by), std::move(sealed));
+  }
   std::unique_ptr<Slot> slot;
   const std::byte* data = p.bytes.data();
   std::size_t size = p.bytes.size();
   bool table = data[0] == std::byte{2};  // in pieces, with seven zeros: no pickle begins so
   if (Slot::is_described(p.bytes)) {
-    if (!(slot = Slot::take(p.bytes, [&] { return by.passed(); }))) return nullptr;
-    if (PyObject* const o = Slot::crowded() ? nullptr : new_packed(nullptr, std::move(slot), true, nullptr)) return o;
+    if (!(slot = Slot::take(p.bytes, by))) return nullptr;
+    if (Slot::crowded())
+      Slot::copied.fetch_add(1, std::memory_order_relaxed);
+    else if (PyObject* const o = new_packed(nullptr, std::move(slot), true, nullptr))
+      return o;
     if (!slot) return nullptr;
     data = slot->data(), size = slot->size(), table = true;
   } else if (table) {
@@ -247,8 +340,26 @@ PyObject* packed_from(const wire::Payload& p, wire::Carrier& by) noexcept {
   return bytes ? new_packed(bytes, nullptr, table, nullptr) : nullptr;
 }
 
+PyObject* cbor_from(const wire::Payload& p) noexcept {
+  if (!p.in_body || wire::cbor_fault(p.bytes)) return nullptr;
+  return as_cbor(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(p.bytes.data()), static_cast<Py_ssize_t>(p.bytes.size())),
+                 nullptr);
+}
+
+namespace {
+wire::Payload out_alone(const PackedObject* p, wire::Buffer& keep, wire::Carrier& by);
+}
 wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by) {
   const PackedObject* const p = packed_of(packed);
+  if (!p->sealed) return out_alone(p, keep, by);
+  wire::Buffer rest;
+  put_sealed(*p->sealed, keep, by);
+  const wire::Payload alone = out_alone(p, rest, by);
+  keep.insert(keep.end(), alone.bytes.begin(), alone.bytes.end());
+  return {0, keep, true, false};
+}
+namespace {
+wire::Payload out_alone(const PackedObject* p, wire::Buffer& keep, wire::Carrier& by) {
   const auto bytes_of = [&](const std::byte*& data) {
     data = p->slot ? (*p->slot)->data() : reinterpret_cast<const std::byte*>(PyBytes_AS_STRING(p->bytes));
     return p->slot ? (*p->slot)->size() : static_cast<std::size_t>(PyBytes_GET_SIZE(p->bytes));
@@ -263,16 +374,14 @@ wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by
       std::memcpy(made->data(), data, size);
       slot = made.get();
     }
-    if (const int fd = slot ? slot->lend(keep) : -1; fd >= 0) {
-      by.pass(fd);
-      return {0, keep, true};
-    }
+    if (slot && slot->lend_to(by, keep)) return {0, keep, true, false};
   }
   keep.clear();
   if (table) keep.resize(8), keep[0] = std::byte{2};
   keep.insert(keep.end(), data, data + size);
-  return {0, keep, true};
+  return {0, keep, true, false};
 }
+}  // namespace
 
 PyObject* pack(ChannelObject* c, PyObject* value) {
   if (is_native(c)) return pack_native(c, value);
@@ -280,8 +389,12 @@ PyObject* pack(ChannelObject* c, PyObject* value) {
   PyObject* packed = nullptr;
   {
     const Beyond beyond;
-    PyObject* list;
-    if (PyObject* const bytes = pickled(value, reinterpret_cast<PyObject*>(c), list)) {
+    PyObject* list = nullptr;
+    AllSealed sealed;
+    const Beside gathers(sealed);
+    if (is_board(c)) {
+      packed = pack_for_board(c, value);
+    } else if (PyObject* const bytes = pickled(value, reinterpret_cast<PyObject*>(c), list)) {
       if (PyBytes_GET_SIZE(bytes) > kInFrame || (list && PyList_GET_SIZE(list) > 0)) {
         packed = pack_parts(bytes, list, value);
       } else {
@@ -291,6 +404,7 @@ PyObject* pack(ChannelObject* c, PyObject* value) {
     } else {
       Py_XDECREF(list);
     }
+    with_sealed(packed, std::move(sealed));
   }
   Py_DECREF(value);
   return packed;
@@ -303,6 +417,8 @@ PyObject* unpack(const ChannelObject*, PyObject* packed) {
   {
     const Beyond beyond;
     const PackedObject* const p = packed_of(packed);
+    AllSealed none;
+    const Beside finds(p->sealed ? *p->sealed : none);
     if (p->slot) {
       const std::shared_ptr<Slot> slot = *p->slot;
       slot->settle();
@@ -311,7 +427,7 @@ PyObject* unpack(const ChannelObject*, PyObject* packed) {
       r = load_table(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(p->bytes)), static_cast<std::size_t>(PyBytes_GET_SIZE(p->bytes)),
                      [&](std::size_t at, std::size_t size) { return part_of(p->bytes, at, size); });
     } else {
-      r = PyObject_CallFunctionObjArgs(pickle_loads, p->bytes, nullptr);
+      r = PyObject_CallFunctionObjArgs(p->cbor ? cbor_loads : pickle_loads, p->bytes, nullptr);
     }
   }
   Py_DECREF(packed);

@@ -1,7 +1,7 @@
 // What packed.cpp shares with the wire: see there, and wire.hpp.
 #pragma once
-#include "slot.hpp"
 #include "weft/wire/moving.hpp"
+#include "weft/wire/slot.hpp"
 #include "wire.hpp"
 
 namespace weft::py {
@@ -9,6 +9,8 @@ namespace weft::py {
 bool is_packed(PyObject* o) noexcept;
 // What came in a frame. Null: it is no value.
 PyObject* packed_from(const wire::Payload& p, wire::Carrier& by) noexcept;
+// What came from a board. Null: it is no value, or there is no memory.
+PyObject* cbor_from(const wire::Payload& p) noexcept;
 // A packed value as a frame takes it; `keep` holds what it refers to.
 wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by);
 int init_packed(PyObject* m);

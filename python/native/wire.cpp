@@ -14,6 +14,8 @@
 #include "aside.hpp"
 #include "door.hpp"
 #include "leaf.hpp"
+#include "shared.hpp"
+#include "weft/wire/serial.hpp"
 #ifdef __linux__
 #include "weft/wire/shm.hpp"
 #endif
@@ -111,7 +113,12 @@ Value* first_bare(Core& c) {
   return found;
 }
 // Its values are packed from now on, those that wait there too. -1: one of them cannot be, nothing was changed but for those before it.
-int wire_channel(ChannelObject* c) {
+int wire_channel(ChannelObject* c, bool board) {
+  if (is_wired(c) && is_board(c) != board) {
+    bad_use("give: channel %s has ends %s, where its values are packed differently: make another channel, and a process between the two",
+            channel_name(c).c_str(), board ? "in other OS processes" : "on a board");
+    return -1;
+  }
   if (is_wired(c)) return 0;
   if (is_native(c)) {
     bad_use(
@@ -120,10 +127,14 @@ int wire_channel(ChannelObject* c) {
     return -1;
   }
   carry_ends(c);
+  if (board) c->generation |= kBoard;
   for (Value* v; (v = first_bare(c->core));) {
     PyObject* const value = v->o;
     PyObject* const packed = pack(c, Py_NewRef(value));
-    if (!packed) return -1;
+    if (!packed) {
+      c->generation &= ~kBoard;
+      return -1;
+    }
     // The program went on meanwhile: is it there yet?
     if (first_bare(c->core) == v && v->o == value) {
       v->o = packed;
@@ -141,7 +152,7 @@ int wire_channel(ChannelObject* c) {
 // A link of any kind.
 class AnyLink {
  public:
-  explicit AnyLink(wire::Joint& j) noexcept : joint(j) {}
+  AnyLink(wire::Joint& j, bool b) noexcept : joint(j), board(b) {}
   virtual ~AnyLink() = default;
   virtual void begin() {}  // without the GIL, once it is made
   virtual void leave(const char* why) = 0;
@@ -150,12 +161,14 @@ class AnyLink {
   std::uint32_t news() const noexcept { return joint.news(); }
   void wait_for_news(std::uint32_t seen) const noexcept { joint.wait_for_news(seen); }
   wire::Joint& joint;
+  const bool board;
 };
 template <class L>
 class LinkOf : public AnyLink {
  public:
   template <class... Options>
-  LinkOf(const std::shared_ptr<Space>& s, int fd, const Options&... o) : AnyLink(link_), link_(s, fd, o...) {}
+  LinkOf(const std::shared_ptr<Space>& s, int fd, const Options&... o)
+      : AnyLink(link_, std::is_same_v<L, wire::SerialLink>), link_(s, fd, o...) {}
   void leave(const char* why) override { link_.leave(why); }
   void join() override { link_.join(); }
 
@@ -220,6 +233,8 @@ void end() {
 }
 constexpr wire::Around around{&enter, &leave, &end};
 
+unsigned boards = 0;  // open links to boards
+
 std::shared_ptr<AnyLink> open_link(PyObject* o) {
   WireObject* const w = wire_of(o);
   if (w->link && w->generation == generation) return *w->link;
@@ -243,7 +258,10 @@ std::shared_ptr<AnyLink> make_link(int fd, bool shared) {
 PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
   int fd, shared = 0;
   const char* name;
-  if (!PyArg_ParseTuple(args, "is|p", &fd, &name, &shared)) return nullptr;
+  int board = 0;
+  unsigned baud = 0;
+  wire::LineOptions line;
+  if (!PyArg_ParseTuple(args, "is|ppIII", &fd, &name, &shared, &board, &baud, &line.lease_ms, &line.again_ms)) return nullptr;
   auto* const w = reinterpret_cast<WireObject*>(type->tp_alloc(type, 0));
   if (!w) return nullptr;
   w->generation = generation;
@@ -251,7 +269,14 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
   std::string wrong;
   try {
     if (!space) space = Space::make(name);
-    std::shared_ptr<AnyLink> link = make_link(fd, shared != 0);
+    std::shared_ptr<AnyLink> link;
+    if (board) {
+      wire::make_line(fd, baud);
+      link = std::make_shared<LinkOf<wire::SerialLink>>(space, fd, line);
+      ++boards;
+    } else {
+      link = make_link(fd, shared != 0);
+    }
     w->link = new auto(link);
     PyThreadState* const state = give_up_lock();
     try {
@@ -280,6 +305,12 @@ bool is_named(const std::string& given, std::string_view key) noexcept {
   return given.size() > key.size() && given[key.size()] == ' ' && given.compare(0, key.size(), key) == 0;
 }
 
+template <Side S>
+std::shared_ptr<wire::Port> port_of(ChannelObject* c, bool board) {
+  if (board) return std::make_shared<BoardPort<S>>(c);
+  return std::make_shared<ChannelPort<S>>(c);
+}
+
 // give(end, name): the end moves to the peer.
 PyObject* wire_give(PyObject* o, PyObject* args) {
   PyObject* end;
@@ -290,6 +321,11 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
   if (!is_end(end)) return bad_use("give: %R is no end of a channel", end);
   EndObject* const e = end_of(end);
   if (check_end(e, "give") < 0) return nullptr;
+  if (is_far(e->channel) && link->board)
+    return bad_use(
+        "give: the home of channel %s is another OS process, and a board reaches only this one: make a channel here, and a process between "
+        "the two",
+        channel_name(e->channel).c_str());
   if (is_far(e->channel)) {
     const FarSide* const f = reinterpret_cast<FarChannelObject*>(e->channel)->side;
     {
@@ -300,19 +336,19 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
     if (e->holders <= 1) close_end(e, EndState::sent);
     Py_RETURN_NONE;
   }
-  if (wire_channel(e->channel) < 0 || !(link = open_link(o)) || check_end(e, "give") < 0) return nullptr;
+  if (wire_channel(e->channel, link->board) < 0 || !(link = open_link(o)) || check_end(e, "give") < 0) return nullptr;
   ChannelObject* const c = e->channel;
   std::shared_ptr<wire::Port> port;
   if (is_reader(end)) {
     c->core.another_reader();
-    port = std::make_shared<ChannelPort<Side::in>>(c);
+    port = port_of<Side::in>(c, link->board);
   } else {
     c->core.another_writer();
-    port = std::make_shared<ChannelPort<Side::out>>(c);
+    port = port_of<Side::out>(c, link->board);
   }
   {
     const Space::Step step(*space);
-    link->peer()->home.give(std::move(port), kPickle, name_given(name, c), c->core.ring ? c->core.ring->capacity : 0);
+    link->peer()->home.give(std::move(port), link->board ? kCbor : kPickle, name_given(name, c), c->core.ring ? c->core.ring->capacity : 0);
   }
   if (e->holders <= 1) close_end(e, EndState::sent);  // else another process has it too
   Py_RETURN_NONE;
@@ -369,6 +405,7 @@ PyObject* wire_wait(PyObject* o, PyObject*) {
 void close_link(WireObject* w, const char* why) noexcept {
   auto* const link = std::exchange(w->link, nullptr);
   if (!link || w->generation != generation) return;
+  if ((*link)->board) --boards;
   (*link)->leave(why);
   PyThreadState* const state = give_up_lock();
   (*link)->join();
@@ -397,9 +434,12 @@ PyTypeObject WireType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 }  // namespace
 
+bool any_board() noexcept { return boards > 0; }
+
 std::shared_ptr<Space> this_space() noexcept { return space; }
 
 void forget_links() noexcept {
+  boards = 0;
 #if defined(__linux__) && !defined(Py_GIL_DISABLED)
   wire::Attendant::forget();
   attendant = nullptr;
@@ -410,7 +450,7 @@ void forget_links() noexcept {
   far_sides.clear();
   runtime::links_are_asked = false;
   abroads.clear();
-  Slot::forget();
+  wire::Slot::forget();
 }
 
 int init_wire(PyObject* m) {
@@ -428,7 +468,7 @@ int init_wire(PyObject* m) {
   WireType.tp_new = gated<wire_new>;
   WireType.tp_dealloc = gated<wire_dealloc>;
   WireType.tp_methods = wire_methods;
-  if (PyType_Ready(&FarChannelType) < 0 || PyType_Ready(&WireType) < 0 || init_packed(m) < 0) return -1;
+  if (PyType_Ready(&FarChannelType) < 0 || PyType_Ready(&WireType) < 0 || init_packed(m) < 0 || init_shared(m) < 0) return -1;
   return add_type(m, "_Link", &WireType);
 }
 

@@ -14,7 +14,9 @@ namespace weft::py {
 inline constexpr std::uint32_t kWired = 0x40000000;
 inline constexpr std::uint32_t kFar = 0x20000000;
 inline constexpr std::uint32_t kNative = 0x10000000;  // it has had an end of a component (cells.hpp)
+inline constexpr std::uint32_t kBoard = 0x08000000;   // wired to a board: its values are CBOR (WIRE.md 12.8)
 inline bool is_wired(const ChannelObject* c) noexcept { return (c->generation & kWired) != 0; }
+inline bool is_board(const ChannelObject* c) noexcept { return (c->generation & kBoard) != 0; }
 inline bool is_far(const ChannelObject* c) noexcept { return (c->generation & kFar) != 0; }
 inline bool is_native(const ChannelObject* c) noexcept { return (c->generation & kNative) != 0; }
 // What is written to it is packed first.
@@ -32,6 +34,7 @@ bool links_are_asked() noexcept;
 void say_standing() noexcept;
 int init_network(PyObject* m);
 
+bool any_board() noexcept;     // is a link to a board open? Then whoever waits may be met from there
 void forget_links() noexcept;  // in the child of a fork: they are the parent's
 int init_wire(PyObject* m);
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import weft.coroutines as co
 import weft.threads as th
 from weft.processes import (
+    BadUse,
     Cancelled,
     Channel,
     Parallel,
@@ -191,6 +193,21 @@ def inner_network(n: int) -> int:
 
 
 @process
+def loses_its_peer() -> None:
+    """A process of it fails by the death of a writer."""
+
+    @th.process
+    def reads(inp: Any) -> None:
+        inp.read()
+
+    c = Channel("c")
+    writer = c.writer()
+    reader = reads(c.reader())
+    writer.die()
+    Parallel(reader)
+
+
+@process
 def lost_writer(inp: Any) -> tuple[list[int], str]:
     """What it read, and how it ended."""
     got = []
@@ -199,6 +216,26 @@ def lost_writer(inp: Any) -> tuple[list[int], str]:
             got.append(inp.read())
     except PeerDied as error:
         return got, str(error.in_doubt)
+
+
+@process
+def fails_when_cancelled(ready: Any, inp: Any) -> None:
+    ready.write(None)
+    try:
+        inp.read()
+    except Cancelled:
+        raise ValueError("second") from None
+
+
+@process
+def reads_past_a_death(ready: Any, inp: Any, again: bool) -> Any:
+    """Its first read meets a value that could not be made. Then it reads on, or ends."""
+    ready.write(None)
+    try:
+        inp.read()
+    except PeerDied:
+        return inp.read() if again else None
+    return "nothing died"
 
 
 @process
@@ -387,3 +424,56 @@ def its_pid(_: int) -> int:
 
 def doubled(a: Any) -> Any:
     return 2 * a
+
+
+@process
+def virtual_run() -> None:
+    """What is refused is refused on a thread that is ordinary code too."""
+    met: list[BaseException] = []
+
+    def ordinary() -> None:
+        process = thread_who()
+        try:
+            th.run(process, clock="virtual")
+        except BadUse as error:
+            met.append(error)
+            th.run(process)
+
+    thread = threading.Thread(target=ordinary)
+    thread.start()
+    thread.join()
+    raise met[0]
+
+
+# --- for children ---------------------------------------------------------------------------------------------------
+
+
+@process
+def says() -> None:
+    import logging
+    import warnings
+
+    print("printed")
+    sys.stdout.flush()
+    os.write(1, b"written\n")
+    print("complained", file=sys.stderr)
+    warnings.warn("warned", stacklevel=1)
+    logging.getLogger("its own").warning("logged")
+
+
+@process
+def forks(out: Any, kill: bool = False) -> tuple[int, int]:
+    out.write(1)
+    pid = os.fork()
+    if pid == 0:
+        if kill:
+            os.kill(os.getpid(), signal.SIGKILL)
+        os._exit(7)
+    status = os.waitpid(pid, 0)[1]
+    out.write(2)
+    return status, os.getpid()
+
+
+@process
+def leaves(code: Any) -> None:
+    sys.exit(code)

@@ -687,7 +687,8 @@ def test_configuration_is_one(p: Any) -> None:
     p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 2)
 
 
-def test_other_hosts_are_refused_and_multiprocess_says_what_it_does(p: Any) -> None:
+def test_other_hosts_are_refused(p: Any) -> None:
+    """What `multiprocess` does is in test_compat_apart.py."""
     for refused in (p.sshprocess, p.clusterprocess, p.SSHProcess, p.ClusterProcess):
         with pytest.raises(p.InfoException, match="other hosts"):
             refused(print)
@@ -696,28 +697,8 @@ def test_other_hosts_are_refused_and_multiprocess_says_what_it_does(p: Any) -> N
             with pytest.raises(p.InfoException, match="not available for greenlets"):
                 refused(print)
         return
-    with pytest.warns(RuntimeWarning, match="runs as @process"):
-
-        @p.multiprocess(pycsp_port=9)
-        def work(n: int) -> int:
-            return n
-
-    assert p.Parallel(work(4)) == [4]
-
-
-def test_a_multiprocess_by_hand(p: Any) -> None:
-    if p.version[3] == "greenlets":
-        return  # refused, above
-
-    def work(n: int, *, more: int) -> int:
-        return n + more
-
-    with pytest.warns(RuntimeWarning, match="runs as Process"):
-        one = p.MultiProcess(work, 4, more=3, pycsp_host="localhost", pycsp_port=9998)
-    assert isinstance(one, p.Process) and isinstance(one, p.MultiProcess)
-    with pytest.warns(RuntimeWarning, match="runs as Process"):
-        two = one * 2
-    assert p.Parallel(*two) == [7, 7]
+    one = p.MultiProcess(print, 4, pycsp_host="localhost", pycsp_port=9998)
+    assert isinstance(one, p.Process) and all(isinstance(q, p.MultiProcess) for q in one * 2)
 
 
 def test_every_name_is_there(p: Any) -> None:

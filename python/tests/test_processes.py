@@ -26,7 +26,6 @@ from weft.processes import (
     Parallel,
     PeerDied,
     Poisoned,
-    ProcessDied,
     Retired,
     Sequence,
     after,
@@ -297,6 +296,12 @@ def test_a_group_of_exceptions_arrives() -> None:
     assert [type(e) for e in caught.value.exceptions] == [ValueError, KeyError]
 
 
+def test_an_end_that_is_a_failure_arrives_as_what_it_is() -> None:  # rules 4.5, 7.2
+    with pytest.raises(PeerDied, match="the other side died") as caught:
+        run(away.loses_its_peer())
+    assert caught.value.channel is None
+
+
 def test_an_exception_that_cannot_be_pickled_arrives_as_its_text() -> None:
     with pytest.raises(RuntimeError, match="Picky: picky 1 2"):
         run(away.fail_pickily())
@@ -387,62 +392,6 @@ def test_process_refuses_what_is_no_function() -> None:
     for wrong in (5, int, away.source):
         with pytest.raises(BadUse, match="@process"):
             process(wrong)
-
-
-# --- deaths ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("how", "number", "status"),
-    [("kill", signal.SIGKILL, None), ("segv", signal.SIGSEGV, None), ("exit", None, 3)],
-)
-def test_a_process_that_dies_says_how(how: str, number: int | None, status: int | None) -> None:
-    with pytest.raises(ProcessDied) as caught:
-        run(away.die(how))
-    assert (caught.value.signal, caught.value.status) == (number, status)
-    assert "'die'" in str(caught.value) and str(caught.value.pid) in str(caught.value)
-
-
-def test_sys_exit_is_an_exception_of_the_process() -> None:
-    with pytest.raises(SystemExit) as caught:
-        run(away.die("sys.exit"))
-    assert caught.value.code == 4
-
-
-def test_who_reads_from_one_that_died_drains_and_is_told() -> None:  # rule 4.5
-    c = Channel("c", capacity=10)
-
-    @th.process
-    def reads(inp: Any) -> list[int]:
-        got = []
-        try:
-            while True:
-                got.append(inp.read())
-        except PeerDied:
-            return got
-
-    done: list[Any] = []
-
-    @th.process
-    def dies(out: Any) -> None:
-        try:
-            Parallel(away.write_then_die(out, 5))
-        except ProcessDied as error:
-            done.append(error.signal)
-
-    assert Parallel(dies(c.writer()), reads(c.reader()))[1] == [0, 1, 2, 3, 4]
-    assert done == [signal.SIGKILL]
-
-
-def test_a_reader_elsewhere_is_told_of_a_writer_elsewhere_that_died() -> None:
-    c = Channel("c")
-
-    @th.process
-    def dies(out: Any) -> None:
-        with pytest.raises(ProcessDied):
-            Parallel(away.write_then_die(out, 3))
-
-    assert Parallel(dies(c.writer()), away.lost_writer(c.reader()))[1] == ([0, 1, 2], "False")
 
 
 # --- cancellation ---------------------------------------------------------------------------------------------------
@@ -603,6 +552,57 @@ def test_a_main_module_that_starts_a_group_below_no_guard(tmp_path: Path) -> Non
     )
     assert result.returncode == 1
     assert 'below `if __name__ == "__main__":`' in result.stderr
+
+
+def test_a_module_that_starts_os_processes_when_it_is_imported(tmp_path: Path) -> None:
+    """Its functions cannot go to one: each would import it, and so start more of them, without end."""
+    (tmp_path / "beside.py").write_text(
+        HELLO.replace(
+            "c = Channel",
+            """import os
+depth = os.environ["DEPTH"] = os.environ.get("DEPTH", "") + "x"
+if len(depth) > 3:  # so that this test ends where nothing refuses it
+    raise SystemExit(3)
+c = Channel""",
+        ),
+        encoding="utf-8",
+    )
+    result = program(tmp_path, "import beside")
+    assert result.returncode == 1
+    assert "imports the module 'beside' for a function of it" in result.stderr
+    assert 'below `if __name__ == "__main__":`' in result.stderr
+    assert "SystemExit" not in result.stderr
+
+
+def test_a_module_that_runs_threads_when_it_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text(
+        textwrap.dedent(
+            """
+            from weft import processes, threads
+
+            @threads.process
+            def two():
+                return 2
+
+            TWO = threads.run(two())
+
+            @processes.process
+            def there():
+                return TWO
+            """
+        ),
+        encoding="utf-8",
+    )
+    result = program(
+        tmp_path,
+        """
+        if __name__ == "__main__":
+            from beside import there
+            from weft.processes import run
+            print(run(there()))
+        """,
+    )
+    assert (result.returncode, result.stdout) == (0, "2\n"), result.stderr
 
 
 def test_output_is_not_lost(tmp_path: Path) -> None:

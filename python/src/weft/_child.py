@@ -11,6 +11,7 @@ The main module is imported under the name `__mp_main__`, up to its first top-le
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import functools
 import importlib
 import inspect
@@ -209,7 +210,7 @@ def main(descriptor: int, preparation: int, asked: int, shared: bool) -> None:
     """Serves the parent at the other end of this socket, until it lets go.
 
     Args:
-        preparation: a file that says how to begin.
+        preparation: a file that says how to begin; a crash is written behind it, for the parent.
         asked: a socket by which the parent asks whether everything here stands still.
     """
     _rounds.at_work(1)
@@ -219,8 +220,10 @@ def main(descriptor: int, preparation: int, asked: int, shared: bool) -> None:
         name="weft: answers",
         daemon=True,
     ).start()
-    with open(preparation, "rb") as file:
+    with open(preparation, "rb", closefd=False) as file:
         prepared = pickle.load(file)
+    os.lseek(preparation, 0, os.SEEK_END)
+    faulthandler.enable(preparation)
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
     )  # the terminal's Ctrl-C is the parent's, which cancels us

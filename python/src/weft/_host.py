@@ -76,6 +76,28 @@ def _preparation(setting: Setting) -> dict[str, Any]:
     }
 
 
+_COUNTERS = Path("/proc/vmstat")  # Linux
+
+
+def _killed_for_memory() -> int:
+    """How many processes the system has killed for want of memory since it began; 0 where it does not say."""
+    with contextlib.suppress(OSError):
+        for line in _COUNTERS.read_text(encoding="ascii").splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+def _options() -> list[str]:
+    """Those of this interpreter."""
+    known: list[str] = _mp_util._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    there = {o.partition("=")[0] for o in known}
+    for name, value in sys._xoptions.items():  # of which multiprocessing passes on those of Python
+        if name not in there and f"-X{name}" not in there:
+            known += ["-X", name if value is True else f"{name}={value}"]
+    return known
+
+
 def _no_end(end: Any) -> str:
     raise BadUse(f"{end!r} goes to a host as an argument of a process, not of its initializer")
 
@@ -96,7 +118,8 @@ class Host:
     """An OS process of its own, started from a fresh interpreter; closed, it ends.
 
     Raises:
-        BadUse: the initializer cannot be sent; the main module is being imported by another OS process; the program is frozen.
+        BadUse: the initializer cannot be sent; the main module, or one with a function to be called, is being imported by another OS
+            process; the program is frozen.
         OSError: the system starts no process.
     """
 
@@ -105,6 +128,12 @@ class Host:
             raise BadUse(
                 "an OS process imports the main module of its program, and that starts a network there: "
                 'put what starts it below `if __name__ == "__main__":`'
+            )
+        module = _shared.imported_for_call.get()
+        if module is not None:  # and each of those would import it again
+            raise BadUse(
+                f"an OS process imports the module {module!r} for a function of it, and that starts OS processes when it is imported: "
+                'put what starts them below `if __name__ == "__main__":`'
             )
         if getattr(
             sys, "frozen", False
@@ -117,12 +146,16 @@ class Host:
         beginning = pickle.dumps(_preparation(setting))
         ours, theirs = socket.socketpair()
         asks, asked = socket.socketpair()
-        with theirs, asked, tempfile.TemporaryFile() as preparation:
+        # How to begin; behind that the child writes where it crashes.
+        self._said = preparation = tempfile.TemporaryFile()  # noqa: SIM115
+        self._beginning = len(beginning)
+        self._killed_before = _killed_for_memory()
+        with theirs, asked:
             preparation.write(beginning)
             preparation.seek(0)
             link = _over_memory(ours)
             handed = theirs.fileno(), preparation.fileno(), asked.fileno(), link is not None
-            command = [sys.executable, *_mp_util._args_from_interpreter_flags()]  # type: ignore[attr-defined]
+            command = [sys.executable, *_options()]
             command += ["-c", f"from weft._child import main; main{handed}"]
             environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
             if setting.threads is not None:
@@ -134,6 +167,7 @@ class Host:
             except BaseException:
                 ours.close()
                 asks.close()
+                preparation.close()
                 raise
         self.pid = self._child.pid
         self._link = link or _native._Link(ours.detach(), _name())
@@ -160,7 +194,7 @@ class Host:
         """Runs function(*args, **keywords) there, as a process; the ends in its arguments go with it.
 
         Raises:
-            what it raised, its traceback as the cause; Cancelled once it has ended; ProcessDied; BadUse, if something
+            what it raised, its traceback as the cause; Cancelled, once that has ended it; ProcessDied; BadUse, if something
             in the call cannot go there.
         """
         if os.getpid() != self._maker:
@@ -174,6 +208,7 @@ class Host:
             names.append(self._lend(end))
             return names[-1]
 
+        cancelled: Cancelled | None = None
         orders, result = _native.Channel("orders"), _native.Channel("result")
         told, answer = orders.writer(), result.reader()
         try:
@@ -193,7 +228,6 @@ class Host:
             except Cancelled:  # it has not heard of it, or has not started up yet
                 self._jobs.write((None, names))
                 raise
-            cancelled: Cancelled | None = None
             while True:
                 try:
                     value, failure = answer.read()
@@ -201,8 +235,6 @@ class Host:
                 except Cancelled as error:
                     cancelled = error
                     told.retire()
-            if cancelled is not None:
-                raise cancelled
         except PeerDied:
             raise self._died(function) from None
         finally:
@@ -210,8 +242,11 @@ class Host:
             for end in (answer, told):
                 with contextlib.suppress(BadUse):  # it is retired already
                     end.retire()
-        if failure is not None:
-            raise failure.exception()
+        if (
+            failure is not None
+        ):  # what it came to there counts, also if it was asked to end meanwhile (rules 6.1, 7.2)
+            came_to = failure.exception()
+            raise cancelled if cancelled is not None and isinstance(came_to, Cancelled) else came_to
         return value
 
     def _died(self, function: Any) -> ProcessDied:
@@ -220,7 +255,15 @@ class Host:
         with self._lock:
             status = self._child.wait()
         name = getattr(function, "__qualname__", str(function))
-        return ProcessDied(name, self.pid, status)
+        wanted = status == -signal.SIGKILL and _killed_for_memory() > self._killed_before
+        return ProcessDied(name, self.pid, status, self._crash(), wanted)
+
+    def _crash(self) -> str:
+        """What faulthandler wrote in the child."""
+        with self._lock:
+            if self._said.closed:
+                return ""
+            return os.pread(self._said.fileno(), 1 << 16, self._beginning).decode(errors="replace")
 
     def alive(self) -> bool:
         """Whether it runs yet."""
@@ -242,6 +285,7 @@ class Host:
             self._jobs.retire()
         with self._lock:
             self._child.wait()
+            self._said.close()
         self._link.close("the host was closed")
         _rounds.leave(self._member)
 

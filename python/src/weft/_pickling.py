@@ -14,10 +14,13 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from weft import _shared
 from weft._extension import native as _native
 from weft.errors import BadUse, Poisoned, Retired, WeftError
 
 __all__ = ["Call", "Failure", "RemoteTraceback", "dump_call", "load_call", "name_of", "why_not"]
+
+_SHARED = "shared array "
 
 Name = tuple[str, str]  # module and qualified name
 Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
@@ -26,11 +29,17 @@ Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
 class _Ends(pickle.Pickler):
     """Puts the ends of channels aside: `take` says under which name the other finds one."""
 
-    def __init__(self, file: io.BytesIO, take: Callable[[Any], str]) -> None:
+    def __init__(
+        self, file: io.BytesIO, take: Callable[[Any], str], shared: list[Any] | None = None
+    ) -> None:
         super().__init__(file, protocol=5)
         self._take = take
+        self.shared = shared  # the shared arrays are put there; None: they go with the pickle
 
     def persistent_id(self, obj: Any) -> str | None:
+        if self.shared is not None and isinstance(obj, _native.Shared):
+            self.shared.append(obj)
+            return f"{_SHARED}{len(self.shared) - 1}"
         if isinstance(obj, (_native.Reader, _native.Writer)):
             return self._take(obj)
         if isinstance(obj, _native.Channel):
@@ -60,10 +69,12 @@ def _refuse_end(end: Any) -> str:
     )
 
 
-def _pickled(what: str, value: Any, take: Callable[[Any], str]) -> bytes:
+def _pickled(
+    what: str, value: Any, take: Callable[[Any], str], shared: list[Any] | None = None
+) -> bytes:
     file = io.BytesIO()
     try:
-        _Ends(file, take).dump(value)
+        _Ends(file, take, shared).dump(value)
     except WeftError as error:
         raise BadUse(f"{what}: {error}") from None
     except Exception as error:
@@ -78,7 +89,13 @@ def _dumps(value: Any, channel: Any) -> bytes:
     return _pickled(f"write on channel {channel.name!r}", value, _refuse_end)
 
 
+def _shared_found(*said: Any) -> Any:
+    """A shared array, by its number: what pickle calls for it in another OS process."""
+    return _native._shared_found(*said)
+
+
 _native._set_pickling(_dumps, pickle.dumps, pickle.loads)
+_native._set_shared_found(_shared_found)
 
 
 def why_not(what: str, value: Any) -> BadUse | None:
@@ -112,7 +129,11 @@ def _body_of(found: Any) -> Any:
 
 
 def _found(name: Name) -> Any:
-    found: Any = importlib.import_module(name[0])
+    token = _shared.imported_for_call.set(name[0])
+    try:
+        found: Any = importlib.import_module(name[0])
+    finally:
+        _shared.imported_for_call.reset(token)
     for part in name[1].split("."):
         found = getattr(found, part)
     return _body_of(found)
@@ -149,9 +170,12 @@ def load_function(packed: bytes) -> Any:
     return _found(function) if isinstance(function, tuple) else function
 
 
+Packed = bytes | tuple[bytes, list[Any]]  # with the shared arrays among the arguments
+
+
 def dump_call(
     function: Any, args: tuple[Any, ...], keywords: dict[str, Any], take: Callable[[Any], str]
-) -> bytes:
+) -> Packed:
     """The call of a process's function, for load_call() elsewhere. `take` gives an end to the other and returns its name there.
 
     Raises:
@@ -159,13 +183,25 @@ def dump_call(
     """
     name = name_of(function)
     what = name if name is not None else _by_value(function)
-    return _pickled(
-        f"process {getattr(function, '__qualname__', function)}", (what, args, keywords), take
+    shared: list[Any] = []
+    packed = _pickled(
+        f"process {getattr(function, '__qualname__', function)}",
+        (what, args, keywords),
+        take,
+        shared,
     )
+    return (packed, shared) if shared else packed
 
 
-def load_call(packed: bytes, find: Callable[[str], Any]) -> Call:
-    what, args, keywords = _Found(io.BytesIO(packed), find).load()
+def load_call(packed: Packed, find: Callable[[str], Any]) -> Call:
+    shared: list[Any] = []
+    if isinstance(packed, tuple):
+        packed, shared = packed
+
+    def found(name: str) -> Any:
+        return shared[int(name[len(_SHARED) :])] if name.startswith(_SHARED) else find(name)
+
+    what, args, keywords = _Found(io.BytesIO(packed), found).load()
     function = pickle.loads(what) if isinstance(what, bytes) else _found(what)
     return function, args, keywords
 

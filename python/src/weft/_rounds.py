@@ -24,7 +24,7 @@ import threading
 import time
 from typing import Any, NamedTuple
 
-from weft import _knots
+from weft import _knots, _shared
 from weft._extension import native as _native
 
 __all__ = [
@@ -127,6 +127,14 @@ class Member:
 
     def close(self) -> None:
         self._by.close()
+
+
+def _linked() -> bool:
+    with _lock:
+        return bool(_members) or _up is not None
+
+
+_shared.linked = _linked
 
 
 def ours() -> None:

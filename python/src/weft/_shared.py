@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import inspect
 import os
@@ -105,11 +106,27 @@ def check_clock(clock: str) -> bool:
     """True: the virtual clock."""
     if clock not in ("steady", "virtual"):
         raise BadUse(f"run: clock must be 'steady' or 'virtual', not {clock!r}")
+    if clock == "virtual" and linked():
+        raise BadUse(
+            "virtual time beside other OS processes: it would stand still as long as one of them lives (rule 8.6). "
+            "Close the Hosts first, or use clock='steady'"
+        )
     return clock == "virtual"
+
+
+def linked() -> bool:
+    """Whether there are other OS processes of this program; _rounds.py, which is imported with the first, knows."""
+    return False
 
 
 at_run: Any = (
     None  # in a child of weft.processes that imports the main module: called in place of a run
+)
+
+
+# In a child of weft.processes the module that it imports for a function of a call; a network's processes see it too.
+imported_for_call: contextvars.ContextVar[str | None] = contextvars.ContextVar(
+    "imported_for_call", default=None
 )
 
 

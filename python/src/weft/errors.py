@@ -67,6 +67,10 @@ class ChannelEnd(WeftError):
             self.value = value
         self.met = _met
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """To another OS process it goes without its channel."""
+        return type(self), self.args, {**self.__dict__, "channel": None}
+
 
 class Retired(ChannelEnd):
     """The other side has retired: the quiet end (rule 3). A process that it leaves has ended quietly, if an operation met it."""
@@ -110,9 +114,18 @@ class ProcessDied(WeftError):
         pid: its number.
         signal: the number of the signal that ended it; ``None``: none did.
         status: its exit status; ``None``: a signal ended it.
+        stack: where its threads were when it crashed, as faulthandler writes it; empty: it was ended from outside, or ended itself.
+        out_of_memory: it was killed (SIGKILL), and since it began the system has killed processes for want of memory: probably this one.
     """
 
-    def __init__(self, process: str, pid: int, returncode: int) -> None:
+    def __init__(
+        self,
+        process: str,
+        pid: int,
+        returncode: int,
+        stack: str = "",
+        out_of_memory: bool = False,
+    ) -> None:
         self.process = process
         self.pid = pid
         self.signal = -returncode if returncode < 0 else None
@@ -124,13 +137,20 @@ class ProcessDied(WeftError):
         except ValueError:
             name = f"signal {-returncode}"
         how = f"was ended by {name}" if returncode < 0 else f"exited with status {returncode}"
-        super().__init__(f"the OS process {pid} of {process!r} {how} before its process had ended")
+        self.stack = stack
+        self.out_of_memory = out_of_memory
+        if out_of_memory:
+            how += " (probably by the system, which was out of memory)"
+        text = f"the OS process {pid} of {process!r} {how} before its process had ended"
+        super().__init__(f"{text}:\n{stack}" if stack else text)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ProcessDied, (
             self.process,
             self.pid,
             self.status if self.signal is None else -self.signal,
+            self.stack,
+            self.out_of_memory,
         )
 
 

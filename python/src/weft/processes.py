@@ -30,6 +30,7 @@ from weft._native import Output as Output
 from weft._native import Process as Process
 from weft._native import ProcessEnd as ProcessEnd
 from weft._native import Reader as Reader
+from weft._native import Shared as Shared
 from weft._native import Timer as Timer
 from weft._native import Writer as Writer
 from weft._native import after as after
@@ -98,6 +99,7 @@ __all__ = [
     "Reader",
     "Retired",
     "Sequence",
+    "Shared",
     "Spawn",
     "Timeout",
     "Timer",

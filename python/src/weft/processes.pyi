@@ -2,6 +2,7 @@
 
 from weft._executor import Executor as Executor
 from weft._hosts import Hosts as Hosts
+from weft._native import Shared as Shared
 from weft.threads import Alternative as Alternative
 from weft.threads import BadUse as BadUse
 from weft.threads import Barrier as Barrier
@@ -86,6 +87,7 @@ __all__ = [
     "Reader",
     "Retired",
     "Sequence",
+    "Shared",
     "Spawn",
     "Timeout",
     "Timer",

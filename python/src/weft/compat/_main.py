@@ -21,6 +21,7 @@ import threading
 from typing import Any
 
 from weft import threads
+from weft._shared import stop_at_run
 from weft.errors import BadUse, Cancelled, Deadlock
 
 __all__ = ["current", "enter", "leave", "left_by", "spawn"]
@@ -47,6 +48,7 @@ def enter(backend: Any) -> None:
         BadUse: another thread that is no process is in a session.
     """
     global _session
+    stop_at_run()
     with _opening:
         if _session is None:
             group = threads.Group()

@@ -13,7 +13,6 @@ import functools
 import inspect
 import itertools
 import traceback
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -122,10 +121,18 @@ def _each_held(args: Any) -> Iterable[Any]:
             yield a  # the ends that trace wraps, and the like
 
 
+def _run(p: BaseProcess) -> Any:
+    if not isinstance(p, _Apart):
+        return p.fn(*p.args, **p.kwargs)
+    from weft.compat.pycsp import _apart
+
+    return _apart.run_apart(p)
+
+
 def _body(p: BaseProcess) -> Any:
     token = _main.current.set(p)
     try:
-        p.return_value = p.fn(*p.args, **p.kwargs)
+        p.return_value = _run(p)
     except ChannelPoisonException:
         for end in _each_held((p.args, p.kwargs)):
             end.poison()
@@ -148,14 +155,6 @@ def _spawned_body(p: BaseProcess) -> Any:
         raise
 
 
-def _not_apart(name: str, instead: str) -> None:
-    warnings.warn(
-        f"weft.compat.pycsp: {name} runs as {instead}, in this interpreter",
-        RuntimeWarning,
-        stacklevel=3,
-    )
-
-
 def _flat(plist: Iterable[Any], verb: str) -> list[BaseProcess]:
     flat: list[BaseProcess] = []
     for p in plist:
@@ -170,11 +169,12 @@ def _flat(plist: Iterable[Any], verb: str) -> list[BaseProcess]:
     return flat
 
 
-class _InOneInterpreter(BaseProcess):
-    """A MultiProcess: a process in this interpreter, with a RuntimeWarning.
+class _Apart(BaseProcess):
+    """A MultiProcess: a process in an interpreter of its own, with a lock of its own.
 
     Args:
-        fn, args, kwargs: as of a Process; `pycsp_host` and `pycsp_port` are not given to `fn`, and nothing uses them.
+        fn, args, kwargs: as of a Process; `pycsp_host` and `pycsp_port` are not given to `fn`, and nothing uses them. `fn` is a function
+            at the top of a module, or cloudpickle is installed; the ends of channels among the arguments go with it, the others by pickle.
     """
 
     __slots__ = ()
@@ -188,8 +188,21 @@ class _InOneInterpreter(BaseProcess):
         **kwargs: Any,
     ) -> None:
         del pycsp_host, pycsp_port
-        _not_apart("MultiProcess", "Process")
         super().__init__(fn, *args, **kwargs)
+
+
+def _maker(kind: type[BaseProcess], func: Callable[..., Any]) -> Callable[..., BaseProcess]:
+    if not callable(func) or inspect.iscoroutinefunction(func) or inspect.isgeneratorfunction(func):
+        raise InfoException(
+            f"@process on {func!r}: it takes a plain function (coroutines: weft.compat.apycsp)"
+        )
+
+    @functools.wraps(func)
+    def make(*args: Any, **kwargs: Any) -> BaseProcess:
+        return kind(func, *args, **kwargs)
+
+    make._weft_body = func  # type: ignore[attr-defined]  # what another OS process looks for by its name
+    return make
 
 
 class Implementation:
@@ -215,8 +228,8 @@ class Implementation:
         )
         self.MultiProcess: type[BaseProcess] = type(
             "MultiProcess",
-            (_InOneInterpreter, self.Process),
-            {"__doc__": _InOneInterpreter.__doc__, "__slots__": ()},
+            (_Apart, self.Process),
+            {"__doc__": _Apart.__doc__, "__slots__": ()},
         )
 
     # --- making processes -----------------------------------------------------------------------------------------
@@ -227,25 +240,16 @@ class Implementation:
         Raises:
             InfoException: it is no plain function.
         """
-        if (
-            not callable(func)
-            or inspect.iscoroutinefunction(func)
-            or inspect.isgeneratorfunction(func)
-        ):
-            raise InfoException(
-                f"@process on {func!r}: it takes a plain function (coroutines: weft.compat.apycsp)"
-            )
-
-        @functools.wraps(func)
-        def make(*args: Any, **kwargs: Any) -> BaseProcess:
-            return self.Process(func, *args, **kwargs)
-
-        return make
+        return _maker(self.Process, func)
 
     def multiprocess(self, func: Callable[..., Any] | None = None, **_: Any) -> Any:
-        """`@multiprocess`, also with `pycsp_host` and `pycsp_port`: as @process, with a RuntimeWarning."""
-        _not_apart("@multiprocess", "@process")
-        return self.process if func is None else self.process(func)
+        """`@multiprocess`, also with `pycsp_host` and `pycsp_port`: each process runs in an interpreter of its own (MultiProcess).
+
+        Raises:
+            InfoException: it is no plain function.
+        """
+        make = functools.partial(_maker, self.MultiProcess)
+        return make if func is None else make(func)
 
     def io(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """Makes a function that may block one that lets the other processes run; it returns and raises as before."""

@@ -1,0 +1,38 @@
+// Arrays that many OS processes read and none changes: weft.processes.Shared, over wire::SharedArray's memory (WIRE.md 9.3).
+//
+// Such an object is pickled as a number: what has the number is the list that goes beside the pickle, in the packed value (packed.cpp).
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "native.hpp"
+
+#ifdef __linux__
+#include "weft/wire/shared.hpp"
+#endif
+
+namespace weft::py {
+
+#ifdef __linux__
+using Sealed = std::shared_ptr<const wire::Sealed>;
+#else
+struct Nothing {};
+using Sealed = std::shared_ptr<const Nothing>;
+#endif
+using AllSealed = std::vector<Sealed>;
+
+// For the time of a scope, what is pickled by this thread gathers its arrays there, and what is unpickled finds them there.
+class Beside {
+ public:
+  explicit Beside(AllSealed& a) noexcept;
+  Beside(const Beside&) = delete;
+  Beside& operator=(const Beside&) = delete;
+  ~Beside();
+
+ private:
+  AllSealed* const outer_;
+};
+
+int init_shared(PyObject* m);
+
+}  // namespace weft::py

@@ -1,0 +1,170 @@
+"""`@multiprocess`: a pycsp process in an OS process of its own.
+
+    here: body(p) ──its ends lent, with a line to ask by──► there: _there() ──_processes._body──► what it returned, or raised
+                  ◄──"retire", "poison", "draining"──  a pycsp end there
+
+Invariants
+- A pycsp end of a process that runs apart stays counted here (_channels.py): it is retired, and poisoned, here, when the end there asks.
+- What a far channel has there is one native end, lent for that process; that it is let go of with the process ends nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple
+
+from weft import _pickling, threads
+from weft.compat.pycsp._channels import (
+    READ,
+    WRITE,
+    Channel,
+    ChannelEnd,
+    ChannelEndRead,
+    ChannelEndWrite,
+)
+from weft.compat.pycsp._errors import InfoException
+from weft.errors import PeerDied
+from weft.processes import process
+
+__all__ = ["run_apart"]
+
+
+class _Lent(NamedTuple):
+    """A pycsp end on its way."""
+
+    native: Any
+    side: int
+    name: str
+    buffer: int
+    number: int  # by which it is asked for
+
+
+# --- here -----------------------------------------------------------------------------------------------------------
+
+
+class _Lender:
+    """Puts the pycsp ends in arguments into a form that goes to another OS process."""
+
+    def __init__(self) -> None:
+        self.ends: list[ChannelEnd] = []
+
+    def lend(self, value: Any) -> Any:
+        if isinstance(value, Channel):
+            raise InfoException(
+                f"{value!r} itself cannot go to another OS process: give the process an end of it, +channel or -channel"
+            )
+        if isinstance(value, ChannelEnd):
+            if value in self.ends:
+                number = self.ends.index(value)
+            else:
+                number = len(self.ends)
+                self.ends.append(value)
+            of = value.channel
+            make = of._native.reader if value._op == READ else of._native.writer
+            return _Lent(make(), value._op, of.name, of.buffer, number)
+        if type(value) in (list, tuple):
+            return type(value)([self.lend(v) for v in value])
+        if type(value) is dict:
+            return {self.lend(k): self.lend(v) for k, v in value.items()}
+        return value
+
+
+@threads.process
+def _serve(asked: Any, answers: Any, ends: list[ChannelEnd]) -> None:
+    """Does what the ends there ask for."""
+    try:
+        for number, what in asked:
+            end = ends[number]
+            if what != "draining":
+                getattr(end, what)()
+            answers.write(end.channel._draining)
+    except PeerDied:  # whoever called it says so
+        pass
+
+
+def run_apart(p: Any) -> Any:
+    """Runs a pycsp process in an OS process of its own: what it returned.
+
+    Raises:
+        what it raised; ProcessDied; BadUse: its function or an argument cannot go there; InfoException: a channel itself is among them.
+    """
+    lender = _Lender()
+    asked: threads.Channel[tuple[int, str]] = threads.Channel("asked")
+    answers: threads.Channel[bool] = threads.Channel("answers")
+    there = _there(
+        _pickling.dump_function(p.fn),
+        lender.lend(p.args),
+        lender.lend(p.kwargs),
+        asked.writer(),
+        answers.reader(),
+    ).named(p.name)
+    return threads.Parallel(there, _serve(asked.reader(), answers.writer(), lender.ends))[0]
+
+
+# --- there ----------------------------------------------------------------------------------------------------------
+
+
+class _Line:
+    """By which the ends there ask."""
+
+    def __init__(self, asked: Any, answers: Any) -> None:
+        self._asked, self._answers, self._lock = asked, answers, threading.Lock()
+
+    def ask(self, number: int, what: str) -> bool:
+        with self._lock:
+            self._asked.write((number, what))
+            return bool(self._answers.read())
+
+
+class _FarChannel(Channel):
+    """A channel of which one end was lent."""
+
+    __slots__ = ("_line", "_number")
+
+    _line: _Line
+    _number: int
+
+    def __new__(cls, lent: _Lent, line: _Line) -> _FarChannel:
+        self = object.__new__(cls)
+        self._native = None
+        self._ends = (lent.native, None) if lent.side == READ else (None, lent.native)
+        self._open, self._over = [0, 0], [lent.side != READ, lent.side != WRITE]
+        self.name, self.buffer = lent.name, lent.buffer
+        self._line, self._number = line, lent.number
+        return self
+
+    @property
+    def _draining(self) -> bool:  # type: ignore[override]
+        return self.buffer > 0 and self._line.ask(self._number, "draining")
+
+    def _leave(self, side: int) -> None:
+        super()._leave(side)
+        if self._over[side]:
+            self._line.ask(self._number, "retire")
+
+    def _poison(self, side: int) -> None:
+        self._line.ask(self._number, "poison")
+
+
+def _taken(value: Any, line: _Line, known: dict[int, ChannelEnd]) -> Any:
+    if isinstance(value, _Lent):
+        if value.number not in known:
+            of = _FarChannel(value, line)
+            known[value.number] = ChannelEndRead(of) if value.side == READ else ChannelEndWrite(of)
+        return known[value.number]
+    if type(value) in (list, tuple):
+        return type(value)([_taken(v, line, known) for v in value])
+    if type(value) is dict:
+        return {_taken(k, line, known): _taken(v, line, known) for k, v in value.items()}
+    return value
+
+
+@process
+def _there(function: bytes, args: Any, kwargs: Any, asked: Any, answers: Any) -> Any:
+    from weft.compat.pycsp import _processes, parallel
+
+    line, known = _Line(asked, answers), {}  # type: ignore[var-annotated]
+    p = parallel.Process(
+        _pickling.load_function(function), *_taken(args, line, known), **_taken(kwargs, line, known)
+    )
+    return _processes._body(p)

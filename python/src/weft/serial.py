@@ -1,0 +1,146 @@
+"""Channels that lead to a program on a board, over a serial line: USB, a UART, a pseudo-terminal, TCP (WIRE.md 12.6).
+
+    with serial.connect("/dev/ttyACM0", baud=115200) as board:
+        board.give("leds", leds.reader())
+
+The channel is an ordinary one, in every backend. Its values are packed as CBOR: `pip install 'weft[serial]'`. On the board is
+micropython/weft/link.py, or another program that keeps WIRE.md.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+import weakref
+from typing import Any
+
+from weft._extension import native as _native
+from weft.errors import BadUse
+
+try:
+    import cbor2
+except ImportError as error:
+    raise ImportError("weft.serial needs cbor2: pip install 'weft[serial]'") from error
+
+__all__ = ["Board", "connect"]
+
+_PLAIN = (type(None), bool, int, float, str, bytes, bytearray)
+_VALUES = "its values are None, bool, int, float, str, bytes, and lists, tuples and dicts of those, at most 16 deep"
+
+
+def _culprit(value: Any, depth: int = 0) -> str | None:
+    """The type in the value that is none of a board's; None: it is something else."""
+    if isinstance(value, (list, tuple, dict)) and depth < 20:
+        for part in (*value, *value.values()) if isinstance(value, dict) else value:
+            if found := _culprit(part, depth + 1):
+                return found
+        return None
+    return None if isinstance(value, (*_PLAIN, list, tuple, dict)) else type(value).__name__
+
+
+def _dumps(value: Any, channel: Any) -> bytes:
+    fault: str | None
+    try:
+        packed = bytes(cbor2.dumps(value))
+        fault = _native._cbor_fault(packed)
+        if fault is None:
+            return packed
+    except Exception as error:  # whatever cbor2 raises of a value that it does not know
+        fault = str(error)
+    found = _culprit(value)
+    what = f"a {found}" if found else f"this value ({fault})"
+    raise BadUse(f"write on channel {channel.name!r}: {what} cannot go to a board: {_VALUES}")
+
+
+_native._set_cbor(_dumps, cbor2.loads)
+
+_open: weakref.WeakSet[Board] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for board in list(_open):
+        board.close()
+
+
+class Board:
+    """One session with a board; `connect` makes it. Leaving its block ends it, and the ends on the board die."""
+
+    def __init__(self, descriptor: int, where: str, baud: int, lease: float) -> None:
+        self._where = where
+        self._link = _native._Link(
+            descriptor,
+            f"python {os.getpid()}",
+            False,
+            True,
+            baud,
+            round(lease * 1000),
+            _again(baud),
+        )
+        _open.add(self)
+
+    def give(self, name: str, end: Any) -> None:
+        """Hands an end of a channel to the board, which asks for it by this name; here it is closed. Before the board is there, or after.
+
+        Raises:
+            BadUse: `end` is no end, is closed, or of a channel that leads to other OS processes; a value that waits in the
+                channel cannot go to a board; the name has a space or is too long; the link is closed.
+        """
+        if not name or " " in name or len(name.encode()) > 60:
+            raise BadUse(f"give: a name has 1 to 60 bytes and no space, not {name!r}")
+        self._link.give(end, name)
+
+    def wait(self) -> str:
+        """Blocks the thread until the session is over: why it is. In a coroutine: `await io(board.wait)`.
+
+        Raises:
+            BadUse: the link is closed.
+        """
+        return self._link.wait()
+
+    def close(self) -> None:
+        """Ends the session, and waits until the board has been told, for 0.6 seconds at most. Closed twice: nothing."""
+        _open.discard(self)
+        self._link.close("the program on the PC has closed the link")
+
+    def __enter__(self) -> Board:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<board at {self._where}>"
+
+
+def _again(baud: int) -> int:
+    """After how many ms what is not acknowledged goes again: never sooner than a window of packets takes both ways."""
+    return max(200, 2_000_000 * 10 // max(baud, 1) if baud else 200)
+
+
+def connect(
+    line: str | os.PathLike[str] | int | socket.socket,
+    *,
+    baud: int = 115200,
+    lease: float = 3.0,
+) -> Board:
+    """A session with the board at the other end of a line. Returns at once, whether it is there yet or not.
+
+    Args:
+        line: the path of a serial device, or a connected socket or the descriptor of an open line, of which a copy is used.
+        baud: bits a second, of a device that has a speed; 0 leaves it as it is.
+        lease: seconds without a sign of life after which the board has died; 0: only the end of the line says so.
+
+    Raises:
+        OSError: there is no such device, or it is in use.
+        BadUse: a speed that no line has; a lease that is less than 0 or more than an hour.
+    """
+    if not 0 <= lease <= 3600:
+        raise BadUse(f"connect: a lease is between 0 and 3600 seconds, not {lease!r}")
+    if isinstance(line, socket.socket):
+        return Board(os.dup(line.fileno()), repr(line), 0, lease)
+    if isinstance(line, int):
+        return Board(os.dup(line), f"descriptor {line}", baud, lease)
+    descriptor = os.open(line, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    return Board(descriptor, os.fspath(line), baud, lease)

@@ -1,0 +1,67 @@
+"""What runs in an OS process of weft.processes behaves as it would here: options, output, forks (rule 15.1). Each starts an interpreter."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import away
+import pytest
+from test_processes import program
+
+from weft.processes import Channel, Parallel, run
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("-W", "error::UserWarning"), ("-X", "weft=1", "-X", "faulthandler"), ("-O", "-W", "ignore")],
+    ids=" ".join,
+)
+def test_options_of_the_interpreter_go_with_it(tmp_path: Path, options: tuple[str, ...]) -> None:
+    text = """
+        import sys
+        from weft.processes import process, run
+
+        @process
+        def told():
+            return sys.warnoptions, sys._xoptions, sys.flags.optimize, sys.argv, sys.path
+
+        mine = sys.warnoptions, sys._xoptions, sys.flags.optimize, sys.argv, sys.path
+        there = run(told())
+        assert there == mine, (there, mine)
+        print(mine[:3])
+    """
+    path = tmp_path / "program.py"
+    done = program(tmp_path, text, *options, str(path), "an argument")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout != "([], {}, 0)\n"
+
+
+def test_what_it_says_comes_out_here(capfd: pytest.CaptureFixture[str]) -> None:
+    run(away.says())
+    out, err = capfd.readouterr()
+    assert out == "printed\nwritten\n"
+    assert "UserWarning: warned" in err and "logged" in err and "complained" in err
+
+
+def test_a_fork_in_the_middle() -> None:
+    """The copy has no part in the network: the process goes on, and its ends are its own."""
+    c = Channel("c")
+    (status, pid), got = Parallel(away.forks(c.writer()), away.total(c.reader()))
+    assert os.waitstatus_to_exitcode(status) == 7
+    assert pid != os.getpid() and got == 3
+
+
+def test_a_fork_that_is_killed_in_the_middle_ends_nobody_elses_channels() -> None:
+    c = Channel("c")
+    (status, _), got = Parallel(away.forks(c.writer(), kill=True), away.total(c.reader()))
+    assert os.waitstatus_to_exitcode(status) == -9
+    assert got == 3
+
+
+@pytest.mark.parametrize("code", [0, 4, "a text", None])
+def test_sys_exit_arrives_with_its_code(code: Any) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run(away.leaves(code))
+    assert caught.value.code == code

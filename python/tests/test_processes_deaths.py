@@ -1,0 +1,169 @@
+"""OS processes of weft.processes that die, and what is said of them; what is told after a cancellation (rules 4.5, 5.8, 6.1, 7.2).
+
+Everything here starts interpreters: some 0.2 s each.
+"""
+
+from __future__ import annotations
+
+import pickle
+import signal
+from pathlib import Path
+from typing import Any
+
+import away
+import pytest
+
+import weft.threads as th
+from weft import _host
+from weft.processes import (
+    BadUse,
+    Channel,
+    Hosts,
+    Output,
+    Parallel,
+    PeerDied,
+    ProcessDied,
+    run,
+    select,
+)
+
+
+@pytest.mark.parametrize(
+    ("how", "number", "status"),
+    [("kill", signal.SIGKILL, None), ("segv", signal.SIGSEGV, None), ("exit", None, 3)],
+)
+def test_a_process_that_dies_says_how(how: str, number: int | None, status: int | None) -> None:
+    with pytest.raises(ProcessDied) as caught:
+        run(away.die(how))
+    assert (caught.value.signal, caught.value.status) == (number, status)
+    assert "'die'" in str(caught.value) and str(caught.value.pid) in str(caught.value)
+    crashed = how == "segv"  # then it says where, and so does a copy of the exception
+    assert (
+        ("Segmentation fault" in caught.value.stack) == crashed == ("in die" in str(caught.value))
+    )
+    assert bool(caught.value.stack) == crashed
+    copied = pickle.loads(pickle.dumps(caught.value))
+    assert (copied.stack, str(copied)) == (caught.value.stack, str(caught.value))
+
+
+@pytest.mark.parametrize("how", ["kill", "segv"])
+def test_the_system_was_out_of_memory(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told of one that was killed, if the system's count has grown since it began."""
+    counters = tmp_path / "vmstat"
+    counters.write_text("nr_free_pages 7\noom_kill 3\n", encoding="ascii")
+    monkeypatch.setattr(_host, "_COUNTERS", counters)
+    go = Channel("go")
+
+    @th.process
+    def system(out: Any) -> None:
+        counters.write_text("nr_free_pages 7\noom_kill 4\n", encoding="ascii")
+        out.write(None)
+
+    with pytest.raises(ProcessDied) as caught:
+        Parallel(away.die(how, go.reader()), system(go.writer()))
+    assert caught.value.out_of_memory == (how == "kill") == ("out of memory" in str(caught.value))
+    assert pickle.loads(pickle.dumps(caught.value)).out_of_memory == caught.value.out_of_memory
+    with pytest.raises(ProcessDied) as caught:  # it has not grown since this one began
+        run(away.die(how))
+    assert not caught.value.out_of_memory
+
+
+def test_sys_exit_is_an_exception_of_the_process() -> None:
+    with pytest.raises(SystemExit) as caught:
+        run(away.die("sys.exit"))
+    assert caught.value.code == 4
+
+
+def test_who_reads_from_one_that_died_drains_and_is_told() -> None:  # rule 4.5
+    c = Channel("c", capacity=10)
+
+    @th.process
+    def reads(inp: Any) -> list[int]:
+        got = []
+        try:
+            while True:
+                got.append(inp.read())
+        except PeerDied:
+            return got
+
+    done: list[Any] = []
+
+    @th.process
+    def dies(out: Any) -> None:
+        try:
+            Parallel(away.write_then_die(out, 5))
+        except ProcessDied as error:
+            done.append(error.signal)
+
+    assert Parallel(dies(c.writer()), reads(c.reader()))[1] == [0, 1, 2, 3, 4]
+    assert done == [signal.SIGKILL]
+
+
+def test_a_reader_elsewhere_is_told_of_a_writer_elsewhere_that_died() -> None:
+    c = Channel("c")
+
+    @th.process
+    def dies(out: Any) -> None:
+        with pytest.raises(ProcessDied):
+            Parallel(away.write_then_die(out, 3))
+
+    assert Parallel(dies(c.writer()), away.lost_writer(c.reader()))[1] == ([0, 1, 2], "False")
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["it_reads_on", "it_ends"])
+def test_a_value_that_could_not_be_made_is_not_the_end_of_a_channel(again: bool) -> None:
+    """Rule 5.8: a reader elsewhere gets PeerDied once; the channel goes on, and the reader's end is retired, not dead."""
+    c, ready = Channel("c"), Channel("ready")
+    met: list[str] = []
+
+    def fails() -> Any:
+        raise ZeroDivisionError
+
+    @th.process
+    def writes(out: Any, inp: Any) -> None:
+        inp.read()
+        with pytest.raises(ZeroDivisionError):
+            select(Output(out, make=fails))
+        try:
+            out.write("the next")
+        except Exception as error:
+            met.append(type(error).__name__)
+
+    got = Parallel(
+        writes(c.writer(), ready.reader()),
+        away.reads_past_a_death(ready.writer(), c.reader(), again),
+    )[1]
+    assert (got, met) == (("the next", []) if again else (None, ["Retired"]))
+
+
+def test_a_failure_after_a_cancellation_is_told_too() -> None:  # rules 6.1, 7.2
+    ready, never = Channel("ready"), Channel("never")
+    kept = never.writer()
+
+    @th.process
+    def fails(inp: Any) -> None:
+        inp.read()
+        raise ValueError("first")
+
+    with pytest.raises(Exception, match="2 processes failed") as caught:
+        Parallel(fails(ready.reader()), away.fails_when_cancelled(ready.writer(), never.reader()))
+    assert sorted(str(e) for e in caught.value.exceptions) == ["first", "second"]  # type: ignore[attr-defined]
+    kept.retire()
+
+
+def test_virtual_time_is_for_one_os_process() -> None:  # rule 8.6
+    @th.process
+    def sleeps() -> float:
+        th.sleep(1000)
+        return th.now()
+
+    process = sleeps()
+    with Hosts(1) as hosts:
+        run(away.who.on(hosts)())
+        with pytest.raises(BadUse, match=r"other OS processes.*Close the Hosts"):
+            run(process, clock="virtual")
+        with pytest.raises(BadUse, match="other OS processes"):  # a host has always one: its parent
+            run(away.virtual_run.on(hosts)())
+    assert round(run(process, clock="virtual")) == 1000
