@@ -33,6 +33,8 @@ MODULES = (
     "weft.observe",
     "weft.toolkit",
     "weft.native",
+    "weft.processes",
+    "weft.serial",
     "weft.plugnplay.coroutines",
     "weft.errors",
 )
