@@ -183,12 +183,18 @@ class Host:
         self._maker = os.getpid()
         self.running = self.begun = 0  # calls; whoever hands them out counts
 
-    def _lend(self, end: Any) -> str:
+    def _next_name(self) -> str:
         with self._lock:
             self._lent += 1
-            name = f"end{self._lent}"
-        self._link.give(end, name)
-        return name
+            return f"end{self._lent}"
+
+    def _let_go(self, names: list[str]) -> None:
+        """Has the child retire the ends of a call that it will not hear of. When this returns, it has."""
+        for job in (None, names), (None, ()):  # it takes the second one once it is done with the first
+            while True:
+                with contextlib.suppress(Cancelled):  # we are being cancelled: this comes first
+                    self._jobs.write(job)
+                    break
 
     def call(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Runs function(*args, **keywords) there, as a process; the ends in its arguments go with it.
@@ -202,13 +208,14 @@ class Host:
                 f"the OS process {self.pid} was started before a fork, and this is the child: it stays the parent's. "
                 "Make Hosts or an Executor in the child; a process of weft.processes needs neither"
             )
-        names: list[str] = []
+        given: dict[str, Any] = {}  # ends, by their names there
 
         def lend(end: Any) -> str:
-            names.append(self._lend(end))
-            return names[-1]
+            given[name := self._next_name()] = end
+            return name
 
         cancelled: Cancelled | None = None
+        ours: tuple[str, ...] = ()
         orders, result = _native.Channel("orders"), _native.Channel("result")
         told, answer = orders.writer(), result.reader()
         try:
@@ -223,10 +230,15 @@ class Host:
             me = _native.current_process()
             if me is not None:  # who waits for it, in the report of a deadlock
                 self._member.away[ours[1]] = me.id
+            there: list[str] = []
             try:
+                while given:
+                    name = next(iter(given))
+                    self._link.give(given.pop(name), name)
+                    there.append(name)
                 self._jobs.write((ours, packed))
-            except Cancelled:  # it has not heard of it, or has not started up yet
-                self._jobs.write((None, names))
+            except (Cancelled, BadUse):  # it has not heard of it; or an end cannot go
+                self._let_go(there)
                 raise
             while True:
                 try:
@@ -238,7 +250,7 @@ class Host:
         except PeerDied:
             raise self._died(function) from None
         finally:
-            self._member.away.pop(names[-1] if names else "", None)
+            self._member.away.pop(ours[1] if ours else "", None)
             for end in (answer, told):
                 with contextlib.suppress(BadUse):  # it is retired already
                     end.retire()
