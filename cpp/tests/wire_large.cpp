@@ -13,6 +13,7 @@
 #include "weft/wire/serial.hpp"
 #include "weft/wire/shared.hpp"
 #include "weft/wire/shm.hpp"
+#include "wire_pipe.hpp"
 #include "wire_world.hpp"
 
 using namespace weft;
@@ -167,27 +168,6 @@ TEST_CASE("wire 9.1: a value of more than a gibibyte is bad use at a far writer,
 
 // --- slots (9.2) ---
 
-// What passes descriptors from one space to another, without a link.
-struct Pipe {
-  std::uint64_t from, to;
-  std::deque<int> fds{};
-  std::size_t passed_ever = 0;
-  bool can = true;
-  bool passes() const { return can; }
-  void pass(int fd) { fds.push_back(fd), ++passed_ever; }
-  int passed() {
-    if (fds.empty()) return -1;
-    const int fd = fds.front();
-    fds.pop_front();
-    return fd;
-  }
-  // As its sender sees it, and its receiver.
-  std::uint64_t theirs() const { return to; }
-  std::uint64_t mine() const { return to; }
-  ~Pipe() {
-    for (const int fd : fds) ::close(fd);
-  }
-};
 std::unique_ptr<w::Slot> sent(Pipe& p, const w::Slot& s) {
   w::Buffer description;
   REQUIRE(s.lend_to(p, description));

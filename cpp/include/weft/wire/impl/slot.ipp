@@ -6,6 +6,7 @@
 #include <mutex>
 #include <random>
 
+#include "../../prim.hpp"
 #include "../slot.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
@@ -43,8 +44,9 @@ class Slot::Pool {
     trim(known, [this](std::shared_ptr<Piece> p) {
       for (auto& by : p->head().mapped_by)
         for (std::uint64_t name = by.load(std::memory_order_relaxed); const std::uint64_t mine : names)
-          if (name == mine) by.compare_exchange_strong(name, 0, std::memory_order_seq_cst);
-      if (p->head().shares.load(std::memory_order_seq_cst) != 0) leaving.push_back(std::move(p)), any_leaving.store(true);
+          if (name == mine && WEFT_MUTANT != 93) by.compare_exchange_strong(name, 0, std::memory_order_seq_cst);
+      if (p->head().shares.load(std::memory_order_seq_cst) != 0 && WEFT_MUTANT != 92)
+        leaving.push_back(std::move(p)), any_leaving.store(true);
     });
   }
   std::shared_ptr<Piece> find(const Description& d) const {
@@ -103,7 +105,7 @@ WEFT_IMPL std::unique_ptr<Slot> Slot::make(std::size_t length) noexcept try {
   for (auto it = p.made.rbegin(); it != p.made.rend(); ++it) {  // the peer has mapped what was used last, and it is in the caches
     Head& head = (*it)->head();
     const std::size_t size = (*it)->memory.size();
-    if (size < wanted || size / 4 > wanted || head.shares.load(std::memory_order_seq_cst) != 0) continue;
+    if (size < wanted || size / 4 > wanted || head.shares.load(std::memory_order_seq_cst) > (WEFT_MUTANT == 91 ? 1u : 0u)) continue;
     if (std::none_of(std::begin(head.mapped_by), std::end(head.mapped_by), [](const auto& by) { return by.load() == 0; }))
       for (auto& by : head.mapped_by) by.store(0);  // some of them may be gone; the others get a descriptor once more
     head.shares.store(1, std::memory_order_seq_cst);
@@ -131,7 +133,7 @@ WEFT_IMPL std::unique_ptr<Slot> Slot::make(std::size_t length) noexcept try {
 WEFT_IMPL int Slot::lend(Buffer& description, std::uint64_t theirs) const {
   struct stat st {};
   Head& head = piece_->head();
-  head.shares.fetch_add(1, std::memory_order_seq_cst);
+  head.shares.fetch_add(WEFT_MUTANT == 96 ? 0 : 1, std::memory_order_seq_cst);
   Description d{kKnown, piece_->id, piece_->memory.size(), length_, 0};
   int fd = kNone;
   if (std::none_of(std::begin(head.mapped_by), std::end(head.mapped_by), [&](const auto& by) { return by.load() == theirs; })) {

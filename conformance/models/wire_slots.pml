@@ -1,0 +1,144 @@
+/* Slots of shared memory that are lent to other spaces, and known there without a descriptor (WIRE.md 9.2).
+ *
+ * A maker has SEGS segments and sends VALUES values, each to one of two receivers or to both; 0 sends one on to 1. Each value is written into
+ * a segment without shares; if there is none it goes in pieces: no writer waits.
+ *
+ *   MAKE (share 1, written) ──► share + 1 ──► is the name there? ──LEASE, with or without the descriptor──► maker's share goes
+ *   LEASE ──► mapped, named ──► view ──► share goes      LET GO: name out ──► shares? ──none: unmapped; some: leaving──none any more──► unmapped
+ *
+ * A receiver may die at any step (KILL): what it had a share of, or was on its way to it, keeps its count for ever, and is not used again.
+ *
+ * MUT 91: a segment is used again though somebody has a share. 92: who lets go keeps nothing for what is under way. 93: who lets go leaves its
+ * name in. 95: who lets go looks at the shares, then takes its name out. 96: who lends takes no share for the receiver.
+ *
+ * That a share is taken before the name is looked for needs no mutant: who lends has a share himself until the frame is on its way, so who
+ * lets go meanwhile keeps the mapping.
+ *
+ * Watched: what a view shows is what was sent, from its first look to its last; a LEASE without a descriptor names what its receiver has
+ * mapped; at the end all values were sent, whoever died, and without a death all shares are back.
+ */
+#ifndef MUT
+#define MUT 0
+#endif
+#define SEGS 2
+#ifdef KILL
+#define VALUES 2
+#else
+#define VALUES 3
+#endif
+#define SPACES 2                    /* receivers, 0 and 1 */
+#define NONE 9
+
+/* Frames: segment, value, was the descriptor passed. */
+chan to0 = [3] of { byte, byte, bool };
+chan to1 = [4] of { byte, byte, bool };
+#define N(s, r) ((s) * SPACES + (r))
+#define HAS(s, r) (mapped[N(s, r)] || leaving[N(s, r)])
+
+byte shares[SEGS], bytes[SEGS];     /* the head's count, and what is written behind it */
+bool named[4];                      /* by segment and receiver: the head's names */
+bool mapped[4], leaving[4];         /* the receiver's lists: known, or no longer to be known */
+bool dead[SPACES];
+byte sent;
+
+/* By one who has a share himself: a share for r, then its name, then the frame. If its session has ended the frame goes nowhere, and the
+ * share is not given back. */
+inline lend(s, v, r) {
+    shares[s] = (MUT == 96 -> shares[s] : shares[s] + 1);
+    by_name = named[N(s, r)];
+    if
+    :: atomic { dead[r] -> by_name = false }
+    :: atomic { !dead[r] && r == 0 -> to0!s, v, !by_name; by_name = false }
+    :: atomic { !dead[r] && r == 1 -> to1!s, v, !by_name; by_name = false }
+    fi
+}
+
+active proctype Maker() {
+    byte s = NONE, v = 1;
+    bool by_name;
+    do
+    :: v > VALUES -> break
+    :: v <= VALUES ->
+        atomic {                    /* make(): nobody else can add a share to none */
+            if
+            :: shares[0] == 0 || (MUT == 91 && shares[0] < 2) -> s = 0
+            :: shares[1] == 0 || (MUT == 91 && shares[1] < 2) -> s = 1
+            :: else -> s = NONE
+            fi;
+            if
+            :: s != NONE -> shares[s] = 1; bytes[s] = v
+            :: else
+            fi
+        }
+        if
+        :: s == NONE
+        :: s != NONE ->
+            if
+            :: lend(s, v, 0)
+            :: lend(s, v, 1)
+            :: lend(s, v, 0); lend(s, v, 1)
+            fi;
+            atomic { shares[s]--; s = NONE }
+        fi;
+        v++
+    od;
+    sent = v - 1
+}
+
+/* One view at a time. It lets go of a segment between two values, as when its list is full; 0 twice, 1 once. */
+proctype Receiver(byte me; chan in) {
+    byte s, v, at;
+    byte let_go;
+    bool by_name, passed, was, onward;
+    {
+endr:
+    do
+    :: atomic { in?s, v, passed ->
+            assert(passed || HAS(s, me));
+            mapped[N(s, me)] = !leaving[N(s, me)]
+        };
+        if
+        :: mapped[N(s, me)] -> named[N(s, me)] = true
+        :: else
+        fi;
+        assert(bytes[s] == v);
+        if
+        :: me == 0 && !onward -> onward = true; lend(s, v, 1)
+        :: true
+        fi;
+        atomic { assert(bytes[s] == v); shares[s]--; s = 0; v = 0; passed = false }
+    :: atomic { let_go < 2 - me && (mapped[N(0, me)] || mapped[N(1, me)]) -> let_go++;
+            if
+            :: mapped[N(0, me)] -> at = 0
+            :: mapped[N(1, me)] -> at = 1
+            fi };
+        if
+        :: MUT == 95 -> was = shares[at] != 0; named[N(at, me)] = false
+        :: MUT == 93 -> was = shares[at] != 0
+        :: else -> named[N(at, me)] = false; was = shares[at] != 0
+        fi;
+        atomic { mapped[N(at, me)] = false; leaving[N(at, me)] = was && MUT != 92; at = 0; was = false }
+    :: atomic { leaving[N(0, me)] && shares[0] == 0 -> leaving[N(0, me)] = false }
+    :: atomic { leaving[N(1, me)] && shares[1] == 0 -> leaving[N(1, me)] = false }
+    od
+    } unless { dead[me] }
+}
+
+#ifdef KILL
+active proctype Killer() {
+    if
+    :: dead[0] = true
+    :: dead[1] = true
+    fi
+}
+#endif
+
+init {
+    atomic { run Receiver(0, to0); run Receiver(1, to1) }
+end:
+    timeout ->
+    assert(sent == VALUES);
+    assert(dead[0] || empty(to0));
+    assert(dead[1] || empty(to1));
+    assert(dead[0] || dead[1] || (shares[0] == 0 && shares[1] == 0))
+}
