@@ -75,6 +75,7 @@ PyGILState_STATE enter_interpreter() {
 }
 
 void close_door() noexcept { closed = true; }
+bool door_is_closed() noexcept { return closed; }
 
 void new_door() noexcept {
 #ifndef Py_GIL_DISABLED

@@ -405,6 +405,8 @@ PyObject* wire_wait(PyObject* o, PyObject*) {
 void close_link(WireObject* w, const char* why) noexcept {
   auto* const link = std::exchange(w->link, nullptr);
   if (!link || w->generation != generation) return;
+  // The threads that serve it stay where they are, perhaps with its locks. The peer learns of our end from the system.
+  if (door_is_closed()) return;
   if ((*link)->board) --boards;
   (*link)->leave(why);
   PyThreadState* const state = give_up_lock();

@@ -397,3 +397,20 @@ def test_a_group_of_coroutines_uses_them(two: Hosts) -> None:
 
     assert run(main()) in two.pids
     assert threading.active_count() < 50
+
+
+@pytest.mark.parametrize("held", ["", "me = lambda: me\n    me.hosts = hosts\n    del hosts"])
+def test_a_program_ends_with_hosts_that_it_never_closed(tmp_path: Path, held: str) -> None:
+    """By a global, or in a cycle: either is let go when the interpreter has all but ended."""
+    text = f"""
+        from away import who
+        from weft.processes import Hosts, run
+        if __name__ == "__main__":
+            hosts = Hosts(2)
+            run(who.on(hosts)())
+            {held.replace(chr(10), chr(10) + " " * 8)}
+            print("done")
+        """
+    environment = dict(os.environ, PYTHONPATH=str(Path(__file__).parent))
+    result = program(tmp_path, text, env=environment)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "done\n", "")
