@@ -85,6 +85,12 @@ def carries_ends(net: dict[str, Any]) -> bool:
     return '["send",' in json.dumps(net)
 
 
+def shares_ends(net: dict[str, Any], proc: dict[str, Any]) -> bool:
+    """Is one of its ends its maker's too, while somebody closes ends? Elsewhere it would be another end (WIRE.md 15, rule 2.3)."""
+    closes = any(f'["{how}",' in json.dumps(net) for how in ("retire", "die"))
+    return closes and any(isinstance(e, int) for e in proc["ends"])
+
+
 class Journal:
     """A history in a file that several OS processes write."""
 

@@ -395,6 +395,7 @@ class _Play:
             self.away is None
             or not self.names_of(proc["id"]).away
             or host_driver.carries_ends(self.net)
+            or host_driver.shares_ends(self.net, proc)
         ):
             return False
         return not host_driver.asks_for(proc)

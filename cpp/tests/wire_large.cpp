@@ -33,8 +33,15 @@ struct Joined {
   std::optional<L> h, f;
   Joined() {
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
-    h.emplace(home, fds[0]);
-    f.emplace(far, fds[1]);
+    if constexpr (std::is_same_v<L, w::SerialLink>) {
+      w::LineOptions o;
+      o.lease_ms = 600'000;  // on a slow machine a gibibyte takes its time
+      h.emplace(home, fds[0], o);
+      f.emplace(far, fds[1], o);
+    } else {
+      h.emplace(home, fds[0]);
+      f.emplace(far, fds[1]);
+    }
   }
 };
 std::string text(std::size_t n) {
