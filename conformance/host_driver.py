@@ -30,6 +30,7 @@ STAYS: dict[str, str] = {
     "a barrier": "a barrier meets within one OS process (WIRE.md 15, rule 8)",
     "a computed output": "WIRE.md 4.6: designed, not built",
     "an extended read": "WIRE.md 4.6: designed, not built",
+    "a guard that is off": "its home is not told of it: until an operation there has met its end it counts as open (WIRE.md 15, rule 5.6)",
     "a limit on an end": "the driver waits until a poison or a retirement has arrived, and the limit would be on that too",
     "another process": "to cancel one, or to wait for its end, is for who has the object",
 }
@@ -66,6 +67,7 @@ def _asked(s: list[Any]) -> set[str]:
     if kind == "select":
         guards = {"barrier": "a barrier", "ended": "another process"}
         found = {guards[g["g"]] for g in s[2] if g["g"] in guards}
+        found |= {"a guard that is off" for g in s[2] if "end" in g and not g.get("pre", True)}
         return found | {"a computed output" for g in s[2] if "fn" in g}
     return {
         **{k: {"a barrier"} for k in ("sync", "enrol", "resign")},
@@ -129,10 +131,17 @@ class Away:
         os.truncate(self.file.name, 0)
         return Journal(self.file.name)
 
-    def process(self, journal: Journal, proc: dict[str, Any], ends: list[Any]) -> Any:
-        """The process as one that runs in a host: a coroutine there if its number is odd."""
+    def process(
+        self, journal: Journal, proc: dict[str, Any], ends: list[Any], buffers: bool
+    ) -> Any:
+        """The process as one that runs in a host: a coroutine there if its number is odd.
+
+        Args:
+            buffers: are there any, so that writes may be on credit?
+        """
         self.went += 1
         made = (played_awaiting if proc["id"] % 2 else played).on(self.hosts)
+        proc = {**proc, "buffers": buffers}
         return made(journal.path, proc, self.tick.writer(), *ends).named(f"p{proc['id']}")
 
 
@@ -150,6 +159,16 @@ def _there(path: str, proc: dict[str, Any], tick: Any, kind: str) -> tuple[Any, 
         def has_arrived(self, done: Any, awaits: bool) -> Any:
             """It is under way to the home when the operation returns (WIRE.md 15); a write behind it is not done before it has come."""
             return awaited() if awaits else waited()
+
+        def written(self, done: Any, awaits: bool) -> Any:
+            """A write on credit is over before its value has arrived (WIRE.md 6.3)."""
+            if not proc["buffers"]:
+                return done
+            return both(done) if awaits else waited()
+
+    async def both(write: Any) -> None:
+        await write
+        await awaited()
 
     def waited() -> None:
         try:

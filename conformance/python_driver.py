@@ -350,7 +350,8 @@ class _Play:
         pid, body, play = proc["id"], proc["body"], self
         names = self.names_of(pid)
         if self.goes(proc):
-            return self.kept(proc, self.away.process(self.records, proc, ends))  # type: ignore[union-attr, arg-type]
+            buffers = any("capacity" in c for c in self.net["channels"])
+            return self.kept(proc, self.away.process(self.records, proc, ends, buffers))  # type: ignore[union-attr, arg-type]
         if names.tasks and task_driver.in_loop():  # else a thread makes it, and it runs there
 
             def steps(given: list[Any]) -> tuple[task_driver.Steps, list[Any]]:
@@ -402,6 +403,10 @@ class _Play:
 
     def has_arrived(self, done: Any, awaits: bool) -> Any:
         """After a retirement, a poison or a death: what to wait for before it is recorded. Here it has happened."""
+        return done
+
+    def written(self, done: Any, awaits: bool) -> Any:
+        """The same after a write."""
         return done
 
     def names_of(self, pid: int) -> Names:

@@ -97,7 +97,7 @@ class Player:
             yield from self.operate("read", lambda: slots[s[1]].read(), shown=self.received)
         elif kind == "write":
             value = self.value()
-            yield from self.operate("write", lambda: slots[s[1]].write(value), (value,))
+            yield from self.operate("write", lambda: self.written(slots[s[1]], value), (value,))
         elif kind == "send":
             yield from self.operate("send", lambda: slots[s[1]].write(slots[s[2]]))
         elif kind == "iter":
@@ -162,6 +162,9 @@ class Player:
             yield from self.body(s[3])
         else:
             raise ValueError(f"a statement of unknown kind {kind!r}")
+
+    def written(self, end: Any, value: str) -> Any:
+        return self.play.written(end.write(value), self.names.awaits)
 
     def arrived(self, done: Any) -> Any:
         return self.play.has_arrived(done, self.names.awaits)

@@ -23,8 +23,8 @@ void take_lock(PyThreadState* mine) noexcept;
 // The first step of a thread that the interpreter does not know yet; PyGILState_Release() takes it out again.
 PyGILState_STATE enter_interpreter();
 
-void close_door() noexcept;    // the interpreter ends: who is without the lock stays so
+void close_door() noexcept;      // the interpreter ends: who is without the lock stays so
 bool door_is_closed() noexcept;  // then the thread that ends the interpreter must not give the lock up
-void new_door() noexcept;    // in the child of a fork, where nobody stands in it any more
+void new_door() noexcept;        // in the child of a fork, where nobody stands in it any more
 
 }  // namespace weft::py

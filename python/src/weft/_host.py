@@ -190,7 +190,8 @@ class Host:
 
     def _let_go(self, names: list[str]) -> None:
         """Has the child retire the ends of a call that it will not hear of. When this returns, it has."""
-        for job in (None, names), (None, ()):  # it takes the second one once it is done with the first
+        # It takes the second one once it is done with the first.
+        for job in ((None, names), (None, ())):
             while True:
                 with contextlib.suppress(Cancelled):  # we are being cancelled: this comes first
                     self._jobs.write(job)
