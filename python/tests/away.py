@@ -477,3 +477,9 @@ def forks(out: Any, kill: bool = False) -> tuple[int, int]:
 @process
 def leaves(code: Any) -> None:
     sys.exit(code)
+
+
+@process
+def waits_for_ever(begun: Any) -> None:
+    begun.write(None)
+    signal.pause()

@@ -414,3 +414,21 @@ def test_a_program_ends_with_hosts_that_it_never_closed(tmp_path: Path, held: st
     environment = dict(os.environ, PYTHONPATH=str(Path(__file__).parent))
     result = program(tmp_path, text, env=environment)
     assert (result.returncode, result.stdout, result.stderr) == (0, "done\n", "")
+
+
+def test_a_program_ends_while_a_daemon_thread_waits_for_a_host(tmp_path: Path) -> None:
+    """It sleeps in a link when the program's statics are gone."""
+    text = """
+        import threading
+        from away import waits_for_ever
+        from weft.processes import Channel, Hosts, run
+        if __name__ == "__main__":
+            hosts, begun = Hosts(1), Channel("begun")
+            called = waits_for_ever.on(hosts)(begun.writer())
+            threading.Thread(target=run, args=(called,), daemon=True).start()
+            begun.reader().read()
+            print("done")
+        """
+    environment = dict(os.environ, PYTHONPATH=str(Path(__file__).parent))
+    result = program(tmp_path, text, env=environment)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "done\n", "")
