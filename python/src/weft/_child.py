@@ -55,6 +55,7 @@ def _compiled(path: str, backend: str | None) -> types.CodeType:
 def _import_main(name: str | None, path: str | None, backend: str | None) -> None:
     """The parent's main module, as far as its first top-level run(…)."""
     if name is None and path is None:  # an interactive interpreter, `python -c`
+        _pickling.send_main_by_value()
         return
     module = types.ModuleType("__mp_main__")
     if name is not None and name != "__main__":

@@ -142,6 +142,8 @@ class Host:
                 f"a frozen program ({sys.executable}) starts no OS processes of Weft: its executable is no Python interpreter. "
                 "Use weft.threads there, or run the program by an interpreter"
             )
+        if _pickling.main_is_typed():
+            _pickling.send_main_by_value()
         self.setting = setting = setting or Setting()
         beginning = pickle.dumps(_preparation(setting))
         ours, theirs = socket.socketpair()

@@ -12,6 +12,7 @@ import sys
 import traceback
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from weft import _shared
@@ -26,15 +27,11 @@ Name = tuple[str, str]  # module and qualified name
 Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 
-class _Ends(pickle.Pickler):
-    """Puts the ends of channels aside: `take` says under which name the other finds one."""
+class _Aside:
+    """What a pickler puts aside, the ends of channels above all: `take` says under which name the other finds one."""
 
-    def __init__(
-        self, file: io.BytesIO, take: Callable[[Any], str], shared: list[Any] | None = None
-    ) -> None:
-        super().__init__(file, protocol=5)
-        self._take = take
-        self.shared = shared  # the shared arrays are put there; None: they go with the pickle
+    _take: Callable[[Any], str]
+    shared: list[Any] | None  # the shared arrays are put there; None: they go with the pickle
 
     def persistent_id(self, obj: Any) -> str | None:
         if self.shared is not None and isinstance(obj, _native.Shared):
@@ -52,6 +49,29 @@ class _Ends(pickle.Pickler):
                 "Meet by a channel, or give the barrier to processes that run here"
             )
         return None
+
+
+class _Ends(_Aside, pickle.Pickler):
+    pass
+
+
+_pickler: Any = _Ends
+_plainly: Any = pickle.dumps
+
+
+def send_main_by_value() -> None:
+    """From now on what the main module defines goes by value, if cloudpickle is installed: nobody can import it."""
+    global _pickler, _plainly
+    try:
+        import cloudpickle  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    except ImportError:
+        return
+
+    class EndsByValue(_Aside, cloudpickle.Pickler):  # type: ignore[misc, name-defined, unused-ignore]
+        pass
+
+    _pickler, _plainly = EndsByValue, cloudpickle.dumps
+    _native._set_pickling(_dumps, cloudpickle.dumps, pickle.loads)
 
 
 class _Found(pickle.Unpickler):
@@ -74,7 +94,9 @@ def _pickled(
 ) -> bytes:
     file = io.BytesIO()
     try:
-        _Ends(file, take, shared).dump(value)
+        pickler = _pickler(file, protocol=5)
+        pickler._take, pickler.shared = take, shared
+        pickler.dump(value)
     except WeftError as error:
         raise BadUse(f"{what}: {error}") from None
     except Exception as error:
@@ -113,12 +135,19 @@ def why_not(what: str, value: Any) -> BadUse | None:
 def name_of(function: Any) -> Name | None:
     """Where another OS process finds the function that `@process` decorated; None: it is nobody's global name."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
-    if not module or "<" in name:
+    if not module or "<" in name or (module == "__main__" and main_is_typed()):
         return None
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
     return (module, name) if found is function or _body_of(found) is function else None
+
+
+def main_is_typed() -> bool:
+    """Is the main module none that could be imported: an interactive interpreter, a notebook, `python -c`, the standard input?"""
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None) or ""
+    return getattr(main, "__spec__", None) is None and not Path(file).is_file()
 
 
 def _body_of(found: Any) -> Any:
@@ -143,9 +172,16 @@ def _by_value(function: Any) -> bytes:
     try:
         import cloudpickle  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:
+        typed = getattr(function, "__module__", "") == "__main__" and main_is_typed()
+        why = (
+            "was defined in an interactive interpreter, by -c or on the standard input"
+            if typed
+            else "is no global name of a module"
+        )
         raise BadUse(
-            f"{getattr(function, '__qualname__', function)} is no global name of a module, so another OS process cannot import it: "
-            "move it to the top of its module, or install cloudpickle, which sends it by value"
+            f"{getattr(function, '__qualname__', function)} {why}, so another OS process cannot import it: "
+            f"move it to {'a file' if typed else 'the top of its module'}, or install cloudpickle, which sends it by value "
+            "(pip install weft[processes])"
         ) from None
     return bytes(cloudpickle.dumps(function))
 
@@ -233,7 +269,7 @@ class Failure:
         self.packed: bytes | None = None
         if not self.end:
             try:
-                packed = pickle.dumps(error)
+                packed = _plainly(error)
                 pickle.loads(packed)
                 self.packed = packed
             except Exception:  # an exception of the user's that does not stand it: its text goes

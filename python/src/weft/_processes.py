@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copyreg
 import functools
+import importlib
 import inspect
 import types
 from typing import Any
 
-from weft import _host, _hosts
+from weft import _host, _hosts, _pickling
+from weft._extension import native as _native
 from weft._shared import process_of
 from weft.errors import BadUse
 
@@ -74,3 +77,24 @@ def moved(function: Any, where: Any, name: str) -> Any:
 def _name_of(where: Any) -> str:
     name = where.__name__ if isinstance(where, types.ModuleType) else where
     return name.removeprefix("weft.") if isinstance(name, str) else ""
+
+
+# --- as values: a process function may be a global of a function that goes by value, or an argument -----------------
+
+
+def _reduced(function: Any) -> Any:
+    """By its name where that can be imported, else by the function in it."""
+    name = _pickling.name_of(function)
+    if name is not None:
+        return _named, name
+    body = getattr(function.__wrapped__, "_weft_body", None)
+    if body is not None:
+        return process, (body,)
+    return process_of, (function.__wrapped__, function._weft_plain)
+
+
+def _named(module: str, name: str) -> Any:
+    return functools.reduce(getattr, name.split("."), importlib.import_module(module))
+
+
+copyreg.pickle(_native.ProcessFunction, _reduced)

@@ -88,6 +88,7 @@ def process_of(function: Any, plain: str) -> Any:
     backend = "coroutines" if inspect.iscoroutinefunction(function) else plain
     made: Any = _native.ProcessFunction(function, name, _KINDS[backend])
     functools.update_wrapper(made, function)
+    made._weft_plain = plain  # to make it again in another OS process
     return made
 
 
