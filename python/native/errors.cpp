@@ -70,8 +70,10 @@ PyObject* raise_closed(EndObject* e, const char* verb) {
               name, side, side);
       break;
     case EndState::sent:
-      bad_use("%s on channel %U: this %s end is closed: it was sent away over a channel; make another with channel.%s()", verb, name, side,
-              side);
+      bad_use(
+          "%s on channel %U: this %s end is closed: it was sent away, over a channel or to another OS process; make another with "
+          "channel.%s()",
+          verb, name, side, side);
       break;
     case EndState::died:
       bad_use("%s on channel %U: this %s end is closed: it was declared dead; make another with channel.%s()", verb, name, side, side);

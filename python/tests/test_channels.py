@@ -265,7 +265,7 @@ def test_an_end_that_is_sent_moves(b):  # rule 2.4
         True,
         ["through a mobile end"],
     ]
-    with pytest.raises(BadUse, match="sent away over a channel"):
+    with pytest.raises(BadUse, match="sent away, over a channel or to another OS process"):
         mobile.write(1)
 
 

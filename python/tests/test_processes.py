@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -367,6 +368,16 @@ def test_arguments_that_cannot_go() -> None:
         run(away.write_all(Channel("c").writer(), [away.Unsendable()]))
     with pytest.raises(BadUse, match=r"give it an end, reader\(\) or writer\(\)"):
         run(away.write_all(Channel("c"), []))
+
+
+def test_what_cannot_be_pickled_is_named_by_its_parameter() -> None:
+    c = Channel("c")
+    inp, out, other = c.reader(), c.writer(), c.writer()
+    with pytest.raises(BadUse, match=r"process source: argument n: a value of type lock cannot go"):
+        run(away.source(out, threading.Lock()))
+    with pytest.raises(BadUse, match=r"process source: argument first: .* type function cannot go"):
+        run(away.source(other, 1, first=lambda: 0))
+    assert run(away.total(inp)) == 0, "a call that came to nothing lets go of its ends"
 
 
 def test_a_barrier_stays_in_its_process() -> None:  # rule 11.2

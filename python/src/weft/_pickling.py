@@ -5,7 +5,9 @@ A value is pickled by its writer and rebuilt by its reader, so that an object th
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import inspect
 import io
 import pickle
 import sys
@@ -120,10 +122,10 @@ _native._set_pickling(_dumps, pickle.dumps, pickle.loads)
 _native._set_shared_found(_shared_found)
 
 
-def why_not(what: str, value: Any) -> BadUse | None:
+def why_not(what: str, value: Any, take: Callable[[Any], str] = _refuse_end) -> BadUse | None:
     """Why a value cannot go to another OS process; None: it can."""
     try:
-        _pickled(what, value, _refuse_end)
+        _pickled(what, value, take, [])
     except BadUse as error:
         return error
     return None
@@ -220,13 +222,23 @@ def dump_call(
     name = name_of(function)
     what = name if name is not None else _by_value(function)
     shared: list[Any] = []
-    packed = _pickled(
-        f"process {getattr(function, '__qualname__', function)}",
-        (what, args, keywords),
-        take,
-        shared,
-    )
+    called = f"process {getattr(function, '__qualname__', function)}"
+    try:
+        packed = _pickled(called, (what, args, keywords), take, shared)
+    except BadUse:
+        for parameter, value in _arguments(function, args, keywords).items():
+            wrong = why_not(f"{called}: argument {parameter}", value, lambda _: "")
+            if wrong is not None:
+                raise wrong from wrong.__cause__
+        raise
     return (packed, shared) if shared else packed
+
+
+def _arguments(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
+    """By the names of the parameters, if they can be told."""
+    with contextlib.suppress(TypeError, ValueError):
+        return inspect.signature(function).bind(*args, **keywords).arguments
+    return {**{str(i): value for i, value in enumerate(args)}, **keywords}
 
 
 def load_call(packed: Packed, find: Callable[[str], Any]) -> Call:

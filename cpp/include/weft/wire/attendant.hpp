@@ -68,7 +68,7 @@ class Attendant {
   static void forget() noexcept {
     new (&made_lock_) std::mutex;
     new (&made_) std::weak_ptr<Attendant>;
-    new (&users_.now) runtime::Posting;
+    new (&users_) runtime::Posting;
     current_.store(nullptr);
     runtime::attending.store(nullptr, std::memory_order_release);
   }
@@ -97,7 +97,7 @@ class Attendant {
     stop_.store(true);
     wanted_.fetch_add(1);
     kick();
-    users_.now.settle();
+    users_.settle();
     bells_.join();
     sockets_.join();
   }
@@ -466,7 +466,7 @@ class Attendant {
 
   template <class F>
   static bool with(F&& f) noexcept {
-    const runtime::Posting::Now use(users_.now);
+    const runtime::Posting::Now use(users_);
     Attendant* const a = current_.load();
     if (!a) return false;
     // Who sleeps here is woken as from any other thread, also by what it does itself meanwhile.
@@ -477,20 +477,10 @@ class Attendant {
   }
   static const runtime::Attending kAttending;
 
-  // Never destroyed: a thread may sleep in here while the program ends.
-  struct Users {
-    Users() : now() {}
-    Users(const Users&) = delete;
-    Users& operator=(const Users&) = delete;
-    ~Users() {}
-    union {
-      runtime::Posting now;
-    };
-  };
   static inline std::mutex made_lock_;
   static inline std::weak_ptr<Attendant> made_;
   static inline std::atomic<Attendant*> current_{nullptr};
-  static inline Users users_;
+  static inline runtime::Posting& users_ = *new runtime::Posting;  // never destroyed: a thread may sleep in here while the program ends
 
   std::mutex looks_, list_;
   std::atomic<int> wanted_{0};
