@@ -81,9 +81,10 @@ def poison_it(out: Any, strength: int) -> None:
 
 
 @process
-def die(how: str, inp: Any = None) -> None:
-    if inp is not None:
-        inp.read()
+def die(how: str, inp: Any = ()) -> None:
+    """Once its input has ended."""
+    for _ in inp:
+        pass
     if how == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     elif how == "segv":

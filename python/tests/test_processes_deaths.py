@@ -58,8 +58,8 @@ def test_the_system_was_out_of_memory(
 
     @th.process
     def system(out: Any) -> None:
+        out.write(None)  # so that the other has begun
         counters.write_text("nr_free_pages 7\noom_kill 4\n", encoding="ascii")
-        out.write(None)
 
     with pytest.raises(ProcessDied) as caught:
         Parallel(away.die(how, go.reader()), system(go.writer()))
