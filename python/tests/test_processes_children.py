@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import away
 import pytest
-from test_processes import program
+from test_processes import TIMEOUT, program
 
 from weft.processes import Channel, Parallel, run
 
@@ -65,3 +68,47 @@ def test_sys_exit_arrives_with_its_code(code: Any) -> None:
     with pytest.raises(SystemExit) as caught:
         run(away.leaves(code))
     assert caught.value.code == code
+
+
+# --- breakpoint() ---------------------------------------------------------------------------------------------------
+
+STOPS = """
+    from weft.processes import process, run
+
+    @process
+    def there(n):
+        breakpoint()
+        return n
+
+    if __name__ == "__main__":
+        print("result", run(there(5)))
+    """
+
+
+def test_breakpoint_asks_at_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(textwrap.dedent(STOPS), encoding="utf-8")
+    at_a_terminal = "import pty, sys; sys.exit(pty.spawn([sys.executable, 'program.py']))"
+    done = subprocess.run(
+        [sys.executable, "-c", at_a_terminal],
+        input="p 'it is', n + 37\nn = 6\ncontinue\n",
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert "('it is', 42)" in done.stdout, done.stdout + done.stderr
+    assert "result" in done.stdout and done.returncode == 0, done.stdout
+
+
+def test_breakpoint_without_a_terminal_says_so(tmp_path: Path) -> None:
+    done = program(tmp_path, STOPS, start_new_session=True)
+    assert done.returncode == 1
+    assert "BadUse: breakpoint() in an OS process asks at the terminal" in done.stderr
+
+
+def test_breakpoint_obeys_its_variable(tmp_path: Path) -> None:
+    done = program(
+        tmp_path, STOPS, start_new_session=True, env={**os.environ, "PYTHONBREAKPOINT": "0"}
+    )
+    assert (done.returncode, done.stdout) == (0, "result 5\n"), done.stderr

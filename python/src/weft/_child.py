@@ -173,6 +173,27 @@ def _set_up(prepared: dict[str, Any]) -> None:
         importlib.import_module(module)
 
 
+def _breakpoint(*args: Any, **keywords: Any) -> Any:
+    """breakpoint(): the debugger at the terminal, for the standard input is empty. PYTHONBREAKPOINT is obeyed.
+
+    Raises:
+        BadUse: there is no terminal.
+    """
+    if os.environ.get("PYTHONBREAKPOINT", "") not in ("", "pdb.set_trace"):
+        return sys.__breakpointhook__(*args, **keywords)
+    import pdb
+
+    terminal = Path("/dev/tty")
+    try:
+        asked, told = terminal.open(encoding="utf-8"), terminal.open("w", encoding="utf-8")
+    except OSError:
+        raise BadUse(
+            "breakpoint() in an OS process asks at the terminal, and this program has none"
+        ) from None
+    pdb.Pdb(stdin=asked, stdout=told).set_trace(sys._getframe(1))
+    return None
+
+
 def _begin(prepared: dict[str, Any]) -> BaseException | None:
     """Gets everything ready for calls: None, or why it is not."""
     try:
@@ -225,6 +246,7 @@ def main(descriptor: int, preparation: int, asked: int, shared: bool) -> None:
         prepared = pickle.load(file)
     os.lseek(preparation, 0, os.SEEK_END)
     faulthandler.enable(preparation)
+    sys.breakpointhook = _breakpoint
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
     )  # the terminal's Ctrl-C is the parent's, which cancels us
