@@ -26,6 +26,7 @@ from harness.build import Builder, Program  # noqa: E402
 from harness.grid import Experiment, measure, plot, table  # noqa: E402
 from harness.targets import Candidate  # noqa: E402
 
+
 def experiments(full: bool, quick: bool) -> list[Experiment]:
     def sizes(points: Sequence[int]) -> list[int]:
         return list(points[:2] if quick else points)
