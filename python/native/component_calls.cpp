@@ -473,6 +473,9 @@ void party_comes() {
     take_lock(mine);
   }
 }
+bool in_component(const ThreadProcess& t) noexcept {
+  return std::any_of(running_calls.begin(), running_calls.end(), [&](const Call* c) { return c->thread == &t; });
+}
 void party_goes() noexcept { parties.fetch_sub(1, std::memory_order_seq_cst); }
 
 weft_status refuse(NativeCall& c, std::string why) {
