@@ -12,6 +12,8 @@
 
 #include "abroad.hpp"
 #include "aside.hpp"
+#include "cells.hpp"
+#include "component.hpp"
 #include "door.hpp"
 #include "leaf.hpp"
 #include "shared.hpp"
@@ -46,6 +48,7 @@ void far_dealloc(PyObject* o) {
   auto* const c = reinterpret_cast<FarChannelObject*>(o);
   auto* const head = reinterpret_cast<ChannelObject*>(o);
   untrack(head);
+  if (is_native(head)) forget_native(head);
   if (c->side && of_this_fork(head)) {
     const std::shared_ptr<Peer> peer = c->side->peer;
     {
@@ -120,11 +123,16 @@ int wire_channel(ChannelObject* c, bool board) {
     return -1;
   }
   if (is_wired(c)) return 0;
-  if (is_native(c)) {
-    bad_use(
-        "channel %s has an end of a native component, and cannot have ends in other OS processes yet: put a Python process between them",
-        channel_name(c).c_str());
+  if (is_native(c) && board) {
+    bad_use("channel %s has an end of a native component, and cannot have ends on a board yet: put a Python process between them",
+            channel_name(c).c_str());
     return -1;
+  }
+  if (is_native(c)) {
+    go_abroad(c);
+    if (is_wired(c)) return 0;  // by another thread, meanwhile
+    c->generation |= kWired;
+    if (cells_to_objects(c) < 0) return -1;
   }
   carry_ends(c);
   if (board) c->generation |= kBoard;

@@ -133,6 +133,8 @@ def _run(link: Any, orders: Any, packed: bytes, call: str) -> tuple[Any, _pickli
     try:
         function, args, keywords = _pickling.load_call(packed, link.take)
         process = _obedient(function, orders, call)(*args, **keywords)
+        if (named := getattr(function, "_weft_name", None)) is not None:
+            process = process.named(named(*args, **keywords))
         del args, keywords
         return _shared.run(process), None
     except BaseException as error:

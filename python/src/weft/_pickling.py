@@ -118,7 +118,23 @@ def _shared_found(*said: Any) -> Any:
     return _native._shared_found(*said)
 
 
+class _Numbers:
+    """An array of a native channel on its way (rule 16.7): its memory, and what numbers lie in it."""
+
+    def __init__(self, view: memoryview) -> None:
+        self._view = view
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _numbers, (pickle.PickleBuffer(self._view), self._view.format)
+
+
+def _numbers(memory: Any, format: Any) -> memoryview:
+    """What pickle calls for it: memory of the reader's own, to write to as well."""
+    return memoryview(memory).cast("B").cast(format)
+
+
 _native._set_pickling(_dumps, pickle.dumps, pickle.loads)
+_native._set_numbers(_Numbers)
 _native._set_shared_found(_shared_found)
 
 

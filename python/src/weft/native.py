@@ -12,6 +12,7 @@ that nothing of it is wrong by the time that the process runs.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import keyword
 import os
@@ -20,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from weft import _native_hosts
 from weft._build import build, cmake_dir, include_dir
 from weft._extension import native as _native
 from weft.errors import BadUse, WeftError
@@ -88,7 +90,7 @@ def load(path: str | os.PathLike[str], *, flags: tuple[str, ...] = ()) -> Compon
     made.compiler = compiler
     made.processes = tuple(entry[0] for entry in declared)
     for number, entry in enumerate(declared):
-        setattr(made, entry[0], _factory(capsule, name, number, entry))
+        setattr(made, entry[0], _factory(capsule, library, name, number, entry))
     return made
 
 
@@ -107,6 +109,13 @@ def _check_names(component: str, declared: list[Any]) -> None:
                 what = "taken by load() itself" if n in ("on", "cpu") else "there twice"
                 raise BadUse(
                     f"load: component {component}, process {process}: the argument {n!r} is {what}; give it another name"
+                )
+        for one, other in zip(parameters, parameters[1:], strict=False):
+            if one[4] and not other[4]:
+                raise BadUse(
+                    f"load: component {component}, process {process}: the argument {one[0]!r} has a default and {other[0]!r}, which comes "
+                    'after it, has none. (In .argument("name", "text") the text is what help() says of it; a text as the default '
+                    'is std::string("text"))'
                 )
         if process in seen or process in ("path", "compiler", "processes"):
             raise BadUse(
@@ -128,7 +137,7 @@ def _signature(parameters: list[Any]) -> inspect.Signature:
         for name, role, type_, _, has_default, default in parameters
     ]
     only = inspect.Parameter.KEYWORD_ONLY
-    made.append(inspect.Parameter("on", only, default="thread", annotation="str"))
+    made.append(inspect.Parameter("on", only, default="thread", annotation="str | Hosts"))
     made.append(inspect.Parameter("cpu", only, default=None, annotation="int | None"))
     return inspect.Signature(made, return_annotation="Process")
 
@@ -151,25 +160,35 @@ def _cpu(cpu: object) -> int:
     return cpu
 
 
-def _factory(capsule: Any, component: str, number: int, entry: Any) -> Callable[..., Any]:
+def _factory(
+    capsule: Any, library: str, component: str, number: int, entry: Any
+) -> Callable[..., Any]:
     name, doc, file, line, parameters = entry
     signature = _signature(parameters)
 
     def factory(*args: Any, **kwargs: Any) -> Any:
         try:
-            given = signature.bind(*args, **kwargs)
+            bound = signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{name}() of component {component}: {error}") from None
-        given.apply_defaults()
-        *values, on, cpu = given.arguments.values()
-        if on != "thread":
+        bound.apply_defaults()
+        *values, on, cpu = bound.arguments.values()
+        if isinstance(on, str) and on not in ("thread", "process", "processes"):
             raise BadUse(
-                f"{name}(on={on!r}): a native process runs on='thread'; other places are not built yet"
+                f"{name}(on={on!r}): a native process runs on='thread', on='process' (an OS process of its own), "
+                "or on a host of weft.processes.Hosts"
             )
-        call = _native._component_call(capsule, number, tuple(values), _cpu(cpu))
+        given = tuple(values)
+        here = _native._component_call(capsule, number, given, _cpu(cpu))
+        call: Any = _native_hosts.Call(here, library, component, number, name, given, _cpu(cpu))
+        if on != "thread":
+            from weft._processes import away_to
+
+            call = away_to(call, "processes" if on == "process" else on)
         ends = [v for v, p in zip(values, parameters, strict=True) if p[1] != _VALUE]
         return _native.ProcessFunction(call, name, _THREADS)(*ends)
 
+    factory.on = lambda where: functools.partial(factory, on=where)  # type: ignore[attr-defined]
     factory.__name__ = factory.__qualname__ = name
     factory.__module__ = component
     factory.__doc__ = _doc(doc, f"{file}:{line}", parameters)
