@@ -178,6 +178,30 @@ TEST_CASE("wire 12.6: a side that starts anew ends the other's session; none of 
   CHECK(got.empty());
 }
 
+TEST_CASE("wire 12.6: a side that starts anew with the token that it had ends the other's session too, once a packet of it has come") {
+  World v;
+  v.steps(10);
+  REQUIRE(v.one.linked());
+  REQUIRE(v.two.linked());
+  Line twin({}, 22);
+  w::Buffer hello, got;
+  twin.output(v.now, hello);
+  World w2;  // nothing but START has come of the peer: its START is said again, because no answer had come yet
+  w2.one.output(0, got);
+  w2.two.input(got, 0, got);
+  w::Buffer answer;
+  w2.two.output(0, answer);
+  w2.one.input(answer, 0, got);
+  REQUIRE(w2.one.linked());
+  w2.one.input(hello, 0, got);
+  CHECK(w2.one.lost() == nullptr);
+  CHECK(v.two.queue(bytes("x")) == 1);
+  v.steps(3);
+  v.one.input(hello, v.now, got);
+  REQUIRE(v.one.lost() != nullptr);
+  CHECK(std::string(v.one.lost()) == "it has started anew");
+}
+
 TEST_CASE("wire 12.6: a START for who was here before links nobody, and the answer tells its sender that he is gone") {
   World v;
   v.steps(30);

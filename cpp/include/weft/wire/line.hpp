@@ -156,6 +156,7 @@ class Line {
     if (get<std::uint32_t>(p.data()) != crc32(p.subspan(4))) return;
     if (!resender_) link(now);
     heard_at_ = now;
+    knows_me_ = true;
     const std::uint32_t before = resender_->under_way();
     resender_->input(p, session);
     if (resender_->under_way() != before) again_at_ = settled() ? kNever : now + again_;
@@ -165,7 +166,7 @@ class Line {
     const std::uint32_t from = field(0), to = field(1);
     if (from == 0 || from == mine_) return;  // an echo
     if (linked()) {
-      if (from != theirs_) {
+      if (from != theirs_ || (knows_me_ && to == 0)) {  // it may have drawn the same token again
         lost_ = "it has started anew";
         return;
       }
@@ -194,6 +195,7 @@ class Line {
   std::optional<Resender> resender_;  // once it is linked
   const char* lost_ = nullptr;
   bool says_start_ = false;
+  bool knows_me_ = false;  // a packet of it has come: from now on it names me in a START, unless it began anew
   std::int64_t start_at_ = 0, again_at_ = kNever, heard_at_ = 0, beat_at_ = 0;
   Buffer piece_, packet_;
 };
