@@ -35,6 +35,18 @@ class OpOf final : public w::FarOp {
   }
 
   OpOf& read(std::uint32_t end) { return add(end, false, std::make_unique<w::RoomOf<T>>()); }
+  // An extended read; `keeps`: its value may come back.
+  OpOf& hold(std::uint32_t end, bool keeps = false) {
+    read(end);
+    g_[0].holds = true;
+    g_[0].keeps = keeps;
+    return *this;
+  }
+  // Its block is over.
+  void end_block(bool back = false) {
+    const w::Space::Step step(*peer_->space);
+    peer_->far.held_end(number(), back);
+  }
   OpOf& write(std::uint32_t end, T v) { return add(end, true, std::make_unique<w::RoomOf<T>>(std::move(v))); }
   OpOf& begin(w::Peer& p) {
     const w::Space::Step step(*p.space);

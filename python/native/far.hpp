@@ -71,6 +71,14 @@ class ChannelPort : public wire::Port {
   void end_lending(std::uint32_t n) noexcept override {
     if constexpr (S == Side::out) core().end_lending(n);
   }
+  void end_extended(core::Node& n) noexcept override {
+    if constexpr (S == Side::in) core().end_extended(n);
+  }
+  Status give_back(core::Node& n, core::Node& again) noexcept override {
+    if constexpr (S == Side::in) return core().give_back(n, again);
+    return wire::Port::give_back(n, again);
+  }
+  bool buffered() const noexcept override { return core().buffered(); }
   const void* channel() const noexcept override { return &core(); }
   void arm(core::Guard& g) noexcept override {
     g.kind = S == Side::in ? core::Kind::input : core::Kind::output;

@@ -33,13 +33,26 @@ class Buffered : public Rendezvous<T, P> {
   // The buffer takes a value without waiting (rule 1.4).
   bool accepts() const noexcept { return ring && (ring->room() || ring->overflow != Overflow::block); }
 
+  // An extended read has taken a value: its slot stays occupied until the end.
+  void hold_slot(Node& n) noexcept {
+    ++ring->held;
+    if (!n.is(NodeFlags::kept)) return;
+    if (++ring->kept != 0) return;
+    --ring->kept;  // there are no more than 65,535: this one keeps no reader waiting
+    n.clear(NodeFlags::kept);
+  }
+  void free_slot(Node& n) noexcept {
+    if (ring->held > 0) --ring->held;
+    if (n.is(NodeFlags::kept)) --ring->kept;
+  }
+
   template <class Me>
   Try from_buffer(Node& n, Me me, Effects& fx) noexcept {
     if (ring->size == 0) return from_writer(n, me, fx);
     if (!me.self()) return Try::gone;
     ring->pop_into(n.slot);
     ++transfers_;
-    if (n.is(NodeFlags::extended)) ++ring->held;
+    if (n.is(NodeFlags::extended)) hold_slot(n);
     pull(fx);
     return Try::committed;
   }
@@ -60,7 +73,7 @@ class Buffered : public Rendezvous<T, P> {
         release(wq_, y);
         ++transfers_;
         ::new (n.slot) T(std::move(*static_cast<T*>(y->slot)));
-        if (n.is(NodeFlags::extended)) ++ring->held;
+        if (n.is(NodeFlags::extended)) hold_slot(n);
         fx.finish(y, Status::ok);
         return Try::committed;
       }
@@ -89,7 +102,7 @@ class Buffered : public Rendezvous<T, P> {
           release(rq_, y);
           ++transfers_;
           ::new (y->slot) T(std::move(*static_cast<T*>(n.slot)));
-          if (y->is(NodeFlags::extended)) ++ring->held;
+          if (y->is(NodeFlags::extended)) hold_slot(*y);
           fx.finish(y, Status::ok);
           return Try::committed;
         }

@@ -163,7 +163,7 @@ class ChannelCore : public Lending<T, P, ChannelCore<T, P>> {
     }
     Effects fx;
     this->lock_lines();
-    if (ring->held > 0) --ring->held;
+    Half::free_slot(me);
     rematch(fx);
     settle(fx);
     unlock(fx);

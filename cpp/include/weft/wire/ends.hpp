@@ -145,6 +145,11 @@ class FarEndOf {
 };
 
 template <class T>
+struct FarExtendedOp;  // held.hpp
+struct Redeliver {};
+inline constexpr Redeliver redeliver{};
+
+template <class T>
 class FarReader : public FarEndOf<T> {
  public:
   using FarEndOf<T>::FarEndOf;
@@ -154,6 +159,10 @@ class FarReader : public FarEndOf<T> {
   };
   // co_await: the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
   [[nodiscard]] Read read() const { return {this->checked("read")}; }
+  // co_await: a FarExtended<T>; the writer goes on when that is destroyed (rule 1.6). With redeliver, if this program dies before that the
+  // value is the next to be read there.
+  [[nodiscard]] auto extended() const { return FarExtendedOp<T>{this->checked("extended read"), false}; }
+  [[nodiscard]] auto extended(Redeliver) const { return FarExtendedOp<T>{this->checked("extended read"), true}; }
   // The same in a thread.
   T operator()() const {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("reader()");

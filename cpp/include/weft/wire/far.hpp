@@ -21,6 +21,7 @@ struct FarGuard {
   std::uint32_t end = 0;
   bool writes = false;
   Room* room = nullptr;
+  bool holds = false, keeps = false;  // an extended read, which is no guard of a choice; its value may be given back
 };
 
 // Credits at one end of ours (WIRE.md 6.2), and the writes that wait for one.
@@ -38,6 +39,8 @@ class FarOp {
   bool trying = false;            // of a part: only now can it commit
   std::uint32_t rank = 0;         // not 0: it is a part of a choice that spans, with this place in the order (WIRE.md 5)
   Word word() const noexcept { return word_; }
+  // What its home knows it by; of an extended read that has happened, until its end has been told.
+  std::uint64_t number() const noexcept { return op_; }
 
   FarOp() = default;
   FarOp(const FarOp&) = delete;
@@ -75,6 +78,9 @@ class Far {
   bool begin(FarOp& o);
   // Asks for its withdrawal; the answer is told by over(). Once it has been asked, or is over: nothing.
   void withdraw(FarOp& o);
+
+  // The block of an extended read that has happened is over. `back`: it was not used, and is the next to be read; of one that keeps.
+  void held_end(std::uint64_t number, bool back);
 
   // Frames; null, or what is wrong.
   const char* done(const Frame& f);

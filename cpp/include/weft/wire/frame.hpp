@@ -30,6 +30,7 @@ enum class Kind : std::uint8_t {
   adopt = 9,
   retire = 10,
   poison = 11,
+  held_end = 12,
   recalled = 13,
   want = 14,
   done = 20,
@@ -53,6 +54,7 @@ struct Flag {
   static constexpr std::uint8_t write = 1;
   static constexpr std::uint8_t spans = 2;
   static constexpr std::uint8_t lease = 8;  // beside `body`: that describes a slot (WIRE.md 9.2)
+  static constexpr std::uint8_t hold = 16;  // of an OFFER: an extended read
   static constexpr std::uint8_t body = 128;
 };
 
@@ -116,7 +118,7 @@ struct Shape {
 };
 constexpr Shape shape_of(std::uint8_t kind) noexcept {
   switch (static_cast<Kind>(kind)) {
-    case Kind::offer: return {true, Flag::write | Flag::spans | Flag::body | Flag::lease, Shape::free};
+    case Kind::offer: return {true, Flag::write | Flag::spans | Flag::hold | Flag::body | Flag::lease, Shape::free};
     case Kind::put:
     case Kind::done: return {true, Flag::body | Flag::lease, Shape::by_flag};
     case Kind::value:
@@ -132,6 +134,7 @@ constexpr Shape shape_of(std::uint8_t kind) noexcept {
     case Kind::not_ready:
     case Kind::retire:
     case Kind::poison:
+    case Kind::held_end:
     case Kind::recalled:
     case Kind::want:
     case Kind::credit:
@@ -225,6 +228,7 @@ struct Asked {
   std::uint32_t end = 0;
   bool writes = false;
   Payload value{};
+  bool holds = false, keeps = false;  // an extended read, alone; its value may come back
 };
 
 inline constexpr std::size_t kGuards = 255;
@@ -235,7 +239,7 @@ inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
   out.clear();
   Bytes rest = f.body;
   const auto add = [&](std::uint32_t end, std::uint8_t flags, std::uint64_t val) {
-    Asked a{end, (flags & Flag::write) != 0, {val, {}, (flags & Flag::body) != 0, (flags & Flag::lease) != 0}};
+    Asked a{end, (flags & Flag::write) != 0, {val, {}, (flags & Flag::body) != 0, (flags & Flag::lease) != 0}, (flags & Flag::hold) != 0};
     if (a.value.leased && !a.value.in_body) return false;
     if (a.value.in_body) {
       if (!a.writes || val > rest.size() || padded(static_cast<std::size_t>(val)) > rest.size()) return false;
@@ -244,9 +248,12 @@ inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
       a.value.small = 0;
       a.value.bytes = rest.first(static_cast<std::size_t>(val));
       rest = rest.subspan(whole);
-    } else if (!a.writes && val != 0) {
-      return false;
+    } else if (!a.writes) {
+      if (val > (a.holds ? 1u : 0u)) return false;
+      a.keeps = val == 1;
+      a.value.small = 0;
     }
+    if (a.holds && a.writes) return false;
     out.push_back(a);
     return true;
   };
@@ -262,6 +269,7 @@ inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
     rest = rest.subspan(kMore);
     if (!add(end, flags, val)) return kBad;
   }
+  if (out[0].holds && (out.size() > 1 || (f.flags & Flag::spans))) return "an extended read as a guard of a choice";
   return nullptr;
 }
 
@@ -271,8 +279,8 @@ inline Frame offer(std::uint64_t op, std::span<const Asked> guards, Buffer& body
   body.clear();
   for (std::size_t i = 0; i < guards.size(); ++i) {
     const Asked& a = guards[i];
-    const auto flags = static_cast<std::uint8_t>((a.writes ? Flag::write : 0) | a.value.flags());
-    const std::uint64_t val = a.value.in_body ? a.value.bytes.size() : a.value.small;
+    const auto flags = static_cast<std::uint8_t>((a.writes ? Flag::write : 0) | (a.holds ? Flag::hold : 0) | a.value.flags());
+    const std::uint64_t val = a.keeps ? 1 : a.value.in_body ? a.value.bytes.size() : a.value.small;
     if (i == 0) {
       f.where = a.end;
       f.flags = flags;

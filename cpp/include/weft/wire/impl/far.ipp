@@ -40,7 +40,7 @@ WEFT_IMPL bool Far::offer_it(FarOp& o) {
   for (std::size_t i = 0; i < o.guards.size(); ++i) {
     const FarGuard& g = o.guards[i];
     carrier_.begin(static_cast<std::uint32_t>(i));
-    asked_.push_back({g.end, g.writes, g.writes ? g.room->unload(keep_[i], carrier_) : Payload{}});
+    asked_.push_back({g.end, g.writes, g.writes ? g.room->unload(keep_[i], carrier_) : Payload{}, g.holds, g.keeps});
   }
   Frame f = offer(next_, asked_, body_);
   const auto fits = [&] { return kHeader + padded(f.body.size()) <= session_.largest(); };
@@ -139,6 +139,10 @@ WEFT_IMPL void Far::give_up(std::uint32_t end) {
     o->in_line_ = false;
     if (!offer_it(*o)) finish(*o, Outcome(o->outcome));
   }
+}
+
+WEFT_IMPL void Far::held_end(std::uint64_t number, bool back) {
+  session_.send(Frame{Kind::held_end, 0, 0, 0, number, back ? 1u : 0u, {}});  // of one that is over: nothing
 }
 
 WEFT_IMPL void Far::attempt(FarOp& o, std::uint32_t first, std::uint32_t n) {

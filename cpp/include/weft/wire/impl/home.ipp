@@ -23,8 +23,30 @@ WEFT_IMPL void Guest::told() noexcept {
     span->decided();
   else if (home)
     home->answer(*this);
+  else if (has_happened())
+    Back::end(space->unbury(*this), keeps);
   else
     space->bury(*this);
+}
+
+WEFT_IMPL void Back::end(std::unique_ptr<Guest> g, bool back) {
+  Guest& guest = *g;
+  Port& port = *guest.at[0].port;
+  if (!back || WEFT_MUTANT == 103) {
+    if (WEFT_MUTANT != 102 || guest.home) port.end_extended(guest);
+    return;
+  }
+  std::unique_ptr<Back> b(new Back(std::move(g)));
+  const Status s = port.give_back(guest, *b);
+  if (s == Status::pending)
+    static_cast<void>(b.release());  // told() comes, in a step after this one
+  else if (!port.buffered())
+    port.end_extended(guest);
+}
+// Somebody has read it, or nobody will: its writer has been held until now.
+WEFT_IMPL void Back::told() noexcept {
+  const std::unique_ptr<Back> me(this);
+  guest_->at[0].port->end_extended(*guest_);
 }
 
 WEFT_IMPL bool Guest::bind() noexcept {
@@ -175,6 +197,7 @@ WEFT_IMPL const char* Home::asked(const Frame& f) {
     return nullptr;
   }
   if (f.flags & Flag::spans) return spans(f, std::move(g->at));
+  if (asked_[0].holds) g->will_hold(asked_[0].keeps);
   Guest& guest = *g;
   open_.emplace(f.op, std::move(g));
   if (!guest.begin()) return nullptr;
@@ -206,15 +229,33 @@ WEFT_IMPL const char* Home::seats(const Frame& f, std::vector<Guest::At>& at, bo
 }
 
 WEFT_IMPL void Home::answer(Guest& g) {
-  const auto node = open_.extract(g.op);
+  auto node = open_.extract(g.op);
   const auto where = static_cast<std::uint32_t>(g.chosen);
   Guest::At& at = g.at[where];
   if (g.outcome != Status::ok) return tell_ended(g.op, where, g.outcome, *at.port);
   const auto lender = may_lend(g);
-  tell_done(g.op, where, at, lender ? 1 + std::uint64_t{lender->lent()} : 0);
+  carrier_.by_copy(g.keeps);  // who has it may write to it, and what comes back is what was written
+  const bool told = tell_done(g.op, where, at, lender ? 1 + std::uint64_t{lender->lent()} : 0);
+  carrier_.by_copy(false);
   if (lender) lender->go_on();
+  if (!g.holds) return;
+  if (!g.keeps) at.room = at.port->room();  // its value is the peer's
+  if (told && WEFT_MUTANT != 101)
+    held_.emplace(g.op, std::move(node.mapped()));
+  else
+    Back::end(std::move(node.mapped()), false);
 }
-WEFT_IMPL void Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::At& at, std::uint64_t lending) {
+WEFT_IMPL const char* Home::held_end(const Frame& f) {
+  if (f.val > 1) return "a HELD-END that says neither over nor back";
+  const auto it = held_.find(f.op);
+  if (it == held_.end()) return WEFT_MUTANT == 101 ? nullptr : "a HELD-END of no read whose end is awaited";
+  if (f.val == 1 && !it->second->keeps) return "a HELD-END that gives back what was not to be kept";
+  std::unique_ptr<Guest> guest = std::move(it->second);
+  held_.erase(it);
+  Back::end(std::move(guest), f.val == 1);
+  return nullptr;
+}
+WEFT_IMPL bool Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::At& at, std::uint64_t lending) {
   Frame f{Kind::done, 0, where, 0, op, lending, {}};
   if (!at.port->writes()) {
     carrier_.begin(0);
@@ -222,7 +263,7 @@ WEFT_IMPL void Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::At&
     if (p.bytes.size() > kMostBytes) {
       carrier_.take_back();
       session_.send(Frame{Kind::ended, 0, where, 0, op, 4, {}});
-      return;
+      return false;
     }
     Bytes rest = p.bytes;
     for (const std::size_t piece = session_.largest() - kHeader; rest.size() > piece; rest = rest.subspan(piece))
@@ -236,6 +277,7 @@ WEFT_IMPL void Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::At&
     space.readers_first(*this);
   }
   session_.send(f);
+  return true;
 }
 WEFT_IMPL void Home::tell_ended(std::uint64_t op, std::uint32_t where, Status s, const Port& at) {
   const std::uint64_t how = s == Status::retired ? 1 : s == Status::poisoned ? 2 : 3;
@@ -283,6 +325,12 @@ WEFT_IMPL void Home::lost() noexcept {
     space.adopt(std::move(guest));
   }
   open_.clear();
+  auto held = std::exchange(held_, {});
+  for (auto it = held.rbegin(); it != held.rend(); ++it) {  // what was read first is the first to be read again
+    it->second->home = nullptr;
+    const bool back = it->second->keeps && WEFT_MUTANT != 104;
+    Back::end(std::move(it->second), back);
+  }
   for (const auto& [op, part] : std::exchange(parts_, {})) part->span->close();
   auto ends = std::exchange(ends_, {});
   for (auto& [end, g] : ends) close(g, WEFT_MUTANT != 39);
