@@ -531,6 +531,8 @@ inline const weft_component* Component::info() {
   made_.info_size = sizeof(weft_process_info);
   made_.processes = infos_.data();
   made_.error = error_.empty() ? nullptr : error_.c_str();
+  made_.api_size = sizeof(weft_api);
+  made_.parameter_size = sizeof(weft_parameter);
   return &made_;
 }
 

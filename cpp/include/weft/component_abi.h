@@ -6,8 +6,10 @@
 //          component ──api->read, write, select, …──► the host's channels, by the number of the end among the arguments
 //
 // Invariants
-//  1 A structure only grows at its end, and says how large it is (`size`); a function is never taken out of the table. What changes else
-//    has another WEFT_COMPONENT_ABI: the host refuses a library of another number.
+//  1 weft_api, weft_component, weft_process_info and weft_parameter only grow, at their ends; a function is never taken out of the table. A
+//    component says how large each was when it was compiled. The host takes what is missing in a shorter one as zeros, and refuses a
+//    library for which one of its own is too short: that was compiled for a newer host. All other structures stay as they are. What
+//    changes else has another WEFT_COMPONENT_ABI: the host refuses a library of another number.
 //  2 A value is `bits`, of `i` `d` `b` `n` (below); of all other types a block of `bits` bytes, made by api->allocate() or the host,
 //    owned by who has the value, and given back by api->release(), which knows what it is. A write that returns WEFT_OK has taken the
 //    value over; after any other status it is the caller's yet.
@@ -134,6 +136,9 @@ typedef struct weft_component {
   uint32_t info_size;  // of a weft_process_info, as the component was compiled
   const weft_process_info* processes;
   const char* error;  // not null: what is wrong with its declaration; then it is to be refused
+  // Since the second edition; without them: as those structures were first.
+  uint32_t api_size;        // of a weft_api, as the component was compiled
+  uint32_t parameter_size;  // of a weft_parameter
 } weft_component;
 
 // What a component exports; never null. Nothing else is called before it.
