@@ -49,7 +49,8 @@ std::unique_ptr<Loaded> understood(const weft_component* c, const char* path) {
     return nullptr;
   };
   constexpr const char *kBroken = "no Weft that there was: build it again, weft build SOURCE.cpp",
-                       *kNewer = "a newer Weft than this one, " WEFT_VERSION ": install that Weft, or build it again with this one, weft build SOURCE.cpp";
+                       *kNewer = "a newer Weft than this one, " WEFT_VERSION
+                                 ": install that Weft, or build it again with this one, weft build SOURCE.cpp";
   if (c->size < kFirstComponent) return refuse(kBroken);
   auto l = std::make_unique<Loaded>();
   weft_component& mine = l->component;
@@ -59,7 +60,9 @@ std::unique_ptr<Loaded> understood(const weft_component* c, const char* path) {
   if (c->size > sizeof(weft_component) || mine.info_size > sizeof(weft_process_info) || mine.parameter_size > sizeof(weft_parameter) ||
       mine.api_size > sizeof(weft_api))
     return refuse(kNewer);
-  const auto at = [](const void* first, std::uint32_t size, std::uint32_t i) { return static_cast<const char*>(first) + std::size_t{size} * i; };
+  const auto at = [](const void* first, std::uint32_t size, std::uint32_t i) {
+    return static_cast<const char*>(first) + std::size_t{size} * i;
+  };
   for (std::uint32_t i = 0; i < mine.count; ++i) {
     auto& info = l->processes.emplace_back(grown<weft_process_info>(at(mine.processes, mine.info_size, i), mine.info_size));
     auto& all = l->parameters.emplace_back();
@@ -80,11 +83,9 @@ PyObject* declared(const weft_process_info& info) {
   for (std::uint32_t i = 0; all && i < info.count; ++i) {
     const weft_parameter& p = info.parameters[i];
     const NativeType* const t = native_type(p.type);
-    PyObject* const fallback = !t ? nullptr : p.has_default ? from_native(t, p.fallback) : Py_NewRef(Py_None);
-    PyObject* const one = fallback ? Py_BuildValue("sIssOO", p.name, p.role, describe(t).c_str(), or_empty(p.doc),
-                                                   p.has_default ? Py_True : Py_False, fallback)
-                                   : nullptr;
-    Py_XDECREF(fallback);
+    PyObject* const one =
+        t ? Py_BuildValue("sIssOs", p.name, p.role, describe(t, false).c_str(), or_empty(p.doc), p.has_default ? Py_True : Py_False, p.type)
+          : nullptr;
     const bool bad = !one || PyList_Append(all, one) < 0;
     Py_XDECREF(one);
     if (bad) {
@@ -138,6 +139,26 @@ PyObject* f_open(PyObject*, PyObject* path) {
   return r;
 }
 
+const Loaded* loaded_of(PyObject* capsule, unsigned process) {
+  const auto* const l = static_cast<const Loaded*>(PyCapsule_GetPointer(capsule, kCapsule));
+  if (l && process < l->processes.size()) return l;
+  if (l) bad_use("the component has no process %u", process);
+  return nullptr;
+}
+
+// Apart: the class of an aggregate is known when the whole declaration was looked at.
+PyObject* f_default(PyObject*, PyObject* args) {
+  PyObject* capsule;
+  unsigned process, i;
+  if (!PyArg_ParseTuple(args, "OII", &capsule, &process, &i)) return nullptr;
+  const Loaded* const l = loaded_of(capsule, process);
+  if (!l) return nullptr;
+  const auto& all = l->parameters[process];
+  if (i >= all.size() || !all[i].has_default) return bad_use("parameter %u has no default", i);
+  const NativeType* const t = native_type(all[i].type);
+  return t ? from_native(t, all[i].fallback) : nullptr;
+}
+
 // --- calling ----------------------------------------------------------------------------------------------------------------------------
 
 int add_end(NativeCall& c, const weft_parameter& p, const NativeType* t, PyObject* value, const std::string& who) {
@@ -177,10 +198,9 @@ PyObject* f_call(PyObject*, PyObject* args) {
   unsigned number;
   int cpu;
   if (!PyArg_ParseTuple(args, "OIO!i", &capsule, &number, &PyTuple_Type, &given, &cpu)) return nullptr;
-  const auto* const loaded = static_cast<const Loaded*>(PyCapsule_GetPointer(capsule, kCapsule));
+  const Loaded* const loaded = loaded_of(capsule, number);
   if (!loaded) return nullptr;
   const weft_component* const component = &loaded->component;
-  if (number >= component->count) return bad_use("the component has no process %u", number);
   const weft_process_info& info = component->processes[number];
   if (PyTuple_GET_SIZE(given) != static_cast<Py_ssize_t>(info.count))
     return bad_use("process %s takes %u arguments", info.name, info.count);
@@ -209,8 +229,10 @@ void call_dealloc(PyObject* o) {
   PyObject_Free(o);
 }
 
-PyMethodDef functions[] = {
-    {"_component_open", gated<f_open>, METH_O, nullptr}, {"_component_call", gated<f_call>, METH_VARARGS, nullptr}, {}};
+PyMethodDef functions[] = {{"_component_open", gated<f_open>, METH_O, nullptr},
+                           {"_component_default", gated<f_default>, METH_VARARGS, nullptr},
+                           {"_component_call", gated<f_call>, METH_VARARGS, nullptr},
+                           {}};
 
 }  // namespace
 

@@ -95,7 +95,9 @@ def test_a_table_that_is_none_is_refused(tmp_path, field):  # rule 16.5
 @pytest.mark.parametrize("field", ["size", "info_size", "parameter_size", "api_size"])
 def test_a_component_of_a_newer_weft_is_refused(tmp_path, field):  # rule 16.5
     library = compiled(tmp_path, declaring(f"{field} += 8"))
-    with pytest.raises(BadUse, match=r"a newer Weft than this one, \d.*: install that Weft, or build"):
+    with pytest.raises(
+        BadUse, match=r"a newer Weft than this one, \d.*: install that Weft, or build"
+    ):
         weft.native.load(library)
 
 

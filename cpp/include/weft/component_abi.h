@@ -15,13 +15,16 @@
 //    value over; after any other status it is the caller's yet.
 //  3 The functions of the table are called by the thread of the process alone, and without any lock of the host's language.
 //
-// Types, as text: i int64, d double, b bool, n nothing, s text (UTF-8), y bytes, [T] sequence, (TU…) tuple, {KV} map, ?T T or nothing.
+// Types, as text: i int64, d double, b bool, n nothing, s text (UTF-8), y bytes, v a value of any of these or a list or map of such values,
+// [T] sequence, (TU…) tuple, {KV} map, ?T T or nothing, <NAME F T F T …> an aggregate with its fields' names and types.
 // A block is the text or the bytes as they are; else one item after another without padding, in the byte order of the machine: i d as
 // 8 bytes, b as 1, n none, s y as a length of 8 bytes and so many bytes, [T] {KV} as a count of 8 bytes and the items, ?T as a byte, 1
-// or 0, and T.
+// or 0, and T; v as a byte that is i, d, b, n, s, y, [ or {, and then as those, with items that are v.
 //
-// aC, not within another type: an array of numbers, C as in Python's module struct: b B h H i I q Q f d. Its block begins with a
-// weft_buffer, which says where the numbers are; `bits` is how many. They may be the host's, lent until the block is given back.
+// aC, arC, aNC, arNC: an array of numbers, C as in Python's module struct: b B h H i I q Q f d; of N dimensions, 2 to 6, in C's order; r:
+// not to be written to. Its block begins with a weft_array, which says where the numbers are; `bits` is how many. They may be the host's,
+// lent until the block is given back. Within another type: that number and the address of the block, 8 bytes each; the outer block keeps
+// it (api->keep), until who decodes it takes it out (api->take).
 #ifndef WEFT_COMPONENT_ABI_H
 #define WEFT_COMPONENT_ABI_H
 #include <stddef.h>
@@ -53,6 +56,11 @@ typedef struct weft_buffer {
   void* data;
   uint64_t bytes;
 } weft_buffer;
+
+typedef struct weft_array {
+  weft_buffer buffer;
+  uint64_t extents[6];  // of more than one dimension
+} weft_array;
 
 // Where in the source an operation was called, for reports; `file` stays for ever.
 typedef struct weft_place {
@@ -91,6 +99,9 @@ typedef struct weft_api {
   weft_status (*poison)(weft_process*, uint32_t end, uint32_t strength);
   int64_t (*now)(weft_process*);  // ns, on the clock of the run
   const char* (*last_error)(weft_process*);
+  // The second edition.
+  void (*keep)(void* block, void* part);  // `part` is released with the block
+  void (*take)(void* block, void* part);  // and is nobody's part any longer
 } weft_api;
 
 typedef enum weft_role { WEFT_VALUE = 0, WEFT_READER = 1, WEFT_WRITER = 2 } weft_role;
