@@ -200,6 +200,16 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
   return 0;
 }
 
+constexpr const char* kTyped = "Channel(type=...)";
+int type_channel(ChannelObject* c, PyObject* type) {
+  const NativeType* const t = native_type_of(type);
+  return t ? attach(c, t, kTyped) : -1;
+}
+int type_like(const ChannelObject* c, ChannelObject* to) {
+  const auto at = natives.find(c);
+  return at == natives.end() || at->second.by != kTyped ? 0 : attach(to, at->second.type, kTyped);
+}
+
 PyObject* pack_native(ChannelObject* c, PyObject* value) {
   if (is_cell(value)) return value;
   release_lent();

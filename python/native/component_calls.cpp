@@ -411,7 +411,9 @@ constexpr weft_api table{WEFT_COMPONENT_ABI,
                          &retire,
                          &poison,
                          &now,
-                         &last_error};
+                         &last_error,
+                         [](void* b, void* p) { keep_part(b, p); },
+                         [](void* b, void* p) { take_part(b, p); }};
 
 // --- how it ended -----------------------------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from typing import Any
 from weft import _native_hosts
 from weft._build import build, cmake_dir, include_dir
 from weft._extension import native as _native
+from weft._native_types import class_of, type_text
 from weft.errors import BadUse, WeftError
 
 __all__ = ["Component", "ComponentError", "build", "cmake_dir", "include_dir", "load"]
@@ -62,14 +63,19 @@ class Component(ModuleType):
         return f"<component {self.__name__} of {self.path}: {', '.join(self.processes)}>"
 
 
-def load(path: str | os.PathLike[str], *, flags: tuple[str, ...] = ()) -> Component:
+def load(
+    path: str | os.PathLike[str], *, flags: tuple[str, ...] = (), types: tuple[type, ...] = ()
+) -> Component:
     """The component in a library; of a C++ source: built first, if it or what it includes has changed.
 
     Loading one library again gives another module over the same code. `flags` are for the compiler, of a source alone.
+    Aggregates of the component (WEFT_FIELDS) are dataclasses, which the module has by their names; `types` are dataclasses or
+    NamedTuples of the program's own to take their place, for every component that has such an aggregate.
 
     Raises:
         BadUse: there is no such file, it is no component, it was built for another version of the component ABI, or its
-            declaration cannot be; or the source was not built: the message has the compiler's, as it is.
+            declaration cannot be; it has no such aggregate as one of `types`; or the source was not built: the message
+            has the compiler's, as it is.
     """
     file = Path(path)
     if not file.exists():
@@ -85,10 +91,13 @@ def load(path: str | os.PathLike[str], *, flags: tuple[str, ...] = ()) -> Compon
     library = str(file.resolve())
     capsule, name, doc, compiler, declared = _native._component_open(library)
     _check_names(name, declared)
+    aggregates = _aggregates(name, declared, types)
     made = Component(name, doc)
     made.path = library
     made.compiler = compiler
     made.processes = tuple(entry[0] for entry in declared)
+    for class_ in aggregates:
+        setattr(made, class_.__name__, class_)
     for number, entry in enumerate(declared):
         setattr(made, entry[0], _factory(capsule, library, name, number, entry))
     return made
@@ -124,17 +133,44 @@ def _check_names(component: str, declared: list[Any]) -> None:
         seen.add(process)
 
 
-def _signature(parameters: list[Any]) -> inspect.Signature:
+def _aggregates(component: str, declared: list[Any], own: tuple[type, ...]) -> list[type]:
+    """The classes of a component's aggregates; those of the program's own are told of first."""
+    there = {
+        text: name
+        for entry in declared
+        for parameter in entry[4]
+        for text, name, _, _ in _native._native_aggregates(parameter[5])
+    }
+    for class_ in own:
+        text = type_text(class_)
+        if text in there:
+            continue
+        has = sorted(_native._native_describe(t) for t in there) or ["none"]
+        raise BadUse(
+            f"load: component {component} has no aggregate {_native._native_describe(text)}; it has {', '.join(has)}"
+        )
+    taken = {"path", "compiler", "processes", *(entry[0] for entry in declared)}
+    for name in there.values():
+        if name in taken or list(there.values()).count(name) > 1:
+            raise BadUse(
+                f"load: component {component}: the name {name!r} of an aggregate is taken; give it another"
+            )
+    return [class_of(text) for text in there]
+
+
+def _signature(capsule: Any, process: int, parameters: list[Any]) -> inspect.Signature:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     ends = {_READER: "Reader[{}]", _WRITER: "Writer[{}]"}
     made = [
         inspect.Parameter(
             name,
             kind,
-            default=default if has_default else inspect.Parameter.empty,
+            default=_native._component_default(capsule, process, i)
+            if has_default
+            else inspect.Parameter.empty,
             annotation=ends.get(role, "{}").format(type_),
         )
-        for name, role, type_, _, has_default, default in parameters
+        for i, (name, role, type_, _, has_default, _) in enumerate(parameters)
     ]
     only = inspect.Parameter.KEYWORD_ONLY
     made.append(inspect.Parameter("on", only, default="thread", annotation="str | Hosts"))
@@ -164,7 +200,7 @@ def _factory(
     capsule: Any, library: str, component: str, number: int, entry: Any
 ) -> Callable[..., Any]:
     name, doc, file, line, parameters = entry
-    signature = _signature(parameters)
+    signature = _signature(capsule, number, parameters)
 
     def factory(*args: Any, **kwargs: Any) -> Any:
         try:
