@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import keyword
 import os
 from collections.abc import Callable
@@ -119,7 +120,7 @@ def _check_names(component: str, declared: list[Any]) -> None:
                 raise BadUse(
                     f"load: component {component}, process {process}: the argument {n!r} is {what}; give it another name"
                 )
-        for one, other in zip(parameters, parameters[1:], strict=False):
+        for one, other in itertools.pairwise(parameters):
             if one[4] and not other[4]:
                 raise BadUse(
                     f"load: component {component}, process {process}: the argument {one[0]!r} has a default and {other[0]!r}, which comes "
