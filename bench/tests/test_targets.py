@@ -231,6 +231,57 @@ LOOSENED = {
 }
 
 
+class Expansion(Folder):
+    """What targets.toml does not repeat is filled in."""
+
+    def names(self, bench):
+        return [c.name for c in bench.candidates], [t.name for t in bench.targets]
+
+    def test_a_target_is_named_by_its_two_sides(self):
+        two = [candidate("a"), candidate("b")]
+        target = 'top = "a"\nbottom = "b"\nby = "min"\nreach = {}'
+        self.assertEqual(
+            self.names(self.load(bench_text("x", two, target)).benches["x"])[1], ["a ÷ b"]
+        )
+
+    def test_a_target_of_one_side_needs_a_name(self):
+        with self.assertRaisesRegex(targets.DefinitionError, "name is missing"):
+            self.load(
+                bench_text(
+                    "x", [candidate("a")], 'top = "a"\nby = "min"\nreach = {}'
+                )
+            )
+
+    def test_candidates_have_what_their_bench_has(self):
+        bench = self.load(
+            bench_text(
+                "x-y",
+                ['name = "a"', 'name = "b"\nargs = ["own"]\nneeds = []'],
+                kind='"py"',
+                source='"a.py"',
+                args='["{what}", "{per}"]',
+                needs='["python3"]',
+            )
+        ).benches["x-y"]
+        self.assertEqual([c.arguments() for c in bench.candidates], [["y", "5"], ["own"]])
+        self.assertEqual([c.needs for c in bench.candidates], [("python3",), ()])
+
+    def test_a_bench_like_another(self):
+        one = bench_text("x-one", ['name = "a"\nargs = ["{what}"]'], kind='"py"', source='"a"')
+        two = '[bench.x-two]\nlike = "x-one"\ntitle = "another"\nper = 7\n'
+        benches = self.load(one, two).benches
+        self.assertEqual(self.names(benches["x-two"]), self.names(benches["x-one"]))
+        self.assertEqual((benches["x-two"].title, benches["x-two"].rounds), ("another", 2))
+        self.assertEqual(benches["x-two"].candidates[0].arguments(), ["two"])
+        self.assertEqual([c.per for c in benches["x-two"].candidates], [7])
+        self.assertEqual(benches["x-one"].candidates[0].arguments(), ["one"])
+
+    def test_a_bench_like_none(self):
+        for other in ("nowhere", "x-two"):
+            with self.subTest(other), self.assertRaisesRegex(targets.DefinitionError, "no bench"):
+                self.load(f'[bench.x-two]\nlike = "{other}"\n')
+
+
 class Ours(unittest.TestCase):
     def setUp(self) -> None:
         self.targets = targets.load(BENCH / "targets.toml")
