@@ -10,6 +10,7 @@ Invariant: a failure is told without frames rather than not at all.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import re
 import shutil
@@ -83,8 +84,8 @@ def through(error: Any, stack: str) -> Any:
     traceback: types.TracebackType | None = None
     for frame in reversed(frames(stack)):
         made = _python_frame(frame)
-        if made is not None:  # its columns are unknown: no instruction (-1)
-            traceback = types.TracebackType(traceback, made, -1, frame.line)
+        if made is not None:
+            traceback = types.TracebackType(traceback, made.tb_frame, made.tb_lasti, frame.line)
     return error.with_traceback(traceback)
 
 
@@ -92,18 +93,24 @@ class _Here(Exception):
     pass
 
 
-def _python_frame(frame: Frame) -> types.FrameType | None:
-    """One of Python's whose code is of that file and function."""
+def _python_frame(frame: Frame) -> types.TracebackType | None:
+    """A traceback of one frame of Python's whose code is of that file and function."""
 
     def stop() -> None:
         raise _Here
 
-    code = compile("stop()", frame.file, "exec").replace(
+    tree = ast.parse("stop()")
+    for node in ast.walk(tree):
+        if isinstance(
+            node, (ast.stmt, ast.expr)
+        ):  # no columns: nothing is to be marked in the line
+            node.col_offset = node.end_col_offset = -1
+    code = compile(tree, frame.file, "exec").replace(
         co_name=frame.function, co_firstlineno=frame.line
     )
     try:
         exec(code, {"stop": stop})
     except _Here as here:
-        assert here.__traceback__ is not None and here.__traceback__.tb_next is not None
-        return here.__traceback__.tb_next.tb_frame
+        assert here.__traceback__ is not None
+        return here.__traceback__.tb_next
     return None
