@@ -22,6 +22,8 @@ from weft.errors import BadUse
 __all__ = ["build", "cache_dir", "cmake_dir", "include_dir"]
 
 _FLAGS = ("-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden")
+# With where an exception was thrown: weft/component_stack.hpp.
+_DEBUG = ("-O0", "-g", "-DWEFT_COMPONENT_STACKS", "-Wl,--wrap=__cxa_throw")
 
 
 def include_dir() -> str:
@@ -84,7 +86,7 @@ def build(
     path = Path(source)
     if not path.is_file():
         raise BadUse(f"build: there is no file {path}; give the C++ source of a component")
-    kind = ("-O0", "-g") if debug else ("-O2", "-DNDEBUG")
+    kind = _DEBUG if debug else ("-O2", "-DNDEBUG")
     front = [*compiler(), *_FLAGS, *kind, *flags, f"-I{include_dir()}"]
     version = _run([*compiler(), "--version"], path)
     seen = _run([*front, "-E", str(path)], path)

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from weft import _native_hosts
+from weft import _native_hosts, _native_stack
 from weft._build import build, cmake_dir, include_dir
 from weft._extension import native as _native
 from weft._native_types import class_of, type_text
@@ -50,7 +50,13 @@ class ComponentError(WeftError):
         return type(self), (self.component, self.process, self.type, self.message)
 
 
-_native._set_component_error(ComponentError)
+def _failed(component: str, process: str, type: str, text: str) -> ComponentError:
+    message, _, stack = text.partition("\x1e")  # WEFT_THROWN_AT
+    error = ComponentError(component, process, type, message)
+    return _native_stack.through(error, stack) if stack else error
+
+
+_native._set_component_error(_failed)
 
 
 class Component(ModuleType):
@@ -65,13 +71,17 @@ class Component(ModuleType):
 
 
 def load(
-    path: str | os.PathLike[str], *, flags: tuple[str, ...] = (), types: tuple[type, ...] = ()
+    path: str | os.PathLike[str],
+    *,
+    debug: bool = False,
+    flags: tuple[str, ...] = (),
+    types: tuple[type, ...] = (),
 ) -> Component:
     """The component in a library; of a C++ source: built first, if it or what it includes has changed.
 
-    Loading one library again gives another module over the same code. `flags` are for the compiler, of a source alone.
-    Aggregates of the component (WEFT_FIELDS) are dataclasses, which the module has by their names; `types` are dataclasses or
-    NamedTuples of the program's own to take their place, for every component that has such an aggregate.
+    Loading one library again gives another module over the same code. `debug` and `flags` are for the compiler, of a source alone:
+    see build(). Aggregates of the component (WEFT_FIELDS) are dataclasses, which the module has by their names; `types` are
+    dataclasses or NamedTuples of the program's own to take their place, for every component that has such an aggregate.
 
     Raises:
         BadUse: there is no such file, it is no component, it was built for another version of the component ABI, or its
@@ -86,9 +96,9 @@ def load(
     if file.is_dir():
         raise BadUse(f"load: {file} is a directory; give a component's library, or its source")
     if file.suffix in _SOURCES:
-        file = build(file, flags=flags)
-    elif flags:
-        raise BadUse(f"load: flags are for the compiler, and {file} is built already")
+        file = build(file, debug=debug, flags=flags)
+    elif flags or debug:
+        raise BadUse(f"load: flags and debug are for the compiler, and {file} is built already")
     library = str(file.resolve())
     capsule, name, doc, compiler, declared = _native._component_open(library)
     _check_names(name, declared)
