@@ -209,8 +209,8 @@ TEXT = [
         "q",
         "buffer: a slot that falls free is not filled by the waiting writer",
         "buffered.hpp",
-        "    if (n.is(NodeFlags::extended)) hold_slot(n);\n    pull(fx);",
-        "    if (n.is(NodeFlags::extended)) hold_slot(n);",
+        "    if (n.is(NodeFlags::extended)) this->hold_slot(n);\n    pull(fx);",
+        "    if (n.is(NodeFlags::extended)) this->hold_slot(n);",
         "the freed slot is filled",
     ),
     Text(
