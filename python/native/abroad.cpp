@@ -59,11 +59,12 @@ Abroad::Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool 
   rooms_.reserve(seats_.size());
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     const Seat& s = seats_[i];
-    if (s.writes) values_[i].o = Py_NewRef(s.value);
-    rooms_.push_back(std::make_unique<SeatRoom>(values_, i, s.writes));
+    if (s.writes && !s.off) values_[i].o = Py_NewRef(s.value);
+    rooms_.push_back(std::make_unique<SeatRoom>(values_, i, s.writes && !s.off));
+    delegated = delegated && !s.off;
     if (!is_far(s.channel)) {
       delegated = false;
-      all.push_back({nullptr, port_of(s), 0, s.writes, &rooms_.back(), s.ends});
+      all.push_back({nullptr, port_of(s), 0, s.writes, &rooms_.back(), s.ends, s.off});
       continue;
     }
     const FarSide& f = side_of(s.channel);
@@ -71,7 +72,7 @@ Abroad::Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool 
     one = f.peer.get();
     ends_.push_back(f.end);
     offer_.push_back({f.number, s.writes, rooms_.back().get()});
-    all.push_back({f.peer.get(), nullptr, f.number, s.writes, &rooms_.back(), s.ends});
+    all.push_back({f.peer.get(), nullptr, f.number, s.writes, &rooms_.back(), s.ends, s.off});
   }
   guards = offer_;
   if (!delegated) span_.emplace(*space_, *this, std::move(all), 0, kept, looks);
@@ -170,13 +171,20 @@ int Choice::begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, b
   if (seats.empty() && looks) return take_instead();
   bool far = false;
   core::Kinds seen;
-  for (const Abroad::Seat& s : seats) far = far || is_far(s.channel);
   for (std::uint32_t i = 0; i < n_; ++i) seen.add(guards_[i]);
-  const core::Keepers keep = core::keepers(seen, guards_.get(), n_);
-  alone = alone && !seen.anything_off();
+  const wire::Span::Kept keep = wire::Span::kept(seen);
+  for (std::uint32_t i = 0; i < n_; ++i) {
+    core::Guard& g = guards_[i];
+    const bool counts = g.kind == core::Kind::input ? keep.by_inputs_off : g.kind == core::Kind::output && keep.by_outputs_off;
+    if (g.enabled || !counts || !g.where || g.state() > core::State::ready) continue;
+    if (is_far(channel_of(i)) && !side_of(channel_of(i)).end) continue;  // closed: nobody can switch it on
+    Abroad::Seat s{channel_of(i), i, g.kind == core::Kind::output, false, nullptr, true};
+    seats.push_back(s);
+  }
+  for (const Abroad::Seat& s : seats) far = far || is_far(s.channel);
   if (!far) return begin_here(p, run, foreign);
   if (looks) lasting.clear();
-  abroad_.reset(new Abroad(std::move(seats), {keep.inputs, keep.outputs}, looks, alone));
+  abroad_.reset(new Abroad(std::move(seats), keep, looks, alone));
   const auto waits = static_cast<std::uint32_t>(lasting.size()) + 1;
   meanwhile_ = runtime::FixedArray<core::Guard>(waits);
   lasting_ = std::move(lasting);

@@ -22,7 +22,8 @@ class Abroad final : public wire::FarOp {
     ChannelObject* channel;  // the choice keeps it
     std::uint32_t guard;     // of the choice
     bool writes, ends;
-    PyObject* value;  // of an output; borrowed
+    PyObject* value;   // of an output; borrowed
+    bool off = false;  // its precondition is false: it takes no part, and holds the choice open perhaps (rule 5.6)
   };
 
   // In the order in which they are preferred; at least one is far. `alone`: nothing but these guards and timers decides.

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "../coroutine.hpp"
+#include "../guards.hpp"
 #include "lazily.hpp"
 #include "space.hpp"
 #include "span.hpp"
@@ -219,6 +220,14 @@ class FarSelect {
   FarSelect& out(const Writer<T>& w, std::type_identity_t<T> v) {
     return here<T, core::Side::out>(*w.checked("select"), std::make_unique<RoomOf<T>>(std::move(v)));
   }
+  // The guard that was added last has a precondition: if it is false that one takes no part (rule 5.2), but may hold the select open
+  // (rule 5.6).
+  FarSelect& when(bool on) {
+    if (guards_.empty()) weft::detail::bad_use("select: when() before any guard: it is of the one that was added last");
+    guards_.back().off = !on;
+    spans_ = spans_ || !on;
+    return *this;
+  }
   // Guard i is asked first, and those before it last.
   FarSelect& from(int i) {
     first_ = static_cast<std::uint32_t>(i);
@@ -231,6 +240,7 @@ class FarSelect {
       if (s.guards_.empty()) weft::detail::bad_use("select: no guard");
       if (s.far_ == s.guards_.size()) weft::detail::bad_use("select: all ends are of this program; weft::select is for those");
       if (s.first_ >= s.guards_.size()) weft::detail::bad_use("select: from() says a guard that there is not");
+      if (std::all_of(s.guards_.begin(), s.guards_.end(), [](const FarGuard& g) { return g.off; })) weft::detail::none_holds();
       if (!s.spans_ && s.first_ != 0) s.spans_ = true;  // a home keeps to the order of the offer
       guards = s.guards_;
     }
@@ -251,15 +261,16 @@ class FarSelect {
       if (!s_.spans_) return FarWait::start();
       std::vector<Span::Guard> all;
       for (std::size_t i = 0; i < s_.guards_.size(); ++i)
-        all.push_back(
-            {s_.ends_[i] ? s_.ends_[i]->peer.get() : nullptr, s_.ports_[i], s_.guards_[i].end, s_.guards_[i].writes, &s_.rooms_[i]});
+        all.push_back({s_.ends_[i] ? s_.ends_[i]->peer.get() : nullptr, s_.ports_[i], s_.guards_[i].end, s_.guards_[i].writes,
+                       &s_.rooms_[i], false, s_.guards_[i].off});
       span_.emplace(*peer()->space, *this, std::move(all), s_.first_);
       return span_->begin();
     }
     void stop() override { span_ ? span_->withdraw() : FarWait::stop(); }
     static void visit(runtime::ProcessBase& p, runtime::Places& v) {
       const FarSelect& s = static_cast<Awaiter&>(of(p)).s_;
-      for (std::size_t i = 0; i < s.places_.size(); ++i) v.channel(*s.places_[i], s.guards_[i].writes);
+      for (std::size_t i = 0; i < s.places_.size(); ++i)
+        if (!s.guards_[i].off) v.channel(*s.places_[i], s.guards_[i].writes);
     }
     static constexpr runtime::OpKind kKind{"select", &withdraw, &visit};
     FarSelect& s_;

@@ -22,6 +22,7 @@ struct FarGuard {
   bool writes = false;
   Room* room = nullptr;
   bool holds = false, keeps = false;  // an extended read, which is no guard of a choice; its value may be given back
+  bool off = false;                   // of a choice that spans: its precondition is false
 };
 
 // Credits at one end of ours (WIRE.md 6.2), and the writes that wait for one.
@@ -60,7 +61,7 @@ class FarOp {
   friend class Span;
   bool writes() const noexcept {
     for (const FarGuard& g : guards)
-      if (g.writes) return true;
+      if (g.writes && !g.off) return true;
     return false;
   }
   std::uint64_t op_ = 0;  // 0: none yet, or none at all

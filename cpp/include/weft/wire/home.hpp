@@ -54,6 +54,7 @@ class Guest final : public Decided {
     std::shared_ptr<Port> port;
     std::unique_ptr<Room> room;
     std::uint32_t end = 0;  // its number, of a guest of a session
+    bool off = false;       // of a choice that spans: its precondition is false. Then the port is null if the end had died
   };
 
   Home* home = nullptr;  // null: its session has ended, or it is a part of a choice that spans

@@ -27,6 +27,8 @@ class Port {
   // To hear once this end might commit (core::ChannelCore::watch); withdraw() takes it back.
   virtual Status watch(core::Node&) noexcept = 0;
   virtual const void* channel() const noexcept = 0;
+  // How the channel has ended for this side; `ok`: it has not.
+  virtual Status ended() const noexcept = 0;
   // Credits for who has this writer end, as core::Lending says.
   virtual int lend(core::Node*, std::uint32_t) noexcept { return -1; }
   virtual bool put(const Payload&, Carrier&) noexcept { return false; }  // false: that is no value of the type, and nothing was put
@@ -101,6 +103,7 @@ class PortOf final : public Port {
     return Port::give_back(n, again);
   }
   bool buffered() const noexcept override { return core_->buffered(); }
+  Status ended() const noexcept override { return core_->template how_ended<S>(); }
   const void* channel() const noexcept override { return core_; }
   void arm(core::Guard& g) noexcept override {
     g.kind = S == core::Side::in ? core::Kind::input : core::Kind::output;

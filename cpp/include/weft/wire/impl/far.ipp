@@ -17,7 +17,7 @@ WEFT_IMPL bool Far::begin(FarOp& o) {
   }
   for (const FarGuard& g : o.guards) {
     if (credits_.empty()) break;
-    if (!g.writes) continue;
+    if (!g.writes || g.off) continue;
     const auto it = credits_.find(g.end);
     if (it == credits_.end()) continue;
     if (o.guards.size() > 1 || o.rank) {
@@ -40,7 +40,7 @@ WEFT_IMPL bool Far::offer_it(FarOp& o) {
   for (std::size_t i = 0; i < o.guards.size(); ++i) {
     const FarGuard& g = o.guards[i];
     carrier_.begin(static_cast<std::uint32_t>(i));
-    asked_.push_back({g.end, g.writes, g.writes ? g.room->unload(keep_[i], carrier_) : Payload{}, g.holds, g.keeps});
+    asked_.push_back({g.end, g.writes, g.writes && !g.off ? g.room->unload(keep_[i], carrier_) : Payload{}, g.holds, g.keeps, g.off});
   }
   Frame f = offer(next_, asked_, body_);
   const auto fits = [&] { return kHeader + padded(f.body.size()) <= session_.largest(); };

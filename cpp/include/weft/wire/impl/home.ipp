@@ -53,10 +53,12 @@ WEFT_IMPL bool Guest::bind() noexcept {
   if (at.size() < 2) return true;
   guards = std::make_unique<core::Guard[]>(at.size());
   for (std::size_t i = 0; i < at.size(); ++i) {
+    guards[i].enabled = !at[i].off;
+    if (at[i].off) continue;  // of a choice that spans, and this looks for both ends of one channel alone
     at[i].port->arm(guards[i]);
     guards[i].node.slot = at[i].room->slot();
   }
-  return core::find_fault(guards.get(), static_cast<std::uint32_t>(at.size())).what == core::Fault::none;
+  return core::find_fault(guards.get(), static_cast<std::uint32_t>(at.size())).what != core::Fault::both_ends;
 }
 
 WEFT_IMPL bool Guest::begin() noexcept {
@@ -209,6 +211,7 @@ WEFT_IMPL const char* Home::asked(const Frame& f) {
 
 // The guards of an OFFER. `dead`: one had died before the peer got it, and that has been answered.
 WEFT_IMPL const char* Home::seats(const Frame& f, std::vector<Guest::At>& at, bool& dead) {
+  static constexpr const char* kSides = "an OFFER to write at a reader end, or to read at a writer end";
   if (const char* wrong = guards_of(f, asked_)) return wrong;
   std::vector<Before> before = std::exchange(before_, {});
   if (const char* wrong = complete(before, asked_)) return wrong;
@@ -216,12 +219,17 @@ WEFT_IMPL const char* Home::seats(const Frame& f, std::vector<Guest::At>& at, bo
   for (const Asked& a : asked_) {
     Given* const given = held(a.end);
     if (!given) return "an OFFER at an end that this peer does not hold";
+    if (a.off) {
+      if (given->port && given->port->writes() != a.writes) return kSides;
+      at.push_back({given->port, nullptr, a.end, true});
+      continue;
+    }
     if (!given->port) {
       session_.send(Frame{Kind::ended, 0, static_cast<std::uint32_t>(at.size()), 0, f.op, 3, {}});
       dead = true;
       return nullptr;
     }
-    if (given->port->writes() != a.writes) return "an OFFER to write at a reader end, or to read at a writer end";
+    if (given->port->writes() != a.writes) return kSides;
     at.push_back({given->port, given->port->room(), a.end});
     if (a.writes && !at.back().room->load(a.value, carrier_)) return "an OFFER with a value that is none of its channel's type";
   }

@@ -25,12 +25,15 @@ WEFT_IMPL Spanned::~Spanned() { std::erase(space_->spans, this); }
 
 WEFT_IMPL void Spanned::begin() {
   const auto me = shared_from_this();
+  // What is off is looked at once: was its channel open when the choice began (rule 5.6)?
+  for (std::uint32_t i = 0; i < size() && place_; ++i)
+    if (at_[i].off && (!at_[i].port || is_end(at_[i].port->ended()))) happened(i, Status::retired);
   for (std::uint32_t i = 0; i < size() && place_; ++i) watch(i);
 }
 
 WEFT_IMPL void Spanned::watch(std::uint32_t guard) {
   Watch& w = *watches_[guard];
-  if (w.out || w.silent) return;
+  if (w.out || w.silent || at_[guard].off) return;
   w.out = shared_from_this();
   const Status s = at_[guard].port->watch(w);
   if (s == Status::pending) return;
@@ -52,7 +55,7 @@ WEFT_IMPL void Spanned::attempt(std::uint32_t first, std::uint32_t n) {
   auto g = std::make_unique<Guest>(space_, me);
   tried_.clear();
   for (std::uint32_t i = first; i < first + n; ++i) {
-    if (watches_[i]->silent) continue;
+    if (watches_[i]->silent || at_[i].off) continue;
     tried_.push_back(i);
     g->at.push_back({at_[i].port, std::move(at_[i].room)});
   }
@@ -73,7 +76,7 @@ WEFT_IMPL bool Spanned::must_wait() const {
     if (s == this || !s->place_ || !(rank_ < s->rank_ || WEFT_MUTANT == 72)) continue;
     for (const Guest::At& mine : attempt_->at)
       for (const Guest::At& theirs : s->at_)
-        if (mine.port->channel() == theirs.port->channel() && mine.port->writes() != theirs.port->writes()) return true;
+        if (!theirs.off && mine.port->channel() == theirs.port->channel() && mine.port->writes() != theirs.port->writes()) return true;
   }
   return false;
 }
