@@ -521,7 +521,8 @@ def waits_for_a_block(inp: Any, inside: Any) -> str:
 
 
 @process
-def held_open(inp: Any, on: Any, off: Any) -> str:
+def held_open(inp: Any, on: Any, off: Any, ended: Any) -> str:
+    """`ended`: its channel retires with this process."""
     try:
         i, v = select(Input(inp), Output(on, 1), Output(off, 2).when(False))
     except Retired as error:

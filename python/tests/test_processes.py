@@ -277,14 +277,19 @@ def test_a_guard_that_is_off_holds_a_choice_open_if_its_channel_is(is_open: bool
 
     @th.process
     def writes(out: Any) -> None:
-        out.write(5)
+        if is_open:
+            out.write(5)
+        else:
+            until.read()
 
+    ended = Channel("ended")
+    until = ended.reader()
     writer, ends = inp.writer(), (inp.reader(), on.writer(), off.writer())
     reader = off.reader()
     on.reader().retire()
     if not is_open:
         reader.retire()
-    results = Parallel(away.held_open(*ends), writes(writer))
+    results = Parallel(away.held_open(*ends, ended.writer()), writes(writer))
     assert results[0] == ("5 at 0" if is_open else "retired at 1")
 
 
