@@ -28,8 +28,9 @@ class Span {
     std::uint32_t end = 0;         // there
     bool writes = false;
     std::unique_ptr<Room>* room = nullptr;
-    bool ends = false;  // that its channel has retired is an outcome
-    bool off = false;   // its precondition is false: it takes no part, but its home says whether its channel is open
+    bool ends = false;   // that its channel has retired is an outcome
+    bool off = false;    // its precondition is false: it takes no part, but its home says whether its channel is open
+    bool later = false;  // an output whose value is made after the commit: its room is filled then
   };
   // What rule 5.6 makes of retired guards: it is over once all that keep it open have retired. Neither: nothing but a guard ends it.
   // The program may yet switch on what is off. So it is not over while an input that is off is open, or inputs keep it open too while an
@@ -63,6 +64,10 @@ class Span {
 
   // True: it is over already. With the outcome `pending` nothing has happened: whole.refused says why.
   bool begin();
+  // Of one whose whole_ was told committed(): the value is in the guard's room; or it could not be made, and the choice is over, without
+  // over(). True: it is over at once, also without over().
+  bool made();
+  void failed();
   // Asks for its withdrawal: over() tells whether it was too late.
   void withdraw();
 
@@ -75,6 +80,7 @@ class Span {
     std::uint32_t at;  // its number there
     bool silent = false;
   };
+  void part_commits(Part& p, std::uint32_t at);
   void go_on();
   void end(const Outcome& how, Part* at);
   bool all_silent(std::uint32_t& guard) const;
@@ -103,6 +109,7 @@ class Span {
   bool silently_ = false;  // begin() itself tells that it is over
   // A guard that has ended, or whose session has, while another home was trying: it is the outcome unless that one commits.
   bool failed_ = false;
+  bool making_ = false;        // trying_ has committed, and waits for the value
   Part* failed_at_ = nullptr;  // the part that is over by it, if one is
   Outcome failure_{};
 };

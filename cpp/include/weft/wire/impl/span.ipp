@@ -14,6 +14,8 @@ struct Span::Part {
   virtual void attempt(std::uint32_t first, std::uint32_t n) = 0;
   virtual void stop_trying() = 0;  // not_ready() comes, or it was too late
   virtual void gone() = 0;
+  virtual bool made() = 0;  // true: it is over at once, and whole_ knows why
+  virtual void failed() = 0;
 
   Span& span;
   std::uint32_t size = 0;
@@ -53,6 +55,13 @@ struct Span::There final : Part, FarOp {
   }
   void stop_trying() override { peer.far.withdraw(*this); }
   void gone() override { peer.far.gone(*this); }
+  bool made() override {
+    if (!peer.far.made(*this)) return false;
+    span.whole_.refused = refused;
+    return true;
+  }
+  void failed() override { peer.far.failed(*this); }
+  void committed(std::uint32_t at) noexcept override { span.part_commits(*this, at); }
 
   void ready() noexcept override { was_ready(); }
   void silent(std::uint32_t at) noexcept override { span.part_silent(*this, at); }
@@ -83,6 +92,13 @@ struct Span::Here final : Part, Spanned::Place {
     if (part) part->close();
     part.reset();
   }
+  bool made() override {
+    const auto keep = part;
+    part->made();
+    return false;
+  }
+  void failed() override { gone(); }
+  void commit(std::uint32_t at) override { span.part_commits(*this, at); }
   void ready() override { was_ready(); }
   void silent(std::uint32_t guard) override { span.part_silent(*this, guard); }
   void not_ready() override { was_not_ready(); }
@@ -104,7 +120,7 @@ WEFT_IMPL Span::Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uin
       seats_.push_back({here, here->size++});
       here->off = here->off && g.off;
       here->rooms.push_back(g.room);
-      here->at.push_back({std::move(g.port), g.off ? nullptr : std::move(*g.room), 0, g.off});
+      here->at.push_back({std::move(g.port), g.off ? nullptr : std::move(*g.room), 0, g.off, g.later});
       continue;
     }
     There* at = nullptr;
@@ -116,7 +132,7 @@ WEFT_IMPL Span::Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uin
     }
     seats_.push_back({at, at->size++});
     at->off = at->off && g.off;
-    at->mine.push_back({g.end, g.writes, g.off ? nullptr : g.room->get(), false, false, g.off});
+    at->mine.push_back({g.end, g.writes, g.off ? nullptr : g.room->get(), false, false, g.off, g.later});
   }
 }
 WEFT_IMPL Span::~Span() {
@@ -235,6 +251,29 @@ WEFT_IMPL void Span::part_over(Part& p, const Outcome& how) {
   failure_ = mine;
   go_on();
 }
+// The value that it was asked for is made by whoever this belongs to. Nobody else can commit meanwhile.
+WEFT_IMPL void Span::part_commits(Part& p, std::uint32_t at) {
+  making_ = true;
+  whole_.committed(guard_of(p, at));
+}
+WEFT_IMPL bool Span::made() {
+  if (over_) return true;
+  making_ = false;
+  silently_ = true;
+  if (trying_->made()) {  // it could not be sent, and its home knows
+    Part* const p = trying_;
+    end({Status::pending, 0, 0, false, false}, p);
+  }
+  silently_ = false;
+  return over_;
+}
+WEFT_IMPL void Span::failed() {
+  if (over_) return;
+  trying_->failed();
+  silently_ = true;
+  end({Status::pending, 0, 0, false, false}, trying_);
+  silently_ = false;
+}
 WEFT_IMPL void Span::silence(const Part& p) noexcept {
   for (Seat& s : seats_) s.silent = s.silent || s.part == &p;
 }
@@ -244,7 +283,7 @@ WEFT_IMPL void Span::part_lost(Part& p) {
     if (trying_ == &p) trying_ = nullptr;
     return go_on();
   }
-  Outcome how = when_lost(trying_ == &p ? Word::open : Word::unsent, trying_writes_);
+  Outcome how = when_lost(trying_ == &p && !making_ ? Word::open : Word::unsent, trying_writes_);
   if (WEFT_MUTANT == 78) how.in_doubt = false;
   part_over(p, how);
 }
@@ -253,6 +292,7 @@ WEFT_IMPL void Span::withdraw() {
   if (over_ || unwanted_) return;
   unwanted_ = true;
   if (!trying_) return go_on();
+  if (making_) return;  // too late
   trying_->stop_trying();
   if (WEFT_MUTANT == 77) end({Status::cancelled, 0, 0, false, false}, nullptr);
 }
