@@ -71,6 +71,13 @@ class ChannelPort : public wire::Port {
   void end_lending(std::uint32_t n) noexcept override {
     if constexpr (S == Side::out) core().end_lending(n);
   }
+  Status deliver(core::Node& n) noexcept override {
+    if constexpr (S == Side::out) return core().deliver(n);
+    return wire::Port::deliver(n);
+  }
+  void abandon(core::Node& n) noexcept override {
+    if constexpr (S == Side::out) core().abandon(n);
+  }
   void end_extended(core::Node& n) noexcept override {
     if constexpr (S == Side::in) core().end_extended(n);
   }

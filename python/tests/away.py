@@ -528,3 +528,50 @@ def held_open(inp: Any, on: Any, off: Any, ended: Any) -> str:
     except Retired as error:
         return f"retired at {error.guard}"
     return f"{v} at {i}"
+
+
+@process
+def makes(out: Any, other: Any, n: int, spans: bool) -> list[int]:
+    """Writes squares that are made after each commit; beside it an input at which nobody writes, or a channel of its own."""
+    made: list[int] = []
+
+    def make() -> int:
+        made.append(len(made))
+        return len(made) ** 2
+
+    own = Channel("own")
+    kept, mine = own.writer(), own.reader()
+    for _ in range(n):
+        select(Output(out, make=make), mine if spans else other)
+    kept.retire()
+    return made
+
+
+@process
+def makes_badly(out: Any, other: Any, how: str) -> str:
+    def make() -> Any:
+        if how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if how == "unpicklable":
+            return Unsendable()
+        raise ZeroDivisionError
+
+    try:
+        select(Output(out, make=make), other)
+    except Exception as error:
+        return type(error).__name__
+    return "nothing"
+
+
+@process
+async def makes_async(out: Any, other: Any, n: int) -> int:
+    made = 0
+
+    def make() -> bytes:
+        nonlocal made
+        made += 1
+        return bytes([made]) * 200_000
+
+    for _ in range(n):
+        await co.select(Output(out, make=make), other)
+    return made
