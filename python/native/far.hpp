@@ -115,6 +115,31 @@ class ChannelPort : public wire::Port {
   ChannelObject* const channel_;
 };
 
+// The same for a process that is supervised (SEMANTICS.md 7.13): its death is none of the end's, which its supervisor holds as well. With a
+// list, what it had in hand goes there, and not back to the channel.
+template <Side S>
+class SupervisedPort final : public ChannelPort<S> {
+ public:
+  SupervisedPort(ChannelObject* c, bool last, PyObject* in_hand) noexcept : ChannelPort<S>(c), last_(last), in_hand_(Py_XNewRef(in_hand)) {}
+  ~SupervisedPort() override {
+    if (in_hand_) defer_decref(in_hand_);
+  }
+  void close(bool died) noexcept override { ChannelPort<S>::close(died && last_); }
+  Status give_back(core::Node& n, core::Node& again) noexcept override {
+    if (!in_hand_) return ChannelPort<S>::give_back(n, again);
+    if constexpr (S == Side::in) {
+      const Value value = std::move(*static_cast<Value*>(n.slot));
+      if (PyList_Append(in_hand_, value.o) < 0) PyErr_Clear();
+      if (this->buffered()) this->end_extended(n);
+    }
+    return Status::ok;
+  }
+
+ private:
+  const bool last_;  // nobody is started in its place
+  PyObject* const in_hand_;
+};
+
 // The same for a board, whose values are CBOR.
 inline constexpr const char* kCbor = "cbor";
 class CborRoom final : public wire::Room {
@@ -169,6 +194,7 @@ class FarSide : public core::FarAgent {
   const std::shared_ptr<Peer> peer;
   const std::uint32_t number;
   const bool reads;
+  bool keeps = false;                 // the value of an extended read is the next to be read if this program dies (wire 4.7)
   std::shared_ptr<wire::FarEnd> end;  // null: given back
 
   // Whoever has joined the line is asked for; an end that was closed is given back, after those that were before it.
@@ -208,6 +234,7 @@ class FarSide : public core::FarAgent {
     const wire::Outcome o = a.outcome;
     core::Node& n = a.node;
     if (o.status == Status::ok && reads) new (n.slot) Value(std::move(a.room.value));
+    if (o.status == Status::ok && a.guards[0].holds) held_.emplace(&n, a.number());
     asked_.erase(&n);
     // What fits into no frame was refused when it was packed.
     const Status s = o.status == Status::pending ? Status::died : o.in_doubt ? Status::in_doubt : o.status;
@@ -217,6 +244,13 @@ class FarSide : public core::FarAgent {
     else
       told(o);
   }
+  // An extended read has happened: the number by which its end is told. Once for each.
+  std::uint64_t took(core::Node& n) noexcept { return held_.extract(&n).mapped(); }
+  void held_end(std::uint64_t number) noexcept {
+    const Space::Step step(*peer->space);
+    peer->far.held_end(number, false);
+  }
+
   // What the home has said to an operation holds for those that come after it; but a death may be of that operation alone (rule 5.8: a
   // function that was to make its value has raised), so the next one asks again.
   void told(const wire::Outcome& o) noexcept {
@@ -229,10 +263,12 @@ class FarSide : public core::FarAgent {
   static constexpr core::WakerOps kOps{nullptr, nullptr, nullptr, 0, &tell};
 
   std::unordered_map<core::Node*, std::unique_ptr<Asked>> asked_;
+  std::unordered_map<core::Node*, std::uint64_t> held_;  // extended reads whose process has not gone on yet
 };
 
 inline Asked::Asked(FarSide& f, core::Node& n) : far(f), node(n), from(*static_cast<Value*>(n.slot)) {
-  guard_ = {f.number, !f.reads, nullptr};
+  guard_ = {f.number, !f.reads, nullptr, n.is(core::NodeFlags::extended)};
+  guard_.keeps = guard_.holds && f.keeps;
   if (f.reads)
     guard_.room = &room;
   else

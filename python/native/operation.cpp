@@ -8,6 +8,7 @@
 // The node is the process's, or in an asyncio task a Party's (asyncio.hpp); the slot is the operation's `value`.
 #include "asyncio.hpp"
 #include "awaiting.hpp"
+#include "far.hpp"
 #include "observe.hpp"
 #include "wire.hpp"
 
@@ -31,7 +32,8 @@ struct OpObject {
 
 struct ExtendedObject {
   PyObject_HEAD EndObject* end;
-  core::Node* partner;  // the held writer (rendezvous)
+  core::Node* partner;   // the held writer (rendezvous)
+  std::uint64_t number;  // at a far channel, by which its home knows it
   bool entering;        // an operation of its waits
   bool inside;
   bool entered;  // once, well or not
@@ -109,6 +111,8 @@ void visit_extended(ProcessBase& p, runtime::Places& v) {
 constexpr const runtime::OpKind& read_op = weft::detail::read_op<Core>;
 constexpr const runtime::OpKind& write_op = weft::detail::write_op<Core>;
 constexpr runtime::OpKind extended_op{"extended read", &withdraw_extended, &visit_extended};
+// At a far channel: it waits there also while it is asked for.
+constexpr runtime::OpKind far_extended_op{"extended read", read_op.withdraw, read_op.visit};
 constexpr runtime::OpKind sync_op{"sync", &withdraw_sync, &visit_sync};
 
 ExtendedObject* ext(PyObject* o) noexcept { return reinterpret_cast<ExtendedObject*>(o); }
@@ -116,9 +120,19 @@ ExtendedObject* ext(PyObject* o) noexcept { return reinterpret_cast<ExtendedObje
 void leave_block(ExtendedObject* x) noexcept {
   if (!x->inside) return;
   x->inside = false;
+  if (is_far(x->end->channel)) return side_of(x->end->channel).held_end(x->number);
   core::Node n;
   n.hold(x->partner);
   x->end->channel->core.end_extended(n);
+}
+
+// It has happened.
+void enter_block(ExtendedObject* x, ProcessBase& p) noexcept {
+  if (is_far(x->end->channel))
+    x->number = side_of(x->end->channel).took(p);
+  else
+    x->partner = p.partner();
+  x->inside = true;
 }
 
 // It was left, and has its outcome: what it took goes with it, what it gave has been given.
@@ -127,8 +141,7 @@ void drop_outcome(OpObject* o, ProcessBase& p, Status s) noexcept {
     p.clear(core::NodeFlags::extended);
     ext(o->target)->entering = false;
     if (s == Status::ok) {
-      ext(o->target)->partner = p.partner();
-      ext(o->target)->inside = true;
+      enter_block(ext(o->target), p);
       leave_block(ext(o->target));
     }
   }
@@ -230,11 +243,12 @@ PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
         ExtendedObject* x = ext(o->target);
         p.clear(core::NodeFlags::extended);
         x->entering = false;
-        x->partner = p.partner();
-        x->inside = true;
+        enter_block(x, p);
         x->end->channel->core.last_reader = p.id;
         *r = taken_from(x->end->channel, o->value.take());
-        return *r ? PYGEN_RETURN : PYGEN_ERROR;
+        if (*r) return PYGEN_RETURN;
+        leave_block(x);  // it cannot be unpickled: nobody will enter
+        return PYGEN_ERROR;
       }
       case OpType_::write:
         core_of(o->target).last_writer = p.id;
@@ -323,6 +337,10 @@ Status begin_op(OpObject* o, P& p, const runtime::OpKind*& kind) {
       x->entering = true;
       p.slot = &o->value;
       p.set(core::NodeFlags::extended);
+      if (is_far(x->end->channel)) {
+        kind = &far_extended_op;
+        return x->end->channel->core.begin<Side::in>(p);
+      }
       kind = &extended_op;
       return read(x->end->channel->core);
     }
@@ -641,7 +659,7 @@ PyObject* enter_extended(PyObject* o) {
   p.set(core::NodeFlags::extended);
   ext(o)->entering = true;
   Py_INCREF(o);
-  const Status s = self.wait(c.begin<Side::in>(p), extended_op);
+  const Status s = self.wait(c.begin<Side::in>(p), is_far(ext(o)->end->channel) ? far_extended_op : extended_op);
   ext(o)->entering = false;
   p.clear(core::NodeFlags::extended);
   PyObject* r;
@@ -649,8 +667,7 @@ PyObject* enter_extended(PyObject* o) {
     r = failed_here(self, s, ext(o)->end, "extended read", false, nullptr);
   } else {
     c.last_reader = p.id;
-    ext(o)->partner = p.partner();
-    ext(o)->inside = true;
+    enter_block(ext(o), p);
     r = self.give(taken_from(ext(o)->end->channel, self.slot().take()));
     if (!r) leave_block(ext(o));
   }
@@ -793,9 +810,6 @@ PyObject* operation_yield() {
 PyObject* extended_new(PyObject* end) {
   settle();
   if (check_end(end_of(end), "extended read") < 0) return nullptr;
-  if (is_far(end_of(end)->channel))
-    return bad_use("extended read on channel %s: its home is another OS process, from where it is not built yet: read it",
-                   channel_name(end_of(end)->channel).c_str());
   ExtendedObject* x = PyObject_New(ExtendedObject, &ExtendedType);
   if (!x) return nullptr;
   x->end = end_of(Py_NewRef(end));

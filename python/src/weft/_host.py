@@ -26,15 +26,17 @@ from multiprocessing import util as _mp_util
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from weft import _pickling, _rounds, _shared
+from weft import _pickling, _rounds, _said, _shared
 from weft._extension import native as _native
 from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied
 
-__all__ = ["Host", "Setting", "run_away"]
+__all__ = ["Attempt", "Host", "Setting", "run_away"]
 
 # What the libraries of numerics ask for the number of their threads.
 _THREADS = [f"{of}_NUM_THREADS" for of in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")]
 _THREADS.append("VECLIB_MAXIMUM_THREADS")
+
+KEPT = "kept"  # so begin the names of ends whose extended reads are not lost with the child (WIRE.md 4.7)
 
 compiled_for: str | None = None  # the backend for which `weft run` compiled the main module
 
@@ -50,6 +52,15 @@ class Setting(NamedTuple):
     nice: int = 0
     threads: int | None = None  #: of BLAS and OpenMP
     warm: bool = False  #: it runs many calls, each on a thread; else one, on its main thread
+
+
+class Attempt:
+    """A call that is supervised (_supervisor.py). What it says of the ends: see SupervisedPort in native/far.hpp."""
+
+    def __init__(self, last: bool, in_hand: list[Any] | None) -> None:
+        self.last = last  #: nobody is started in its place
+        self.in_hand = in_hand  #: where the values go that it had in hand; None: back
+        self.died = False
 
 
 def _preparation(setting: Setting) -> dict[str, Any]:
@@ -71,6 +82,7 @@ def _preparation(setting: Setting) -> dict[str, Any]:
         if path is not None and Path(path).exists()
         else None,
         "backend": weft._chosen,
+        "logging": _said.levels(),
         "compiled_for": compiled_for,
         **setting._replace(initializer=initializer, initargs=())._asdict(),
     }
@@ -152,11 +164,13 @@ class Host:
         self._said = preparation = tempfile.TemporaryFile()  # noqa: SIM115
         self._beginning = len(beginning)
         self._killed_before = _killed_for_memory()
+        self._heard = heard = _said.Heard()
         with theirs, asked:
             preparation.write(beginning)
             preparation.seek(0)
             link = _over_memory(ours)
-            handed = theirs.fileno(), preparation.fileno(), asked.fileno(), link is not None
+            errors, said = heard.handed
+            handed = theirs.fileno(), preparation.fileno(), asked.fileno(), said, link is not None
             command = [sys.executable, *_options()]
             command += ["-c", f"from weft._child import main; main{handed}"]
             environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
@@ -164,13 +178,20 @@ class Host:
                 environment.update(dict.fromkeys(_THREADS, str(setting.threads)))
             try:
                 self._child = subprocess.Popen(
-                    command, pass_fds=handed[:3], stdin=subprocess.DEVNULL, env=environment
+                    command,
+                    pass_fds=handed[:4],
+                    stdin=subprocess.DEVNULL,
+                    stderr=errors,
+                    env=environment,
                 )
             except BaseException:
                 ours.close()
                 asks.close()
                 preparation.close()
+                heard.close()
                 raise
+            finally:
+                heard.begin()
         self.pid = self._child.pid
         self._link = link or _native._Link(ours.detach(), _name())
         ours.close()
@@ -185,10 +206,10 @@ class Host:
         self._maker = os.getpid()
         self.running = self.begun = 0  # calls; whoever hands them out counts
 
-    def _next_name(self) -> str:
+    def _next_name(self, kind: str = "end") -> str:
         with self._lock:
             self._lent += 1
-            return f"end{self._lent}"
+            return f"{kind}{self._lent}"
 
     def _let_go(self, names: list[str]) -> None:
         """Has the child retire the ends of a call that it will not hear of. When this returns, it has."""
@@ -199,7 +220,13 @@ class Host:
                     self._jobs.write(job)
                     break
 
-    def call(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    def call(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        attempt: Attempt | None = None,
+    ) -> Any:
         """Runs function(*args, **keywords) there, as a process; the ends in its arguments go with it.
 
         Raises:
@@ -217,6 +244,10 @@ class Host:
             given[name := self._next_name()] = end
             return name
 
+        def lend_of_call(end: Any) -> str:
+            given[name := self._next_name(KEPT if attempt else "end")] = end
+            return name
+
         cancelled: Cancelled | None = None
         ours: tuple[str, ...] = ()
         orders, result = _native.Channel("orders"), _native.Channel("result")
@@ -227,7 +258,7 @@ class Host:
             if not self._up:
                 self._jobs.write((None, ()))
                 self._up = True
-            packed = _pickling.dump_call(function, args, keywords, lend)
+            packed = _pickling.dump_call(function, args, keywords, lend_of_call)
             del args, keywords
             ours = lend(orders.reader()), lend(result.writer())
             me = _native.current_process()
@@ -237,7 +268,12 @@ class Host:
             try:
                 while given:
                     name = next(iter(given))
-                    self._link.give(given.pop(name), name)
+                    end = given.pop(name)
+                    if attempt is not None and name.startswith(KEPT):
+                        self._link.give(end, name, attempt.last, attempt.in_hand)
+                    else:
+                        self._link.give(end, name)
+                    del end
                     there.append(name)
                 self._jobs.write((ours, packed))
             except (Cancelled, BadUse):  # it has not heard of it; or an end cannot go
@@ -246,11 +282,14 @@ class Host:
             while True:
                 try:
                     value, failure = answer.read()
+                    self._heard.take()  # what it has said before it ended
                     break
                 except Cancelled as error:
                     cancelled = error
                     told.retire()
         except PeerDied:
+            if attempt is not None:
+                attempt.died = True
             raise self._died(function) from None
         finally:
             self._member.away.pop(ours[1] if ours else "", None)
@@ -269,9 +308,11 @@ class Host:
         _rounds.leave(self._member)
         with self._lock:
             status = self._child.wait()
+        said = self._heard.last()
+        self._heard.close()
         name = getattr(function, "__qualname__", str(function))
         wanted = status == -signal.SIGKILL and _killed_for_memory() > self._killed_before
-        return ProcessDied(name, self.pid, status, self._crash(), wanted)
+        return ProcessDied(name, self.pid, status, self._crash(), wanted, said)
 
     def _crash(self) -> str:
         """What faulthandler wrote in the child."""
@@ -301,15 +342,21 @@ class Host:
         with self._lock:
             self._child.wait()
             self._said.close()
+        self._heard.close()
         self._link.close("the host was closed")
         _rounds.leave(self._member)
 
 
-def run_away(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+def run_away(
+    function: Any,
+    args: tuple[Any, ...],
+    keywords: dict[str, Any],
+    attempt: Attempt | None = None,
+) -> Any:
     """Runs a function as a process in an OS process of its own."""
     host = Host()
     try:
-        return host.call(function, args, keywords)
+        return host.call(function, args, keywords, attempt)
     finally:
         host.close()
 

@@ -11,11 +11,11 @@ Invariants (of `_lock`)
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from weft import _host
+from weft._extension import native as _native
 from weft.errors import BadUse, ProcessDied
 
 __all__ = ["Hosts", "OneHost"]
@@ -135,13 +135,19 @@ class Hosts:
         for host in hosts:
             host.close()
 
-    def call(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    def call(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        attempt: _host.Attempt | None = None,
+    ) -> Any:
         """Runs function(*args, **keywords) on the host that has the fewest calls.
 
         Raises:
             what it raised; ProcessDied; Cancelled; BadUse.
         """
-        return self._call(None, function, args, keywords)
+        return self._call(None, function, args, keywords, attempt)
 
     def _call(
         self,
@@ -149,11 +155,12 @@ class Hosts:
         function: Any,
         args: tuple[Any, ...],
         keywords: dict[str, Any],
+        attempt: _host.Attempt | None,
     ) -> Any:
         place, host = self._begin(place)
         died = False
         try:
-            return host.call(function, args, keywords)
+            return host.call(function, args, keywords, attempt)
         except ProcessDied as error:
             died = error.pid == host.pid
             raise
@@ -170,7 +177,7 @@ class Hosts:
                 else 0.0
             )
         if wait:
-            time.sleep(min(10.0, wait))
+            _native.sleep(min(10.0, wait))  # a process may be cancelled meanwhile
         with self._lock:
             if self._closed:
                 raise BadUse("these Hosts are closed")
@@ -214,6 +221,12 @@ class OneHost:
         host = self._place.host
         return None if host is None else host.pid
 
-    def call(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    def call(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        attempt: _host.Attempt | None = None,
+    ) -> Any:
         """Runs function(*args, **keywords) there: see Hosts.call()."""
-        return self._of._call(self._place, function, args, keywords)
+        return self._of._call(self._place, function, args, keywords, attempt)

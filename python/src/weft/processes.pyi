@@ -3,6 +3,7 @@
 from weft._executor import Executor as Executor
 from weft._hosts import Hosts as Hosts
 from weft._native import Shared as Shared
+from weft._supervisor import Supervisor as Supervisor
 from weft.threads import Alternative as Alternative
 from weft.threads import BadUse as BadUse
 from weft.threads import Barrier as Barrier
@@ -89,6 +90,7 @@ __all__ = [
     "Sequence",
     "Shared",
     "Spawn",
+    "Supervisor",
     "Timeout",
     "Timer",
     "WeftError",
