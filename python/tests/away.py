@@ -540,3 +540,24 @@ def waits_deeper(ready: Any, inp: Any) -> None:
 def waits_here(ready: Any, inp: Any) -> None:
     ready.write(os.getpid())
     inp.read()
+
+
+@process
+def settings() -> dict[str, Any]:
+    return {
+        "decimal": "decimal" in sys.modules,
+        "stdin": sys.stdin.read(),
+        "argv": sys.argv,
+        "path": sys.path,
+        "directory": str(Path.cwd()),
+        **{name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "WEFT_TEST")},
+    }
+
+
+@process
+def draws() -> tuple[float, float]:
+    import random
+
+    import numpy
+
+    return random.random(), float(numpy.random.random())

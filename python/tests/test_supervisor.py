@@ -57,11 +57,13 @@ def numbers(out: Any) -> None:
             out.write(life)
 
 
-@pytest.mark.parametrize("worker", [away.holds_each, away.holds_each_async], ids=lambda w: w.__name__)
+@pytest.mark.parametrize(
+    "worker", [away.holds_each, away.holds_each_async], ids=lambda w: w.__name__
+)
 @pytest.mark.parametrize("capacity", [0, 3], ids=["rendezvous", "buffer"])
 @pytest.mark.parametrize("where", ["alone", "hosts"])
 def test_no_job_is_lost(worker: Any, capacity: int, where: str, caplog: Any) -> None:
-    """It dies in the blocks of 3 and of 4, twice in the latter; both come back, in order, before what was written later."""
+    """Rule 7.13: it dies in the blocks of 3 and of 4, twice in the latter; both come back, in order, before what was written later."""
     jobs, done, lives = Channel("jobs", capacity=capacity), Channel("done"), Channel("lives")
     with Hosts(1, backoff=0) as hosts:
         place = Supervisor(hosts if where == "hosts" else None, restarts=3, backoff=0)
@@ -74,7 +76,9 @@ def test_no_job_is_lost(worker: Any, capacity: int, where: str, caplog: Any) -> 
             )
     assert result[:3] == [["all"], "done", ([2 * i for i in range(8)], "Retired")]
     told = [r.getMessage() for r in caplog.records if "started again" in r.getMessage()]
-    assert len(told) == 3 and "SIGKILL" in told[0] and "(1 of 3)" in told[0] and "(3 of 3)" in told[2]
+    assert (
+        len(told) == 3 and "SIGKILL" in told[0] and "(1 of 3)" in told[0] and "(3 of 3)" in told[2]
+    )
 
 
 def test_a_plain_read_has_taken_its_value() -> None:
@@ -115,7 +119,7 @@ def test_what_was_in_hand_is_reported() -> None:
 
 
 def test_peers_learn_of_it_when_the_supervisor_gives_up() -> None:
-    """Neither before nor as a retirement: rule 4.5."""
+    """Neither before nor as a retirement (rules 4.5, 7.13)."""
     c = Channel("c")
     place = Supervisor(restarts=2, backoff=0)
 
@@ -144,7 +148,9 @@ def test_one_that_was_started_again_and_ended_well_retires_its_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("worker", "error"), [(away.raises, ValueError), (away.leaves, SystemExit)], ids=["raises", "leaves"]
+    ("worker", "error"),
+    [(away.raises, ValueError), (away.leaves, SystemExit)],
+    ids=["raises", "leaves"],
 )
 def test_what_raises_is_not_started_again(worker: Any, error: type[BaseException]) -> None:
     c = Channel("c")
@@ -264,7 +270,9 @@ def test_the_writer_goes_on_when_the_block_ends(worker: Any, capacity: int) -> N
             with inp.extended() as value:  # who said it goes on when it is noted
                 order.append(f"in the block of {value}")
 
-    result = Parallel(writer(c.writer()), worker(c.reader(), said.writer(), 3), hears(said.reader()))
+    result = Parallel(
+        writer(c.writer()), worker(c.reader(), said.writer(), 3), hears(said.reader())
+    )
     assert result[1] == [0, 1, 2]
     for i in range(3 - capacity):
         assert order.index(f"in the block of {i}") < order.index(f"wrote {i + capacity}")

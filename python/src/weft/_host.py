@@ -17,16 +17,14 @@ import os
 import pickle
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterable
-from multiprocessing import util as _mp_util
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from weft import _pickling, _rounds, _said, _shared
+from weft import _pickling, _rounds, _said, _shared, _start
 from weft._extension import native as _native
 from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied
 
@@ -51,6 +49,7 @@ class Setting(NamedTuple):
     memory_limit: int | None = None  #: bytes of address space
     nice: int = 0
     threads: int | None = None  #: of BLAS and OpenMP
+    start: str = "spawn"  #: of _start.WAYS
     warm: bool = False  #: it runs many calls, each on a thread; else one, on its main thread
 
 
@@ -100,16 +99,6 @@ def _killed_for_memory() -> int:
     return 0
 
 
-def _options() -> list[str]:
-    """Those of this interpreter."""
-    known: list[str] = _mp_util._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    there = {o.partition("=")[0] for o in known}
-    for name, value in sys._xoptions.items():  # of which multiprocessing passes on those of Python
-        if name not in there and f"-X{name}" not in there:
-            known += ["-X", name if value is True else f"{name}={value}"]
-    return known
-
-
 def _no_end(end: Any) -> str:
     raise BadUse(f"{end!r} goes to a host as an argument of a process, not of its initializer")
 
@@ -126,85 +115,102 @@ def _over_memory(ours: socket.socket) -> Any:
         return None
 
 
+def _refuse_imports() -> None:
+    if _shared.at_run is not None:
+        raise BadUse(
+            "an OS process imports the main module of its program, and that starts a network there: "
+            'put what starts it below `if __name__ == "__main__":`'
+        )
+    module = _shared.imported_for_call.get()
+    if module is not None:  # and each of those would import it again
+        raise BadUse(
+            f"an OS process imports the module {module!r} for a function of it, and that starts OS processes when it is imported: "
+            'put what starts them below `if __name__ == "__main__":`'
+        )
+
+
+_forked_before: set[int] = (
+    set()
+)  # descriptors of hosts that are forked one after another, and joined then
+
+
 class Host:
-    """An OS process of its own, started from a fresh interpreter; closed, it ends.
+    """An OS process of its own (see _start.py); closed, it ends.
 
     Raises:
         BadUse: the initializer cannot be sent; the main module, or one with a function to be called, is being imported by another OS
-            process; the program is frozen.
+            process; start="fork", and other threads live.
         OSError: the system starts no process.
     """
 
-    def __init__(self, setting: Setting | None = None) -> None:
-        if _shared.at_run is not None:
-            raise BadUse(
-                "an OS process imports the main module of its program, and that starts a network there: "
-                'put what starts it below `if __name__ == "__main__":`'
-            )
-        module = _shared.imported_for_call.get()
-        if module is not None:  # and each of those would import it again
-            raise BadUse(
-                f"an OS process imports the module {module!r} for a function of it, and that starts OS processes when it is imported: "
-                'put what starts them below `if __name__ == "__main__":`'
-            )
-        if getattr(
-            sys, "frozen", False
-        ):  # its executable would run the program again, and that again
-            raise BadUse(
-                f"a frozen program ({sys.executable}) starts no OS processes of Weft: its executable is no Python interpreter. "
-                "Use weft.threads there, or run the program by an interpreter"
-            )
+    def __init__(self, setting: Setting | None = None, later: bool = False) -> None:
+        """`later`: join() is called afterwards, for a fork needs to come before any link."""
+        _refuse_imports()
         if _pickling.main_is_typed():
             _pickling.send_main_by_value()
         self.setting = setting = setting or Setting()
+        forks = setting.start == "fork"
+        if forks:
+            _start.refuse_fork()
         beginning = pickle.dumps(_preparation(setting))
-        ours, theirs = socket.socketpair()
-        asks, asked = socket.socketpair()
+        self._ours, theirs = socket.socketpair()
+        self._asks, asked = socket.socketpair()
         # How to begin; behind that the child writes where it crashes.
         self._said = preparation = tempfile.TemporaryFile()  # noqa: SIM115
         self._beginning = len(beginning)
         self._killed_before = _killed_for_memory()
         self._heard = heard = _said.Heard()
-        with theirs, asked:
-            preparation.write(beginning)
-            preparation.seek(0)
-            link = _over_memory(ours)
-            errors, said = heard.handed
-            handed = theirs.fileno(), preparation.fileno(), asked.fileno(), said, link is not None
-            command = [sys.executable, *_options()]
-            command += ["-c", f"from weft._child import main; main{handed}"]
-            environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
-            if setting.threads is not None:
-                environment.update(dict.fromkeys(_THREADS, str(setting.threads)))
-            try:
-                self._child = subprocess.Popen(
-                    command,
-                    pass_fds=handed[:4],
-                    stdin=subprocess.DEVNULL,
-                    stderr=errors,
-                    env=environment,
+        self._link: Any = None
+        threads = dict.fromkeys(_THREADS, str(setting.threads)) if setting.threads else {}
+        try:
+            with theirs, asked:
+                preparation.write(beginning)
+                preparation.seek(0)
+                errors, said = heard.handed
+                handed = _start.Handed(theirs.fileno(), preparation.fileno(), asked.fileno(), said)
+                if not forks:
+                    self._link = _over_memory(self._ours)
+                shared = self._link is not None
+                mine = {self._ours.fileno(), self._asks.fileno(), *heard.descriptors()}
+                _forked_before.update(mine)
+                self._child = _start.begin(
+                    setting.start, handed, errors, shared, setting.preload, threads, _forked_before
                 )
-            except BaseException:
-                ours.close()
-                asks.close()
-                preparation.close()
-                heard.close()
-                raise
-            finally:
-                heard.begin()
+                if not forks or not later:
+                    _forked_before.difference_update(mine)
+        except BaseException:
+            self._ours.close()
+            self._asks.close()
+            preparation.close()
+            heard.close()
+            raise
+        finally:
+            heard.close_childs()
         self.pid = self._child.pid
-        self._link = link or _native._Link(ours.detach(), _name())
-        ours.close()
-        self._member = _rounds.join(asks)
-        self._member.pid = self.pid
-        jobs = _native.Channel("jobs")
-        self._jobs = jobs.writer()
-        self._link.give(jobs.reader(), "jobs")
         self._lock = threading.Lock()
         self._lent = 0
         self._up = False
         self._maker = os.getpid()
         self.running = self.begun = 0  # calls; whoever hands them out counts
+        if not later:
+            self.join()
+
+    def join(self) -> None:
+        """Links it with this program."""
+        _forked_before.clear()
+        self._heard.begin()
+        if self.setting.start == "fork":
+            self._link = _over_memory(self._ours)
+            with contextlib.suppress(OSError):  # it has died
+                self._asks.send(b"1" if self._link is not None else b"0")
+        if self._link is None:
+            self._link = _native._Link(self._ours.detach(), _name())
+        self._ours.close()
+        self._member = _rounds.join(self._asks)
+        self._member.pid = self.pid
+        jobs = _native.Channel("jobs")
+        self._jobs = jobs.writer()
+        self._link.give(jobs.reader(), "jobs")
 
     def _next_name(self, kind: str = "end") -> str:
         with self._lock:
@@ -330,8 +336,7 @@ class Host:
         """Ends it at once (SIGKILL)."""
         if os.getpid() != self._maker:
             return
-        with contextlib.suppress(ProcessLookupError):
-            self._child.send_signal(signal.SIGKILL)
+        self._child.kill()
 
     def close(self) -> None:
         """Lets go of it, and waits until it has ended. In the child of a fork, nothing: it is the parent's."""

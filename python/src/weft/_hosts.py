@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from weft import _host
+from weft import _host, _start
 from weft._extension import native as _native
 from weft.errors import BadUse, ProcessDied
 
@@ -44,6 +44,9 @@ class Hosts:
         max_tasks: calls after which a host makes place for a fresh one.
         threads: of BLAS and OpenMP in each (OMP_NUM_THREADS and its like); None: what the environment says.
         restarts: how often in all a place gets a new host in place of one that died; None: always.
+        start: "spawn": each is a fresh interpreter. "forkserver": a copy of a program that has imported what is to be preloaded, which
+            takes some milliseconds; it has read the environment when its server began. "fork": a copy of this program, with all that it
+            has in memory; only while it has one thread, and none is started again.
         backoff: seconds before the second start in succession that follows a death; doubled each time, at most 10.
     Raises:
         BadUse: an argument that makes no sense.
@@ -62,6 +65,7 @@ class Hosts:
         nice: int = 0,
         max_tasks: int | None = None,
         threads: int | None = 1,
+        start: str = "spawn",
         restarts: int | None = None,
         backoff: float = 0.1,
     ) -> None:
@@ -72,6 +76,8 @@ class Hosts:
         for what, value in (("max_tasks", max_tasks), ("threads", threads)):
             if value is not None and value < 1:
                 raise BadUse(f"Hosts: {what} must be from 1 on, not {value}")
+        if start not in _start.WAYS:
+            raise BadUse(f"Hosts: start must be one of {', '.join(_start.WAYS)}, not {start!r}")
         if isinstance(preload, str):
             raise BadUse(f"Hosts: preload is a list of modules: [{preload!r}]")
         if affinity == "spread":
@@ -79,7 +85,7 @@ class Hosts:
         if isinstance(affinity, str) or (affinity is not None and not affinity):
             raise BadUse(f"Hosts: affinity must be 'spread' or sets of CPUs, not {affinity!r}")
         setting = _host.Setting(
-            tuple(preload), initializer, initargs, None, memory_limit, nice, threads, True
+            tuple(preload), initializer, initargs, None, memory_limit, nice, threads, start, True
         )
         self._max_tasks, self._restarts, self._backoff = max_tasks, restarts, backoff
         self._lock = threading.Lock()
@@ -94,7 +100,10 @@ class Hosts:
         ]
         try:
             for place in self._places:
-                place.host = _host.Host(place.setting)
+                place.host = _host.Host(place.setting, later=start == "fork")
+            for place in self._places if start == "fork" else ():
+                assert place.host is not None
+                place.host.join()
         except BaseException:
             self.close()
             raise

@@ -1,8 +1,8 @@
 """Processes of native components in OS processes of their own, where a crash of theirs ends nobody else (rules 16.7, 16.8).
 
-    filter.scale(+a, -b, on="process")   ──here: arguments checked, channels given their types──► Call, the body of a thread process
-        its turn comes ──Call.away()──► a host (_host.py): run_component() ──the library, loaded once──► the component's code
-        the host dies ──ProcessDied──► the same, with the names of the component and its process
+filter.scale(+a, -b, on="process")   ──here: arguments checked, channels given their types──► Call, the body of a thread process
+    its turn comes ──Call.away()──► a host (_host.py): run_component() ──the library, loaded once──► the component's code
+    the host dies ──ProcessDied──► the same, with the names of the component and its process
 """
 
 from __future__ import annotations

@@ -35,14 +35,16 @@ LONG = 30_000  #: characters of a record that is too long for a datagram
 
 
 class Heard:
-    """What one child says. Hand `handed` to it, and then call begin()."""
+    """What one child says. Hand `handed` to it, then call close_childs() and begin()."""
 
     def __init__(self) -> None:
         self._pipe, self._pipe_of_child = os.pipe()
         os.set_blocking(self._pipe, False)
         self._records, self._records_of_child = socket.socketpair(type=socket.SOCK_DGRAM)
         self._records.setblocking(False)
-        self._lock = threading.RLock()  # of all that follows; a handler of a record may start a process
+        self._lock = (
+            threading.RLock()
+        )  # of all that follows; a handler of a record may start a process
         self._last = b""
         self._open = True  # the records
         self._flows = True  # the pipe
@@ -52,10 +54,13 @@ class Heard:
         """The child's standard error, and its socket."""
         return self._pipe_of_child, self._records_of_child.fileno()
 
-    def begin(self) -> None:
+    def close_childs(self) -> None:
         """The child has been started, or could not be."""
         os.close(self._pipe_of_child)
         self._records_of_child.close()
+
+    def begin(self) -> None:
+        """From now on a thread listens."""
         _add(self)
 
     def descriptors(self) -> list[int]:
@@ -148,7 +153,9 @@ def _ring() -> None:
 
 
 def _hear(ring: socket.socket) -> None:
-    _native._helper_thread(True)  # it outlives the hosts, and is nobody who may wake a run (rule 10.3)
+    _native._helper_thread(
+        True
+    )  # it outlives the hosts, and is nobody who may wake a run (rule 10.3)
     _rounds.ours()
     while True:
         with _known:
@@ -208,7 +215,10 @@ def _send(by: socket.socket, kind: str, what: Any, text: str) -> None:
     try:
         packed = pickle.dumps((kind, what, text))
     except Exception:  # what the user has added cannot be pickled: its text goes
-        what = {k: v if isinstance(v, (int, float, str, type(None))) else str(v) for k, v in what.items()}
+        what = {
+            k: v if isinstance(v, (int, float, str, type(None))) else str(v)
+            for k, v in what.items()
+        }
         packed = pickle.dumps((kind, what, text))
     try:
         by.send(packed)
