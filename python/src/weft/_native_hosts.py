@@ -46,7 +46,7 @@ class Call:
                 returncode = died.status if died.signal is None else -died.signal
                 assert returncode is not None
                 raise ProcessDied(
-                    called, died.pid, returncode, died.stack, died.out_of_memory
+                    called, died.pid, returncode, died.stack, died.out_of_memory, died.stderr
                 ) from None
 
         away.__name__ = away.__qualname__ = name

@@ -165,6 +165,8 @@ def main_is_typed() -> bool:
     """Is the main module none that could be imported: an interactive interpreter, a notebook, `python -c`, the standard input?"""
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None) or ""
+    if getattr(sys, "frozen", False):  # its children are the same executable
+        return False
     return getattr(main, "__spec__", None) is None and not Path(file).is_file()
 
 
