@@ -358,6 +358,26 @@ class Noisy {
   std::thread thread_;
 };
 
+TEST_CASE("wire 12.6: a PC's first START has no byte 3, whatever its lease: it would stop a MicroPython board that is not in its program yet") {
+  auto space = w::Space::make("pc");
+  for (const std::uint32_t lease : {0u, 3u * 100, 700u, 768u, 1000u, 3000u, 20'000u, 65'536u, 70'000u, 3'600'000u})
+    for (int i = 0; i < 20; ++i) {
+      int fds[2];
+      REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+      {
+        w::LineOptions o;
+        o.lease_ms = lease;
+        w::SerialLink link(space, fds[0], o);
+        std::byte said[64];
+        const ssize_t n = ::read(fds[1], said, sizeof said);
+        REQUIRE(n == 42);
+        INFO(lease);
+        CHECK(std::find(said, said + n, std::byte{3}) == said + n);
+      }
+      ::close(fds[1]);
+    }
+}
+
 TEST_CASE("wire 12.6: sessions over a line that spoils bytes: 400 strings each way, each once, in order; then retirement arrives") {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     Noisy noisy(seed, static_cast<int>(seed));
