@@ -98,6 +98,12 @@ def test_the_compilers_warnings_are_shown(folder: Path) -> None:
         ),
         (["plain.cpp"], {}, "no component of Weft: it has no weft_component_entry()"),
         (["late.cpp"], {}, "the argument 'samples' has a default"),
+        (["lacking.cpp"], {}, "undefined symbol: _Z6haelft"),
+        (
+            ["unnamed.cpp"],
+            {},
+            'its function has 3 parameters, and 2 are named: .argument("name") for each',
+        ),
         ([], {}, "Missing argument 'SOURCE'"),
     ],
 )
@@ -114,9 +120,16 @@ def test_mistakes_are_one_line_that_says_what_to_do(
             '.argument("samples", 2.0).argument("halves").argument("by")',
         )
     )
+    (folder / "lacking.cpp").write_text(
+        FILTER.replace("void halve", "double haelft(double);\nvoid halve").replace(
+            "x / by", "haelft(x)"
+        )
+    )
+    (folder / "unnamed.cpp").write_text(FILTER.replace('.argument("by", 2.0)', ""))
     done = weft_build(folder, *arguments, **environment)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
+    assert "undefined" not in said or "nowhere defined; define it, or link" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
