@@ -20,7 +20,7 @@ void halves(Reader<double> samples, Writer<double> out) {
     out.write(half);
   }
 }
-void handles(Reader<double> samples, Writer<double> out) {
+void handles(Reader<double>& samples, Writer<double>& out) {  // ends may be taken by reference, too
   for (double x : samples) try {
       out.write(checked(x));
     } catch (const std::domain_error&) {  // and goes on

@@ -562,7 +562,7 @@ struct Run<F> {
   static void call([[maybe_unused]] weft_argument* arguments, std::index_sequence<I...>) {
     // Made from left to right, before the call: one that is refused leaves nothing behind.
     std::tuple<std::decay_t<A>...> made{Parameter<std::decay_t<A>>::of(arguments[I])...};
-    F(static_cast<A>(std::move(std::get<I>(made)))...);
+    F(static_cast<A&&>(std::get<I>(made))...);  // by value, or by reference to it
   }
 };
 }  // namespace detail

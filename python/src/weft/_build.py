@@ -13,6 +13,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,11 +61,13 @@ def compiler() -> list[str]:
     )
 
 
-def _run(command: Sequence[str], source: Path) -> bytes:
+def _run(command: Sequence[str], source: Path, warns: bool = False) -> bytes:
     done = subprocess.run(command, capture_output=True, check=False)
-    if done.returncode == 0:
-        return done.stdout
     said = done.stderr.decode(errors="replace").rstrip()
+    if done.returncode == 0:
+        if said and warns:
+            print(said, file=sys.stderr)
+        return done.stdout
     raise BadUse(f"{source} was not built:\n{said}\n(the command: {shlex.join(command)})")
 
 
@@ -78,7 +81,8 @@ def build(
     """Build a component from one C++ source; returns the path of the library.
 
     It is kept in `cache_dir()` under a name made of what the compiler saw, so that it is built once; `output` is a copy of it.
-    `debug`: with symbols, assertions and without optimisation (-O0 -g); else -O2 -DNDEBUG. `flags` come after those.
+    `debug`: with symbols, assertions and without optimisation (-O0 -g); else -O2 -DNDEBUG. `flags` come after those. What the
+    compiler warns of goes to the standard error, when it compiles.
 
     Raises:
         BadUse: there is no such file or no compiler, or the compiler refused it: the message has what it said, as it is.
@@ -96,7 +100,7 @@ def build(
         kept.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=kept.parent) as beside:
             made = Path(beside) / "made.so"
-            _run([*front, str(path), "-o", str(made)], path)
+            _run([*front, str(path), "-o", str(made)], path, warns=True)
             made.replace(kept)
     if output is None:
         return kept
