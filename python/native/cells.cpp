@@ -109,7 +109,7 @@ PyObject* convert(ChannelObject* c, const Native& n, PyObject* value, const char
 
 // Do the values that wait at a wired channel convert? They stay as they are. -1 with BadUse.
 int check_packed(ChannelObject* c, const Native& n) {
-  if (is_far(c)) return 0;  // its home knows of them
+  if (is_far(c)) return 0;     // its home knows of them
   std::vector<PyObject*> all;  // owned
   c->core.with_lock([&](core::Queue&, core::Queue& writers) {
     const auto add = [&](const Value& v) {
@@ -153,7 +153,9 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
       return -1;
     }
     if (check_packed(c, n) < 0) return -1;
+    if (natives.contains(c)) return attach(c, t, who);  // another thread came first
     natives.emplace(c, n);
+    ++ends_closed;  // alternatives that hold values to be written there look at them again
     c->generation |= kNative;
     return 0;
   }
