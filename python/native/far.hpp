@@ -123,6 +123,31 @@ class ChannelPort : public wire::Port {
   ChannelObject* const channel_;
 };
 
+// The same for a process that is supervised (SEMANTICS.md 7.13): its death is none of the end's, which its supervisor holds as well. With a
+// list, what it had in hand goes there, and not back to the channel.
+template <Side S>
+class SupervisedPort final : public ChannelPort<S> {
+ public:
+  SupervisedPort(ChannelObject* c, bool last, PyObject* in_hand) noexcept : ChannelPort<S>(c), last_(last), in_hand_(Py_XNewRef(in_hand)) {}
+  ~SupervisedPort() override {
+    if (in_hand_) defer_decref(in_hand_);
+  }
+  void close(bool died) noexcept override { ChannelPort<S>::close(died && last_); }
+  Status give_back(core::Node& n, core::Node& again) noexcept override {
+    if (!in_hand_) return ChannelPort<S>::give_back(n, again);
+    if constexpr (S == Side::in) {
+      const Value value = std::move(*static_cast<Value*>(n.slot));
+      if (PyList_Append(in_hand_, value.o) < 0) PyErr_Clear();
+      if (this->buffered()) this->end_extended(n);
+    }
+    return Status::ok;
+  }
+
+ private:
+  const bool last_;  // nobody is started in its place
+  PyObject* const in_hand_;
+};
+
 // The same for a board, whose values are CBOR.
 inline constexpr const char* kCbor = "cbor";
 class CborRoom final : public wire::Room {
@@ -178,6 +203,7 @@ class FarSide : public core::FarAgent {
   const std::shared_ptr<Peer> peer;
   const std::uint32_t number;
   const bool reads;
+  bool keeps = false;                 // the value of an extended read is the next to be read if this program dies (wire 4.7)
   std::shared_ptr<wire::FarEnd> end;  // null: given back
 
   // Of an extended read that has happened: what its home knows it by, asked for once; its block is over.
@@ -254,6 +280,7 @@ class FarSide : public core::FarAgent {
 
 inline Asked::Asked(FarSide& f, core::Node& n) : far(f), node(n), from(*static_cast<Value*>(n.slot)) {
   guard_ = {f.number, !f.reads, nullptr, n.is(core::NodeFlags::extended), n.is(core::NodeFlags::kept)};
+  guard_.keeps = guard_.holds && (guard_.keeps || f.keeps);
   if (f.reads)
     guard_.room = &room;
   else

@@ -258,7 +258,9 @@ PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
         begin_block(x, p);
         x->end->channel->core.last_reader = p.id;
         *r = taken_from(x->end->channel, o->value.take());
-        return *r ? PYGEN_RETURN : PYGEN_ERROR;
+        if (*r) return PYGEN_RETURN;
+        leave_block(x, true);  // it cannot be unpickled: nobody will enter
+        return PYGEN_ERROR;
       }
       case OpType_::write:
         core_of(o->target).last_writer = p.id;

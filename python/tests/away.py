@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -575,3 +578,77 @@ async def makes_async(out: Any, other: Any, n: int) -> int:
     for _ in range(n):
         await co.select(Output(out, make=make), other)
     return made
+
+
+class Wrong(UserWarning):
+    pass
+
+
+@process
+def logs_and_warns(out: Any) -> None:
+    """Everything before the value is said before it."""
+    log = logging.getLogger("of.the.child")
+    logging.basicConfig(level=logging.DEBUG)  # the parent's holds
+    log.debug("nobody wants this")
+    log.info("count %d of %s", 3, "five", extra={"lock": threading.Lock()})
+    try:
+        raise ValueError("on purpose")
+    except ValueError:
+        log.exception("caught")
+    log.warning("x" * 1_000_000)
+    warnings.warn("of its own class", Wrong, stacklevel=1)
+    out.write(None)
+
+
+@process
+def complains_then_dies(how: str) -> None:
+    for i in range(30):
+        print(f"complaint {i}", file=sys.stderr)
+    os.write(2, b"from C: not a text: \xff\n")
+    if how == "abort":
+        os.abort()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@process
+def leaves_a_program(said: str) -> None:
+    """One that writes to the standard error after we have ended."""
+    text = (
+        "import pathlib, sys, time\n"
+        f"while not pathlib.Path({said!r}).exists(): time.sleep(0.01)\n"
+        "print('still here', file=sys.stderr)"
+    )
+    subprocess.Popen([sys.executable, "-c", text])
+
+
+@process
+def waits_deeper(ready: Any, inp: Any) -> None:
+    """With a process of its own, in another OS process."""
+    Parallel(waits_here(ready, inp))
+
+
+@process
+def waits_here(ready: Any, inp: Any) -> None:
+    ready.write(os.getpid())
+    inp.read()
+
+
+@process
+def as_it_began() -> dict[str, Any]:
+    return {
+        "decimal": "decimal" in sys.modules,
+        "stdin": sys.stdin.read(),
+        "argv": sys.argv,
+        "path": sys.path,
+        "directory": str(Path.cwd()),
+        **{name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "WEFT_TEST")},
+    }
+
+
+@process
+def draws() -> tuple[float, float]:
+    import random
+
+    import numpy
+
+    return random.random(), float(numpy.random.random())
