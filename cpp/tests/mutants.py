@@ -448,8 +448,8 @@ TEXT = [
         "aa",
         "hosted: the timer of a select that was decided otherwise stays armed",
         "selecting.hpp",
-        "    disarm();\n    const int t",
-        "    const int t",
+        "      armed = false;\n      run_of(*p).disarm(timer);\n",
+        "      armed = false;\n",
         "hosted: a timeout meets",
     ),
     Text(
@@ -504,8 +504,8 @@ TEXT = [
         "ah",
         "latch: a choice that has committed elsewhere is woken by it too",
         "latch.hpp",
-        "      if (!x || x->claim_one(DONE + n.index)) fx.finish(&n, Status::ok);",
-        "      if (!x || x->claim_one(DONE + n.index) || true) fx.finish(&n, Status::ok);",
+        "      if (Free{}.with(&n) == Claim::won) fx.finish(&n, Status::ok);",
+        "      Free{}.with(&n);\n      fx.finish(&n, Status::ok);",
         "latch: cancel meets the set, a choice",
     ),
 ]
