@@ -349,6 +349,10 @@ PyObject* not_a_writer(PyObject* o, PyObject*) {
   }
 PyMethodDef reader_methods[] = {
     {"read", gated<reader_read>, METH_NOARGS, "The next value. Raises Retired, Poisoned, PeerDied, Cancelled, BadUse."},
+    {"read_many", method(gated<with_keyword<"read_many", "most", reader_read_many>>), kKeywords,
+     "At least one value, and those that are in the buffer, up to `most`, as a list. Raises as read()."},
+    {"blocks", method(gated<with_keyword<"blocks", "most", reader_blocks>>), kKeywords,
+     "An iterator over what read_many(most) gives, until the other side has retired."},
     {"write", gated<not_a_writer>, METH_O, nullptr},
     {"extended", gated<reader_extended>, METH_NOARGS, "A context manager: the value; its writer goes on when the block ends (rule 1.6)."},
     WEFT_END_METHODS,
@@ -356,6 +360,8 @@ PyMethodDef reader_methods[] = {
 PyMethodDef writer_methods[] = {
     {"write", gated<writer_write>, METH_O,
      "Done when a reader (or the buffer) has the value. Raises Retired, Poisoned, PeerDied, Cancelled, each with .value; BadUse."},
+    {"write_many", method(gated<with_keyword<"write_many", "values", writer_write_many>>), kKeywords,
+     "Each of the values, in order, as so many writes. Raises as write(), with .value: the first that was not written."},
     {"_write_zero", gated<writer_write_zero>, METH_O, nullptr},
     {"read", gated<not_a_reader>, METH_NOARGS, nullptr},
     WEFT_END_METHODS,
