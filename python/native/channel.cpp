@@ -326,7 +326,15 @@ PyObject* reader_next(PyObject* o) {
 }
 PyObject* reader_anext(PyObject* o) { return operation_read(o, true); }
 PyObject* reader_extended(PyObject* o, PyObject*) { return extended_new(o); }
-PyObject* writer_write(PyObject* o, PyObject* v) { return operation_write(o, v); }
+PyObject* writer_write(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  if (n == 1 && !names) [[likely]]
+    return operation_write(o, args[0]);
+  if (n != 1 || PyTuple_GET_SIZE(names) != 1 || PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "move") != 0)
+    return PyErr_Format(PyExc_TypeError, "write() takes one value, and move=True or False");
+  const int move = PyObject_IsTrue(args[1]);
+  if (move < 0 || (move && check_move(end_of(o)->channel, args[0]) < 0)) return nullptr;
+  return operation_write(o, args[0]);
+}
 PyObject* writer_write_zero(PyObject* o, PyObject* v) { return operation_write_zero(o, v); }
 PyObject* writer_call(PyObject* o, PyObject* args, PyObject* kw) {
   if (PyTuple_GET_SIZE(args) != 1 || kw)
@@ -358,8 +366,9 @@ PyMethodDef reader_methods[] = {
     WEFT_END_METHODS,
     {}};
 PyMethodDef writer_methods[] = {
-    {"write", gated<writer_write>, METH_O,
-     "Done when a reader (or the buffer) has the value. Raises Retired, Poisoned, PeerDied, Cancelled, each with .value; BadUse."},
+    {"write", method(gated<writer_write>), kKeywords,
+     "Done when a reader (or the buffer) has the value. Raises Retired, Poisoned, PeerDied, Cancelled, each with .value; BadUse. "
+     "move=True: it is an array for a native component, and this is the only reference to it, or BadUse (rule 16.6)."},
     {"write_many", method(gated<with_keyword<"write_many", "values", writer_write_many>>), kKeywords,
      "Each of the values, in order, as so many writes. Raises as write(), with .value: the first that was not written."},
     {"_write_zero", gated<writer_write_zero>, METH_O, nullptr},

@@ -100,6 +100,16 @@ template <Side S>
 constexpr runtime::OpKind waiting{S == Side::in ? "read" : "write", &withdraw_plain<S>, &weft::detail::visit_plain<S == Side::out>,
                                   &weft::detail::undecided_plain<Core, S == Side::out>, &weft::detail::passed_plain<Core, S == Side::out>};
 
+weft_value taken(Call& c, PyObject* cell) {
+  const weft_value v = take_cell(cell);
+  loan_moves(v.block, c.info->name, c.component, true);
+  return v;
+}
+PyObject* given(Call& c, std::uint32_t end, const weft_value& v) {
+  loan_moves(v.block, c.info->name, c.component, false);
+  return new_cell(c.types[end], v);
+}
+
 template <Side S>
 Status meet(Call& c, Core& core, Value& slot) noexcept {
   ThreadProcess& me = *c.thread;
@@ -127,7 +137,7 @@ weft_status read(weft_process* p, std::uint32_t end, weft_value* to, weft_place 
   const Status s = meet<Side::in>(c, core, slot);
   if (s != Status::ok) return status_of(s);
   core.last_reader = c.thread->id;
-  *to = take_cell(slot.take());
+  *to = taken(c, slot.take());
   return WEFT_OK;
 }
 
@@ -137,11 +147,11 @@ weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_pla
   if (!e) return WEFT_BAD_USE;
   go_to(c, at);
   Core& core = e->channel->core;
-  Value slot(new_cell(c.types[end], *from));
+  Value slot(given(c, end, *from));
   if (!slot.o) return bad(c, "write: there is no memory left");
   const Status s = meet<Side::out>(c, core, slot);
   if (s != Status::ok) {
-    *from = take_cell(slot.take());
+    *from = taken(c, slot.take());
     return status_of(s);
   }
   core.last_writer = c.thread->id;
@@ -182,7 +192,7 @@ weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::s
         break;
       }
     }
-    to[(*n)++] = take_cell(slot.take());
+    to[(*n)++] = taken(c, slot.take());
   }
   return WEFT_OK;
 }
@@ -244,7 +254,7 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
       g.kind = in ? core::Kind::input : core::Kind::output;
       g.ops = in ? &core::channel_ops<Core, Side::in> : &core::channel_ops<Core, Side::out>;
       g.where = &e->channel->core;
-      if (!in && !(x.slots[i].o = new_cell(c.types[from.end], from.value))) {
+      if (!in && !(x.slots[i].o = given(c, from.end, from.value))) {
         bad(c, "select: there is no memory left");
         return nullptr;
       }
@@ -263,7 +273,7 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
 }
 
 // Values of outputs go back to the component, but for the one that was written: its block is the channel's.
-void give_back(Call::Choosing& x, weft_guard* guards, int written) noexcept {
+void give_back(Call& c, Call::Choosing& x, weft_guard* guards, int written) {
   for (std::uint32_t i = 0; i < x.size; ++i) {
     if (guards[i].kind != WEFT_OUTPUT) continue;
     PyObject* const cell = x.slots[i].take();
@@ -271,7 +281,7 @@ void give_back(Call::Choosing& x, weft_guard* guards, int written) noexcept {
       guards[i].value = {0, nullptr};
       if (cell) drop_cell(cell);  // of a buffer that dropped it
     } else if (cell) {
-      take_cell(cell);  // its block is the component's yet
+      taken(c, cell);  // its block is the component's yet
     }
   }
 }
@@ -286,7 +296,7 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
   std::uint64_t key;
   Call::Choosing* const x = fill(c, guards, n, key);
   if (!x) {
-    give_back(choosing_for(c, n), guards, -1);
+    give_back(c, choosing_for(c, n), guards, -1);
     return WEFT_BAD_USE;
   }
   std::uint32_t& start = c.starts[key];
@@ -319,28 +329,28 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
     if (i < 0 && word == core::TIMED_OUT) i = s.earliest_timer();
   }
   if (i < 0) {
-    give_back(*x, guards, -1);
+    give_back(c, *x, guards, -1);
     return WEFT_CANCELLED;
   }
   *chosen = static_cast<std::uint32_t>(i);
   start = s.next_start();
   core::Guard& g = x->guards[static_cast<std::size_t>(i)];
   if (g.kind > core::Kind::output) {
-    give_back(*x, guards, -1);
+    give_back(c, *x, guards, -1);
     return WEFT_OK;
   }
   if (is_end(s.status())) {
-    give_back(*x, guards, -1);
+    give_back(c, *x, guards, -1);
     return status_of(s.status());
   }
   Core& core = *static_cast<Core*>(g.where);
   if (g.kind == core::Kind::input) {
     core.last_reader = me.id;
-    guards[i].value = take_cell(x->slots[static_cast<std::size_t>(i)].take());
-    give_back(*x, guards, -1);
+    guards[i].value = taken(c, x->slots[static_cast<std::size_t>(i)].take());
+    give_back(c, *x, guards, -1);
   } else {
     core.last_writer = me.id;
-    give_back(*x, guards, i);
+    give_back(c, *x, guards, i);
   }
   return WEFT_OK;
 }
