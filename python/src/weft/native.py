@@ -28,7 +28,7 @@ from weft.errors import BadUse, WeftError
 __all__ = ["Component", "ComponentError", "build", "cmake_dir", "include_dir", "load"]
 
 _SOURCES = {".cpp", ".cc", ".cxx", ".C"}
-_VALUE, _READER, _WRITER = 0, 1, 2  # as weft_role in component_abi.h
+_VALUE, _READER, _WRITER, _BARRIER = 0, 1, 2, 3  # as weft_role in component_abi.h
 _THREADS = 1  # as Kind::thread in native.hpp
 
 
@@ -151,7 +151,7 @@ def _aggregates(component: str, declared: list[Any], own: tuple[type, ...]) -> l
 
 def _signature(capsule: Any, process: int, parameters: list[Any]) -> inspect.Signature:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    ends = {_READER: "Reader[{}]", _WRITER: "Writer[{}]"}
+    ends = {_READER: "Reader[{}]", _WRITER: "Writer[{}]", _BARRIER: "Barrier"}
     made = [
         inspect.Parameter(
             name,
@@ -203,7 +203,7 @@ def _factory(capsule: Any, component: str, number: int, entry: Any) -> Callable[
                 f"{name}(on={on!r}): a native process runs on='thread'; other places are not built yet"
             )
         call = _native._component_call(capsule, number, tuple(values), _cpu(cpu))
-        ends = [v for v, p in zip(values, parameters, strict=True) if p[1] != _VALUE]
+        ends = [v for v, p in zip(values, parameters, strict=True) if p[1] in (_READER, _WRITER)]
         return _native.ProcessFunction(call, name, _THREADS)(*ends)
 
     factory.__name__ = factory.__qualname__ = name
