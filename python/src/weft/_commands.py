@@ -483,8 +483,15 @@ def lf_command(args: tuple[str, ...]) -> int:
 @click.argument("source")
 @click.option("-o", "--output", help="Where the library goes, besides the cache.")
 @click.option("--debug", is_flag=True, help="With symbols and assertions, not optimised.")
+@click.option(
+    "--stub",
+    is_flag=True,
+    help="Write NAME.pyi too, for type checkers: beside the library of -o, or here.",
+)
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
-def build_command(source: str, output: str | None, debug: bool, flags: tuple[str, ...]) -> int:
+def build_command(
+    source: str, output: str | None, debug: bool, stub: bool, flags: tuple[str, ...]
+) -> int:
     """Build a native component from its C++ SOURCE, and say where the library is.
 
     FLAGS, after `--`, are for the compiler. What was built already is found in the cache.
@@ -498,7 +505,12 @@ def build_command(source: str, output: str | None, debug: bool, flags: tuple[str
     from weft.errors import BadUse as Refused
 
     try:
-        print(build(source, output=output, debug=debug, flags=flags))
+        library = build(source, output=output, debug=debug, flags=flags)
+        print(library)
+        if stub:
+            from weft.native import load, write_stub
+
+            print(write_stub(load(library), Path(output).parent if output else "."))
     except Refused as error:
         raise BadUse(str(error)) from None
     return 0
