@@ -325,7 +325,13 @@ PyObject* reader_next(PyObject* o) {
   return operation_read(o, true);
 }
 PyObject* reader_anext(PyObject* o) { return operation_read(o, true); }
-PyObject* reader_extended(PyObject* o, PyObject*) { return extended_new(o); }
+PyObject* reader_extended(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  const Py_ssize_t k = names ? PyTuple_GET_SIZE(names) : 0;
+  if (n > 0 || k > 1 || (k == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "redeliver") != 0))
+    return PyErr_Format(PyExc_TypeError, "extended() takes one argument, by name: redeliver");
+  const int keeps = k == 1 ? PyObject_IsTrue(args[0]) : 0;
+  return keeps < 0 ? nullptr : extended_new(o, keeps != 0);
+}
 PyObject* writer_write(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   if (n == 1 && !names) [[likely]]
     return operation_write(o, args[0]);
@@ -362,7 +368,9 @@ PyMethodDef reader_methods[] = {
     {"blocks", method(gated<with_keyword<"blocks", "most", reader_blocks>>), kKeywords,
      "An iterator over what read_many(most) gives, until the other side has retired."},
     {"write", gated<not_a_writer>, METH_O, nullptr},
-    {"extended", gated<reader_extended>, METH_NOARGS, "A context manager: the value; its writer goes on when the block ends (rule 1.6)."},
+    {"extended", method(gated<reader_extended>), METH_FASTCALL | METH_KEYWORDS,
+     "A context manager: the value; its writer goes on when the block ends (rule 1.6). redeliver=True, for an end in another OS process: "
+     "if an exception leaves the block, or this OS process dies in it, the value is the next to be read."},
     WEFT_END_METHODS,
     {}};
 PyMethodDef writer_methods[] = {

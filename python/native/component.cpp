@@ -107,7 +107,12 @@ PyObject* f_open(PyObject*, PyObject* path) {
     Py_BEGIN_ALLOW_THREADS library = ::dlopen(p, RTLD_NOW | RTLD_LOCAL);
     Py_END_ALLOW_THREADS
   }
-  if (!library) return bad_use("load: %s", ::dlerror());
+  if (!library) {
+    const std::string why = ::dlerror();
+    const bool lacks = why.find("undefined symbol") != std::string::npos;
+    return bad_use("load: %s%s", why.c_str(),
+                   lacks ? ": it is declared and nowhere defined; define it, or link what has it (weft build SOURCE.cpp -- -lNAME)" : "");
+  }
   void* const entry = ::dlsym(library, WEFT_COMPONENT_ENTRY);
   if (!entry)
     return bad_use(

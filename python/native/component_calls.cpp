@@ -39,7 +39,7 @@ class Operation {
   explicit Operation(Call& c) noexcept : call_(c) {
     if (!aside()) return;
     c.in_core.store(true, std::memory_order_seq_cst);
-    if (parties.load(std::memory_order_seq_cst) == 0) [[likely]]
+    if (parties.load(std::memory_order_seq_cst) == 0 && !c.abroad.load(std::memory_order_seq_cst)) [[likely]]
       return;
     c.in_core.store(false, std::memory_order_release);
     lock_.emplace();
@@ -53,12 +53,9 @@ class Operation {
   std::optional<With> lock_;
 };
 
-PyObject* component_error = nullptr;  // weft.native.ComponentError
+PyObject* component_error = nullptr;  // (component, process, type, text) -> a weft.native.ComponentError
 
-weft_status bad(Call& c, std::string why) {
-  c.error = std::move(why);
-  return WEFT_BAD_USE;
-}
+weft_status bad(Call& c, std::string why) { return refuse(c, std::move(why)); }
 weft_status status_of(Status s) noexcept {
   switch (s) {
     case Status::ok: return WEFT_OK;
@@ -106,31 +103,43 @@ template <Side S>
 constexpr runtime::OpKind waiting{S == Side::in ? "read" : "write", &withdraw_plain<S>, &weft::detail::visit_plain<S == Side::out>,
                                   &weft::detail::undecided_plain<Core, S == Side::out>, &weft::detail::passed_plain<Core, S == Side::out>};
 
-weft_value taken(Call& c, PyObject* cell) {
-  const weft_value v = take_cell(cell);
-  loan_moves(v.block, c.info->name, c.component, true);
-  return v;
-}
-PyObject* given(Call& c, std::uint32_t end, const weft_value& v) {
-  loan_moves(v.block, c.info->name, c.component, false);
-  return new_cell(c.types[end], v);
-}
-
+// False: the channel has ends in other OS processes (component_abroad.cpp).
 template <Side S>
-Status meet(Call& c, Core& core, Value& slot) noexcept {
+bool meet(Call& c, ChannelObject* channel, Value& slot, Status& s) noexcept {
   ThreadProcess& me = *c.thread;
-  if (me.cancel().load(std::memory_order_relaxed)) return Status::cancelled;
+  s = Status::cancelled;
+  if (me.cancel().load(std::memory_order_relaxed)) return true;
   me.slot = &slot;
-  Status s;
   {
     const Operation op(c);
-    s = core.begin<S>(me);
+    if (c.abroad.load(std::memory_order_relaxed) && is_wired(channel)) return false;
+    s = channel->core.begin<S>(me);
   }
   if (s == Status::pending) {
     me.block(waiting<S>);
     s = me.status;
   }
-  return s;
+  return true;
+}
+
+weft_status taken(Call& c, std::uint32_t end, PyObject* o, weft_value* to) {
+  if (!is_cell(o)) [[unlikely]]
+    return taken_abroad(c, end, o, to);
+  *to = take_cell(o);
+  loan_moves(to->block, c.info->name, c.component, true);
+  return WEFT_OK;
+}
+PyObject* given(Call& c, std::uint32_t end, const weft_value& v) {
+  loan_moves(v.block, c.info->name, c.component, false);
+  return new_cell(c.types[end], v);
+}
+void not_sent(Call& c, std::uint32_t end, PyObject* o, weft_value* from) noexcept {
+  if (is_cell(o)) [[likely]] {
+    *from = take_cell(o);
+    loan_moves(from->block, c.info->name, c.component, true);
+  } else {
+    unsent_abroad(c, end, o, from);
+  }
 }
 
 weft_status read(weft_process* p, std::uint32_t end, weft_value* to, weft_place at) {
@@ -138,13 +147,12 @@ weft_status read(weft_process* p, std::uint32_t end, weft_value* to, weft_place 
   EndObject* const e = end_at(c, end, true, "read");
   if (!e) return WEFT_BAD_USE;
   go_to(c, at);
-  Core& core = e->channel->core;
   Value slot;
-  const Status s = meet<Side::in>(c, core, slot);
+  Status s;
+  if (!meet<Side::in>(c, e->channel, slot, s)) return read_abroad(c, end, to);
   if (s != Status::ok) return status_of(s);
-  core.last_reader = c.thread->id;
-  *to = taken(c, slot.take());
-  return WEFT_OK;
+  e->channel->core.last_reader = c.thread->id;
+  return taken(c, end, slot.take(), to);
 }
 
 weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_place at) {
@@ -152,15 +160,18 @@ weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_pla
   EndObject* const e = end_at(c, end, false, "write");
   if (!e) return WEFT_BAD_USE;
   go_to(c, at);
-  Core& core = e->channel->core;
   Value slot(given(c, end, *from));
   if (!slot.o) return bad(c, "write: there is no memory left");
-  const Status s = meet<Side::out>(c, core, slot);
+  Status s;
+  if (!meet<Side::out>(c, e->channel, slot, s)) {
+    *from = take_cell(slot.take());
+    return write_abroad(c, end, from);
+  }
   if (s != Status::ok) {
-    *from = taken(c, slot.take());
+    not_sent(c, end, slot.take(), from);
     return status_of(s);
   }
-  core.last_writer = c.thread->id;
+  e->channel->core.last_writer = c.thread->id;
   return WEFT_OK;  // what a full buffer dropped goes with the slot
 }
 
@@ -183,10 +194,17 @@ weft_status begin_extended(weft_process* p, std::uint32_t end, weft_value* to, v
   Value slot;
   me.slot = &slot;
   me.set(core::NodeFlags::extended);
-  Status s;
+  Status s = Status::ok;
+  bool far;
   {
     const Operation op(c);
-    s = core.begin<Side::in>(me);
+    far = c.abroad.load(std::memory_order_relaxed) && is_wired(e->channel);
+    if (!far) s = core.begin<Side::in>(me);
+  }
+  if (far) {
+    me.clear(core::NodeFlags::extended);
+    return bad(c, "extended read on channel " + channel_name(e->channel) +
+                      ": it has ends in other OS processes, and this is a native component: read it");
   }
   if (s == Status::pending) {
     me.block(extended_op);
@@ -196,8 +214,7 @@ weft_status begin_extended(weft_process* p, std::uint32_t end, weft_value* to, v
   if (s != Status::ok) return status_of(s);
   core.last_reader = me.id;
   *held = me.partner();
-  *to = taken(c, slot.take());
-  return WEFT_OK;
+  return taken(c, end, slot.take(), to);
 }
 void end_extended(weft_process* p, std::uint32_t end, void* held) {
   Call& c = call_of(p);
@@ -214,7 +231,17 @@ weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::s
   if (s != WEFT_OK) return s;
   *n = 1;
   Call& c = call_of(p);
-  Core& core = c.ends[end]->channel->core;
+  ChannelObject* const channel = c.ends[end]->channel;
+  Core& core = channel->core;
+  while (*n < most && c.abroad.load(std::memory_order_relaxed) && is_wired(channel)) {
+    weft_guard g[2]{};
+    g[0].end = end;
+    g[0].on = g[1].on = 1;
+    g[1].kind = WEFT_SKIP;
+    std::uint32_t chosen;
+    if (select_abroad(c, g, 2, false, &chosen) != WEFT_OK || chosen != 0) return WEFT_OK;
+    to[(*n)++] = g[0].value;
+  }
   bool ready = false;
   // Another reader may come in between: it is read without waiting only where the core says so in one step.
   while (*n < most && (core.look<Side::in>(ready) == Status::ok) && ready) {
@@ -241,7 +268,8 @@ weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::s
         break;
       }
     }
-    to[(*n)++] = taken(c, slot.take());
+    if (taken(c, end, slot.take(), to + *n) != WEFT_OK) break;
+    ++*n;
   }
   return WEFT_OK;
 }
@@ -383,15 +411,15 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
 }
 
 // Values of outputs go back to the component, but for the one that was written: its block is the channel's.
-void give_back(Call& c, Call::Choosing& x, weft_guard* guards, int written) {
+void give_back(Call& c, Call::Choosing& x, weft_guard* guards, int written) noexcept {
   for (std::uint32_t i = 0; i < x.size; ++i) {
     if (guards[i].kind != WEFT_OUTPUT) continue;
     PyObject* const cell = x.slots[i].take();
     if (static_cast<int>(i) == written) {
       guards[i].value = {0, nullptr};
-      if (cell) drop_cell(cell);  // of a buffer that dropped it
+      const Value dropped(cell);  // by a buffer
     } else if (cell) {
-      taken(c, cell);  // its block is the component's yet
+      not_sent(c, guards[i].end, cell, &guards[i].value);
     }
   }
 }
@@ -413,11 +441,22 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
   x->select.emplace(x->guards.get(), n, fair ? Mode::fair : Mode::priority, &me, start);
   core::Select& s = *x->select;
   const auto now = [&me]() noexcept { return me.run->now(); };
-  int i;
+  int i = core::Select::none;
+  bool far = false;
   {
     const Operation op(c);
-    i = s.scan(now);
-    if (i == core::Select::none) i = s.enrol();
+    for (std::uint32_t k = 0; k < n && c.abroad.load(std::memory_order_relaxed); ++k)
+      far = far || ((guards[k].kind <= WEFT_OUTPUT || guards[k].kind == WEFT_COMPUTED) && is_wired(c.ends[guards[k].end]->channel));
+    if (!far) i = s.scan(now);
+    if (!far && i == core::Select::none) i = s.enrol();
+  }
+  if (far) {
+    give_back(c, *x, guards, -1);
+    for (std::uint32_t k = 0; k < n; ++k)
+      if (guards[k].kind == WEFT_COMPUTED)
+        return bad(
+            c, "select with a computed output and channels that have ends in other OS processes: that is not built for native components");
+    return select_abroad(c, guards, n, fair != 0, chosen);
   }
   if (i == core::Select::parked) {
     me.place = x;
@@ -456,8 +495,9 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
   Core& core = *static_cast<Core*>(g.where);
   if (g.kind == core::Kind::input) {
     core.last_reader = me.id;
-    guards[i].value = taken(c, x->slots[static_cast<std::size_t>(i)].take());
+    const weft_status got = taken(c, guards[i].end, x->slots[static_cast<std::size_t>(i)].take(), &guards[i].value);
     give_back(c, *x, guards, -1);
+    return got;
   } else {
     core.last_writer = me.id;
     give_back(c, *x, guards, i);
@@ -472,6 +512,14 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
 // A partner has what was chosen, and lets us go on.
 constexpr runtime::OpKind held_op{"select", [](ProcessBase&) noexcept { return false; }, nullptr};
 
+// If the channel has got ends in other OS processes since it was chosen.
+void deliver_as_object(ChannelObject* channel, Value& slot) {
+  const With lock;
+  if (!is_wired(channel)) return;
+  if (PyObject* const o = unpack_native(slot.take())) slot.o = pack(channel, o);
+  PyErr_Clear();
+}
+
 weft_status deliver(weft_process* p, weft_value* from) {
   Call& c = call_of(p);
   Call::Choosing* const x = std::exchange(c.deciding, nullptr);
@@ -483,11 +531,12 @@ weft_status deliver(weft_process* p, weft_value* from) {
   Value& slot = x->slots[c.decided];
   slot.o = from ? given(c, static_cast<std::uint32_t>(end - c.ends.begin()), *from) : nullptr;
   const bool made = slot.o != nullptr;
+  if (made && c.abroad.load(std::memory_order_relaxed)) deliver_as_object((*end)->channel, slot);
   Status s = Status::ok;
   {
     const Operation op(c);
     g.node.slot = &slot;
-    if (made)
+    if (slot.o)
       s = core.deliver(g.node);
     else
       core.abandon(g.node);
@@ -496,7 +545,7 @@ weft_status deliver(weft_process* p, weft_value* from) {
     c.thread->place = x;
     c.thread->block(held_op);
   }
-  if (PyObject* const cell = slot.take()) drop_cell(cell);  // of a buffer that dropped it
+  const Value dropped(slot.take());  // by a buffer
   return made || !from ? WEFT_OK : bad(c, "select: there is no memory left");
 }
 
@@ -568,7 +617,7 @@ PyObject* conclude(Call& c, weft_status s, weft_failure& f) {
   }
   PyObject* const e = PyObject_CallFunction(component_error, "ssss", c.component, c.info->name, type.c_str(), text.c_str());
   if (!e) return nullptr;
-  PyErr_SetObject(component_error, e);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(e)), e);
   Py_DECREF(e);
   return nullptr;
 }
@@ -604,7 +653,31 @@ void party_comes() {
     take_lock(mine);
   }
 }
+bool in_component(const ThreadProcess& t) noexcept {
+  return std::any_of(running_calls.begin(), running_calls.end(), [&](const Call* c) { return c->thread == &t; });
+}
 void party_goes() noexcept { parties.fetch_sub(1, std::memory_order_seq_cst); }
+
+weft_status refuse(NativeCall& c, std::string why) {
+  c.error = std::move(why);
+  return WEFT_BAD_USE;
+}
+
+void go_abroad(const ChannelObject* channel) {
+  for (;;) {
+    bool busy = false;
+    for (Call* c : running_calls)
+      for (const EndObject* e : c->ends)
+        if (e->channel == channel) {
+          c->abroad.store(true, std::memory_order_seq_cst);
+          busy = busy || c->in_core.load(std::memory_order_seq_cst);
+        }
+    if (!busy) return;
+    PyThreadState* const mine = give_up_lock();  // one may wait for the GIL: a run that it concludes
+    sched_yield();
+    take_lock(mine);
+  }
+}
 
 PyObject* run_call(NativeCall& c) {
   auto* const t = runtime::ThreadProcess::plain();
@@ -617,6 +690,8 @@ PyObject* run_call(NativeCall& c) {
   pthread_setname_np(pthread_self(), name);
   weft_failure f{0, nullptr, nullptr};
   weft_status s;
+  for (const EndObject* e : c.ends)
+    if (is_wired(e->channel)) c.abroad.store(true, std::memory_order_relaxed);
   running_calls.push_back(&c);
   this_call = &c;
   {

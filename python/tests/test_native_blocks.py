@@ -1,4 +1,4 @@
-"""Rule 16.7: read_many, blocks and write_many: Python's cost of a message, shared by a block (rules 1.2, 1.4, 16.1)."""
+"""Rule 16.9: read_many, blocks and write_many: Python's cost of a message, shared by a block (rules 1.2, 1.4, 16.1)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_blocks_from_and_to_a_component(b, channel):  # rules 1.2, 1.4, 16.1
 
 
 @pytest.mark.parametrize("type_", [None, int])
-def test_what_is_in_the_buffer_comes_at_once(b, type_):  # rules 1.4, 3.3, 16.7
+def test_what_is_in_the_buffer_comes_at_once(b, type_):  # rules 1.4, 3.3, 16.9
     a = b.weft.Channel("a", capacity=100, type=type_)
     reader = +a
     b.run(b.process(write_all)(-a, range(25)))

@@ -170,7 +170,7 @@ def reader_of(choose, end, got):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_writers_and_readers_of_every_kind_at_one_channel(
     seed,
-):  # rules 1.2, 1.3, 3.1, 3.3, 16.1, 16.7
+):  # rules 1.2, 1.3, 3.1, 3.3, 16.1, 16.9
     choose = random.Random(seed)
     c, got = channel(choose, "c"), []
 

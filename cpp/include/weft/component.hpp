@@ -30,6 +30,7 @@
 #include "component_arrays.hpp"
 #include "component_dynamic.hpp"
 #include "component_fields.hpp"
+#include "component_stack.hpp"
 
 namespace weft::native {
 
@@ -458,6 +459,14 @@ inline char* copy_text(const weft_api* api, const char* text) noexcept {
   if (to) std::memcpy(to, text, n);
   return to;
 }
+inline char* failure_text(const weft_api* api, const char* message) noexcept {
+  try {
+    const std::string stack = thrown_at();
+    if (!stack.empty()) return copy_text(api, (std::string(message) + WEFT_THROWN_AT + stack).c_str());
+  } catch (const std::bad_alloc&) {  // without the stack, then
+  }
+  return copy_text(api, message);
+}
 inline char* type_text(const weft_api* api, const std::type_info* t) noexcept {
   if (!t) return nullptr;
   int bad = 0;
@@ -479,12 +488,12 @@ weft_status guarded(const weft_api* api, weft_failure* failure, F&& f) {
     return WEFT_CANCELLED;
   } catch (const std::exception& e) {
     failure->type = type_text(api, &typeid(e));
-    failure->text = copy_text(api, e.what());
+    failure->text = failure_text(api, e.what());
   } catch (abi::__forced_unwind&) {
     throw;  // the thread is cancelled by the system
   } catch (...) {
     failure->type = type_text(api, abi::__cxa_current_exception_type());
-    failure->text = copy_text(api, "");
+    failure->text = failure_text(api, "");
   }
   return WEFT_FAILED;
 }
@@ -640,7 +649,7 @@ struct Run<F> {
   static void call([[maybe_unused]] weft_argument* arguments, std::index_sequence<I...>) {
     // Made from left to right, before the call: one that is refused leaves nothing behind.
     std::tuple<std::decay_t<A>...> made{Parameter<std::decay_t<A>>::of(arguments[I])...};
-    F(static_cast<A>(std::move(std::get<I>(made)))...);
+    F(static_cast<A&&>(std::get<I>(made))...);  // by value, or by reference to it
   }
 };
 }  // namespace detail

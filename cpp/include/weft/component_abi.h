@@ -139,8 +139,11 @@ typedef struct weft_argument {
 typedef struct weft_failure {
   uint32_t end;  // of WEFT_RETIRED, WEFT_POISONED, WEFT_DIED: where
   char* type;    // of WEFT_FAILED: of the exception; by api->allocate()
-  char* text;    // its message; by api->allocate()
+  // Its message; by api->allocate(). Behind WEFT_THROWN_AT, if that is in it, where it was thrown: a line for each frame, innermost
+  // first, the library's file, a space and the return address in it, in hex.
+  char* text;
 } weft_failure;
+#define WEFT_THROWN_AT "\x1E"
 
 typedef struct weft_process_info {
   const char* name;
