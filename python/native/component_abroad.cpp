@@ -79,6 +79,7 @@ PyObject* guard_of(Call& c, weft_guard& from, PyObject*& value) {
     g = call("Output", value ? Py_BuildValue("(OO)", object(c.ends[from.end]), value) : nullptr, loud);
   } else {
     Py_XDECREF(loud);
+    if (from.kind == WEFT_SYNC) g = Py_NewRef(reinterpret_cast<PyObject*>(c.barriers[from.end]));
     if (from.kind == WEFT_SKIP) g = call("skip", PyTuple_New(0));
     // It is not before its time, whatever is lost of the nanoseconds.
     if (from.kind == WEFT_TIMER && from.deadline == prim::forever) g = call("at", Py_BuildValue("(d)", HUGE_VAL));

@@ -171,7 +171,7 @@ DECLARATIONS = [
     ('.argument("on")', "taken by load"),
     ("", "has 1 parameters, and 0 are named"),
     ('.argument("a").argument("b")', "one more than its function has"),
-    ('.argument("a", 2)', "an end has no default"),
+    ('.argument("a", 2)', "an end or a barrier has no default"),
 ]
 
 
