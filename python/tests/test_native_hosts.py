@@ -242,6 +242,40 @@ def test_an_end_goes_away_while_a_component_waits_here(host: Any) -> None:
         assert collect_here(r) == []
 
 
+@pytest.mark.parametrize("capacity", [0, 3])
+@pytest.mark.parametrize("when", range(4))
+def test_a_channel_is_wired_while_components_are_busy_there(
+    host: Any, capacity: int, when: int
+) -> None:
+    """They are in operations without the interpreter's lock; nothing is lost or overtaken (rules 1.2, 1.5, 16.7)."""
+    a, b, c = Channel("a"), Channel("b", capacity=capacity), Channel("c")
+    f = basics()
+    more = b.writer()
+
+    go = Channel("go")
+
+    @th.process
+    def hears(inp: Any, go: Any) -> list[int]:
+        got = [inp.read() for _ in range(30 * when)]
+        go.write(None)
+        return got + list(inp)
+
+    @th.process
+    def joins(go: Any, out: Any) -> None:
+        go.read()
+        th.Parallel(away_native.gives.on(host)(out, [-1, -2, -3]))
+
+    got = th.run(
+        hears(+c, -go),
+        joins(+go, more),
+        f.count_to(-a, 500),
+        f.ints(+a, -b),
+        f.ints(+b, -c),
+    )[0]
+    assert [x for x in got if x >= 0] == list(range(500))
+    assert [x for x in got if x < 0] == [-1, -2, -3]
+
+
 @th.process
 def takes_here(inp: Any, n: int) -> list[Any]:
     return [inp.read() for _ in range(n)]
