@@ -88,6 +88,17 @@ class Limit:
         return self.leave(here(), error)
 
 
+def overtaken(it, by):
+    """`it`, a request that was not met yet, and another for the limit `by` (None: somebody else's): the outermost's stays."""
+    least = it.by
+    if least is not None and (by is None or by.depth < least.depth):
+        it.by = by
+    else:
+        least = by
+    if least is not None:
+        least.lost = True
+
+
 def here():
     p = core.cur()
     if p is None:
