@@ -1,7 +1,8 @@
-"""Channels between a bare RP2040 and a PC (mcu/link/README.md): the C11 client, in an actor and in CSP processes, under mcu/emulator."""
+"""Channels between a bare RP2040 and a PC (mcu/LINK.md): the C11 client, in an actor and in CSP processes, under mcu/emulator."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -181,3 +182,25 @@ def test_a_process_of_the_board_goes_on_with_the_next_session_and_ends_when_the_
         rate(9)
         with pytest.raises(Retired):
             rate(9)
+
+
+PAGE = tiers.ROOT / "mcu" / "LINK.md"
+
+
+def test_the_program_of_the_page_as_it_stands(
+    squares: Bare, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """But for the path of the device, which is here that of the cable."""
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+    exec(program.replace("/dev/ttyUSB0", squares.cable.device), {"__name__": "pc"})
+    assert capsys.readouterr().out.split() == ["0", "1", "4", "9", "16"]
+
+
+@pytest.mark.parametrize(
+    ("language", "source"),
+    [("c", "examples/pc_squares.c"), ("cpp", "csp/examples/pc_sensors.cpp")],
+)
+def test_what_the_page_shows_of_a_firmware_is_in_it(language: str, source: str) -> None:
+    (shown,) = re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+    text = (PAGE.parent / source).read_text(encoding="utf-8")
+    assert [line for line in shown.splitlines() if line not in text] == []

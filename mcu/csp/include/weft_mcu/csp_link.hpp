@@ -1,4 +1,4 @@
-// weft_mcu/csp_link.hpp: processes that read and write channels of a Weft program on a PC (link/README.md).
+// weft_mcu/csp_link.hpp: processes that read and write channels of a Weft program on a PC (mcu/LINK.md).
 //
 //   weft_link_end ends[] = {WEFT_LINK_READER("numbers"), WEFT_LINK_WRITER("squares")};
 //   uint8_t room[256] = {};
