@@ -165,6 +165,11 @@ TEST_CASE("wire 5.9, rule 11: when() and ends() of nothing, and of a timer, are 
   CHECK_THROWS_AS(b.ends(), BadUse);
   c.on(weft::skip());
   CHECK_THROWS_AS(c(), BadUse);
+  w::FarSelect once;
+  once.in(p.r).on(weft::skip());
+  const Outside outside;
+  CHECK(once() == 1);
+  CHECK_THROWS_AS(once(), BadUse);
 }
 
 }  // namespace

@@ -84,6 +84,7 @@ class FarSelect {
   class Awaiter final : public detail::FarWait {
    public:
     Awaiter(FarSelect& s, runtime::ProcessBase* p) : FarWait(p, kKind), s_(s) {
+      if (std::exchange(s.used_, true)) weft::detail::bad_use("select: a FarSelect is used once: make another for the next");
       if (s.guards_.empty()) weft::detail::bad_use("select: no end of a channel");
       if (s.far_ == s.guards_.size()) weft::detail::bad_use("select: all ends are of this program; weft::select is for those");
       if (s.first_ >= s.number_) weft::detail::bad_use("select: from() says a guard that there is not");
@@ -407,7 +408,7 @@ class FarSelect {
   std::vector<Other> others_;
   std::size_t far_ = 0;  // the first that is far; none: their number
   std::uint32_t first_ = 0, number_ = 0;
-  bool fair_ = false, spans_ = false;
+  bool fair_ = false, spans_ = false, used_ = false;
   int chosen_ = -1;  // the end
 };
 
