@@ -76,8 +76,6 @@ class Thread(_proc.Process):
         self.k = k
         self.begun = True
         self.party = party
-        self.index = party.names.get(self.name, 0)
-        party.names[self.name] = self.index + 1
         party.kids.append(self)
         party.live += 1
         running += 1

@@ -31,7 +31,6 @@ class Process:
     # A process that waits pays for each field that it has: these it gets when they differ.
     k = party = result = error = rots = fault = None
     begun = done = asked = False
-    index = -1
     args = ()
     kw = NO_NAMES = {}
 
@@ -42,7 +41,8 @@ class Process:
         self.name = name_of(fn)
         self.ends = []
         hold(self.ends, args)
-        hold(self.ends, kw)
+        if kw:
+            hold(self.ends, kw)
 
     def named(self, name):
         self.name = name
@@ -52,8 +52,9 @@ class Process:
     def path(self):
         if self.party is None:
             return self.name
-        many = self.party.names.get(self.name, 0) > 1
-        return self.party.path() + "/" + self.name + ("[%d]" % self.index if many else "")
+        alike = [k for k in self.party.kids if k.name == self.name]
+        which = "[%d]" % alike.index(self) if len(alike) > 1 else ""
+        return self.party.path() + "/" + self.name + which
 
     def __repr__(self):
         return "<process %s>" % self.path
@@ -79,8 +80,6 @@ class Process:
             self.kw = self.NO_NAMES
         self.begun = True
         self.party = party
-        self.index = party.names.get(self.name, 0)
-        party.names[self.name] = self.index + 1
         party.kids.append(self)
         party.live += 1
         core.push(k)
@@ -152,12 +151,14 @@ def name_of(fn):
 def hold(ends, things):
     """The ends in arguments, and in the containers among them (2.3)."""
     for x in things.values() if isinstance(things, dict) else things:
-        if isinstance(x, WRAPS):
+        kind = x.__class__  # much quicker than isinstance
+        if kind in WRAPS:
             x = x._end
-        if isinstance(x, ENDS):
+            kind = x.__class__
+        if kind in ENDS:
             x.h += 1
             ends.append(x)
-        elif isinstance(x, (list, tuple, set, dict)):
+        elif kind is not int and isinstance(x, (list, tuple, set, dict)):
             hold(ends, x)
 
 
@@ -210,7 +211,7 @@ def finish(proc, value, error):
         from ._ended import tell
 
         theirs = tell(proc)
-    proc.party.over(proc, None if theirs or quiet(error) else error)
+    proc.party.over(proc, None if error is None or theirs or quiet(error) else error)
 
 
 def quiet(error):
@@ -261,17 +262,16 @@ def flatten(things, out):
 class Party:
     """Processes that are waited for together; `block`: their owner runs a block of its own beside them (Group)."""
 
-    def __init__(self, owner, name=None):
-        self.owner, self.name = owner, name
+    failed = waits = block = stopped = False
+    mine = None  # the cancellation of the block, if this party asked for it
+
+    def __init__(self, owner):
+        self.owner = owner
         self.kids = []
-        self.names = {}
         self.live = 0
-        self.failed = False
-        self.waits = self.block = self.stopped = False
-        self.mine = None  # the cancellation of the block, if this party asked for it
 
     def path(self):
-        return self.owner.path if self.owner else self.name or "main"
+        return self.owner.path if self.owner else "main"
 
     def over(self, proc, error):
         self.live -= 1
@@ -311,7 +311,11 @@ class Party:
 
     def verdict(self, also=None):
         """Raises what failed (7.2); else the results in order."""
-        wrong = [k.fault for k in self.kids if k.fault is not None]
+        wrong, results = [], []
+        for k in self.kids:
+            results.append(k.result)
+            if k.fault is not None:
+                wrong.append(k.fault)
         if also is not None:
             wrong.append(also)
         if wrong:
@@ -320,7 +324,7 @@ class Party:
             from .errors import Failures
 
             raise Failures(wrong)
-        return [k.result for k in self.kids]
+        return results
 
 
 async def Parallel(*processes):
