@@ -20,6 +20,7 @@ LATE = "late"  # `at` of a reader that has its value and was asked to end
 NOTHING = object()
 LATER = object()
 ENDS = (core.Rd, core.Wr)
+Proc = core.Proc
 
 
 def outsider():
@@ -125,7 +126,7 @@ class Channel:
     def link(self, out, x):
         k = self.k
         x.nx = None
-        if not isinstance(x, core.Proc):
+        if not isinstance(x, Proc):
             self.nodes += 1
             k.ok = False
         if out:
@@ -160,7 +161,7 @@ class Channel:
             else:
                 k.rt = before
         x.nx = None
-        if not isinstance(x, core.Proc):
+        if not isinstance(x, Proc):
             self.nodes -= 1
             if not self.nodes:
                 self._look()
@@ -216,7 +217,7 @@ class Channel:
             line.append(x)
             x = x.nx
         for x in line:
-            if not isinstance(x, core.Proc):
+            if not isinstance(x, Proc):
                 x.alt.told(x)
             elif self.unlink(out, x):
                 x.at = None
