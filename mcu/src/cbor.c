@@ -13,7 +13,11 @@ static void put(weft_cbor *w, const void *bytes, size_t n) {
 static void head(weft_cbor *w, unsigned major, uint64_t n) {
   uint8_t b[9];
   unsigned size = n < 24 ? 0 : n < 0x100 ? 1 : n < 0x10000 ? 2 : n < 0x100000000u ? 4 : 8, k = 0;
-  b[k++] = (uint8_t)(major << 5 | (size == 0 ? n : size == 1 ? 24 : size == 2 ? 25 : size == 4 ? 26 : 27));
+  b[k++] = (uint8_t)(major << 5 | (size == 0   ? n
+                                   : size == 1 ? 24
+                                   : size == 2 ? 25
+                                   : size == 4 ? 26
+                                               : 27));
   while (size) b[k++] = (uint8_t)(n >> 8 * --size);
   put(w, b, k);
 }
@@ -27,11 +31,16 @@ void weft_cbor_float(weft_cbor *w, float v) {
     float f;
     uint32_t n;
   } u = {v};
-  uint8_t b[5] = {0xfa, (uint8_t)(u.n >> 24), (uint8_t)(u.n >> 16), (uint8_t)(u.n >> 8), (uint8_t)u.n};
+  uint8_t b[5] = {0xfa, (uint8_t)(u.n >> 24), (uint8_t)(u.n >> 16), (uint8_t)(u.n >> 8),
+                  (uint8_t)u.n};
   put(w, b, 5);
 }
-void weft_cbor_bytes(weft_cbor *w, const void *bytes, size_t length) { head(w, 2, length), put(w, bytes, length); }
-void weft_cbor_text(weft_cbor *w, const char *text, size_t length) { head(w, 3, length), put(w, text, length); }
+void weft_cbor_bytes(weft_cbor *w, const void *bytes, size_t length) {
+  head(w, 2, length), put(w, bytes, length);
+}
+void weft_cbor_text(weft_cbor *w, const char *text, size_t length) {
+  head(w, 3, length), put(w, text, length);
+}
 void weft_cbor_array(weft_cbor *w, size_t count) { head(w, 4, count); }
 void weft_cbor_map(weft_cbor *w, size_t count) { head(w, 5, count); }
 
@@ -74,14 +83,22 @@ static bool take_head(weft_cbor *r, unsigned *major, unsigned *low, uint64_t *n)
 
 static bool is_utf8(const uint8_t *p, const uint8_t *end) {
   while (p < end) {
-    uint32_t b = *p++, more = b < 0x80 ? 0 : b >> 5 == 6 ? 1 : b >> 4 == 14 ? 2 : b >> 3 == 30 ? 3 : 9;
+    uint32_t b = *p++, more = b < 0x80       ? 0
+                              : b >> 5 == 6  ? 1
+                              : b >> 4 == 14 ? 2
+                              : b >> 3 == 30 ? 3
+                                             : 9;
     if (more > (size_t)(end - p)) return false;
     uint32_t c = more ? b & 0x3f >> more : b;
     for (uint32_t k = more; k--;) {
       if (*p >> 6 != 2) return false;
       c = c << 6 | (*p++ & 0x3f);
     }
-    if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000) || (more && c < (more == 1 ? 0x80u : more == 2 ? 0x800u : 0x10000u))) return false;
+    if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ||
+        (more && c < (more == 1   ? 0x80u
+                      : more == 2 ? 0x800u
+                                  : 0x10000u)))
+      return false;
   }
   return true;
 }
@@ -93,7 +110,9 @@ weft_cbor_item weft_cbor_next(weft_cbor *r) {
   if (major == 6) { /* 2 or 3, and its bytes */
     unsigned inner;
     bool large = item.n == 2 || item.n == 3;
-    if (!take_head(r, &inner, &low, &item.n) || !large || inner != 2 || item.n > (size_t)(r->end - r->at)) return r->bad = true, item;
+    if (!take_head(r, &inner, &low, &item.n) || !large || inner != 2 ||
+        item.n > (size_t)(r->end - r->at))
+      return r->bad = true, item;
     r->at += item.n;
     item.kind = WEFT_CBOR_LARGE;
     return item;
@@ -104,12 +123,15 @@ weft_cbor_item weft_cbor_next(weft_cbor *r) {
     else if (low == 22)
       item.kind = WEFT_CBOR_NULL;
     else if (low >= 25 && low <= 27)
-      item.kind = WEFT_CBOR_FLOAT, item.f = low == 25 ? half((uint32_t)item.n) : low == 26 ? make_float((uint32_t)item.n) : narrowed(item.n);
+      item.kind = WEFT_CBOR_FLOAT, item.f = low == 25   ? half((uint32_t)item.n)
+                                            : low == 26 ? make_float((uint32_t)item.n)
+                                                        : narrowed(item.n);
     else
       r->bad = true;
     return item;
   }
-  if (major >= 2 && item.n > (size_t)(r->end - r->at)) return r->bad = true, item; /* an item has a byte at least */
+  if (major >= 2 && item.n > (size_t)(r->end - r->at))
+    return r->bad = true, item; /* an item has a byte at least */
   if (major == 2 || major == 3) {
     item.bytes = r->at;
     r->at += item.n;
@@ -135,7 +157,8 @@ float weft_cbor_read_float(weft_cbor *r) {
   return i.kind == WEFT_CBOR_UINT ? (float)i.n : -1.0f - (float)i.n;
 }
 
-/* No recursion: how many items each level still wants. A map's are counted as two each, and keys are the even ones. */
+/* No recursion: how many items each level still wants. A map's are counted as two each, and keys
+ * are the even ones. */
 bool weft_cbor_is_whole(const uint8_t *from, size_t length) {
   weft_cbor r = weft_cbor_reader(from, length);
   uint64_t left[DEEPEST + 1];

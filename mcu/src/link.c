@@ -1,15 +1,30 @@
-/* link.c: a session with a PC (weft_mcu/link.h): the line (WIRE.md 12.6, 13), compact frames (12.7), delegated operations (4, 7, 8). */
+/* link.c: a session with a PC (weft_mcu/link.h): the line (WIRE.md 12.6, 13), compact frames
+ * (12.7), delegated operations (4, 7, 8). */
 #include "weft_mcu/link.h"
 
 #include "weft_mcu/cbor.h"
 
-enum { OFFER = 1, WITHDRAW = 2, RETIRE = 10, POISON = 11, DONE = 20, WITHDRAWN = 21, ENDED = 25, GIVE = 30, HELLO = 40, BYE = 41, VALUE = 48 };
+enum {
+  OFFER = 1,
+  WITHDRAW = 2,
+  RETIRE = 10,
+  POISON = 11,
+  DONE = 20,
+  WITHDRAWN = 21,
+  ENDED = 25,
+  GIVE = 30,
+  HELLO = 40,
+  BYE = 41,
+  VALUE = 48
+};
 enum { WRITE = 1, BODY = 128 };
 enum { AWAITED, OURS, GIVEN_UP };
 enum { RETIRED = 1, POISONED = 2, DIED = 3 };
 enum { START = 40, HEADER = 32, FIELDS = 5 };
-enum { COMPACT = 32 };       /* a compact frame without its body is never longer */
-enum { LARGEST = 1024 };     /* of a frame that we take: its value goes where it is wanted as it comes */
+enum { COMPACT = 32 }; /* a compact frame without its body is never longer */
+enum {
+  LARGEST = 1024
+}; /* of a frame that we take: its value goes where it is wanted as it comes */
 enum { NOBODY = 0, ALL = 0xffffffff };
 enum { WHERE, TXN, OP, VAL, LENGTH };
 
@@ -17,11 +32,15 @@ static bool is_past(uint32_t t, uint32_t now) { return (int32_t)(now - t) >= 0; 
 static void set32(uint8_t *p, uint32_t v) {
   for (unsigned i = 0; i < 4; i++) p[i] = (uint8_t)(v >> 8 * i);
 }
-static uint32_t get32(const uint8_t *p) { return p[0] | p[1] << 8 | p[2] << 16 | (uint32_t)p[3] << 24; }
+static uint32_t get32(const uint8_t *p) {
+  return p[0] | p[1] << 8 | p[2] << 16 | (uint32_t)p[3] << 24;
+}
 
 static uint32_t crc32(const uint8_t *p, size_t n) {
-  static const uint32_t table[16] = {0,          0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
-                                     0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c, 0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
+  static const uint32_t table[16] = {0,          0x1db71064, 0x3b6e20c8, 0x26d930ac,
+                                     0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
+                                     0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
+                                     0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
   uint32_t c = ALL;
   while (n--) {
     c ^= *p++;
@@ -35,7 +54,8 @@ static uint32_t key(uint32_t from, uint32_t to) {
   set32(b, from), set32(b + 4, to);
   return crc32(b, 8);
 }
-/* COBS in place: p has one byte of room before its n, and one behind. Less than 254 of them, so one code each. */
+/* COBS in place: p has one byte of room before its n, and one behind. Less than 254 of them, so one
+ * code each. */
 static size_t cobs(uint8_t *p, size_t n) {
   size_t last = 0;
   for (size_t i = 1; i <= n; i++)
@@ -55,10 +75,14 @@ static void push_varint(weft_link *l, uint64_t v) {
   for (; v > 127; v >>= 7) push(l, (uint8_t)(v | 128));
   push(l, (uint8_t)v);
 }
-static bool room_for(const weft_link *l, size_t body) { return body + COMPACT <= (size_t)(l->out_room - l->held); }
-static void put_head(weft_link *l, uint8_t kind, uint8_t flags, uint32_t where, uint32_t txn, uint64_t op, uint64_t val, size_t body) {
+static bool room_for(const weft_link *l, size_t body) {
+  return body + COMPACT <= (size_t)(l->out_room - l->held);
+}
+static void put_head(weft_link *l, uint8_t kind, uint8_t flags, uint32_t where, uint32_t txn,
+                     uint64_t op, uint64_t val, size_t body) {
   push(l, kind), push(l, flags);
-  push_varint(l, where), push_varint(l, txn), push_varint(l, op), push_varint(l, val), push_varint(l, body);
+  push_varint(l, where), push_varint(l, txn), push_varint(l, op), push_varint(l, val),
+      push_varint(l, body);
 }
 static size_t padded(size_t n) { return (n + 7) & ~(size_t)7; }
 static size_t length_of(const char *s) {
@@ -117,14 +141,16 @@ static bool all_ours(const weft_link_op *op) {
 }
 static void finish(weft_link *l, weft_link_op *op, weft_link_status status, unsigned won);
 
-/* What waits for room, or for an end to be handed out, goes out: operations in their order, then what is to be said of ends, so that an end that is given up has written all. */
+/* What waits for room, or for an end to be handed out, goes out: operations in their order, then
+ * what is to be said of ends, so that an end that is given up has written all. */
 static void say(weft_link *l) {
   if (!l->greeted || l->why) return;
   for (weft_link_op *op = l->ops, *next; op; op = next) {
     next = op->next;
     if (!op->sent) {
       if (!all_ours(op)) continue;
-      if (body_of(op) + HEADER > l->largest) { /* its `over` may change what comes next: once more, later */
+      if (body_of(op) + HEADER >
+          l->largest) { /* its `over` may change what comes next: once more, later */
         finish(l, op, WEFT_LINK_TOO_LONG, 0);
         l->fresh = true;
         return;
@@ -160,9 +186,14 @@ static void finish(weft_link *l, weft_link_op *op, weft_link_status status, unsi
   op->status = (uint8_t)status, op->won = (uint8_t)won;
   if (op->over) op->over(op);
 }
-static weft_link_status status_of(const weft_link_end *e) { return e->how == DIED ? WEFT_LINK_DIED : e->how == POISONED ? WEFT_LINK_POISONED : WEFT_LINK_RETIRED; }
+static weft_link_status status_of(const weft_link_end *e) {
+  return e->how == DIED       ? WEFT_LINK_DIED
+         : e->how == POISONED ? WEFT_LINK_POISONED
+                              : WEFT_LINK_RETIRED;
+}
 
-/* Is it over before it is offered? Guards whose channels have retired fall silent, until all that decide have (rule 5.6). */
+/* Is it over before it is offered? Guards whose channels have retired fall silent, until all that
+ * decide have (rule 5.6). */
 static weft_link_status look(const weft_link *l, weft_link_op *op, unsigned *won) {
   bool alive = false, out = writes(op);
   *won = 0;
@@ -274,20 +305,25 @@ void weft_link_begin(weft_link *l, uint32_t token, uint32_t random, uint32_t now
   size_t n = length_of(name);
   if (n > 60) n = 60;
   if (!room_for(l, 8 + n)) return lose(l, "the board has no room for a frame");
-  put_head(l, HELLO, 0, 0x54464557, 0x10001, (uint64_t)random << 32 | token, (uint64_t)LARGEST << 32, 8 + n);
+  put_head(l, HELLO, 0, 0x54464557, 0x10001, (uint64_t)random << 32 | token,
+           (uint64_t)LARGEST << 32, 8 + n);
   for (unsigned i = 0; i < 8; i++) push(l, 0);
   while (n--) push(l, (uint8_t)*name++);
 }
 
 /* ---- the line ---- */
 
-static uint32_t own_lease(const weft_link *l) { return l->lease == WEFT_LINK_NO_LEASE ? 0 : l->lease; }
+static uint32_t own_lease(const weft_link *l) {
+  return l->lease == WEFT_LINK_NO_LEASE ? 0 : l->lease;
+}
 
-static size_t packet(weft_link *l, uint8_t *to, uint32_t number, unsigned from, unsigned length, unsigned flags, uint32_t now) {
+static size_t packet(weft_link *l, uint8_t *to, uint32_t number, unsigned from, unsigned length,
+                     unsigned flags, uint32_t now) {
   uint8_t *p = to + 1;
   set32(p + 4, number), set32(p + 8, l->due);
   p[12] = (uint8_t)length, p[13] = 0, p[14] = (uint8_t)flags, p[15] = 0;
-  for (unsigned i = 0, at = l->first + from; i < length; i++, at++) p[WEFT_LINK_HEAD + i] = l->out[at % l->out_room];
+  for (unsigned i = 0, at = l->first + from; i < length; i++, at++)
+    p[WEFT_LINK_HEAD + i] = l->out[at % l->out_room];
   set32(p, crc32(p + 4, WEFT_LINK_HEAD - 4 + length) ^ key(l->mine, l->theirs));
   l->owes = false;
   l->beat_at = now + l->lease_ / 3;
@@ -297,7 +333,8 @@ static size_t start(weft_link *l, uint8_t *to) {
   static const char magic[8] = {'W', 'E', 'F', 'T', 'L', 'I', 'N', 'E'};
   uint8_t *p = to + 1;
   for (unsigned i = 0; i < START; i++) p[i] = i >= 4 && i < 12 ? (uint8_t)magic[i - 4] : 0;
-  set32(p + 12, l->mine), set32(p + 16, l->theirs), set32(p + 20, own_lease(l)), set32(p + 24, l->again);
+  set32(p + 12, l->mine), set32(p + 16, l->theirs), set32(p + 20, own_lease(l)),
+      set32(p + 24, l->again);
   set32(p, crc32(p + 4, START - 4));
   return cobs(to, START);
 }
@@ -305,12 +342,14 @@ static size_t start(weft_link *l, uint8_t *to) {
 /* It is `now`: a lease may be over, what was not acknowledged goes again. */
 static void pass(weft_link *l, uint32_t now) {
   if (!l->linked || l->lost) return;
-  if (l->lease_ && is_past(l->heard + l->lease_, now)) return lose(l, "nothing was heard of the PC for the lease");
+  if (l->lease_ && is_past(l->heard + l->lease_, now))
+    return lose(l, "nothing was heard of the PC for the lease");
   if (!l->kept || !is_past(l->again_at, now)) return;
   l->again_at = now + l->again_;
   l->sent = 0;
   l->whiles++;
-  if (l->lease_ && l->whiles >= 10 + 2 * (l->lease_ / l->again_)) lose(l, "the PC acknowledges nothing");
+  if (l->lease_ && l->whiles >= 10 + 2 * (l->lease_ / l->again_))
+    lose(l, "the PC acknowledges nothing");
 }
 
 size_t weft_link_output(weft_link *l, uint8_t *to, uint32_t now) {
@@ -376,18 +415,23 @@ static void value_byte(weft_link_op *op, uint8_t b) {
 }
 
 static void greet(weft_link *l) {
-  uint32_t low = l->field[TXN] & 0xffff, high = (uint32_t)l->field[TXN] >> 16, largest = (uint32_t)(l->field[VAL] >> 32);
-  if (l->kind != HELLO || l->field[WHERE] != 0x54464557) return fault(l, "the PC does not speak Weft's wire");
+  uint32_t low = l->field[TXN] & 0xffff, high = (uint32_t)l->field[TXN] >> 16,
+           largest = (uint32_t)(l->field[VAL] >> 32);
+  if (l->kind != HELLO || l->field[WHERE] != 0x54464557)
+    return fault(l, "the PC does not speak Weft's wire");
   if (low > 1 || high < 1) return fault(l, "no common version: this board speaks 1");
-  if (largest < 256 || largest > 65528) return fault(l, "the PC's largest frame is not between 256 and 65528");
+  if (largest < 256 || largest > 65528)
+    return fault(l, "the PC's largest frame is not between 256 and 65528");
   l->largest = (uint16_t)(largest < LARGEST ? largest : LARGEST);
   l->greeted = l->fresh = true;
 }
 
-/* Body of a GIVE: key 8, "cbor", 0, the name that is asked for, perhaps a space and the channel's own. */
+/* Body of a GIVE: key 8, "cbor", 0, the name that is asked for, perhaps a space and the channel's
+ * own. */
 static void give(weft_link *l) {
   char *text = (char *)l->text + 8, *name;
-  if (l->field[VAL] > l->field[LENGTH] + 7 || l->field[VAL] < 13 || !same(text, "cbor")) return fault(l, "an end of another type than cbor");
+  if (l->field[VAL] > l->field[LENGTH] + 7 || l->field[VAL] < 13 || !same(text, "cbor"))
+    return fault(l, "an end of another type than cbor");
   if (l->field[VAL] < sizeof l->text) l->text[l->field[VAL]] = 0;
   l->text[sizeof l->text - 1] = 0;
   name = text + 5;
@@ -408,7 +452,8 @@ static void ended(weft_link *l, weft_link_op *op) {
   unsigned i = guard_of(op, l->field[WHERE]), how = l->field[VAL] & 255, won;
   weft_link_status status;
   if (i == op->count) return fault(l, "an answer for a guard that was not offered");
-  if (how < RETIRED || how > DIED) return finish(l, op, how == 4 ? WEFT_LINK_TOO_LONG : WEFT_LINK_BAD_USE, i);
+  if (how < RETIRED || how > DIED)
+    return finish(l, op, how == 4 ? WEFT_LINK_TOO_LONG : WEFT_LINK_BAD_USE, i);
   if (!op->guards[i].end->how) {
     op->guards[i].end->how = (uint8_t)how;
     op->guards[i].end->strength = (uint8_t)(l->field[VAL] >> 8);
@@ -428,7 +473,8 @@ static void done(weft_link *l, weft_link_op *op) {
   if (!(l->flags & BODY) || !op->whole) return fault(l, "a value that is not there");
   if (op->whole > op->room) return finish(l, op, WEFT_LINK_TOO_LONG, i);
   op->length = (uint16_t)op->whole;
-  if (!weft_cbor_is_whole(op->into, op->length)) return fault(l, "a value that is no CBOR of a link's");
+  if (!weft_cbor_is_whole(op->into, op->length))
+    return fault(l, "a value that is no CBOR of a link's");
   finish(l, op, WEFT_LINK_OK, i);
 }
 
@@ -451,9 +497,11 @@ static void frame_ends(weft_link *l) {
   if (!l->greeted) return greet(l);
   if (l->kind == BYE) return over(l, "the PC has ended the session");
   if (l->kind == GIVE) return give(l);
-  if (l->kind != DONE && l->kind != VALUE && l->kind != WITHDRAWN && l->kind != ENDED) return fault(l, "a frame that has no business on a board");
+  if (l->kind != DONE && l->kind != VALUE && l->kind != WITHDRAWN && l->kind != ENDED)
+    return fault(l, "a frame that has no business on a board");
   if (l->sink) { /* zeros at the end were left out, at most seven */
-    if (l->field[VAL] > padded(l->body)) return fault(l, "a value that is not of the length it says");
+    if (l->field[VAL] > padded(l->body))
+      return fault(l, "a value that is not of the length it says");
     for (uint64_t k = l->body; k < l->field[VAL]; k++) value_byte(l->sink, 0);
   }
   op = op_of(l);
@@ -509,10 +557,12 @@ static void link_now(weft_link *l, uint32_t now) {
   l->beat_at = now + l->lease_ / 3;
 }
 static void started(weft_link *l, uint32_t now) {
-  uint32_t from = get32(l->in + 12), to = get32(l->in + 16), lease = get32(l->in + 20), again = get32(l->in + 24);
+  uint32_t from = get32(l->in + 12), to = get32(l->in + 16), lease = get32(l->in + 20),
+           again = get32(l->in + 24);
   if (from == NOBODY || from == l->mine) return; /* an echo */
   if (l->linked) {
-    if (from != l->theirs || (l->knows_me && to == NOBODY)) return lose(l, "the PC has started anew");
+    if (from != l->theirs || (l->knows_me && to == NOBODY))
+      return lose(l, "the PC has started anew");
     l->heard = now;
     l->says |= to != l->mine;
     return;
@@ -531,7 +581,8 @@ static void take_packet(weft_link *l, uint32_t now) {
   unsigned n = l->in_length;
   if (n < WEFT_LINK_HEAD) return;
   uint32_t sum = crc32(p + 4, n - 4), number = get32(p + 4), moves = get32(p + 8) - l->base;
-  if (n == START && get32(p) == sum && p[4] == 'W' && p[5] == 'E' && p[6] == 'F' && p[7] == 'T' && p[8] == 'L' && p[9] == 'I' && p[10] == 'N' && p[11] == 'E')
+  if (n == START && get32(p) == sum && p[4] == 'W' && p[5] == 'E' && p[6] == 'F' && p[7] == 'T' &&
+      p[8] == 'L' && p[9] == 'I' && p[10] == 'N' && p[11] == 'E')
     return started(l, now);
   if (!l->theirs || (get32(p) ^ key(l->theirs, l->mine)) != sum) return;
   if (p[15] || p[14] > 1 || n != WEFT_LINK_HEAD + p[12] + 256u * p[13]) return;
@@ -561,7 +612,8 @@ static void take_packet(weft_link *l, uint32_t now) {
   for (unsigned i = WEFT_LINK_HEAD; i < n; i++) session_byte(l, p[i]);
 }
 
-/* COBS byte by byte: `left` bytes of a block are to come; a block but the last and those of 254 ends in a zero. */
+/* COBS byte by byte: `left` bytes of a block are to come; a block but the last and those of 254
+ * ends in a zero. */
 static void line_byte(weft_link *l, uint8_t b, uint32_t now) {
   if (b == 0) {
     if (!l->spoilt && !l->left && l->code) take_packet(l, now);

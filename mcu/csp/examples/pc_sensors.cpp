@@ -1,5 +1,6 @@
-// pc_sensors: processes on a board, channels of a Python program on a PC. A sampler measures each millisecond while it is asked to; a
-// filter takes the mean of each so many samples; an uplink writes it to the PC, which holds all of them back if it does not read.
+// pc_sensors: processes on a board, channels of a Python program on a PC. A sampler measures each
+// millisecond while it is asked to; a filter takes the mean of each so many samples; an uplink
+// writes it to the PC, which holds all of them back if it does not read.
 //
 //   PC: rates ──► control ──rate──► sampler ──samples──► filter ──means──► uplink ──► PC: means
 #include "weft_mcu/csp.hpp"
@@ -37,7 +38,8 @@ Process control(Scheduler&, FarReader<std::uint32_t> from_pc, Writer<std::uint32
   }
 }
 
-Process filter(Scheduler&, Reader<std::uint32_t> rate, Reader<std::int32_t> in, Writer<std::int32_t> out) {
+Process filter(Scheduler&, Reader<std::uint32_t> rate, Reader<std::int32_t> in,
+               Writer<std::int32_t> out) {
   std::uint32_t of = 0, n = 0;
   std::int32_t sum = 0, v;
   Alternative<2> alt{Mode::priority};
@@ -69,7 +71,8 @@ Process uplink(Scheduler&, Reader<std::int32_t> in, FarWriter<std::int32_t> to_p
   std::int32_t v;
   while (co_await in.read(v) == Status::ok) {
     const Status s = co_await to_pc.write(v);
-    if (s == Status::retired || s == Status::poisoned) break;  // the PC does not want more: everything ends
+    if (s == Status::retired || s == Status::poisoned)
+      break;  // the PC does not want more: everything ends
   }
 }
 

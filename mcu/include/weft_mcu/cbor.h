@@ -1,12 +1,13 @@
-/* weft_mcu/cbor.h: values as CBOR (RFC 8949), as far as a link carries them (WIRE.md 12.8): into bytes of the user's, and out of them.
+/* weft_mcu/cbor.h: values as CBOR (RFC 8949), as far as a link carries them (WIRE.md 12.8): into
+ * bytes of the user's, and out of them.
  *
  *   uint8_t room[32];
  *   weft_cbor w = weft_cbor_writer(room, sizeof room);
  *   weft_cbor_array(&w, 2), weft_cbor_int(&w, -7), weft_cbor_text(&w, "volts", 5);
  *   if (!w.bad) … w.at - room bytes
  *
- * Invariant: nothing is read or written beyond `end`. What has no room, or is not of the kind that was asked for, sets `bad`, and
- * everything after it does nothing: one look at the end is enough.
+ * Invariant: nothing is read or written beyond `end`. What has no room, or is not of the kind that
+ * was asked for, sets `bad`, and everything after it does nothing: one look at the end is enough.
  */
 #ifndef WEFT_MCU_CBOR_H
 #define WEFT_MCU_CBOR_H
@@ -26,7 +27,9 @@ static inline weft_cbor weft_cbor_writer(uint8_t *to, size_t room) {
   return w;
 }
 /* Of one whole value, as weft_link gives it. */
-static inline weft_cbor weft_cbor_reader(const uint8_t *from, size_t length) { return weft_cbor_writer((uint8_t *)from, length); }
+static inline weft_cbor weft_cbor_reader(const uint8_t *from, size_t length) {
+  return weft_cbor_writer((uint8_t *)from, length);
+}
 
 void weft_cbor_null(weft_cbor *w);
 void weft_cbor_bool(weft_cbor *w, bool v);
@@ -53,7 +56,8 @@ typedef enum weft_cbor_kind {
 } weft_cbor_kind;
 typedef struct weft_cbor_item {
   weft_cbor_kind kind;
-  uint64_t n;           /* UINT: the value; NEGATIVE: -1 less the value; ARRAY, MAP: how many; TEXT, BYTES: how long; BOOL: 0 or 1 */
+  uint64_t n; /* UINT: the value; NEGATIVE: -1 less the value; ARRAY, MAP: how many; TEXT, BYTES:
+                 how long; BOOL: 0 or 1 */
   const uint8_t *bytes; /* TEXT, BYTES */
   float f;              /* FLOAT: of 64 bits the nearest towards zero */
 } weft_cbor_item;

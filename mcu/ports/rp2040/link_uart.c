@@ -1,4 +1,5 @@
-/* link_uart.c: what link_uart.h says. The sender is polled: its FIFO holds 32 characters, 2.7 ms, and is looked at each ms. */
+/* link_uart.c: what link_uart.h says. The sender is polled: its FIFO holds 32 characters, 2.7 ms,
+ * and is looked at each ms. */
 #include "link_uart.h"
 
 enum { UART0_IRQ = 20, RECEIVE = 1 << 4, TIMEOUT = 1 << 6, EMPTY = 1 << 4, FULL = 1 << 5 };
@@ -20,7 +21,8 @@ static void turn(weft_link_uart *u) {
   weft_link *l = u->link;
   uint32_t now = now_ms(u), in = WEFT_PEEK(u->in), wait;
   while (u->out != in) {
-    unsigned from = u->out % sizeof u->ring, n = (uint16_t)(in - u->out), most = sizeof u->ring - from;
+    unsigned from = u->out % sizeof u->ring, n = (uint16_t)(in - u->out),
+             most = sizeof u->ring - from;
     if (n > most) n = most;
     weft_link_input(l, u->ring + from, n, now);
     WEFT_POKE(u->out, (uint16_t)(u->out + n));
@@ -31,7 +33,8 @@ static void turn(weft_link_uart *u) {
       u->length = (uint16_t)weft_link_output(l, u->line, now);
       if (!u->length) break;
     }
-    while (u->sent < u->length && !(WEFT_REG(UART0_FR) & FULL)) WEFT_REG(UART0_DR) = u->line[u->sent++];
+    while (u->sent < u->length && !(WEFT_REG(UART0_FR) & FULL))
+      WEFT_REG(UART0_DR) = u->line[u->sent++];
     if (u->sent < u->length) break;
   }
   if (l->why && !u->ending) u->ending = true, u->over_at = now;
@@ -42,7 +45,11 @@ static void turn(weft_link_uart *u) {
   if (u->after) u->after(u);
   wait = u->length ? 1 : weft_link_due(l, now);
   if (u->ending && wait > l->again) wait = l->again;
-  weft_post_as(u->queue, &u->due, weft_now32() + 1000 * (wait < 1 ? 1 : wait < FAR ? wait : FAR), WEFT_MOVE);
+  weft_post_as(u->queue, &u->due,
+               weft_now32() + 1000 * (wait < 1     ? 1
+                                      : wait < FAR ? wait
+                                                   : FAR),
+               WEFT_MOVE);
 }
 /* The events lie in the structure, so one is enough to find it; UART 0 is one anyway. */
 static uint32_t on_event(weft_event *e, uint32_t release) {
@@ -51,7 +58,9 @@ static uint32_t on_event(weft_event *e, uint32_t release) {
   return WEFT_DONE;
 }
 
-void weft_link_uart_kick(weft_link_uart *u) { weft_post_as(u->queue, &u->news, weft_now32(), WEFT_KEEP); }
+void weft_link_uart_kick(weft_link_uart *u) {
+  weft_post_as(u->queue, &u->news, weft_now32(), WEFT_KEEP);
+}
 
 void weft_link_uart_start(weft_link_uart *u) {
   the_line = u;

@@ -1,13 +1,15 @@
-/* link_uart.h: a link (weft_mcu/link.h) at the RP2040's UART 0, served by an actor; session after session.
+/* link_uart.h: a link (weft_mcu/link.h) at the RP2040's UART 0, served by an actor; session after
+ * session.
  *
  *   static weft_link_uart line = {.link = &pc, .queue = &queue, .actor = &me};
  *   weft_link_uart_start(&line);                 // after uart_init() and weft_list_init()
  *
- * Each of the link's calls is made in an action of that actor; after one that was made elsewhere than in `over` and `news`, say
- * weft_link_uart_kick(). When a session is over the next one begins by itself, once the PC has been told.
+ * Each of the link's calls is made in an action of that actor; after one that was made elsewhere
+ * than in `over` and `news`, say weft_link_uart_kick(). When a session is over the next one begins
+ * by itself, once the PC has been told.
  *
- * Invariant: the interrupt writes `in` and the ring, the actor's actions everything else. What finds the ring full is counted and sent
- * again by the PC.
+ * Invariant: the interrupt writes `in` and the ring, the actor's actions everything else. What
+ * finds the ring full is counted and sent again by the PC.
  */
 #ifndef WEFT_RP2040_LINK_UART_H
 #define WEFT_RP2040_LINK_UART_H

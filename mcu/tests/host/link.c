@@ -1,5 +1,6 @@
-/* link.c: the client of weft_mcu/link.h by itself: what it says byte for byte (conformance/wire/serial.txt), and what it makes of what a PC
- * may answer. The whole of it, with a PC, is in micropython/tests/test_link_mcu.py. Usage: link VECTORS
+/* link.c: the client of weft_mcu/link.h by itself: what it says byte for byte
+ * (conformance/wire/serial.txt), and what it makes of what a PC may answer. The whole of it, with a
+ * PC, is in micropython/tests/test_link_mcu.py. Usage: link VECTORS
  */
 #include "link_kit.h"
 
@@ -13,7 +14,8 @@ static unsigned vector(const char *name, uint8_t *to) {
   while (fgets(line, sizeof line, f)) {
     size_t length = strlen(name);
     if (strncmp(line, name, length) || line[length] != ' ') continue;
-    for (const char *p = line + length + 1; sscanf(p, "%2x", &byte) == 1; p += 2) to[n++] = (uint8_t)byte;
+    for (const char *p = line + length + 1; sscanf(p, "%2x", &byte) == 1; p += 2)
+      to[n++] = (uint8_t)byte;
   }
   fclose(f);
   return n;
@@ -40,8 +42,14 @@ static void offers_as_the_others_do(void) {
   weft_cbor_array(&w, 2), weft_cbor_int(&w, -7), weft_cbor_text(&w, "volts", 5);
   kit_linked();
   kit_give("a", false, 5), kit_give("b", true, 300), kit_give("c", false, 7);
-  weft_link_guard all[] = {{&ends[0], 0, 0}, {&ends[1], value, (uint16_t)(w.at - value)}, {&ends[2], 0, 0}};
-  weft_link_op one = {.guards = all, .count = 1, .into = got, .room = sizeof got, .over = count_over}, two = one, three = one;
+  weft_link_guard all[] = {
+      {&ends[0], 0, 0}, {&ends[1], value, (uint16_t)(w.at - value)}, {&ends[2], 0, 0}};
+  weft_link_op one = {.guards = all,
+                      .count = 1,
+                      .into = got,
+                      .room = sizeof got,
+                      .over = count_over},
+               two = one, three = one;
   two.guards = all + 1, three.count = 3;
   CHECK(kit_says() == 0);
   CHECK(weft_link_offer(&pc, &one) && is_vector("offer_read", said, kit_says()));
@@ -63,10 +71,10 @@ static void offers_as_the_others_do(void) {
 static void packs_as_the_others_do(void) {
   uint8_t to[64];
   weft_cbor w;
-#define PACKED(name, calls)                                                  \
-  do {                                                                       \
-    w = weft_cbor_writer(to, sizeof to), calls;                              \
-    CHECK(!w.bad && is_vector("cbor_" name, to, (size_t)(w.at - to)));       \
+#define PACKED(name, calls) \
+  do { \
+    w = weft_cbor_writer(to, sizeof to), calls; \
+    CHECK(!w.bad && is_vector("cbor_" name, to, (size_t)(w.at - to))); \
   } while (0)
   PACKED("zero", weft_cbor_int(&w, 0));
   PACKED("minus_one", weft_cbor_int(&w, -1));
@@ -78,7 +86,8 @@ static void packs_as_the_others_do(void) {
   PACKED("text", weft_cbor_text(&w, "volts", 5));
   PACKED("bytes", weft_cbor_bytes(&w, "\0\xff", 2));
   PACKED("array", (weft_cbor_array(&w, 2), weft_cbor_int(&w, -7), weft_cbor_text(&w, "volts", 5)));
-  PACKED("map", (weft_cbor_map(&w, 2), weft_cbor_text(&w, "a", 1), weft_cbor_int(&w, 1), weft_cbor_int(&w, 2), weft_cbor_array(&w, 0)));
+  PACKED("map", (weft_cbor_map(&w, 2), weft_cbor_text(&w, "a", 1), weft_cbor_int(&w, 1),
+                 weft_cbor_int(&w, 2), weft_cbor_array(&w, 0)));
   w = weft_cbor_writer(to, 4), weft_cbor_text(&w, "volts", 5);
   CHECK(w.bad);
 }
@@ -88,8 +97,14 @@ static void reads_numbers_of_each_size(void) {
     const char *bytes;
     unsigned n;
     float f;
-  } floats[] = {{"\xf9\x3e\0", 3, 1.5f}, {"\xf9\0\1", 3, 5.9604645e-8f}, {"\xfa\x3f\xc0\0\0", 5, 1.5f}, {"\xfb\xbf\xf8\0\0\0\0\0\0", 9, -1.5f},
-                {"\xfb\x36\xa0\0\0\0\0\0\0", 9, 1.401298464e-45f}, {"\xfb\x7f\xe0\0\0\0\0\0\0", 9, __builtin_inff()}, {"\x18\x64", 2, 100}, {"\x20", 1, -1}};
+  } floats[] = {{"\xf9\x3e\0", 3, 1.5f},
+                {"\xf9\0\1", 3, 5.9604645e-8f},
+                {"\xfa\x3f\xc0\0\0", 5, 1.5f},
+                {"\xfb\xbf\xf8\0\0\0\0\0\0", 9, -1.5f},
+                {"\xfb\x36\xa0\0\0\0\0\0\0", 9, 1.401298464e-45f},
+                {"\xfb\x7f\xe0\0\0\0\0\0\0", 9, __builtin_inff()},
+                {"\x18\x64", 2, 100},
+                {"\x20", 1, -1}};
   for (unsigned i = 0; i < sizeof floats / sizeof *floats; i++) {
     weft_cbor r = weft_cbor_reader((const uint8_t *)floats[i].bytes, floats[i].n);
     CHECK(weft_cbor_is_whole((const uint8_t *)floats[i].bytes, floats[i].n));
@@ -114,13 +129,16 @@ static void a_read_is_done_with_its_value_and_no_more(void) {
   kit_give("a", false, 5);
   CHECK(kit_says() > 0);
   kit_frame(20, 128, 0, op.number, 3, "\x19\x03\xe8", 3);
-  CHECK(overs == 1 && op.status == WEFT_LINK_OK && op.length == 3 && !memcmp(got, "\x19\x03\xe8", 3));
-  kit_frame(20, 128, 0, op.number, 3, "\x19\x03\xe8", 3); /* of an operation that is over: nothing */
+  CHECK(overs == 1 && op.status == WEFT_LINK_OK && op.length == 3 &&
+        !memcmp(got, "\x19\x03\xe8", 3));
+  kit_frame(20, 128, 0, op.number, 3, "\x19\x03\xe8",
+            3); /* of an operation that is over: nothing */
   CHECK(overs == 1 && !pc.why);
   CHECK(weft_link_offer(&pc, &op) && kit_says() > 0);
   kit_frame(48, 0, 0, op.number, 2, "\x64z", 2); /* in pieces; the zeros at the end are left out */
   kit_frame(20, 128, 0, op.number, 3, "z\0", 1);
-  CHECK(overs == 2 && op.status == WEFT_LINK_TOO_LONG && got[4] == 0x55); /* five bytes, room for four */
+  CHECK(overs == 2 && op.status == WEFT_LINK_TOO_LONG &&
+        got[4] == 0x55); /* five bytes, room for four */
   op.room = 5;
   CHECK(weft_link_offer(&pc, &op) && kit_says() > 0);
   kit_frame(48, 0, 0, op.number, 2, "\x64z", 2);
@@ -130,7 +148,8 @@ static void a_read_is_done_with_its_value_and_no_more(void) {
 
 static void a_choice_goes_on_without_a_channel_that_has_retired(void) {
   weft_link_guard all[] = {{&ends[0], 0, 0}, {&ends[2], 0, 0}};
-  weft_link_op op = {.guards = all, .count = 2, .into = got, .room = sizeof got, .over = count_over};
+  weft_link_op op = {
+      .guards = all, .count = 2, .into = got, .room = sizeof got, .over = count_over};
   kit_linked();
   kit_give("a", false, 5), kit_give("c", false, 7);
   CHECK(weft_link_offer(&pc, &op) && kit_says() > 0);
@@ -140,13 +159,15 @@ static void a_choice_goes_on_without_a_channel_that_has_retired(void) {
   CHECK(overs == 1 && op.status == WEFT_LINK_OK && op.won == 1 && got[0] == 7);
   CHECK(weft_link_offer(&pc, &op) && kit_says() > 0);
   kit_frame(25, 0, 0, op.number, 1, "", 0);
-  CHECK(overs == 2 && op.status == WEFT_LINK_RETIRED && !weft_link_offer(&pc, &op) && op.status == WEFT_LINK_RETIRED);
+  CHECK(overs == 2 && op.status == WEFT_LINK_RETIRED && !weft_link_offer(&pc, &op) &&
+        op.status == WEFT_LINK_RETIRED);
 }
 
 static void bad_use_is_told_and_nothing_is_sent(void) {
   static uint8_t large[300];
   weft_link_guard a = {&ends[0], 0, 0}, b = {&ends[1], large, 200};
-  weft_link_op none = {.count = 0}, closed = {.guards = &a, .count = 1}, longer = {.guards = &b, .count = 1, .over = count_over};
+  weft_link_op none = {.count = 0}, closed = {.guards = &a, .count = 1},
+               longer = {.guards = &b, .count = 1, .over = count_over};
   kit_linked();
   kit_give("a", false, 5), kit_give("b", true, 6);
   CHECK(!weft_link_offer(&pc, &none) && none.status == WEFT_LINK_BAD_USE);
@@ -155,19 +176,26 @@ static void bad_use_is_told_and_nothing_is_sent(void) {
   kit_says();
   pc.largest = 256; /* a PC whose frames are short: 232 bytes are too long with their head */
   b.length = 230;
-  CHECK(weft_link_offer(&pc, &longer) && kit_says() == 0 && overs == 1 && longer.status == WEFT_LINK_TOO_LONG);
+  CHECK(weft_link_offer(&pc, &longer) && kit_says() == 0 && overs == 1 &&
+        longer.status == WEFT_LINK_TOO_LONG);
   b.length = sizeof large;
   CHECK(!weft_link_offer(&pc, &longer) && longer.status == WEFT_LINK_TOO_LONG && overs == 1);
 }
 
 static void a_session_that_is_over_tells_each_operation_once_and_the_next_begins(void) {
   weft_link_guard a = {&ends[0], 0, 0}, b = {&ends[1], (const uint8_t *)"\x07", 1};
-  weft_link_op read = {.guards = &a, .count = 1, .into = got, .room = sizeof got, .over = count_over}, write = {.guards = &b, .count = 1, .over = count_over};
+  weft_link_op read = {.guards = &a,
+                       .count = 1,
+                       .into = got,
+                       .room = sizeof got,
+                       .over = count_over},
+               write = {.guards = &b, .count = 1, .over = count_over};
   kit_linked();
   kit_give("a", false, 5), kit_give("b", true, 6);
   CHECK(weft_link_offer(&pc, &read) && weft_link_offer(&pc, &write) && kit_says() > 0);
   kit_frame(41, 0, 0, 0, 3, "bye", 3);
-  CHECK(overs == 2 && read.status == WEFT_LINK_DIED && !read.in_doubt && write.status == WEFT_LINK_DIED && write.in_doubt);
+  CHECK(overs == 2 && read.status == WEFT_LINK_DIED && !read.in_doubt &&
+        write.status == WEFT_LINK_DIED && write.in_doubt);
   CHECK(pc.why && weft_link_offer(&pc, &write)); /* for the next session */
   kit_again();
   CHECK(overs == 2 && kit_says() == 0);
@@ -184,15 +212,23 @@ static void what_a_pc_may_not_send_ends_the_session(void) {
     uint64_t val;
     const char *body;
     unsigned n;
-  } rows[] = {{99, 0, 0, 0, "", 0}, {20, 0, 0, 1, "", 0}, {20, 128, 9, 1, "\x07", 1}, {20, 128, 0, 1, "\xff", 1}, {20, 128, 0, 99, "\x07", 1}, {25, 0, 4, 1, "", 0},
-              {30, 0, 1, 20, "12345678i4\0a", 12}, {40, 0, 0x54464557, 0, "", 0}};
+  } rows[] = {{99, 0, 0, 0, "", 0},
+              {20, 0, 0, 1, "", 0},
+              {20, 128, 9, 1, "\x07", 1},
+              {20, 128, 0, 1, "\xff", 1},
+              {20, 128, 0, 99, "\x07", 1},
+              {25, 0, 4, 1, "", 0},
+              {30, 0, 1, 20, "12345678i4\0a", 12},
+              {40, 0, 0x54464557, 0, "", 0}};
   for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
     weft_link_guard a = {&ends[0], 0, 0};
-    weft_link_op op = {.guards = &a, .count = 1, .into = got, .room = sizeof got, .over = count_over};
+    weft_link_op op = {
+        .guards = &a, .count = 1, .into = got, .room = sizeof got, .over = count_over};
     kit_linked();
     kit_give("a", false, 5);
     CHECK(weft_link_offer(&pc, &op) && kit_says() > 0);
-    kit_frame(rows[i].kind, rows[i].flags, rows[i].where, op.number, rows[i].val, rows[i].body, rows[i].n);
+    kit_frame(rows[i].kind, rows[i].flags, rows[i].where, op.number, rows[i].val, rows[i].body,
+              rows[i].n);
     if (!pc.why) printf("row %u\n", i);
     CHECK(pc.why && overs == 1 && op.status == WEFT_LINK_DIED && pc.held > 0); /* and it says BYE */
   }
@@ -206,7 +242,8 @@ static void time_is_taken_from_its_caller(void) {
   CHECK(weft_link_due(&pc, t) == 1000); /* a third of the lease: a sign of life */
   CHECK(weft_link_output(&pc, line, t + 1000) > 0);
   CHECK(weft_link_output(&pc, line, t + 2999) > 0 && !pc.why);
-  CHECK(weft_link_output(&pc, line, t + 3000) == 0 && pc.why && weft_link_due(&pc, t + 3000) == 0xffffffff);
+  CHECK(weft_link_output(&pc, line, t + 3000) == 0 && pc.why &&
+        weft_link_due(&pc, t + 3000) == 0xffffffff);
 }
 
 int main(int argc, char **argv) {

@@ -1,13 +1,17 @@
-/* link_fuzz.c: a fuzz target for what may come off the line (clang -fsanitize=fuzzer,address,undefined). The first byte of the input says how the
- * rest is taken: as bytes of the line; as the bytes of packets that are put right; as answers to what is open; or as a CBOR value.
+/* link_fuzz.c: a fuzz target for what may come off the line (clang
+ * -fsanitize=fuzzer,address,undefined). The first byte of the input says how the rest is taken: as
+ * bytes of the line; as the bytes of packets that are put right; as answers to what is open; or as
+ * a CBOR value.
  *
- * Held: nothing crashes, no byte beyond a buffer is touched, each operation is over once, and afterwards a new session works.
+ * Held: nothing crashes, no byte beyond a buffer is touched, each operation is over once, and
+ * afterwards a new session works.
  */
 #include "link_kit.h"
 
 static int told[3];
 static void tell(weft_link_op *op);
-static const weft_link_guard guards[] = {{&ends[0], 0, 0}, {&ends[1], (const uint8_t *)"\x65volts", 6}, {&ends[2], 0, 0}};
+static const weft_link_guard guards[] = {
+    {&ends[0], 0, 0}, {&ends[1], (const uint8_t *)"\x65volts", 6}, {&ends[2], 0, 0}};
 static weft_link_op ops[3] = {{.guards = guards, .count = 1, .room = 16, .over = tell},
                               {.guards = guards + 1, .count = 1, .over = tell},
                               {.guards = guards, .count = 3, .room = 5, .over = tell}};
@@ -66,7 +70,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
   }
   weft_link_close(&pc, "the test is over");
-  for (unsigned i = 0; i < 3; i++) require(told[i] == begun[i] && ops[i].status != WEFT_LINK_PENDING);
+  for (unsigned i = 0; i < 3; i++)
+    require(told[i] == begun[i] && ops[i].status != WEFT_LINK_PENDING);
   kit_again();
   require(pc.linked && !pc.why);
   kit_give("b", true, 1);

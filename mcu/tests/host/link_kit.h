@@ -1,4 +1,5 @@
-/* link_kit.h: a link, and a PC that says what a test wants: its own checksums and COBS, so that nothing is checked against itself. */
+/* link_kit.h: a link, and a PC that says what a test wants: its own checksums and COBS, so that
+ * nothing is checked against itself. */
 #include <string.h>
 
 #include "check.h"
@@ -22,7 +23,9 @@ static uint32_t kit_crc(const uint8_t *p, size_t n) {
   }
   return ~c;
 }
-static void kit_put32(uint8_t *p, uint32_t v) { p[0] = (uint8_t)v, p[1] = (uint8_t)(v >> 8), p[2] = (uint8_t)(v >> 16), p[3] = (uint8_t)(v >> 24); }
+static void kit_put32(uint8_t *p, uint32_t v) {
+  p[0] = (uint8_t)v, p[1] = (uint8_t)(v >> 8), p[2] = (uint8_t)(v >> 16), p[3] = (uint8_t)(v >> 24);
+}
 /* Onto the line, in COBS. */
 static void kit_line(const uint8_t *p, size_t n) {
   uint8_t out[600];
@@ -37,19 +40,22 @@ static void kit_line(const uint8_t *p, size_t n) {
 }
 static void kit_start(uint32_t to) {
   uint8_t p[40] = "----WEFTLINE";
-  kit_put32(p + 12, KIT_THEIRS), kit_put32(p + 16, to), kit_put32(p + 20, 3000), kit_put32(p + 24, 200);
+  kit_put32(p + 12, KIT_THEIRS), kit_put32(p + 16, to), kit_put32(p + 20, 3000),
+      kit_put32(p + 24, 200);
   kit_put32(p, kit_crc(p + 4, 36));
   kit_line(p, 40);
 }
 static void kit_packet(const uint8_t *bytes, size_t n) {
   uint8_t p[16 + 256], tokens[8];
   kit_put32(tokens, KIT_THEIRS), kit_put32(tokens + 4, pc.mine);
-  kit_put32(p + 4, kit_number++), kit_put32(p + 8, kit_acknowledged), kit_put32(p + 12, (uint32_t)n | 1u << 16);
+  kit_put32(p + 4, kit_number++), kit_put32(p + 8, kit_acknowledged),
+      kit_put32(p + 12, (uint32_t)n | 1u << 16);
   memcpy(p + 16, bytes, n);
   kit_put32(p, kit_crc(p + 4, 12 + n) ^ kit_crc(tokens, 8));
   kit_line(p, 16 + n);
 }
-static void kit_frame_of(uint8_t kind, uint8_t flags, uint32_t where, uint32_t txn, uint64_t op, uint64_t val, const void *body, size_t n) {
+static void kit_frame_of(uint8_t kind, uint8_t flags, uint32_t where, uint32_t txn, uint64_t op,
+                         uint64_t val, const void *body, size_t n) {
   uint8_t frame[256];
   uint64_t fields[5] = {where, txn, op, val, n};
   size_t k = 0;
@@ -61,7 +67,8 @@ static void kit_frame_of(uint8_t kind, uint8_t flags, uint32_t where, uint32_t t
   memcpy(frame + k, body, n);
   kit_packet(frame, k + n);
 }
-static void kit_frame(uint8_t kind, uint8_t flags, uint32_t where, uint64_t op, uint64_t val, const void *body, size_t n) {
+static void kit_frame(uint8_t kind, uint8_t flags, uint32_t where, uint64_t op, uint64_t val,
+                      const void *body, size_t n) {
   kit_frame_of(kind, flags, where, 0, op, val, body, n);
 }
 static void kit_give(const char *name, bool writes, uint32_t number) {
@@ -70,15 +77,18 @@ static void kit_give(const char *name, bool writes, uint32_t number) {
   memcpy(body + 13, name, n);
   kit_frame(30, writes, number, 0, 13 + n, body, 13 + n);
 }
-/* What is said to the PC, which acknowledges all of it: how many bytes of the session, in `said`. */
+/* What is said to the PC, which acknowledges all of it: how many bytes of the session, in `said`.
+ */
 static size_t kit_says(void) {
   uint8_t line[WEFT_LINK_PACKET];
   size_t n = 0;
-  while (weft_link_output(&pc, line, kit_now)) {}
+  while (weft_link_output(&pc, line, kit_now)) {
+  }
   for (unsigned i = 0; i < pc.held; i++) said[n++] = pc.out[(pc.first + i) % pc.out_room];
   kit_acknowledged = pc.base + pc.kept;
   if (n) kit_packet((const uint8_t *)"", 0);
-  while (weft_link_output(&pc, line, kit_now)) {}
+  while (weft_link_output(&pc, line, kit_now)) {
+  }
   return n;
 }
 static void kit_begin(uint32_t token, uint32_t random) {

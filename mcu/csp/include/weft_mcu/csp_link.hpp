@@ -1,17 +1,20 @@
-// weft_mcu/csp_link.hpp: processes that read and write channels of a Weft program on a PC (mcu/LINK.md).
+// weft_mcu/csp_link.hpp: processes that read and write channels of a Weft program on a PC
+// (mcu/LINK.md).
 //
 //   weft_link_end ends[] = {WEFT_LINK_READER("numbers"), WEFT_LINK_WRITER("squares")};
 //   uint8_t room[256] = {};
 //   weft_link session = make_link(ends, room, "squares");
-//   Pc pc{scheduler, session};                  // these are static and constinit; pc.start() after uart_init()
+//   Pc pc{scheduler, session};      // these are static and constinit; pc.start() after uart_init()
 //   FarReader<int32_t> numbers{pc, ends[0]};
 //   while (co_await numbers.read(n) == Status::ok) …
 //
-// The channel is the PC's: an operation is an offer to it, whose operation, guard and bytes lie in the frame of its process. Before the PC
-// has handed the end out the operation waits; when the session is over it returns died (in_doubt: a value may have been taken), and the
-// next one waits for the next session.
+// The channel is the PC's: an operation is an offer to it, whose operation, guard and bytes lie in
+// the frame of its process. Before the PC has handed the end out the operation waits; when the
+// session is over it returns died (in_doubt: a value may have been taken), and the next one waits
+// for the next session.
 //
-// Invariant: the link is touched in actions of the scheduler's actor alone; what became runnable in a turn of the line runs behind it.
+// Invariant: the link is touched in actions of the scheduler's actor alone; what became runnable in
+// a turn of the line runs behind it.
 #pragma once
 #include <concepts>
 #include <limits>
@@ -22,7 +25,8 @@
 
 namespace weft::inline WEFT_ABI::mcu {
 
-// How a T is a value of the PC's. Specialise it for a type of your own: `room` bytes are enough for each value; get() sets r.bad for what is no T.
+// How a T is a value of the PC's. Specialise it for a type of your own: `room` bytes are enough for
+// each value; get() sets r.bad for what is no T.
 template <class T>
 struct FarValue;
 template <std::integral T>
@@ -41,7 +45,8 @@ struct FarValue<T> {
       return i.n;
     } else {
       const std::int64_t n = weft_cbor_read_int(&r);
-      r.bad |= n < static_cast<std::int64_t>(std::numeric_limits<T>::min()) || n > static_cast<std::int64_t>(std::numeric_limits<T>::max());
+      r.bad |= n < static_cast<std::int64_t>(std::numeric_limits<T>::min()) ||
+               n > static_cast<std::int64_t>(std::numeric_limits<T>::max());
       return static_cast<T>(n);
     }
   }
@@ -61,7 +66,8 @@ struct FarValue<float> {
 
 // A link of these ends; what goes out waits in `room`.
 template <std::size_t Ends, std::size_t Bytes>
-constexpr weft_link make_link(weft_link_end (&ends)[Ends], std::uint8_t (&room)[Bytes], const char* name) noexcept {
+constexpr weft_link make_link(weft_link_end (&ends)[Ends], std::uint8_t (&room)[Bytes],
+                              const char* name) noexcept {
   static_assert(Bytes >= 128 && Bytes < 65536);
   weft_link l{};
   l.ends = ends;
@@ -191,7 +197,9 @@ template <class T>
 struct FarReader : FarEnd<T, false> {
   using FarEnd<T, false>::FarEnd;
   // co_await: ok and `to` written; retired, poisoned, died.
-  [[nodiscard]] auto read(T& to) noexcept { return detail::Far<T, false>{*this->pc_, *this->end_, &to}; }
+  [[nodiscard]] auto read(T& to) noexcept {
+    return detail::Far<T, false>{*this->pc_, *this->end_, &to};
+  }
 };
 template <class T>
 struct FarWriter : FarEnd<T, true> {
@@ -206,4 +214,4 @@ struct FarWriter : FarEnd<T, true> {
   }
 };
 
-}  // namespace weft::mcu
+}  // namespace weft::inline WEFT_ABI::mcu
