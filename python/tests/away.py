@@ -126,11 +126,18 @@ def value_of_cancelled(ready: Any, out: Any, said: str) -> None:
         raise
 
 
+def inner_end() -> Any:
+    """One that is closed."""
+    end = Channel("c").reader()
+    end.retire()
+    return end
+
+
 @process
 def bad_writes(out: Any) -> list[str]:
     """Each is refused at the write, and the channel goes on."""
     said = []
-    for value in (Unsendable(), [lambda: 0], Channel("c").reader(), Channel("d")):
+    for value in (Unsendable(), [lambda: 0], [inner_end()], Channel("d")):
         try:
             out.write(value)
         except Exception as error:
@@ -143,7 +150,6 @@ def bad_writes(out: Any) -> list[str]:
 def bad_uses(inp: Any, out: Any) -> list[str]:
     said = []
     for use in (
-        lambda: inp.extended().__enter__(),
         lambda: inp.channel.reader(),
         lambda: inp.channel.writer(),
     ):
@@ -543,7 +549,7 @@ def waits_here(ready: Any, inp: Any) -> None:
 
 
 @process
-def settings() -> dict[str, Any]:
+def surroundings() -> dict[str, Any]:
     return {
         "decimal": "decimal" in sys.modules,
         "stdin": sys.stdin.read(),

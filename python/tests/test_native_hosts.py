@@ -112,7 +112,9 @@ def test_values_go_there_and_come_back(host: Any, name: str, values: Any) -> Non
 
 
 @pytest.mark.parametrize("n", [0, 3, 100_000])
-def test_arrays_are_copied(host: Any, n: int) -> None:  # rule 16.7: in a frame, and in shared memory
+def test_arrays_are_copied(
+    host: Any, n: int
+) -> None:  # rule 16.7: in a frame, and in shared memory
     numbers = array.array("d", range(n))
     (got,) = through(basics().negate, [numbers], host)
     assert got.tolist() == [-x for x in range(n)]
@@ -212,7 +214,9 @@ def test_values_that_wait_are_converted_either_way(host: Any) -> None:  # rules 
 
 def test_a_python_process_elsewhere_writes_what_does_not_convert(host: Any) -> None:  # rule 16.7
     a, c = Channel("a"), Channel("c")
-    text = r"a value read from channel 'a'.* which carries int .*int is wanted, and 'x' is of type str"
+    text = (
+        r"a value read from channel 'a'.* which carries int .*int is wanted, and 'x' is of type str"
+    )
     with pytest.raises(ComponentError, match=text):
         th.run(away_native.gives.on(host)(-a, [1, "x"]), basics().ints(+a, -c), until_it_ends(+c))
 
@@ -288,9 +292,13 @@ def test_retirement_poison_and_cancellation_go_over(crashing: Any, host: Any) ->
 
 def test_what_it_throws_arrives(crashing: Any, host: Any) -> None:  # rule 16.8
     a, c = Channel("a"), Channel("c")
-    with pytest.raises(ComponentError, match=r"process crash of component crashing: std::runtime_error: at 2"):
+    with pytest.raises(
+        ComponentError, match=r"process crash of component crashing: std::runtime_error: at 2"
+    ):
         th.run(
-            source(-a, range(9)), crashing.crash(+a, -c, at=3, how="throw", on=host), until_it_ends(+c)
+            source(-a, range(9)),
+            crashing.crash(+a, -c, at=3, how="throw", on=host),
+            until_it_ends(+c),
         )
 
 
@@ -357,9 +365,7 @@ def test_it_is_killed_from_outside(crashing: Any) -> None:  # rule 16.8
         return got, how
 
     with Hosts(1) as hosts:
-        died, seen = th.run(
-            outcome_of(basics().ints(+a, -c, on=hosts)), killer(-a, +c, hosts.pids)
-        )
+        died, seen = th.run(outcome_of(basics().ints(+a, -c, on=hosts)), killer(-a, +c, hosts.pids))
     assert isinstance(died, ProcessDied)
     assert (died.process, died.signal) == ("ints of component basics", signal.SIGKILL)
     assert seen == ([1], "PeerDied")
