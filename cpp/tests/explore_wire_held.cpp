@@ -102,5 +102,29 @@ SCENARIO("wire: what comes back is read before what was written later, whoever w
   if (came_back) REQUIRE_THAT(got == 1);  // else it was in its block yet, when somebody else asked
 }
 
+SCENARIO(
+    "wire: a value made after the commit, and a cut, a withdrawal or a failure at any step: the reader has it once, or is told (wire 4.8)",
+    0) {
+  HeldNet n(engine().choose(2) == 0 ? 0 : 1);
+  n.write.later(n.w).begin(n.a.at_party);
+  n.first.read(n.r).begin(n.b.at_party);
+  bool done = false, failed = false, asked = false, knows = false, told = false;
+  Events e;
+  do {
+    e.frames(n.a);
+    e.frames(n.b);
+    e.may(n.write.has_committed && !done && !n.write.is_over, [&] { done = true, n.write.make(7); });
+    e.may(n.write.has_committed && !done && !n.write.is_over, [&] { done = failed = true, n.write.fail(); });
+    e.may(!asked && !n.write.is_over, [&] { asked = true, n.write.withdraw(); });
+    e.may(!n.a.cut, [&] { n.a.cut = true; });
+    e.may(n.a.cut && !knows, [&] { knows = true, n.a.tell(n.a.at_home); });
+    e.may(n.a.cut && !told, [&] { told = true, n.a.tell(n.a.at_party); });
+  } while (e.one());
+  REQUIRE_THAT(n.write.is_over && n.first.is_over && n.a.at_home.home.open() == 0);
+  REQUIRE_THAT(n.first.ok() ? done && !failed && n.first.value() == 7 : n.first.status() == Status::died);
+  if (n.write.ok() && !failed) REQUIRE_THAT(n.first.ok());
+  if (n.first.ok() && !n.write.ok()) REQUIRE_THAT(n.write.outcome.in_doubt);
+}
+
 }  // namespace
 }  // namespace weft::test

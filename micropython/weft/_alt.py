@@ -204,7 +204,7 @@ class Alt:
         for n in self.nodes:
             if n.on:
                 timed = timed or n.kind in (TIME, SKIP)
-            elif n.kind < TIME and not n.end.x and self.state(n) != SILENT:
+            elif n.kind < TIME and not n.end.x and self.state(n) not in (ENDED, SILENT):
                 if n.kind == OUT:
                     self.hold_out = True
                 else:

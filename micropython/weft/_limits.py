@@ -17,6 +17,7 @@ class Limit:
 
     proc = None
     expired = False
+    lost = False  # another's request took the place of its own
 
     def __init__(self, t, quiet):
         self.t, self.quiet = t, quiet
@@ -58,9 +59,9 @@ class Limit:
 
     def reschedule(self, seconds):
         """Another time, in seconds from now; None: never. Bad use once the request was met."""
-        if self.expired and not self.taken_back():
+        if self.expired and not self.lost and not self.taken_back():
             raise BadUse("reschedule: the limit has ended its block")
-        self.expired = False
+        self.expired = self.lost = False
         _time.disarm(self)
         self.t = later(seconds)
         self.arm()

@@ -121,8 +121,13 @@ class Process:
             return
         if self.asked or self.flies():
             it = self if self.asked else self.flight
-            if it.by is not None and (by is None or by.depth < it.by.depth):
+            least = it.by
+            if least is not None and (by is None or by.depth < least.depth):
                 it.by = by
+            else:
+                least = by
+            if least is not None:
+                least.lost = True
             return
         self.by = by
         self.asked = True

@@ -382,6 +382,8 @@ def Parallel(*processes):
     ps = _proc.flatten(processes, [])
     with _lock:
         if p.k.at is REQ:
+            _proc.never(ps)
+            _flush()
             raise _chan.cancelled(p.k)
         party = _proc.Party(p)
     _begin(ps, party, p)
@@ -405,9 +407,15 @@ def _join(party):
 
 
 def Sequence(*processes):
+    waiting = _proc.flatten(processes, [])
     results = []
-    for x in _proc.flatten(processes, []):
-        results.append(Parallel(x)[0])
+    try:
+        while waiting:
+            results.append(Parallel(waiting.pop(0))[0])
+    finally:
+        with _lock:
+            _proc.never(waiting)
+            _flush()
     return results
 
 

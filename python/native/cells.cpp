@@ -109,7 +109,7 @@ PyObject* convert(ChannelObject* c, const Native& n, PyObject* value, const char
 
 // Do the values that wait at a wired channel convert? They stay as they are. -1 with BadUse.
 int check_packed(ChannelObject* c, const Native& n) {
-  if (is_far(c)) return 0;  // its home knows of them
+  if (is_far(c)) return 0;     // its home knows of them
   std::vector<PyObject*> all;  // owned
   c->core.with_lock([&](core::Queue&, core::Queue& writers) {
     const auto add = [&](const Value& v) {
@@ -153,7 +153,9 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
       return -1;
     }
     if (check_packed(c, n) < 0) return -1;
+    if (natives.contains(c)) return attach(c, t, who);  // another thread came first
     natives.emplace(c, n);
+    ++ends_closed;  // alternatives that hold values to be written there look at them again
     c->generation |= kNative;
     return 0;
   }
@@ -198,6 +200,16 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
   ++ends_closed;  // alternatives that hold values to be written there look at them again
   c->generation |= kNative;
   return 0;
+}
+
+constexpr const char* kTyped = "Channel(type=...)";
+int type_channel(ChannelObject* c, PyObject* type) {
+  const NativeType* const t = native_type_of(type);
+  return t ? attach(c, t, kTyped) : -1;
+}
+int type_like(const ChannelObject* c, ChannelObject* to) {
+  const auto at = natives.find(c);
+  return at == natives.end() || at->second.by != kTyped ? 0 : attach(to, at->second.type, kTyped);
 }
 
 PyObject* pack_native(ChannelObject* c, PyObject* value) {

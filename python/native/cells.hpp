@@ -28,6 +28,10 @@ void drop_cell(PyObject* o) noexcept;
 // From now on the channel carries values of this type; those that wait there are converted. `who`: for messages ("process scale of
 // component filter"). -1 with BadUse: it is native of another type, a value that waits does not convert, or it cannot be native.
 int attach(ChannelObject* c, const NativeType* t, const char* who);
+// By `Channel(type=...)`: -1 with BadUse, it is no type of a native channel.
+int type_channel(ChannelObject* c, PyObject* type);
+// `to` is made like `c` was: -1 with an exception.
+int type_like(const ChannelObject* c, ChannelObject* to);
 void forget_native(ChannelObject* c) noexcept;  // it is gone
 const NativeType* type_of(const ChannelObject* c) noexcept;
 

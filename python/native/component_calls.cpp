@@ -53,7 +53,7 @@ class Operation {
   std::optional<With> lock_;
 };
 
-PyObject* component_error = nullptr;  // weft.native.ComponentError
+PyObject* component_error = nullptr;  // (component, process, type, text) -> a weft.native.ComponentError
 
 weft_status bad(Call& c, std::string why) { return refuse(c, std::move(why)); }
 weft_status status_of(Status s) noexcept {
@@ -411,7 +411,9 @@ constexpr weft_api table{WEFT_COMPONENT_ABI,
                          &retire,
                          &poison,
                          &now,
-                         &last_error};
+                         &last_error,
+                         [](void* b, void* p) { keep_part(b, p); },
+                         [](void* b, void* p) { take_part(b, p); }};
 
 // --- how it ended -----------------------------------------------------------------------------------------------------------------------
 
@@ -438,7 +440,7 @@ PyObject* conclude(Call& c, weft_status s, weft_failure& f) {
   }
   PyObject* const e = PyObject_CallFunction(component_error, "ssss", c.component, c.info->name, type.c_str(), text.c_str());
   if (!e) return nullptr;
-  PyErr_SetObject(component_error, e);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(e)), e);
   Py_DECREF(e);
   return nullptr;
 }

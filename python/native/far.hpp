@@ -71,6 +71,13 @@ class ChannelPort : public wire::Port {
   void end_lending(std::uint32_t n) noexcept override {
     if constexpr (S == Side::out) core().end_lending(n);
   }
+  Status deliver(core::Node& n) noexcept override {
+    if constexpr (S == Side::out) return core().deliver(n);
+    return wire::Port::deliver(n);
+  }
+  void abandon(core::Node& n) noexcept override {
+    if constexpr (S == Side::out) core().abandon(n);
+  }
   void end_extended(core::Node& n) noexcept override {
     if constexpr (S == Side::in) core().end_extended(n);
   }
@@ -79,6 +86,7 @@ class ChannelPort : public wire::Port {
     return wire::Port::give_back(n, again);
   }
   bool buffered() const noexcept override { return core().buffered(); }
+  Status ended() const noexcept override { return core().template how_ended<S>(); }
   const void* channel() const noexcept override { return &core(); }
   void arm(core::Guard& g) noexcept override {
     g.kind = S == Side::in ? core::Kind::input : core::Kind::output;
@@ -173,6 +181,7 @@ class FarSide;
 class Asked final : public wire::FarOp {
  public:
   Asked(FarSide& f, core::Node& n);
+  bool holds() const noexcept { return guard_.holds; }
   FarSide& far;
   core::Node& node;
   ValueRoom room;
@@ -198,6 +207,16 @@ class FarSide : public core::FarAgent {
   bool keeps = false;                 // the value of an extended read is the next to be read if this program dies (wire 4.7)
   std::shared_ptr<wire::FarEnd> end;  // null: given back
 
+  // Of an extended read that has happened: what its home knows it by, asked for once; its block is over.
+  std::uint64_t happened(const core::Node& n) noexcept {
+    const Space::Step step(*peer->space);
+    const auto at = blocks_.extract(&n);
+    return at ? at.mapped() : 0;
+  }
+  void held_end(std::uint64_t number, bool back) noexcept {
+    const Space::Step step(*peer->space);
+    peer->far.held_end(number, back);
+  }
   // Whoever has joined the line is asked for; an end that was closed is given back, after those that were before it.
   void look() noexcept {
     const Space::Step step(*peer->space);
@@ -235,7 +254,7 @@ class FarSide : public core::FarAgent {
     const wire::Outcome o = a.outcome;
     core::Node& n = a.node;
     if (o.status == Status::ok && reads) new (n.slot) Value(std::move(a.room.value));
-    if (o.status == Status::ok && a.guards[0].holds) held_.emplace(&n, a.number());
+    if (o.status == Status::ok && a.holds()) blocks_[&n] = a.number();
     asked_.erase(&n);
     // What fits into no frame was refused when it was packed.
     const Status s = o.status == Status::pending ? Status::died : o.in_doubt ? Status::in_doubt : o.status;
@@ -245,13 +264,6 @@ class FarSide : public core::FarAgent {
     else
       told(o);
   }
-  // An extended read has happened: the number by which its end is told. Once for each.
-  std::uint64_t took(core::Node& n) noexcept { return held_.extract(&n).mapped(); }
-  void held_end(std::uint64_t number) noexcept {
-    const Space::Step step(*peer->space);
-    peer->far.held_end(number, false);
-  }
-
   // What the home has said to an operation holds for those that come after it; but a death may be of that operation alone (rule 5.8: a
   // function that was to make its value has raised), so the next one asks again.
   void told(const wire::Outcome& o) noexcept {
@@ -264,12 +276,12 @@ class FarSide : public core::FarAgent {
   static constexpr core::WakerOps kOps{nullptr, nullptr, nullptr, 0, &tell};
 
   std::unordered_map<core::Node*, std::unique_ptr<Asked>> asked_;
-  std::unordered_map<core::Node*, std::uint64_t> held_;  // extended reads whose process has not gone on yet
+  std::unordered_map<const core::Node*, std::uint64_t> blocks_;  // that have begun, and whose process has not run yet
 };
 
 inline Asked::Asked(FarSide& f, core::Node& n) : far(f), node(n), from(*static_cast<Value*>(n.slot)) {
-  guard_ = {f.number, !f.reads, nullptr, n.is(core::NodeFlags::extended)};
-  guard_.keeps = guard_.holds && f.keeps;
+  guard_ = {f.number, !f.reads, nullptr, n.is(core::NodeFlags::extended), n.is(core::NodeFlags::kept)};
+  guard_.keeps = guard_.holds && (guard_.keeps || f.keeps);
   if (f.reads)
     guard_.room = &room;
   else

@@ -19,7 +19,8 @@ ChannelObject* channel_of(const Moved& m) noexcept {
 PyObject* f_reduce(PyObject*, PyObject* end) {
   if (!is_end(end)) return bad_use("_reduce_end: %R is no end of a channel", end);
   if (!moving)
-    return bad_use("%R goes to another OS process as an argument of a process, or in a value on a channel: by itself it cannot be pickled", end);
+    return bad_use("%R goes to another OS process as an argument of a process, or in a value on a channel: by itself it cannot be pickled",
+                   end);
   EndObject* const e = end_of(end);
   if (check_end(e, "write of an end") < 0) return nullptr;
   ChannelObject* const c = e->channel;
@@ -45,7 +46,8 @@ PyObject* f_reduce(PyObject*, PyObject* end) {
 PyObject* f_found(PyObject*, PyObject* args) {
   Py_ssize_t number;
   if (!PyArg_ParseTuple(args, "n", &number)) return nullptr;
-  if (!moving || number < 0 || static_cast<std::size_t>(number) >= moving->size()) return bad_use("an end of a channel came without its description");
+  if (!moving || number < 0 || static_cast<std::size_t>(number) >= moving->size())
+    return bad_use("an end of a channel came without its description");
   const Moved& m = (*moving)[static_cast<std::size_t>(number)];
   if (m.there) return far_end(m.there, m.writes, m.name);
   ChannelObject* const c = channel_of(m);

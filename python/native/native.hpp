@@ -374,7 +374,7 @@ PyObject* operation_write_zero(PyObject* end, PyObject* value);  // awaited, whe
 PyObject* operation_sync(BarrierObject* b);
 PyObject* operation_ready(PyObject* owned);  // an awaitable that is done: for __aenter__ and the like
 PyObject* operation_yield();
-PyObject* extended_new(PyObject* end);
+PyObject* extended_new(PyObject* end, bool keeps);
 PySendResult return_none(PyObject** r) noexcept;
 // tp_iternext, send, throw, close over an am_send (returned.cpp).
 PyObject* iternext_by(sendfunc send, PyObject* self);

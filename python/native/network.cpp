@@ -131,11 +131,13 @@ PyObject* f_under_way(PyObject*, PyObject*) {
   }
   return PyLong_FromSize_t(n);
 }
-PyMethodDef functions[] = {
-    {"_ends_under_way", gated<f_under_way>, METH_NOARGS, nullptr},
-    {"_network", gated<f_network>, METH_NOARGS, nullptr},     {"_declare_deadlock", gated<f_declare>, METH_VARARGS, nullptr},
-    {"_ask_links", gated<f_ask_links>, METH_O, nullptr},      {"_waits_at", gated<f_waits_at>, METH_O, nullptr},
-    {"_strangers", gated<f_strangers>, METH_NOARGS, nullptr}, {}};
+PyMethodDef functions[] = {{"_ends_under_way", gated<f_under_way>, METH_NOARGS, nullptr},
+                           {"_network", gated<f_network>, METH_NOARGS, nullptr},
+                           {"_declare_deadlock", gated<f_declare>, METH_VARARGS, nullptr},
+                           {"_ask_links", gated<f_ask_links>, METH_O, nullptr},
+                           {"_waits_at", gated<f_waits_at>, METH_O, nullptr},
+                           {"_strangers", gated<f_strangers>, METH_NOARGS, nullptr},
+                           {}};
 
 }  // namespace
 

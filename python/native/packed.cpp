@@ -270,12 +270,10 @@ PyObject* f_cbor_fault(PyObject*, PyObject* bytes) {
 }
 // A value that came back from a process that died (WIRE.md 4.7).
 PyObject* f_unpacked(PyObject*, PyObject* packed) { return unpack(nullptr, Py_NewRef(packed)); }
-PyMethodDef functions[] = {{"_set_pickling", gated<f_set_pickling>, METH_VARARGS, nullptr},
-                           {"_set_numbers", gated<f_set_numbers>, METH_O, nullptr},
-                           {"_set_cbor", gated<f_set_cbor>, METH_VARARGS, nullptr},
-                           {"_unpacked", gated<f_unpacked>, METH_O, nullptr},
-                           {"_cbor_fault", gated<f_cbor_fault>, METH_O, nullptr},
-                           {}};
+PyMethodDef functions[] = {
+    {"_set_pickling", gated<f_set_pickling>, METH_VARARGS, nullptr}, {"_set_numbers", gated<f_set_numbers>, METH_O, nullptr},
+    {"_set_cbor", gated<f_set_cbor>, METH_VARARGS, nullptr},         {"_unpacked", gated<f_unpacked>, METH_O, nullptr},
+    {"_cbor_fault", gated<f_cbor_fault>, METH_O, nullptr},           {}};
 
 PyObject* as_cbor(PyObject* bytes, PyObject* original) noexcept {
   PyObject* const packed = bytes ? new_packed(bytes, nullptr, false, original) : nullptr;

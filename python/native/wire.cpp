@@ -354,7 +354,8 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
         channel_name(e->channel).c_str());
   if (is_far(e->channel) && supervised)
     return bad_use(
-        "channel %s was made by another OS process, and a supervisor keeps only ends of channels that its own program made: supervise where "
+        "channel %s was made by another OS process, and a supervisor keeps only ends of channels that its own program made: supervise "
+        "where "
         "the channel is made",
         channel_name(e->channel).c_str());
   if (is_far(e->channel)) {
@@ -407,8 +408,9 @@ PyObject* wire_take(PyObject* o, PyObject* args) {
         const Peer::Offered got = std::move(at);
         link->peer()->offered.erase(link->peer()->offered.begin() + (&at - link->peer()->offered.data()));
         if (got.got.here) return bad_use("the end %R that was handed to us has its home in this process", name);
-        PyObject* const mine = far_end(got.got.there ? got.got.there : std::make_shared<wire::FarEnd>(link->peer(), got.end, got.key, got.name), got.writes,
-                                       got.name.substr(std::string_view(wanted).size() + 1));
+        PyObject* const mine =
+            far_end(got.got.there ? got.got.there : std::make_shared<wire::FarEnd>(link->peer(), got.end, got.key, got.name), got.writes,
+                    got.name.substr(std::string_view(wanted).size() + 1));
         if (mine) side_of(end_of(mine)->channel).keeps = keeps != 0;
         return mine;
       }
@@ -507,7 +509,8 @@ int init_wire(PyObject* m) {
   WireType.tp_new = gated<wire_new>;
   WireType.tp_dealloc = gated<wire_dealloc>;
   WireType.tp_methods = wire_methods;
-  if (PyType_Ready(&FarChannelType) < 0 || PyType_Ready(&WireType) < 0 || init_packed(m) < 0 || init_shared(m) < 0 || init_moved(m) < 0) return -1;
+  if (PyType_Ready(&FarChannelType) < 0 || PyType_Ready(&WireType) < 0 || init_packed(m) < 0 || init_shared(m) < 0 || init_moved(m) < 0)
+    return -1;
   return add_type(m, "_Link", &WireType);
 }
 

@@ -17,12 +17,17 @@ import weft.coroutines as co
 import weft.threads as th
 from weft.processes import (
     BadUse,
+    Barrier,
     Cancelled,
     Channel,
+    Input,
+    Output,
     Parallel,
     PeerDied,
+    Retired,
     poison,
     process,
+    select,
 )
 
 
@@ -150,6 +155,7 @@ def bad_writes(out: Any) -> list[str]:
 def bad_uses(inp: Any, out: Any) -> list[str]:
     said = []
     for use in (
+        lambda: select(inp, Barrier(1)),
         lambda: inp.channel.reader(),
         lambda: inp.channel.writer(),
     ):
@@ -495,6 +501,92 @@ def waits_for_ever(begun: Any) -> None:
     signal.pause()
 
 
+@process
+def in_block(inp: Any, inside: Any, go: Any, redeliver: bool = False, then: str = "") -> Any:
+    with inp.extended(redeliver=redeliver) as v:
+        inside.write(v)
+        go.read()
+        if then == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if then == "raise":
+            raise ZeroDivisionError
+    return v
+
+
+@process
+async def in_async_blocks(inp: Any, out: Any) -> None:
+    while True:
+        async with inp.extended() as v:
+            await out.write(2 * v)
+
+
+@process
+def waits_for_a_block(inp: Any, inside: Any) -> str:
+    inside.write("begun")
+    try:
+        with inp.extended():
+            return "got one"
+    except Cancelled:
+        return "cancelled"
+
+
+@process
+def held_open(inp: Any, on: Any, off: Any, ended: Any) -> str:
+    """`ended`: its channel retires with this process."""
+    try:
+        i, v = select(Input(inp), Output(on, 1), Output(off, 2).when(False))
+    except Retired as error:
+        return f"retired at {error.guard}"
+    return f"{v} at {i}"
+
+
+@process
+def makes(out: Any, other: Any, n: int, spans: bool) -> list[int]:
+    """Writes squares that are made after each commit; beside it an input at which nobody writes, or a channel of its own."""
+    made: list[int] = []
+
+    def make() -> int:
+        made.append(len(made))
+        return len(made) ** 2
+
+    own = Channel("own")
+    kept, mine = own.writer(), own.reader()
+    for _ in range(n):
+        select(Output(out, make=make), mine if spans else other)
+    kept.retire()
+    return made
+
+
+@process
+def makes_badly(out: Any, other: Any, how: str) -> str:
+    def make() -> Any:
+        if how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if how == "unpicklable":
+            return Unsendable()
+        raise ZeroDivisionError
+
+    try:
+        select(Output(out, make=make), other)
+    except Exception as error:
+        return type(error).__name__
+    return "nothing"
+
+
+@process
+async def makes_async(out: Any, other: Any, n: int) -> int:
+    made = 0
+
+    def make() -> bytes:
+        nonlocal made
+        made += 1
+        return bytes([made]) * 200_000
+
+    for _ in range(n):
+        await co.select(Output(out, make=make), other)
+    return made
+
+
 class Wrong(UserWarning):
     pass
 
@@ -549,7 +641,7 @@ def waits_here(ready: Any, inp: Any) -> None:
 
 
 @process
-def surroundings() -> dict[str, Any]:
+def as_it_began() -> dict[str, Any]:
     return {
         "decimal": "decimal" in sys.modules,
         "stdin": sys.stdin.read(),

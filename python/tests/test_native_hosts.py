@@ -11,8 +11,9 @@ import signal
 from typing import Any
 
 import away_native
+import numpy as np
 import pytest
-from components import HERE, basics, needs_compiler
+from components import HERE, basics, messages, needs_compiler
 
 import weft.native
 import weft.threads as th
@@ -122,6 +123,58 @@ def test_arrays_are_copied(
     if n:
         got[0] = 7.0  # and this is ours too
         assert got[0] == 7.0
+
+
+def test_aggregates_and_values_go_there_and_come_back(host: Any) -> None:  # rules 16.4, 16.7
+    m = messages()
+    sample = m.Sample(0.5, 7)
+    assert through(m.samples, [sample], host) == [sample]
+    track = m.Track("t", [sample, sample], None)
+    assert through(m.tracks, [track], host) == [track]
+    values = [{"limit": 2.5, "name": "x", "all": [None, True, b"y", 2**60]}]
+    assert through(m.values, values, host) == values
+    a, c = Channel("a"), Channel("c")  # and as an argument
+    by = m.Sample(1.0, 1)
+    got = th.run(source(-a, [sample]), m.later(+a, -c, by, on=host), collect(+c))[2]
+    assert got == [m.Sample(1.5, 8)]
+
+
+def test_arrays_within_values_are_copied(host: Any) -> None:  # rule 16.7
+    m = messages()
+    image = np.arange(6.0).reshape(2, 3)
+    frame = m.Frame(m.Sample(0.0, 1), image, [np.ones(2, np.float32), np.zeros(0, np.float32)])
+    (got,) = through(m.frames, [frame], host)
+    assert got.at == frame.at
+    assert np.asarray(got.image).tolist() == image.tolist()
+    assert [np.asarray(row).tolist() for row in got.rows] == [[1.0, 1.0], []]
+    got.image[0, 0] = 9.0  # ours
+    assert image[0, 0] == 0.0
+    (marked,) = through(m.marks, [np.zeros((2, 2))], host)
+    assert np.asarray(marked).tolist() == [[0.0, 1.0], [10.0, 11.0]]
+    ((n, numbers),) = through(m.pairs, [(3, array.array("d", [1.5]))], host)
+    assert (n, numbers.tolist()) == (3, [1.5])
+
+
+def test_an_array_that_was_not_written_is_the_components_yet(host: Any) -> None:  # rules 3.2, 5.1
+    m = messages()
+    go, out, log = Channel("go"), Channel("out"), Channel("log")
+
+    @th.process
+    def leaves(go: Any, reader: Any, log: Any) -> str:
+        reader.retire()
+        go.write(1)
+        return str(log.read())
+
+    r = out.reader()
+    assert th.run(leaves(-go, r, +log), m.keeps(+go, -out, -log, on=host))[0] == "7 with 3"
+    ins, a, b, log = Channel("ins"), Channel("a"), Channel("b"), Channel("log")
+    sizes = [array.array("d", range(n)) for n in (1, 0, 2)]
+    got = th.run(
+        source(-ins, sizes),
+        m.either(+ins, -a, -b, -log, on=host),
+        collect(+log),
+    )
+    assert got[2][:1] == ["nobody, and 1 are here"]
 
 
 def test_a_component_there_and_one_here_meet(host: Any) -> None:  # rule 16.7
@@ -245,7 +298,7 @@ def test_a_buffer_with_a_value_that_does_not_convert(host: Any) -> None:  # rule
     a, c = Channel("a", capacity=2), Channel("c")
     r = a.reader()
     th.run(away_native.gives.on(host)(-a, ["x"]))
-    with pytest.raises(BadUse, match="a value that waits at channel 'a'.*int is wanted"):
+    with pytest.raises(BadUse, match=r"a value that waits at channel 'a'.*int is wanted"):
         basics().ints(r, -c)
     assert th.run(takes_here(r, 1)) == ["x"]  # it stays as it was
 
@@ -255,7 +308,7 @@ def test_a_second_type_is_refused_before_anything_goes(host: Any) -> None:  # ru
     f = basics()
     r = b.reader()
     first = f.ints(+a, -b, on=host)
-    with pytest.raises(BadUse, match="carries int .*wants float"):
+    with pytest.raises(BadUse, match=r"carries int .*wants float"):
         f.floats(r, -c, on=host)
     assert th.run(source(-a, [1]), first, takes_here(r, 1))[2] == [1]
 

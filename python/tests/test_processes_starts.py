@@ -42,7 +42,7 @@ def test_by_a_server(server: None, capfd: pytest.CaptureFixture[str]) -> None:
         assert results[2] == 2 * sum(range(50))
         with pytest.warns(UserWarning, match="warned"):
             run(away.says.on(hosts)())
-        settings = run(away.surroundings.on(hosts[0])())
+        settings = run(away.as_it_began.on(hosts[0])())
     out, err = capfd.readouterr()
     assert (out, "complained" in err) == ("printed\nwritten\n", True)
     assert settings["decimal"] and settings["stdin"] == ""
@@ -54,10 +54,10 @@ def test_the_environment_is_that_of_the_moment(
     server: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Hosts(1, start="forkserver") as hosts:
-        assert run(away.surroundings.on(hosts)())["WEFT_TEST"] is None
+        assert run(away.as_it_began.on(hosts)())["WEFT_TEST"] is None
     monkeypatch.setenv("WEFT_TEST", "later")
     with Hosts(1, start="forkserver", threads=None) as hosts:
-        assert run(away.surroundings.on(hosts)())["WEFT_TEST"] == "later"
+        assert run(away.as_it_began.on(hosts)())["WEFT_TEST"] == "later"
 
 
 @pytest.mark.parametrize("how", ["kill", "exit", "segv"])

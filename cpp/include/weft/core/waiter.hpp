@@ -22,6 +22,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "../prim.hpp"
 #include "list.hpp"
@@ -296,5 +297,17 @@ struct Enrolled {
     }
   }
 };
+
+// The same for a party that looks for itself: n.status says how its channel has ended.
+template <class Me>
+Try found_ended(Node& n, Me me) noexcept {
+  if constexpr (std::is_same_v<Me, Enrolled>) {
+    if (n.status == Status::retired && n.is(NodeFlags::quiet)) {
+      n.set(NodeFlags::silent);
+      return Try::silent;
+    }
+  }
+  return me.self() ? Try::ended : Try::gone;
+}
 
 }  // namespace weft::inline WEFT_ABI::core

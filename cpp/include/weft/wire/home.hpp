@@ -7,6 +7,7 @@
 //                    ├──withdraw(): it was in line──► WITHDRAWN
 //                    ├──withdraw(): too late──► in the space's list, and so on
 //                    └──lost(): in line: gone. Too late: the space's orphan, until its wake-up has come; nobody is answered
+//   A value that is made after the commit: answer() ──COMMIT──► making ──made()──► DONE, or delivering: an extended reader holds it
 //   An extended read: answer() ──► held ──held_end(), lost()──► Back::end(): its writer goes on, or its value comes back
 //
 // Invariants (the space's lock)
@@ -54,6 +55,8 @@ class Guest final : public Decided {
     std::shared_ptr<Port> port;
     std::unique_ptr<Room> room;
     std::uint32_t end = 0;  // its number, of a guest of a session
+    bool off = false;       // of a choice that spans: its precondition is false. Then the port is null if the end had died
+    bool later = false;     // an output whose value is made after the commit
   };
 
   Home* home = nullptr;  // null: its session has ended, or it is a part of a choice that spans
@@ -78,6 +81,15 @@ class Guest final : public Decided {
     keeps = keeping;
     set(core::NodeFlags::extended | (keeping ? core::NodeFlags::kept : 0));
   }
+  // An output whose value is made after the commit (rule 5.8): has it committed, and is to be told? Then `stage` is `making` until made(),
+  // when the value is in its room, or fail(). made(): `pending` if an extended reader holds it; told() comes once more.
+  enum class Stage : std::uint8_t { offered, making, delivering } stage = Stage::offered;
+  bool to_make() const noexcept { return stage == Stage::offered && outcome == Status::ok && at[static_cast<std::size_t>(chosen)].later; }
+  Status made() noexcept {
+    stage = Stage::delivering;
+    return at_chosen().deliver(node());
+  }
+  void fail() noexcept { at_chosen().abandon(node()); }
   bool has_happened() const noexcept { return holds && outcome == Status::ok; }
   bool chose_a_write() const noexcept { return at[static_cast<std::size_t>(chosen)].port->writes(); }
   int chosen = 0;
@@ -85,6 +97,8 @@ class Guest final : public Decided {
   bool holds = false, keeps = false;
 
  private:
+  core::Node& node() noexcept { return guards ? static_cast<core::Node&>(guards[static_cast<std::size_t>(chosen)].node) : *this; }
+  Port& at_chosen() noexcept { return *at[static_cast<std::size_t>(chosen)].port; }
   bool decide(int guard, Status s) noexcept;
 };
 
@@ -142,6 +156,7 @@ class Home {
   const char* want(const Frame& f);
   const char* recalled(const Frame& f);
   const char* held_end(const Frame& f);
+  const char* made(const Frame& f);
   const char* retire(const Frame& f);
   const char* poison(const Frame& f);
   const char* gone(const Frame& f);

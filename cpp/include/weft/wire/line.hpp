@@ -13,6 +13,7 @@
 //  1 Bytes are queued and given only while linked, and only those of one peer's one start.
 //  2 A packet is taken whole or not at all; after rubbish the next zero byte begins anew.
 #pragma once
+#include <algorithm>
 #include <limits>
 #include <optional>
 
@@ -66,6 +67,13 @@ class Line {
 
   // `token`: random, not 0.
   Line(const LineOptions& o, std::uint32_t token) : options_(o), mine_(token), again_(o.again_ms), lease_(o.lease_ms) {}
+
+  // Is the START that it says while it knows nobody free of byte 3? That one is Ctrl-C to a MicroPython board whose program has not begun.
+  bool is_gentle() {
+    Buffer line;
+    start(line);
+    return std::find(line.begin(), line.end(), std::byte{3}) == line.end();
+  }
 
   bool linked() const noexcept { return resender_.has_value() && !lost_; }
   const char* lost() const noexcept { return lost_; }  // why; null: it is not

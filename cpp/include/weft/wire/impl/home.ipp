@@ -25,8 +25,10 @@ WEFT_IMPL void Guest::told() noexcept {
     home->answer(*this);
   else if (has_happened())
     Back::end(space->unbury(*this), keeps);
-  else
+  else {
+    if (to_make()) fail();
     space->bury(*this);
+  }
 }
 
 WEFT_IMPL void Back::end(std::unique_ptr<Guest> g, bool back) {
@@ -53,15 +55,19 @@ WEFT_IMPL bool Guest::bind() noexcept {
   if (at.size() < 2) return true;
   guards = std::make_unique<core::Guard[]>(at.size());
   for (std::size_t i = 0; i < at.size(); ++i) {
+    guards[i].enabled = !at[i].off;
+    if (at[i].off) continue;  // of a choice that spans, and this looks for both ends of one channel alone
     at[i].port->arm(guards[i]);
     guards[i].node.slot = at[i].room->slot();
+    if (at[i].later) guards[i].node.set(core::NodeFlags::compute);
   }
-  return core::find_fault(guards.get(), static_cast<std::uint32_t>(at.size())).what == core::Fault::none;
+  return core::find_fault(guards.get(), static_cast<std::uint32_t>(at.size())).what != core::Fault::both_ends;
 }
 
 WEFT_IMPL bool Guest::begin() noexcept {
   if (at.size() == 1) {
     slot = at[0].room->slot();
+    if (at[0].later) set(core::NodeFlags::compute);
     status = Status::ok;
     outcome = at[0].port->begin(*this);
     return outcome != Status::pending && decide(0, outcome);
@@ -89,6 +95,7 @@ WEFT_IMPL bool Guest::withdraw() noexcept {
 }
 
 WEFT_IMPL void Guest::look() noexcept {
+  if (stage == Stage::delivering) return;  // the block of the extended read that held it is over
   if (at.size() == 1) {
     decide(0, status);
     return;
@@ -107,6 +114,7 @@ struct Home::Part final : Spanned::Place {
   void ready() override { say(Kind::ready, 0, 0); }
   void silent(std::uint32_t guard) override { say(Kind::ready, guard, 1); }
   void not_ready() override { say(Kind::not_ready, 0, 0); }
+  void commit(std::uint32_t guard) override { say(Kind::commit, guard, 0); }
   void over(std::uint32_t guard, Status s, Guest::At& at) override {
     const auto me = home.parts_.extract(op);
     if (s == Status::ok)
@@ -209,6 +217,7 @@ WEFT_IMPL const char* Home::asked(const Frame& f) {
 
 // The guards of an OFFER. `dead`: one had died before the peer got it, and that has been answered.
 WEFT_IMPL const char* Home::seats(const Frame& f, std::vector<Guest::At>& at, bool& dead) {
+  static constexpr const char* kSides = "an OFFER to write at a reader end, or to read at a writer end";
   if (const char* wrong = guards_of(f, asked_)) return wrong;
   std::vector<Before> before = std::exchange(before_, {});
   if (const char* wrong = complete(before, asked_)) return wrong;
@@ -216,19 +225,29 @@ WEFT_IMPL const char* Home::seats(const Frame& f, std::vector<Guest::At>& at, bo
   for (const Asked& a : asked_) {
     Given* const given = held(a.end);
     if (!given) return "an OFFER at an end that this peer does not hold";
+    if (a.off) {
+      if (given->port && given->port->writes() != a.writes) return kSides;
+      at.push_back({given->port, nullptr, a.end, true});
+      continue;
+    }
     if (!given->port) {
       session_.send(Frame{Kind::ended, 0, static_cast<std::uint32_t>(at.size()), 0, f.op, 3, {}});
       dead = true;
       return nullptr;
     }
-    if (given->port->writes() != a.writes) return "an OFFER to write at a reader end, or to read at a writer end";
-    at.push_back({given->port, given->port->room(), a.end});
-    if (a.writes && !at.back().room->load(a.value, carrier_)) return "an OFFER with a value that is none of its channel's type";
+    if (given->port->writes() != a.writes) return kSides;
+    at.push_back({given->port, given->port->room(), a.end, false, a.later});
+    if (a.writes && !a.later && !at.back().room->load(a.value, carrier_)) return "an OFFER with a value that is none of its channel's type";
   }
   return nullptr;
 }
 
 WEFT_IMPL void Home::answer(Guest& g) {
+  if (g.to_make()) {
+    g.stage = Guest::Stage::making;
+    session_.send(Frame{Kind::commit, 0, static_cast<std::uint32_t>(g.chosen), 0, g.op, 0, {}});
+    return;
+  }
   auto node = open_.extract(g.op);
   const auto where = static_cast<std::uint32_t>(g.chosen);
   Guest::At& at = g.at[where];
@@ -244,6 +263,36 @@ WEFT_IMPL void Home::answer(Guest& g) {
     held_.emplace(g.op, std::move(node.mapped()));
   else
     Back::end(std::move(node.mapped()), false);
+}
+// What a COMMIT has asked for.
+WEFT_IMPL const char* Home::made(const Frame& f) {
+  static constexpr const char* kNone = "a MADE of an operation that has not committed without its value";
+  static constexpr const char* kOther = "a MADE with a value that is none of its channel's type";
+  if (f.where > 1) return "a MADE that says neither made nor failed";
+  std::vector<Before> before = std::exchange(before_, {});
+  Asked it{0, true, f.payload()};
+  if (const char* wrong = complete(before, std::span(&it, 1))) return wrong;
+  if (const auto p = parts_.find(f.op); p != parts_.end()) {
+    const auto part = p->second;
+    if (!part->span->making()) return kNone;
+    if (f.where == 0) return part->span->made(it.value, carrier_) ? nullptr : kOther;
+    parts_.erase(f.op);
+    part->span->close();
+    return nullptr;
+  }
+  const auto o = open_.find(f.op);
+  if (o == open_.end() || o->second->stage != Guest::Stage::making) return kNone;
+  Guest& g = *o->second;
+  if (f.where == 1) {
+    g.fail();
+    open_.erase(o);
+    return nullptr;
+  }
+  if (!g.at[static_cast<std::size_t>(g.chosen)].room->load(it.value, carrier_)) return kOther;
+  if (g.made() == Status::pending) return nullptr;
+  space.answer_decided();  // its reader goes first (WIRE.md 4.2)
+  answer(g);
+  return nullptr;
 }
 WEFT_IMPL const char* Home::held_end(const Frame& f) {
   if (f.val > 1) return "a HELD-END that says neither over nor back";
@@ -321,6 +370,10 @@ WEFT_IMPL const char* Home::poison(const Frame& f) {
 WEFT_IMPL void Home::lost() noexcept {
   for (auto& [op, guest] : open_) {
     guest->home = nullptr;
+    if (guest->stage == Guest::Stage::making) {
+      if (WEFT_MUTANT != 106) guest->fail();
+      continue;
+    }
     if (WEFT_MUTANT != 34 && guest->withdraw()) continue;
     space.adopt(std::move(guest));
   }
