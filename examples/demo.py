@@ -26,7 +26,7 @@ from rich.table import Table
 
 HERE = Path(__file__).resolve().parent
 PICTURE = HERE.parent / "out" / "mandelbrot.png"
-BACKENDS = ("coroutines", "greenlets", "threads")
+BACKENDS = ("coroutines", "greenlets", "threads", "processes")
 
 
 class JobFailed(click.ClickException):
@@ -79,7 +79,7 @@ def run_everywhere(
 def table_of(
     words: dict[str, dict[str, Any]], pictures: dict[str, dict[str, Any]], size: int
 ) -> Table:
-    table = Table(title="Seconds a job took, on each backend (in brackets: with starting Python)")
+    table = Table(title="Seconds a job took, on each backend (in brackets: with starting Python; ×: how many times as fast as coroutines)")
     table.add_column("job")
     for backend in BACKENDS:
         table.add_column(backend, justify="right")
@@ -98,6 +98,7 @@ def table_of(
         times = [
             f"{reports[b]['seconds']:.3f} ({reports[b]['process_seconds']:.1f})" for b in BACKENDS
         ]
+        times[-1] += f" ×{reports[BACKENDS[0]]['seconds'] / reports[BACKENDS[-1]]['seconds']:.2f}"
         table.add_row(job, *times, found)
     return table
 

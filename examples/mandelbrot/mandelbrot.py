@@ -40,8 +40,9 @@ async def worker(jobs, results, view):
 
 
 @process
-async def producer_consumer(jobs, results, bands, picture, progress):
+async def producer_consumer(jobs, results, view, bands, progress):
     """Hands out every band and collects every result; when it returns, its ends close and the workers end."""
+    picture = np.empty((view.height, view.width), np.float32)
     waiting = list(reversed(bands))
     missing = len(bands)
     while missing:
@@ -52,7 +53,7 @@ async def producer_consumer(jobs, results, bands, picture, progress):
         if chosen == 0:
             (top, bottom), picture[top:bottom] = result
             missing -= 1
-            progress()
+            await progress.write(None)
         else:
             waiting.pop()
     return picture
@@ -61,16 +62,21 @@ async def producer_consumer(jobs, results, bands, picture, progress):
 @process
 async def draw(view, bands, workers, progress):
     jobs, results = Channel("jobs"), Channel("results")
-    picture = np.empty((view.height, view.width), np.float32)
     heights, *_ = await Parallel(
-        producer_consumer(jobs.writer(), results.reader(), bands, picture, progress),
+        producer_consumer(jobs.writer(), results.reader(), view, bands, progress),
         [worker(jobs.reader(), results.writer(), view) for _ in range(workers)],
     )
     return heights
 
 
+@process
+async def show(progress, bar, task):
+    async for _ in progress:
+        bar.advance(task)
+
+
 @click.command(
-    epilog="Choose the backend with: weft run mandelbrot.py --on coroutines|greenlets|threads [these options]"
+    epilog="Choose the backend with: weft run mandelbrot.py --on coroutines|greenlets|threads|processes [these options]"
 )
 @click.option(
     "--size",
@@ -121,7 +127,11 @@ def main(size, jobs, workers, iterations, out, as_json):
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(f"mandelbrot, {workers} workers", total=len(bands))
         began = time.perf_counter()
-        heights = run(draw(view, bands, workers, lambda: bar.advance(task)))
+        done = Channel("done", capacity=len(bands))  # whoever draws need not wait for the bar
+        heights, _ = run(
+            draw(view, bands, workers, done.writer()),
+            show.on("threads")(done.reader(), bar, task),  # the bar is here
+        )
         seconds = time.perf_counter() - began
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,7 @@ from PIL import Image
 EXAMPLES = Path(__file__).resolve().parents[1]
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if (path / f"{path.name}.py").exists())
 BACKENDS = ("coroutines", "greenlets", "threads")
+ALL = (*BACKENDS, "processes")  # starting an interpreter for each process takes a while
 
 sys.path[:0] = [str(EXAMPLES / "mandelbrot"), str(EXAMPLES / "wordcount")]
 import fractal  # noqa: E402
@@ -100,8 +101,10 @@ def test_an_option_it_does_not_have_is_bad_use(name: str) -> None:
 # --- mandelbrot -----------------------------------------------------------------------------------
 
 
-@each_style
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize(
+    ("backend", "workers"),
+    [(b, n) for b in ("coroutines", "threads") for n in (1, 3)] + [("processes", 2)],
+)
 def test_mandelbrot_draws_the_same_picture_as_a_plain_loop(
     backend: str, workers: int, tmp_path: Path
 ) -> None:
@@ -318,7 +321,7 @@ def test_demo_runs_both_jobs_on_every_backend_and_writes_the_picture(tmp_path: P
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["same"] is True and found["picture"] == str(out)
     assert {job: set(times) for job, times in found["demo"].items()} == {
-        job: set(BACKENDS) for job in ("wordcount", "mandelbrot")
+        job: set(ALL) for job in ("wordcount", "mandelbrot")
     }
     with Image.open(out) as picture:
         assert picture.size == (30, 30)

@@ -61,7 +61,7 @@ async def count_words(paths, workers):
 
 
 @click.command(
-    epilog="Choose the backend with: weft run wordcount.py --on coroutines|greenlets|threads [these options]"
+    epilog="Choose the backend with: weft run wordcount.py --on coroutines|greenlets|threads|processes [these options]"
 )
 @click.argument(
     "files", nargs=-1, type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)

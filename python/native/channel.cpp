@@ -431,11 +431,6 @@ int Transit::prepare(PyObject* value, Transit& t, PyObject*& to_send) noexcept {
     to_send = Py_NewRef(value);
     return 0;
   }
-  if (is_far(end_of(value)->channel)) {
-    bad_use("write of an end of channel %s: its home is another OS process, and its ends cannot be sent yet",
-            channel_name(end_of(value)->channel).c_str());
-    return -1;
-  }
   if (check_end(end_of(value), "write of an end") < 0) return -1;
   to_send = make_transit(value);
   if (!to_send) return -1;

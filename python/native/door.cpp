@@ -83,4 +83,20 @@ void new_door() noexcept {
 #endif
 }
 
+static void set_hook(PyObject* threading, const char* name, const char* setter) noexcept {
+  PyObject* const hook = PyObject_GetAttrString(threading, name);
+  PyObject* const set = PySys_GetObject(setter);  // borrowed
+  PyObject* const r = hook && hook != Py_None && set ? PyObject_CallOneArg(set, hook) : nullptr;
+  if (!r && PyErr_Occurred()) PyErr_WriteUnraisable(hook);
+  Py_XDECREF(r);
+  Py_XDECREF(hook);
+}
+void let_tools_see_thread() noexcept {
+  PyObject* const threading = PyImport_ImportModule("threading");
+  if (!threading) return PyErr_Clear();
+  set_hook(threading, "_profile_hook", "setprofile");
+  set_hook(threading, "_trace_hook", "settrace");
+  Py_DECREF(threading);
+}
+
 }  // namespace weft::py

@@ -27,4 +27,7 @@ void close_door() noexcept;      // the interpreter ends: who is without the loc
 bool door_is_closed() noexcept;  // then the thread that ends the interpreter must not give the lock up
 void new_door() noexcept;        // in the child of a fork, where nobody stands in it any more
 
+// As threading does for its threads: what watches the program (coverage, a profiler, a debugger) is to see this one of ours too.
+void let_tools_see_thread() noexcept;
+
 }  // namespace weft::py

@@ -95,6 +95,7 @@ class ChannelPort : public wire::Port {
   }
   std::uint8_t strength() const noexcept override { return core().poison_strength(); }
   void poison(std::uint8_t s) noexcept override { core().poison(s); }
+  ChannelObject* of() const noexcept { return channel_; }
   void close(bool died) noexcept override {
     if (std::exchange(closed_, true)) return;
     if constexpr (S == Side::in)
@@ -288,6 +289,10 @@ inline Asked::Asked(FarSide& f, core::Node& n) : far(f), node(n), from(*static_c
   guards = std::span(&guard_, 1);
 }
 inline void Asked::over() noexcept { far.over(*this); }
+
+// wire.cpp: a channel's values are packed from now on (-1: they cannot be); an end of what a peer has handed to us.
+int wire_channel(ChannelObject* c, bool board);
+PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called);
 
 std::shared_ptr<Space> this_space() noexcept;                       // null: there is no link yet
 extern std::unordered_map<Peer*, std::vector<FarSide*>> far_sides;  // of each session, to be told that it is over

@@ -119,7 +119,8 @@ PyObject* f_ask_elsewhere(PyObject*, PyObject* f) {
   Py_XSETREF(elsewhere, Py_NewRef(f));
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"_where", gated<f_where>, METH_NOARGS, nullptr}, {"_ask_elsewhere", gated<f_ask_elsewhere>, METH_O, nullptr}, {}};
+PyMethodDef functions[] = {
+    {"_where", gated<f_where>, METH_NOARGS, nullptr}, {"_ask_elsewhere", gated<f_ask_elsewhere>, METH_O, nullptr}, {}};
 
 PyObject* on_sigint(PyObject*, PyObject*) {
   if (root_run && !root_run->interrupted) {

@@ -121,10 +121,23 @@ PyObject* f_strangers(PyObject*, PyObject*) {
   return strangers_of_all();
 #endif
 }
-PyMethodDef functions[] = {
-    {"_network", gated<f_network>, METH_NOARGS, nullptr},     {"_declare_deadlock", gated<f_declare>, METH_VARARGS, nullptr},
-    {"_ask_links", gated<f_ask_links>, METH_O, nullptr},      {"_waits_at", gated<f_waits_at>, METH_O, nullptr},
-    {"_strangers", gated<f_strangers>, METH_NOARGS, nullptr}, {}};
+// _ends_under_way(): how many ends of other programs' channels this one has sent and is answerable for yet (WIRE.md 7.4).
+PyObject* f_under_way(PyObject*, PyObject*) {
+  std::size_t n = 0;
+  if (const std::shared_ptr<Space> space = this_space()) {
+    const Space::Step step(*space);
+    for (const Peer* p : space->peers())
+      if (!p->session.is_over()) n += p->carrier.under_way();
+  }
+  return PyLong_FromSize_t(n);
+}
+PyMethodDef functions[] = {{"_ends_under_way", gated<f_under_way>, METH_NOARGS, nullptr},
+                           {"_network", gated<f_network>, METH_NOARGS, nullptr},
+                           {"_declare_deadlock", gated<f_declare>, METH_VARARGS, nullptr},
+                           {"_ask_links", gated<f_ask_links>, METH_O, nullptr},
+                           {"_waits_at", gated<f_waits_at>, METH_O, nullptr},
+                           {"_strangers", gated<f_strangers>, METH_NOARGS, nullptr},
+                           {}};
 
 }  // namespace
 

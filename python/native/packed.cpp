@@ -8,6 +8,7 @@
 #include "packed.hpp"
 
 #include "cells.hpp"
+#include "moved.hpp"
 #include "shared.hpp"
 #include "weft/wire/cbor.hpp"
 
@@ -26,6 +27,7 @@ struct PackedObject {
   bool table;                     // of the bytes
   bool cbor;                      // and no pickle
   AllSealed* sealed;              // the arrays of Shared objects in it (shared.hpp); null: none
+  AllMoved* moved;                // the ends of channels in it (moved.hpp); null: none
 };
 
 PyTypeObject PackedType{PyVarObject_HEAD_INIT(nullptr, 0)};
@@ -51,6 +53,7 @@ PyObject* new_packed(PyObject* bytes, std::unique_ptr<Slot> slot, bool table, Py
     p->table = table;
     p->cbor = false;
     p->sealed = nullptr;
+    p->moved = nullptr;
     return reinterpret_cast<PyObject*>(p);
   }
   Py_XDECREF(bytes);
@@ -63,7 +66,13 @@ void packed_dealloc(PyObject* o) {
   Py_XDECREF(packed_of(o)->original);
   delete packed_of(o)->slot;
   delete packed_of(o)->sealed;
+  delete packed_of(o)->moved;
   PyObject_Free(o);
+}
+// With the ends that go beside it.
+PyObject* with_moved(PyObject* packed, AllMoved&& all) noexcept {
+  if (packed && !all.empty()) packed_of(packed)->moved = new AllMoved(std::move(all));
+  return packed;
 }
 // With the arrays that go beside it.
 PyObject* with_sealed(PyObject* packed, AllSealed&& all) noexcept {
@@ -261,12 +270,10 @@ PyObject* f_cbor_fault(PyObject*, PyObject* bytes) {
 }
 // A value that came back from a process that died (WIRE.md 4.7).
 PyObject* f_unpacked(PyObject*, PyObject* packed) { return unpack(nullptr, Py_NewRef(packed)); }
-PyMethodDef functions[] = {{"_set_pickling", gated<f_set_pickling>, METH_VARARGS, nullptr},
-                           {"_set_numbers", gated<f_set_numbers>, METH_O, nullptr},
-                           {"_set_cbor", gated<f_set_cbor>, METH_VARARGS, nullptr},
-                           {"_unpacked", gated<f_unpacked>, METH_O, nullptr},
-                           {"_cbor_fault", gated<f_cbor_fault>, METH_O, nullptr},
-                           {}};
+PyMethodDef functions[] = {
+    {"_set_pickling", gated<f_set_pickling>, METH_VARARGS, nullptr}, {"_set_numbers", gated<f_set_numbers>, METH_O, nullptr},
+    {"_set_cbor", gated<f_set_cbor>, METH_VARARGS, nullptr},         {"_unpacked", gated<f_unpacked>, METH_O, nullptr},
+    {"_cbor_fault", gated<f_cbor_fault>, METH_O, nullptr},           {}};
 
 PyObject* as_cbor(PyObject* bytes, PyObject* original) noexcept {
   PyObject* const packed = bytes ? new_packed(bytes, nullptr, false, original) : nullptr;
@@ -329,6 +336,11 @@ PyObject* packed_from(const wire::Payload& all, wire::Carrier& by) noexcept {
     if (!take_sealed(p.bytes, sealed, by) || p.bytes[0] == kSealedMark) return nullptr;
     return with_sealed(packed_from(p, by), std::move(sealed));
   }
+  if (p.bytes[0] == kMovedMark) {
+    AllMoved moved;
+    if (!take_moved(p.bytes, moved, by) || p.bytes[0] == kMovedMark || p.bytes[0] == kSealedMark) return nullptr;
+    return with_moved(packed_from(p, by), std::move(moved));
+  }
   std::unique_ptr<Slot> slot;
   const std::byte* data = p.bytes.data();
   std::size_t size = p.bytes.size();
@@ -360,9 +372,11 @@ wire::Payload out_alone(const PackedObject* p, wire::Buffer& keep, wire::Carrier
 }
 wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by) {
   const PackedObject* const p = packed_of(packed);
-  if (!p->sealed) return out_alone(p, keep, by);
+  if (!p->sealed && !p->moved) return out_alone(p, keep, by);
   wire::Buffer rest;
-  put_sealed(*p->sealed, keep, by);
+  keep.clear();
+  if (p->sealed) put_sealed(*p->sealed, keep, by);
+  if (p->moved) put_moved(*p->moved, keep, by);
   const wire::Payload alone = out_alone(p, rest, by);
   keep.insert(keep.end(), alone.bytes.begin(), alone.bytes.end());
   return {0, keep, true, false};
@@ -412,7 +426,9 @@ PyObject* pack(ChannelObject* c, PyObject* value) {
     const Beyond beyond;
     PyObject* list = nullptr;
     AllSealed sealed;
+    AllMoved moved;
     const Beside gathers(sealed);
+    const Moving moves(moved);
     if (is_board(c)) {
       packed = pack_for_board(c, value);
     } else if (PyObject* const bytes = pickled(sent, reinterpret_cast<PyObject*>(c), list)) {
@@ -426,6 +442,7 @@ PyObject* pack(ChannelObject* c, PyObject* value) {
       Py_XDECREF(list);
     }
     with_sealed(packed, std::move(sealed));
+    with_moved(packed, std::move(moved));
   }
   Py_DECREF(sent);
   Py_DECREF(value);
@@ -440,7 +457,9 @@ PyObject* unpack(const ChannelObject*, PyObject* packed) {
     const Beyond beyond;
     const PackedObject* const p = packed_of(packed);
     AllSealed none;
+    AllMoved nobody;
     const Beside finds(p->sealed ? *p->sealed : none);
+    const Moving comes(p->moved ? *p->moved : nobody);
     if (p->slot) {
       const std::shared_ptr<Slot> slot = *p->slot;
       slot->settle();

@@ -366,6 +366,7 @@ void thread_body(void* arg) {
       PyObject* r;
       {
         const Variables v(&p->context);
+        let_tools_see_thread();
         r = call_body(p);
       }
       end_process(p, *t, r);
@@ -421,6 +422,7 @@ void apart_body(void* arg) {
     const Gate inside;
     runtime::Scheduler* const mine = p->own;
     own_thread(PyThreadState_Get(), &mine->run);
+    let_tools_see_thread();
     while (!p->done || anybody_here(*mine)) mine->loop();  // end_process() stops it
     own_thread(PyThreadState_Get(), nullptr);
     std::exchange(waits_for_thread, nullptr)->finished(0, nullptr);

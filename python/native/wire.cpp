@@ -16,6 +16,7 @@
 #include "component.hpp"
 #include "door.hpp"
 #include "leaf.hpp"
+#include "moved.hpp"
 #include "shared.hpp"
 #include "weft/wire/serial.hpp"
 #ifdef __linux__
@@ -65,6 +66,8 @@ void far_dealloc(PyObject* o) {
   release(head);
 }
 
+}  // namespace
+
 // A new end of what the peer has handed to us. Null with an exception.
 PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called) {
   const std::shared_ptr<Peer> peer = e->peer;
@@ -95,6 +98,8 @@ PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::strin
   return end;
 }
 
+namespace {
+
 // --- a channel is wired ---------------------------------------------------------------------------------------------------------------
 
 // A value that waits at the channel and is not packed: in a writer's slot, in the buffer or in a choice that spans. Borrowed; null: none.
@@ -115,6 +120,7 @@ Value* first_bare(Core& c) {
   });
   return found;
 }
+}  // namespace
 // Its values are packed from now on, those that wait there too. -1: one of them cannot be, nothing was changed but for those before it.
 int wire_channel(ChannelObject* c, bool board) {
   if (is_wired(c) && is_board(c) != board) {
@@ -154,6 +160,8 @@ int wire_channel(ChannelObject* c, bool board) {
   c->generation |= kWired;
   return 0;
 }
+
+namespace {
 
 // --- links ----------------------------------------------------------------------------------------------------------------------------
 
@@ -346,7 +354,8 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
         channel_name(e->channel).c_str());
   if (is_far(e->channel) && supervised)
     return bad_use(
-        "channel %s was made by another OS process, and a supervisor keeps only ends of channels that its own program made: supervise where "
+        "channel %s was made by another OS process, and a supervisor keeps only ends of channels that its own program made: supervise "
+        "where "
         "the channel is made",
         channel_name(e->channel).c_str());
   if (is_far(e->channel)) {
@@ -399,8 +408,9 @@ PyObject* wire_take(PyObject* o, PyObject* args) {
         const Peer::Offered got = std::move(at);
         link->peer()->offered.erase(link->peer()->offered.begin() + (&at - link->peer()->offered.data()));
         if (got.got.here) return bad_use("the end %R that was handed to us has its home in this process", name);
-        PyObject* const mine = far_end(got.got.there ? got.got.there : std::make_shared<wire::FarEnd>(link->peer(), got.end, got.key, got.name), got.writes,
-                                       got.name.substr(std::string_view(wanted).size() + 1));
+        PyObject* const mine =
+            far_end(got.got.there ? got.got.there : std::make_shared<wire::FarEnd>(link->peer(), got.end, got.key, got.name), got.writes,
+                    got.name.substr(std::string_view(wanted).size() + 1));
         if (mine) side_of(end_of(mine)->channel).keeps = keeps != 0;
         return mine;
       }
@@ -499,7 +509,8 @@ int init_wire(PyObject* m) {
   WireType.tp_new = gated<wire_new>;
   WireType.tp_dealloc = gated<wire_dealloc>;
   WireType.tp_methods = wire_methods;
-  if (PyType_Ready(&FarChannelType) < 0 || PyType_Ready(&WireType) < 0 || init_packed(m) < 0 || init_shared(m) < 0) return -1;
+  if (PyType_Ready(&FarChannelType) < 0 || PyType_Ready(&WireType) < 0 || init_packed(m) < 0 || init_shared(m) < 0 || init_moved(m) < 0)
+    return -1;
   return add_type(m, "_Link", &WireType);
 }
 

@@ -131,11 +131,18 @@ def value_of_cancelled(ready: Any, out: Any, said: str) -> None:
         raise
 
 
+def inner_end() -> Any:
+    """One that is closed."""
+    end = Channel("c").reader()
+    end.retire()
+    return end
+
+
 @process
 def bad_writes(out: Any) -> list[str]:
     """Each is refused at the write, and the channel goes on."""
     said = []
-    for value in (Unsendable(), [lambda: 0], Channel("c").reader(), Channel("d")):
+    for value in (Unsendable(), [lambda: 0], [inner_end()], Channel("d")):
         try:
             out.write(value)
         except Exception as error:

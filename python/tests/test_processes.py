@@ -348,7 +348,9 @@ def test_values_that_cannot_go_are_refused_at_the_write() -> None:  # rule 11.2
     assert len(said) == 4 and all(
         s.startswith("BadUse: write on channel 'numbers'") for s in said
     ), said
-    for text, part in zip(said, ("Unsendable", "list", "end", "reader() or writer()"), strict=True):
+    for text, part in zip(
+        said, ("Unsendable", "list", "closed", "reader() or writer()"), strict=True
+    ):
         assert part in text
 
 

@@ -201,7 +201,7 @@ def test_bad_places_say_what_is_wrong(two: Hosts) -> None:
         run(away.who.on(closed)())
 
 
-# --- forks and frozen programs (rule 11.2) --------------------------------------------------------------------------
+# --- forks (rule 11.2) --------------------------------------------------------------------------
 
 FORKS = """
     import os
@@ -244,18 +244,6 @@ def test_a_fork_leaves_the_hosts_to_the_parent(tmp_path: Path) -> None:
     assert "Make Hosts or an Executor in the child" in lines[0]
     assert lines[1].startswith("BadUse this Executor was made before a fork"), lines
     assert lines[2:] == ["own 4", "parent 0 True"]
-
-
-def test_a_frozen_program_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its executable would run the program once more, and that one once more."""
-    monkeypatch.setattr(sys, "frozen", True, raising=False)
-    started: list[Any] = []
-    monkeypatch.setattr(subprocess, "Popen", lambda *command, **_: started.append(command))
-    with pytest.raises(BadUse, match=r"frozen program.*weft\.threads"):
-        Hosts(1)
-    with pytest.raises(BadUse, match="frozen program"):
-        run(away.who())
-    assert not started
 
 
 # --- deaths ---------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 import types
 from pathlib import Path
 from typing import Any
@@ -237,6 +238,13 @@ def _serve_beside(
         _rounds.standing()  # there may be no run here that would say so
 
 
+def _see_ends_off() -> None:
+    """Ends that were sent on, and whose homes have not said so, would die with this process (WIRE.md 7.4)."""
+    until = time.monotonic() + AFTERLIFE
+    while _native._ends_under_way() > 0 and time.monotonic() < until:
+        time.sleep(0.001)  # nobody tells: it is a round trip, and rare
+
+
 def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool | None) -> None:
     """Serves the parent at the other end of this socket, until it lets go.
 
@@ -301,6 +309,7 @@ def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool 
         pass
     for call in calls:
         call.join()
+    _see_ends_off()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()

@@ -6,6 +6,7 @@ A value is pickled by its writer and rebuilt by its reader, so that an object th
 from __future__ import annotations
 
 import contextlib
+import copyreg
 import importlib
 import inspect
 import io
@@ -32,14 +33,16 @@ Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
 class _Aside:
     """What a pickler puts aside, the ends of channels above all: `take` says under which name the other finds one."""
 
-    _take: Callable[[Any], str]
+    _take: (
+        Callable[[Any], str] | None
+    )  # None: ends go with the value, which moves them (WIRE.md 7.4)
     shared: list[Any] | None  # the shared arrays are put there; None: they go with the pickle
 
     def persistent_id(self, obj: Any) -> str | None:
         if self.shared is not None and isinstance(obj, _native.Shared):
             self.shared.append(obj)
             return f"{_SHARED}{len(self.shared) - 1}"
-        if isinstance(obj, (_native.Reader, _native.Writer)):
+        if self._take is not None and isinstance(obj, (_native.Reader, _native.Writer)):
             return self._take(obj)
         if isinstance(obj, _native.Channel):
             raise BadUse(
@@ -92,14 +95,12 @@ class _Found(pickle.Unpickler):
         return self._find(pid)
 
 
-def _refuse_end(end: Any) -> str:
-    raise BadUse(
-        f"{end!r} is in the value: ends go to another OS process as arguments of a process, not yet as values"
-    )
+def _no_matter(end: Any) -> str:
+    return ""
 
 
 def _pickled(
-    what: str, value: Any, take: Callable[[Any], str], shared: list[Any] | None = None
+    what: str, value: Any, take: Callable[[Any], str] | None, shared: list[Any] | None = None
 ) -> bytes:
     file = io.BytesIO()
     try:
@@ -117,7 +118,12 @@ def _pickled(
 
 def _dumps(value: Any, channel: Any) -> bytes:
     """What pickle refused by itself: says what it is, and where."""
-    return _pickled(f"write on channel {channel.name!r}", value, _refuse_end)
+    return _pickled(f"write on channel {channel.name!r}", value, None)
+
+
+def _end_found(number: int) -> Any:
+    """An end of a channel: what pickle calls for it in another OS process."""
+    return _native._end_found(number)
 
 
 def _shared_found(*said: Any) -> Any:
@@ -144,9 +150,12 @@ def _numbers(memory: Any, format: Any, shape: Any) -> memoryview:
 _native._set_pickling(_dumps, pickle.dumps, pickle.loads)
 _native._set_numbers(_Numbers)
 _native._set_shared_found(_shared_found)
+_native._set_end_found(_end_found)
+for _end in (_native.Reader, _native.Writer):
+    copyreg.pickle(_end, _native._reduce_end)
 
 
-def why_not(what: str, value: Any, take: Callable[[Any], str] = _refuse_end) -> BadUse | None:
+def why_not(what: str, value: Any, take: Callable[[Any], str] = _no_matter) -> BadUse | None:
     """Why a value cannot go to another OS process; None: it can."""
     try:
         _pickled(what, value, take, [])
@@ -253,7 +262,7 @@ def dump_call(
         packed = _pickled(called, (what, args, keywords), take, shared)
     except BadUse:
         for parameter, value in _arguments(function, args, keywords).items():
-            wrong = why_not(f"{called}: argument {parameter}", value, lambda _: "")
+            wrong = why_not(f"{called}: argument {parameter}", value, _no_matter)
             if wrong is not None:
                 raise wrong from wrong.__cause__
         raise

@@ -1,0 +1,139 @@
+"""Processes of the operating system that test_ends_abroad.py starts: they send ends of channels, and get them; see away.py."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+import weft.threads as th
+from weft.processes import Channel, ChannelEnd, Parallel, process
+
+
+@process
+def offers(out: Any) -> list[int]:
+    """The writer of a channel of its own; what comes on it."""
+    mine = Channel("mine")
+    reader = mine.reader()
+    out.write(mine.writer())
+    return list(reader)
+
+
+@process
+async def offers_async(out: Any) -> list[int]:
+    mine = Channel("mine")
+    reader = mine.reader()
+    await out.write(mine.writer())
+    return [value async for value in reader]
+
+
+@process
+def writes_to_what_comes(inp: Any, n: int) -> int:
+    """Its end is let go of when it ends."""
+    end = inp.read()
+    for i in range(n):
+        end.write(i)
+    return os.getpid()
+
+
+@process
+def passes_on(inp: Any, out: Any) -> None:
+    for value in inp:
+        out.write(value)
+
+
+@process
+def asks(server: Any, numbers: list[int]) -> list[int]:
+    """Each with the end for its answer."""
+    got = []
+    for n in numbers:
+        reply = Channel("reply")
+        reader = reply.reader()
+        server.write({"n": n, "to": [reply.writer()]})
+        got.append(reader.read())
+    return got
+
+
+@process
+def serves(inp: Any) -> int:
+    served = 0
+    for request in inp:
+        request["to"][0].write(request["n"] ** 2)
+        served += 1
+    return served
+
+
+@process
+def uses_what_it_sent(out: Any) -> list[str]:
+    said = []
+    mine = Channel("mine")
+    reader = mine.reader()
+    end = mine.writer()
+    out.write(end)
+    try:
+        end.write(1)
+    except Exception as error:
+        said.append(f"{type(error).__name__}: {error}")
+    try:
+        out.write((reader, end))  # one that is closed
+    except Exception as error:
+        said.append(f"{type(error).__name__}: {error}")
+    said.append(str(reader.read()))
+    return said
+
+
+@process
+def keeps_what_was_not_taken(out: Any, ready: Any) -> int:
+    """The write of an end is given up; the end is its own yet."""
+    mine = Channel("mine")
+    reader, end = mine.reader(), mine.writer()
+    try:
+        with th.timeout(0.01):
+            out.write(end)
+    except TimeoutError:
+        pass
+    ready.write(None)
+
+    @th.process
+    def writes(end: Any) -> None:
+        end.write(7)
+
+    @th.process
+    def reads(inp: Any) -> Any:
+        return inp.read()
+
+    got: int = Parallel(writes(end), reads(reader))[1]
+    return got
+
+
+@process
+def returns_what_it_got(inp: Any) -> Any:
+    return {"end": inp.read()}
+
+
+@process
+def takes_and_dies(inp: Any, ready: Any) -> None:
+    end = inp.read()
+    ready.write(type(end).__name__)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@process
+def echoes(inp: Any, out: Any) -> str:
+    """What came goes back to where it came from."""
+    try:
+        while True:
+            out.write([inp.read()])
+    except ChannelEnd as error:
+        return type(error).__name__
+
+
+@process
+def lets_it_lie(out: Any) -> None:
+    """A buffer of its own, which another fills, and nobody reads."""
+    mine = Channel("mine", capacity=1)
+    reader = mine.reader()
+    out.write(mine.writer())
+    while th.statistics(mine).buffered == 0:
+        th.sleep(0.001)
+    reader.retire()

@@ -1,0 +1,214 @@
+"""Ends of channels inside values that go to other OS processes, and come from there (rule 2.4, WIRE.md 7.4, 7.5).
+
+Everything here starts interpreters: some 0.2 s each.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import away_ends as away
+import pytest
+
+import weft.threads as th
+from weft.processes import (
+    BadUse,
+    Channel,
+    ChannelEnd,
+    Hosts,
+    Parallel,
+    PeerDied,
+    ProcessDied,
+)
+
+
+@th.process
+def writes_here(inp: Any) -> None:
+    end = inp.read()
+    for i in range(3):
+        end.write(i)
+
+
+@th.process
+def offers_here(out: Any) -> list[int]:
+    mine = Channel("mine")
+    reader = mine.reader()
+    out.write(mine.writer())
+    return list(reader)
+
+
+@pytest.mark.parametrize("offers", [away.offers, away.offers_async], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("capacity", [0, 1])
+def test_an_end_comes_from_another(offers: Any, capacity: int) -> None:
+    """Whose channel it is; it is let go of with the process that got it, and so the channel ends."""
+    c = Channel("c", capacity=capacity)
+    assert Parallel(offers(c.writer()), writes_here(c.reader()))[0] == [0, 1, 2]
+
+
+def test_an_end_goes_to_another() -> None:
+    c = Channel("c")
+    got, pid = Parallel(offers_here(c.writer()), away.writes_to_what_comes(c.reader(), 4))
+    assert got == [0, 1, 2, 3] and pid
+
+
+def test_an_end_goes_on_through_others() -> None:
+    """Over two that do not look to a third."""
+    a, b, c = Channel("a"), Channel("b", capacity=2), Channel("c")
+    results = Parallel(
+        offers_here(a.writer()),
+        away.passes_on(a.reader(), b.writer()),
+        away.passes_on(b.reader(), c.writer()),
+        away.writes_to_what_comes(c.reader(), 5),
+    )
+    assert results[0] == [0, 1, 2, 3, 4]
+
+
+def test_requests_with_the_end_for_the_answer() -> None:
+    """Two clients and a server, each elsewhere; the ends lie deep in the values, and go with them."""
+    c = Channel("requests")
+    with Hosts(3) as hosts:
+        a, b, served = Parallel(
+            away.asks.on(hosts[0])(c.writer(), [1, 2, 3]),
+            away.asks.on(hosts[1])(c.writer(), [4, 5]),
+            away.serves.on(hosts[2])(c.reader()),
+        )
+    assert (a, b, served) == ([1, 4, 9], [16, 25], 5)
+
+
+def test_what_was_sent_is_closed() -> None:  # rules 2.2, 2.4
+    c = Channel("c")
+
+    @th.process
+    def takes(inp: Any) -> None:
+        inp.read().write("through it")
+
+    said = Parallel(away.uses_what_it_sent(c.writer()), takes(c.reader()))[0]
+    assert "BadUse" in said[0] and "sent" in said[0]
+    assert "BadUse" in said[1] and said[2] == "through it"
+
+
+def test_a_write_that_is_given_up_leaves_the_end() -> None:
+    c, ready = Channel("c"), Channel("ready")
+
+    @th.process
+    def reads_late(inp: Any, ready: Any) -> str:
+        ready.read()
+        try:
+            return str(inp.read())
+        except ChannelEnd as error:
+            return type(error).__name__
+
+    got = Parallel(
+        away.keeps_what_was_not_taken(c.writer(), ready.writer()),
+        reads_late(c.reader(), ready.reader()),
+    )
+    assert got == [7, "Retired"]
+
+
+def test_a_result_may_have_ends() -> None:
+    c, other = Channel("c"), Channel("other")
+
+    @th.process
+    def sends(out: Any, end: Any) -> None:
+        out.write(end)
+
+    result = Parallel(away.returns_what_it_got(c.reader()), sends(c.writer(), other.writer()))[0]
+    reader = other.reader()
+    with th.Group() as g:
+
+        @th.process
+        def writes(end: Any) -> None:
+            end.write("home again")
+
+        g.start(writes(result["end"]))
+        assert reader.read() == "home again"
+
+
+def test_who_dies_with_an_end_that_it_got() -> None:  # rule 4.5
+    c, ready, other = Channel("c"), Channel("ready"), Channel("other")
+
+    @th.process
+    def sends(out: Any, end: Any) -> None:
+        out.write(end)
+
+    @th.process
+    def dies(inp: Any, ready: Any) -> None:
+        with pytest.raises(ProcessDied):
+            Parallel(away.takes_and_dies(inp, ready))
+
+    @th.process
+    def waits(inp: Any, ready: Any) -> str:
+        assert ready.read() == "Writer"
+        with pytest.raises(PeerDied):
+            inp.read()
+        return "PeerDied"
+
+    assert (
+        Parallel(
+            sends(c.writer(), other.writer()),
+            dies(c.reader(), ready.writer()),
+            waits(other.reader(), ready.reader()),
+        )[2]
+        == "PeerDied"
+    )
+
+
+def test_an_end_that_nobody_takes_is_given_back() -> None:
+    """It lies in a buffer elsewhere when that goes (rules 2.4, 3.3)."""
+    c, other = Channel("c"), Channel("other")
+
+    @th.process
+    def sends(inp: Any, end: Any) -> None:
+        inp.read().write([end])
+
+    got = Parallel(
+        away.lets_it_lie(c.writer()), sends(c.reader(), other.writer()), _ends(other.reader())
+    )
+    assert got[2] == "Retired"
+
+
+@th.process
+def _ends(inp: Any) -> str:
+    try:
+        return str(inp.read())
+    except ChannelEnd as error:
+        return type(error).__name__
+
+
+def test_there_and_back() -> None:
+    """An end comes home in a value, is of the same channel, and counts as one of its ends."""
+    a, b, other = Channel("a"), Channel("b"), Channel("other")
+
+    @th.process
+    def sends(out: Any, end: Any) -> None:
+        out.write(end)
+
+    @th.process
+    def takes(inp: Any) -> list[Any]:
+        (end,) = inp.read()
+        assert end.channel is other
+        end.write("x")
+        return []
+
+    got = Parallel(
+        away.echoes(a.reader(), b.writer()),
+        sends(a.writer(), other.writer()),
+        takes(b.reader()),
+        _all(other.reader()),
+    )
+    assert got[0] == "Retired" and got[3] == ["x"]
+
+
+@th.process
+def _all(inp: Any) -> list[Any]:
+    return list(inp)
+
+
+def test_an_end_by_itself_is_not_pickled() -> None:
+    c = Channel("c")
+    r, w = c.reader(), c.writer()
+    for what in (lambda: pickle.dumps(r), lambda: copy.copy(w)):
+        with pytest.raises(BadUse, match="by itself it cannot be pickled"):
+            what()
