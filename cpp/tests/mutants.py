@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Break the core on purpose, one line at a time: exploration must notice every time.
 
-The numbered mutants are compiled in by -DWEFT_MUTANT=n (the same numbers as in the Promela models). The others are changes of the text of a
-copy of the headers, so that the core is not cluttered with hooks; each says which text it replaces, and that text must stand there once.
+Every mutant is a change of the text of a copy of the headers; each says which text it replaces, and that text must stand there once. The
+numbered ones (the same numbers as in the Promela models) are in one copy together, and -DWEFT_MUTANT=n chooses: explorer/mutated.py. Those
+of the wire are in its headers.
 
     mutants.py BUILD_DIR             print the table of MUTANTS.md: which scenarios kill which mutant; exit status 1 if one survives
+    mutants.py --check               whether every mutant's text still stands in the headers, those of the other two programs too
     mutants.py BUILD_DIR --quick     only the text mutants, each against the one scenario named for it; last line `N passed, N failed`
 """
 
@@ -215,7 +217,7 @@ TEXT = [
         "r",
         "poison passes waiting writers over",
         "channel.hpp",
-        "        fail_all(wq_, Status::poisoned, fx);\n",
+        "    fail_all(wq_, Status::poisoned, fx);\n",
         "",
         "poison meets choice: it ends",
     ),
@@ -439,8 +441,8 @@ TEXT = [
     Text(
         "Z",
         "hosted: virtual time jumps, and the run counts as idle while it wakes",
-        "runtime/run.hpp",
-        "        activated();  // held until those who woke are counted\n",
+        "impl/run.ipp",
+        "      activated();  // held until those who woke are counted\n",
         "",
         "hosted: virtual time jumps",
     ),
@@ -479,8 +481,8 @@ TEXT = [
     Text(
         "ae",
         "hosted: who begins to host does not look whether it was asked before",
-        "runtime/thread.hpp",
-        "      if (self_.cancel().load(std::memory_order_seq_cst)) executor_.nudge();\n",
+        "impl/thread.ipp",
+        "  if (self_.cancel().load(std::memory_order_seq_cst)) executor_.nudge();\n",
         "",
         "hosted: a thread process is asked to end as it begins",
     ),
@@ -552,10 +554,8 @@ def killers(exe: pathlib.Path, *more: str) -> list[str]:
     return lines
 
 
-def mutate(t: Text, work: pathlib.Path) -> pathlib.Path:
-    include = work / f"include_{t.name}"
-    shutil.rmtree(include, ignore_errors=True)
-    shutil.copytree(CPP / "include", include)
+def mutated(t: Text, include: pathlib.Path) -> tuple[pathlib.Path, str]:
+    """The file of a mutant in these headers, and its text then. Exits if the mutant no longer applies."""
     path = next(
         p for p in (include / "weft" / "core" / t.file, include / "weft" / t.file) if p.exists()
     )
@@ -564,8 +564,39 @@ def mutate(t: Text, work: pathlib.Path) -> pathlib.Path:
         raise SystemExit(
             f"mutants.py: mutant {t.name}: its text stands {text.count(t.old)} times in {t.file}, not once; bring it up to date"
         )
-    path.write_text(text.replace(t.old, t.new))
+    return path, text.replace(t.old, t.new)
+
+
+def mutate(t: Text, work: pathlib.Path) -> pathlib.Path:
+    include = work / f"include_{t.name}"
+    shutil.rmtree(include, ignore_errors=True)
+    shutil.copytree(CPP / "include", include)
+    path, text = mutated(t, include)
+    path.write_text(text)
     return include
+
+
+def check() -> int:
+    """Whether all apply, of all three programs; last line `N passed, N failed`."""
+    import mutants_library
+    import mutants_networks
+
+    alike = [*TEXT, *mutants_networks.MUTANTS, *mutants_library.MUTANTS]
+    bad = 0
+    for t in alike:
+        try:
+            mutated(t, CPP / "include")
+        except SystemExit as gone:
+            print(gone)
+            bad += 1
+    status, said = subprocess.getstatusoutput(
+        f"'{sys.executable}' '{CPP / 'explorer/mutated.py'}' --check"
+    )
+    if status:
+        print(said)
+    bad += status != 0
+    print(f"{len(alike) + 1 - bad} passed, {bad} failed")
+    return 1 if bad else 0
 
 
 def work_directory(usage: str | None) -> pathlib.Path:
@@ -595,7 +626,11 @@ def each_dies(
 
 
 def main() -> int:
+    if sys.argv[1:] == ["--check"]:
+        return check()
     work = work_directory(__doc__)
+    numbered = work / "include_numbered"
+    subprocess.run([sys.executable, str(CPP / "explorer/mutated.py"), str(numbered)], check=True)
     quick = "--quick" in sys.argv
     engine = work / "engine.o"
     subprocess.run(
@@ -607,7 +642,7 @@ def main() -> int:
         if isinstance(m, int):
             exe, include, number, name, what = (
                 work / f"mutant_{m}",
-                CPP / "include",
+                numbered,
                 m,
                 str(m),
                 NUMBERED[m],
