@@ -127,7 +127,8 @@ def load(path: Path) -> Targets:
         raise DefinitionError(f"{path}: {error}") from error
     if not isinstance(document.get("milestone"), str):
         raise DefinitionError(f'{path}: needs milestone = "…" at the top')
-    benches = {name: _bench(name, table) for name, table in document.get("bench", {}).items()}
+    tables = document.get("bench", {})
+    benches = {name: _bench(name, _alike(name, table, tables)) for name, table in tables.items()}
     if not benches:
         raise DefinitionError(f"{path}: defines no [bench.NAME]")
     headlines = tuple(_headline(benches, h) for h in document.get("headline", []))
@@ -193,8 +194,21 @@ def _one_each(where: str, entry: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+def _alike(name: str, table: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
+    """What a bench that is `like` another does not say itself is the other's."""
+    if "like" not in table:
+        return table
+    other = tables.get(table["like"], {})
+    if "candidate" not in other:
+        raise DefinitionError(
+            f"bench.{name}: like = {table['like']!r} is no bench that has candidates of its own"
+        )
+    return other | {key: value for key, value in table.items() if key != "like"}
+
+
 def _bench(name: str, table: dict[str, Any]) -> Bench:
     where = f"bench.{name}"
+    what = name.rpartition("-")[2]
     numbers: dict[str, type] = {
         "cpus": int,
         "rounds": int,
@@ -204,13 +218,16 @@ def _bench(name: str, table: dict[str, Any]) -> Bench:
     }
     texts: dict[str, type] = {"title": str, "counts": str, "features": str}
     lists: dict[str, type] = {"candidate": list, "target": list}
-    entries = _take(where, table, {**texts, **numbers, **lists}, {"kind": str, "source": str})
+    shared: dict[str, type] = {"kind": str, "source": str, "args": list, "needs": list}
+    entries = _take(where, table, {**texts, **numbers, **lists}, shared)
     candidates = tuple(
-        _candidate(where, entries, c) for x in entries["candidate"] for c in _one_each(where, x)
+        _candidate(where, what, entries, c)
+        for x in entries["candidate"]
+        for c in _one_each(where, x)
     )
     names = [c.name for c in candidates]
     targets = tuple(
-        _target(where, names, t) for x in entries["target"] for t in _one_each(where, x)
+        _target(where, names, t) for x in entries["target"] for t in _one_each(where, _named(x))
     )
     for kind, list_ in (("candidate", names), ("target", [t.name for t in targets])):
         if len(set(list_)) != len(list_) or not list_:
@@ -225,9 +242,17 @@ def _bench(name: str, table: dict[str, Any]) -> Bench:
     )
 
 
-def _candidate(where: str, bench: dict[str, Any], table: dict[str, Any]) -> Candidate:
+def _named(target: dict[str, Any]) -> dict[str, Any]:
+    """With its name, which is "top ÷ bottom" unless it has another."""
+    if "top" in target and "bottom" in target:
+        return {"name": f"{target['top']} ÷ {target['bottom']}"} | target
+    return target
+
+
+def _candidate(where: str, what: str, bench: dict[str, Any], table: dict[str, Any]) -> Candidate:
     where = f"{where}.candidate {table.get('name', '?')}"
-    table = {key: bench[key] for key in ("kind", "source") if key in bench} | table
+    given = {key: bench[key] for key in ("kind", "source", "args", "needs") if key in bench}
+    table = given | table
     required: dict[str, type] = {"name": str, "kind": str, "source": str, "args": list}
     optional: dict[str, type] = {
         "about": str, "compiler": str, "peer": bool, "needs": list, "env": dict,
@@ -238,7 +263,7 @@ def _candidate(where: str, bench: dict[str, Any], table: dict[str, Any]) -> Cand
         raise DefinitionError(f"{where}: kind {entries['kind']!r} is none of {', '.join(KINDS)}")
     for key in ("cpus", "samples", "per"):
         entries.setdefault(key, bench[key])
-    entries["args"] = tuple(entries["args"])
+    entries["args"] = tuple(str(a).replace("{what}", what) for a in entries["args"])
     entries["needs"] = tuple(entries.get("needs", ()))
     entries["env"] = tuple(sorted(entries.get("env", {}).items()))
     candidate = Candidate(**entries)

@@ -60,6 +60,7 @@ AGREED = {
     "native-recursive": [
         ("weft", "design", "ns", "min", 1.0),
     ],
+    "native-parallel": [("two workers", "two programs", "ns", "min", 1.031)],
     "wire-idle": [("idle", None, "ns", "p50", 1000000)],
     "wire-calls": [
         ("spinning", None, "ns", "p50", 0.05),
@@ -172,7 +173,10 @@ AGREED = {
     "mpy-threads": [("stream", "pair", "ns", "p50", 2.0)],
     "mpy-waiting": [("await, 1000", "await, 1", "ns", "min", 1.1)],
     "native-array": [("there and back", "the sum alone", "ns", "min", 1.3)],
-    "native-blocks": [("blocks of 64", None, "ns", "min", 60)],
+    "native-blocks": [
+        ("blocks of 64", None, "ns", "min", 60),
+        ("blocks of 64", "control", "ns", "min", 0.005),
+    ],
     "native-rendezvous": [("coroutine", "queue.Queue(1)", "ns", "min", 0.25)],
     "py-commstime": [
         ("coroutines", "asyncio.Queue(1)", "ns", "min", 0.045),
@@ -229,6 +233,53 @@ LOOSENED = {
     ("cpp-peers", "threads ÷ crossbeam"): 0.2,
     ("py-asyncio-lateness", "loaded, median"): 120000,
 }
+
+
+class Expansion(Folder):
+    """What targets.toml does not repeat is filled in."""
+
+    def names(self, bench):
+        return [c.name for c in bench.candidates], [t.name for t in bench.targets]
+
+    def test_a_target_is_named_by_its_two_sides(self):
+        two = [candidate("a"), candidate("b")]
+        target = 'top = "a"\nbottom = "b"\nby = "min"\nreach = {}'
+        self.assertEqual(
+            self.names(self.load(bench_text("x", two, target)).benches["x"])[1], ["a ÷ b"]
+        )
+
+    def test_a_target_of_one_side_needs_a_name(self):
+        with self.assertRaisesRegex(targets.DefinitionError, "name is missing"):
+            self.load(bench_text("x", [candidate("a")], 'top = "a"\nby = "min"\nreach = {}'))
+
+    def test_candidates_have_what_their_bench_has(self):
+        bench = self.load(
+            bench_text(
+                "x-y",
+                ['name = "a"', 'name = "b"\nargs = ["own"]\nneeds = []'],
+                kind='"py"',
+                source='"a.py"',
+                args='["{what}", "{per}"]',
+                needs='["python3"]',
+            )
+        ).benches["x-y"]
+        self.assertEqual([c.arguments() for c in bench.candidates], [["y", "5"], ["own"]])
+        self.assertEqual([c.needs for c in bench.candidates], [("python3",), ()])
+
+    def test_a_bench_like_another(self):
+        one = bench_text("x-one", ['name = "a"\nargs = ["{what}"]'], kind='"py"', source='"a"')
+        two = '[bench.x-two]\nlike = "x-one"\ntitle = "another"\nper = 7\n'
+        benches = self.load(one, two).benches
+        self.assertEqual(self.names(benches["x-two"]), self.names(benches["x-one"]))
+        self.assertEqual((benches["x-two"].title, benches["x-two"].rounds), ("another", 2))
+        self.assertEqual(benches["x-two"].candidates[0].arguments(), ["two"])
+        self.assertEqual([c.per for c in benches["x-two"].candidates], [7])
+        self.assertEqual(benches["x-one"].candidates[0].arguments(), ["one"])
+
+    def test_a_bench_like_none(self):
+        for other in ("nowhere", "x-two"):
+            with self.subTest(other), self.assertRaisesRegex(targets.DefinitionError, "no bench"):
+                self.load(f'[bench.x-two]\nlike = "{other}"\n')
 
 
 class Ours(unittest.TestCase):

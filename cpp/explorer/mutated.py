@@ -6,11 +6,13 @@ number (WEFT_MUTANT, a variable of the explorer's): one program has them all.
     mutated.py OUT      write the copy; what has not changed is not written again
     mutated.py --check  only say whether every edit still applies
 
-An edit names the text that it replaces, which must stand once in its file: one that no longer applies is an error.
+An edit names the text that it replaces, which must stand once in its file, line breaks and spaces apart: one that no longer applies is an error.
 """
 
 from __future__ import annotations
 
+import itertools
+import re
 import sys
 from pathlib import Path
 
@@ -189,11 +191,22 @@ EDITS: list[tuple[str, str, str]] = [
         "    else if (this->template may_meet<S>())\n",
         "    else if (this->template may_meet<S>() && WEFT_MUTANT != 75)\n",
     ),
+    (
+        "core/lending.hpp",
+        "wq_.insert_before(wq_.front(), &again);",
+        "wq_.insert_before(WEFT_MUTANT == 105 ? nullptr : wq_.front(), &again);",
+    ),
 ]
 
 
 class DoesNotApply(Exception):
     """An edit's text does not stand once in its file."""
+
+
+def pattern(old: str) -> re.Pattern[str]:
+    """`old`, wherever its lines are broken; of its comments the words count."""
+    tokens = re.findall(r"\w+|[^\w\s]", old.replace("//", " "))
+    return re.compile(r"(?:\s|//)*".join(map(re.escape, tokens)))
 
 
 def mutated() -> dict[str, str]:
@@ -202,17 +215,18 @@ def mutated() -> dict[str, str]:
     places: dict[str, list[tuple[int, int, str]]] = {}
     for file, old, new in EDITS:
         text = found.setdefault(file, (INCLUDE / "weft" / file).read_text())
-        if text.count(old) != 1:
+        spans = [m.span() for m in pattern(old).finditer(text)]
+        if len(spans) != 1:
             raise DoesNotApply(
-                f"mutated.py: this stands {text.count(old)} times in weft/{file}, not once; bring it up to date:\n{old}"
+                f"mutated.py: this stands {len(spans)} times in weft/{file}, not once; bring it up to date:\n{old}"
             )
-        at = text.index(old)
-        places.setdefault(file, []).append((at, at + len(old), new))
+        places.setdefault(file, []).append((*spans[0], new))
     for file, here in places.items():
-        for begin, end, new in sorted(here, reverse=True):
-            found[file] = found[file][:begin] + new + found[file][end:]
-        if any(a[1] > b[0] for a, b in zip(sorted(here), sorted(here)[1:], strict=False)):
+        here.sort()
+        if any(a[1] > b[0] for a, b in itertools.pairwise(here)):
             raise DoesNotApply(f"mutated.py: two edits of weft/{file} overlap")
+        for begin, end, new in reversed(here):
+            found[file] = found[file][:begin] + new.strip() + found[file][end:]
     return found
 
 

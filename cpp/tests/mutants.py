@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Break the core on purpose, one line at a time: exploration must notice every time.
 
-Every mutant is a change of the text of a copy of the headers; each says which text it replaces, and that text must stand there once. The
-numbered ones (the same numbers as in the Promela models) are in one copy together, and -DWEFT_MUTANT=n chooses: explorer/mutated.py. Those
-of the wire are in its headers.
+Every mutant is a change of the text of a copy of the headers; each says which text it replaces, and that text must stand there once (line
+breaks and spaces apart). The numbered ones (the same numbers as in the Promela models) are in one copy together, and -DWEFT_MUTANT=n
+chooses: explorer/mutated.py. Those of the wire are in its headers.
 
     mutants.py BUILD_DIR             print the table of MUTANTS.md: which scenarios kill which mutant; exit status 1 if one survives
     mutants.py --check               whether every mutant's text still stands in the headers, those of the other two programs too
@@ -22,8 +22,11 @@ from dataclasses import dataclass
 
 CPP = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CPP.parent / "tools"))
+sys.path.insert(0, str(CPP / "explorer"))
 
+import mutated as numbered_ones  # noqa: E402
 import progress  # noqa: E402
+from mutated import pattern  # noqa: E402
 
 SOURCES = ("explore.cpp", "explore_hosted.cpp", "explore_wire.cpp", "explore_wire_spans.cpp")
 
@@ -89,8 +92,8 @@ TEXT = [
         "b",
         "a withdrawal does not tell those for whom the channel has ended by it",
         "channel.hpp",
-        "      decided(me, fx);\n      settle(fx);\n      unlock(fx);",
-        "      decided(me, fx);\n      unlock(fx);",
+        "      decided(me, fx);\n      settle(fx);\n      unlock(fx);\n    }\n    return was;",
+        "      decided(me, fx);\n      unlock(fx);\n    }\n    return was;",
         "foreign reader whose end is closed",
     ),
     Text(
@@ -113,8 +116,8 @@ TEXT = [
         "e",
         "extended read on a buffer: the freed slot is offered to writers only",
         "channel.hpp",
-        "    if (ring->held > 0) --ring->held;\n    rematch(fx);",
-        "    if (ring->held > 0) --ring->held;\n    this->pull(fx);",
+        "    Half::free_slot(me);\n    rematch(fx);",
+        "    Half::free_slot(me);\n    this->pull(fx);",
         "two extended readers and a computed",
     ),
     Text(
@@ -209,8 +212,8 @@ TEXT = [
         "q",
         "buffer: a slot that falls free is not filled by the waiting writer",
         "buffered.hpp",
-        "    if (n.is(NodeFlags::extended)) ++ring->held;\n    pull(fx);",
-        "    if (n.is(NodeFlags::extended)) ++ring->held;",
+        "    if (n.is(NodeFlags::extended)) this->hold_slot(n);\n    pull(fx);",
+        "    if (n.is(NodeFlags::extended)) this->hold_slot(n);",
         "the freed slot is filled",
     ),
     Text(
@@ -554,26 +557,29 @@ def killers(exe: pathlib.Path, *more: str) -> list[str]:
     return lines
 
 
-def mutated(t: Text, include: pathlib.Path) -> tuple[pathlib.Path, str]:
-    """The file of a mutant in these headers, and its text then. Exits if the mutant no longer applies."""
-    path = next(
-        p for p in (include / "weft" / "core" / t.file, include / "weft" / t.file) if p.exists()
-    )
-    text = path.read_text()
-    if text.count(t.old) != 1:
-        raise SystemExit(
-            f"mutants.py: mutant {t.name}: its text stands {text.count(t.old)} times in {t.file}, not once; bring it up to date"
-        )
-    return path, text.replace(t.old, t.new)
-
-
 def mutate(t: Text, work: pathlib.Path) -> pathlib.Path:
     include = work / f"include_{t.name}"
     shutil.rmtree(include, ignore_errors=True)
     shutil.copytree(CPP / "include", include)
-    path, text = mutated(t, include)
-    path.write_text(text)
+    path = header(t, include)
+    path.write_text(mutated(t, path.read_text()))
     return include
+
+
+def header(t: Text, include: pathlib.Path) -> pathlib.Path:
+    places = (include / "weft" / "core" / t.file, include / "weft" / t.file)
+    return next(p for p in places if p.exists())
+
+
+def mutated(t: Text, text: str) -> str:
+    """The file's text with the mutant in it. Raises SystemExit if what it replaces does not stand there once."""
+    found = list(pattern(t.old).finditer(text))
+    if len(found) != 1:
+        raise SystemExit(
+            f"mutants.py: mutant {t.name}: its text stands {len(found)} times in {t.file}, not once; bring it up to date"
+        )
+    begin, end = found[0].span()
+    return text[:begin] + t.new + text[end:]
 
 
 def check() -> int:
@@ -585,16 +591,15 @@ def check() -> int:
     bad = 0
     for t in alike:
         try:
-            mutated(t, CPP / "include")
+            mutated(t, header(t, CPP / "include").read_text())
         except SystemExit as gone:
             print(gone)
             bad += 1
-    status, said = subprocess.getstatusoutput(
-        f"'{sys.executable}' '{CPP / 'explorer/mutated.py'}' --check"
-    )
-    if status:
-        print(said)
-    bad += status != 0
+    try:
+        numbered_ones.mutated()
+    except numbered_ones.DoesNotApply as gone:
+        print(gone)
+        bad += 1
     print(f"{len(alike) + 1 - bad} passed, {bad} failed")
     return 1 if bad else 0
 

@@ -17,6 +17,16 @@ from ._line import Line
 from .errors import BadUse, PeerDied, Poisoned, Retired
 
 
+def _moment():
+    """What differs most from one start of a board to the next, where it has no random numbers."""
+    try:
+        from time import ticks_us
+
+        return ticks_us()
+    except ImportError:
+        return _time.steady()
+
+
 def _random(n):
     try:
         from os import urandom
@@ -25,7 +35,7 @@ def _random(n):
     except (ImportError, NotImplementedError):
         from random import getrandbits
 
-        v = _time.steady()
+        v = _moment()
         for _ in range(n):
             v = (v << 8 ^ getrandbits(8)) & ((1 << 8 * n) - 1)
         return v or 1
@@ -524,6 +534,8 @@ class Link:
     def _frame(self, kind, flags, where, txn, n, val, body):
         if not self._greeted:
             return self._hello(kind, where, txn, val)
+        if kind in (f.BYE, f.GIVE) and val > len(body):
+            raise ValueError("a text is not of the length it says")
         if kind == f.BYE:
             return self._over("the PC said: %s" % _text(body[:val]))
         if kind == f.GIVE:
@@ -568,7 +580,7 @@ class Link:
     def _give(self, flags, number, val, body):
         text = body[8:val]
         zero = text.find(b"\0")
-        if val > len(body) or zero < 0:
+        if zero < 0:
             raise ValueError("a GIVE without its type or name")
         if text[:zero] != b"cbor":
             raise ValueError("an end of type %s, and a board takes cbor" % _text(text[:zero]))

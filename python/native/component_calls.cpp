@@ -39,7 +39,7 @@ class Operation {
   explicit Operation(Call& c) noexcept : call_(c) {
     if (!aside()) return;
     c.in_core.store(true, std::memory_order_seq_cst);
-    if (parties.load(std::memory_order_seq_cst) == 0) [[likely]]
+    if (parties.load(std::memory_order_seq_cst) == 0 && !c.abroad.load(std::memory_order_seq_cst)) [[likely]]
       return;
     c.in_core.store(false, std::memory_order_release);
     lock_.emplace();
@@ -53,12 +53,9 @@ class Operation {
   std::optional<With> lock_;
 };
 
-PyObject* component_error = nullptr;  // weft.native.ComponentError
+PyObject* component_error = nullptr;  // (component, process, type, text) -> a weft.native.ComponentError
 
-weft_status bad(Call& c, std::string why) {
-  c.error = std::move(why);
-  return WEFT_BAD_USE;
-}
+weft_status bad(Call& c, std::string why) { return refuse(c, std::move(why)); }
 weft_status status_of(Status s) noexcept {
   switch (s) {
     case Status::ok: return WEFT_OK;
@@ -70,7 +67,13 @@ weft_status status_of(Status s) noexcept {
 }
 
 // The end, for an operation; null: bad use.
+bool idle(Call& c, const char* verb) {
+  if (!c.deciding) return true;
+  bad(c, std::string(verb) + " in the function that makes a computed output's value: it does nothing with channels (rule 5.8)");
+  return false;
+}
 EndObject* end_at(Call& c, std::uint32_t number, bool reads, const char* verb) {
+  if (!idle(c, verb)) return nullptr;
   if (number >= c.ends.size() || is_reader(reinterpret_cast<PyObject*>(c.ends[number])) != reads) {
     bad(c, std::string(verb) + ": the process has no such end");
     return nullptr;
@@ -100,21 +103,43 @@ template <Side S>
 constexpr runtime::OpKind waiting{S == Side::in ? "read" : "write", &withdraw_plain<S>, &weft::detail::visit_plain<S == Side::out>,
                                   &weft::detail::undecided_plain<Core, S == Side::out>, &weft::detail::passed_plain<Core, S == Side::out>};
 
+// False: the channel has ends in other OS processes (component_abroad.cpp).
 template <Side S>
-Status meet(Call& c, Core& core, Value& slot) noexcept {
+bool meet(Call& c, ChannelObject* channel, Value& slot, Status& s) noexcept {
   ThreadProcess& me = *c.thread;
-  if (me.cancel().load(std::memory_order_relaxed)) return Status::cancelled;
+  s = Status::cancelled;
+  if (me.cancel().load(std::memory_order_relaxed)) return true;
   me.slot = &slot;
-  Status s;
   {
     const Operation op(c);
-    s = core.begin<S>(me);
+    if (c.abroad.load(std::memory_order_relaxed) && is_wired(channel)) return false;
+    s = channel->core.begin<S>(me);
   }
   if (s == Status::pending) {
     me.block(waiting<S>);
     s = me.status;
   }
-  return s;
+  return true;
+}
+
+weft_status taken(Call& c, std::uint32_t end, PyObject* o, weft_value* to) {
+  if (!is_cell(o)) [[unlikely]]
+    return taken_abroad(c, end, o, to);
+  *to = take_cell(o);
+  loan_moves(to->block, c.info->name, c.component, true);
+  return WEFT_OK;
+}
+PyObject* given(Call& c, std::uint32_t end, const weft_value& v) {
+  loan_moves(v.block, c.info->name, c.component, false);
+  return new_cell(c.types[end], v);
+}
+void not_sent(Call& c, std::uint32_t end, PyObject* o, weft_value* from) noexcept {
+  if (is_cell(o)) [[likely]] {
+    *from = take_cell(o);
+    loan_moves(from->block, c.info->name, c.component, true);
+  } else {
+    unsent_abroad(c, end, o, from);
+  }
 }
 
 weft_status read(weft_process* p, std::uint32_t end, weft_value* to, weft_place at) {
@@ -122,13 +147,12 @@ weft_status read(weft_process* p, std::uint32_t end, weft_value* to, weft_place 
   EndObject* const e = end_at(c, end, true, "read");
   if (!e) return WEFT_BAD_USE;
   go_to(c, at);
-  Core& core = e->channel->core;
   Value slot;
-  const Status s = meet<Side::in>(c, core, slot);
+  Status s;
+  if (!meet<Side::in>(c, e->channel, slot, s)) return read_abroad(c, end, to);
   if (s != Status::ok) return status_of(s);
-  core.last_reader = c.thread->id;
-  *to = take_cell(slot.take());
-  return WEFT_OK;
+  e->channel->core.last_reader = c.thread->id;
+  return taken(c, end, slot.take(), to);
 }
 
 weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_place at) {
@@ -136,16 +160,68 @@ weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_pla
   EndObject* const e = end_at(c, end, false, "write");
   if (!e) return WEFT_BAD_USE;
   go_to(c, at);
-  Core& core = e->channel->core;
-  Value slot(new_cell(c.types[end], *from));
+  Value slot(given(c, end, *from));
   if (!slot.o) return bad(c, "write: there is no memory left");
-  const Status s = meet<Side::out>(c, core, slot);
-  if (s != Status::ok) {
+  Status s;
+  if (!meet<Side::out>(c, e->channel, slot, s)) {
     *from = take_cell(slot.take());
+    return write_abroad(c, end, from);
+  }
+  if (s != Status::ok) {
+    not_sent(c, end, slot.take(), from);
     return status_of(s);
   }
-  core.last_writer = c.thread->id;
+  e->channel->core.last_writer = c.thread->id;
   return WEFT_OK;  // what a full buffer dropped goes with the slot
+}
+
+// --- extended reads ---------------------------------------------------------------------------------------------------------------------
+
+bool withdraw_extended(ProcessBase& p) noexcept { return p.is(core::NodeFlags::queued) && withdraw_plain<Side::in>(p); }
+void visit_extended(ProcessBase& p, runtime::Places& v) {
+  if (p.is(core::NodeFlags::queued)) weft::detail::visit_plain<false>(p, v);
+}
+constexpr runtime::OpKind extended_op{"extended read", &withdraw_extended, &visit_extended};
+
+weft_status begin_extended(weft_process* p, std::uint32_t end, weft_value* to, void** held, weft_place at) {
+  Call& c = call_of(p);
+  EndObject* const e = end_at(c, end, true, "extended read");
+  if (!e) return WEFT_BAD_USE;
+  go_to(c, at);
+  ThreadProcess& me = *c.thread;
+  if (me.cancel().load(std::memory_order_relaxed)) return WEFT_CANCELLED;
+  Core& core = e->channel->core;
+  Value slot;
+  me.slot = &slot;
+  me.set(core::NodeFlags::extended);
+  Status s = Status::ok;
+  bool far;
+  {
+    const Operation op(c);
+    far = c.abroad.load(std::memory_order_relaxed) && is_wired(e->channel);
+    if (!far) s = core.begin<Side::in>(me);
+  }
+  if (far) {
+    me.clear(core::NodeFlags::extended);
+    return bad(c, "extended read on channel " + channel_name(e->channel) +
+                      ": it has ends in other OS processes, and this is a native component: read it");
+  }
+  if (s == Status::pending) {
+    me.block(extended_op);
+    s = me.status;
+  }
+  me.clear(core::NodeFlags::extended);
+  if (s != Status::ok) return status_of(s);
+  core.last_reader = me.id;
+  *held = me.partner();
+  return taken(c, end, slot.take(), to);
+}
+void end_extended(weft_process* p, std::uint32_t end, void* held) {
+  Call& c = call_of(p);
+  core::Node n;
+  n.hold(static_cast<core::Node*>(held));
+  const Operation op(c);
+  c.ends[end]->channel->core.end_extended(n);
 }
 
 weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::size_t most, std::size_t* n, weft_place at) {
@@ -155,7 +231,17 @@ weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::s
   if (s != WEFT_OK) return s;
   *n = 1;
   Call& c = call_of(p);
-  Core& core = c.ends[end]->channel->core;
+  ChannelObject* const channel = c.ends[end]->channel;
+  Core& core = channel->core;
+  while (*n < most && c.abroad.load(std::memory_order_relaxed) && is_wired(channel)) {
+    weft_guard g[2]{};
+    g[0].end = end;
+    g[0].on = g[1].on = 1;
+    g[1].kind = WEFT_SKIP;
+    std::uint32_t chosen;
+    if (select_abroad(c, g, 2, false, &chosen) != WEFT_OK || chosen != 0) return WEFT_OK;
+    to[(*n)++] = g[0].value;
+  }
   bool ready = false;
   // Another reader may come in between: it is read without waiting only where the core says so in one step.
   while (*n < most && (core.look<Side::in>(ready) == Status::ok) && ready) {
@@ -182,7 +268,8 @@ weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::s
         break;
       }
     }
-    to[(*n)++] = take_cell(slot.take());
+    if (taken(c, end, slot.take(), to + *n) != WEFT_OK) break;
+    ++*n;
   }
   return WEFT_OK;
 }
@@ -191,6 +278,56 @@ weft_status write_many(weft_process* p, std::uint32_t end, weft_value* from, std
   for (*n = 0; *n < count; ++*n)
     if (const weft_status s = write(p, end, from + *n, at); s != WEFT_OK) return s;
   return WEFT_OK;
+}
+
+// --- barriers ---------------------------------------------------------------------------------------------------------------------------
+
+bool withdraw_sync(ProcessBase& p) noexcept {
+  const Operation op(*this_call);
+  if (!static_cast<BarrierCore*>(static_cast<core::Place*>(p.place))->withdraw(p)) return false;
+  p.status = Status::cancelled;
+  return true;
+}
+constexpr runtime::OpKind sync_op{"sync", &withdraw_sync,
+                                  [](ProcessBase& p, runtime::Places& v) { v.barrier(*static_cast<core::Place*>(p.place)); }};
+
+BarrierCore* barrier_at(Call& c, std::uint32_t number, const char* verb) {
+  if (!idle(c, verb)) return nullptr;
+  if (number < c.barriers.size()) return &c.barriers[number]->core;
+  bad(c, std::string(verb) + ": the process has no such barrier");
+  return nullptr;
+}
+weft_status sync(weft_process* p, std::uint32_t number, weft_place at) {
+  Call& c = call_of(p);
+  BarrierCore* const b = barrier_at(c, number, "sync");
+  if (!b) return WEFT_BAD_USE;
+  if (b->enrolled() == 0) return bad(c, "sync on a barrier with nobody enrolled: make it with parties, or enrol() first");
+  go_to(c, at);
+  ThreadProcess& me = *c.thread;
+  if (me.cancel().load(std::memory_order_relaxed)) return WEFT_CANCELLED;
+  Status s;
+  {
+    const Operation op(c);
+    s = b->begin_sync(me);
+  }
+  if (s == Status::pending) {
+    me.block(sync_op);
+    s = me.status;
+  }
+  return status_of(s);
+}
+weft_status enrol(weft_process* p, std::uint32_t number) {
+  Call& c = call_of(p);
+  BarrierCore* const b = barrier_at(c, number, "enrol");
+  if (b) b->enrol_party();
+  return b ? WEFT_OK : WEFT_BAD_USE;
+}
+weft_status resign(weft_process* p, std::uint32_t number) {
+  Call& c = call_of(p);
+  BarrierCore* const b = barrier_at(c, number, "resign");
+  if (!b) return WEFT_BAD_USE;
+  const Operation op(c);
+  return b->resign() ? WEFT_OK : bad(c, "resign on a barrier with nobody enrolled");
 }
 
 // --- select -----------------------------------------------------------------------------------------------------------------------------
@@ -209,6 +346,7 @@ void visit_select(ProcessBase& p, runtime::Places& v) {
   auto& x = *static_cast<Call::Choosing*>(p.place);
   for (std::uint32_t i = 0; i < x.size; ++i) {
     core::Guard& g = x.guards[i];
+    if (g.enabled && g.kind == core::Kind::barrier) v.barrier(*static_cast<core::Place*>(static_cast<BarrierCore*>(g.where)));
     if (!g.enabled || g.kind > core::Kind::output) continue;
     if (g.has_ended())
       v.ended(*static_cast<core::Place*>(static_cast<Core*>(g.where)), i);
@@ -237,6 +375,15 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
     if (from.kind == WEFT_SKIP || from.kind == WEFT_TIMER) {
       g.kind = from.kind == WEFT_SKIP ? core::Kind::skip : core::Kind::timer;
       g.deadline = from.deadline;
+    } else if (from.kind == WEFT_SYNC) {
+      BarrierCore* const b = barrier_at(c, from.end, "select");
+      if (!b) return nullptr;
+      g.kind = core::Kind::barrier;
+      g.ops = &core::barrier_ops<BarrierCore>;
+      g.where = b;
+    } else if (from.kind > WEFT_COMPUTED) {
+      bad(c, "select: guard " + std::to_string(i) + " is of no kind");
+      return nullptr;
     } else {
       const bool in = from.kind == WEFT_INPUT;
       EndObject* const e = end_at(c, from.end, in, "select");
@@ -244,7 +391,8 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
       g.kind = in ? core::Kind::input : core::Kind::output;
       g.ops = in ? &core::channel_ops<Core, Side::in> : &core::channel_ops<Core, Side::out>;
       g.where = &e->channel->core;
-      if (!in && !(x.slots[i].o = new_cell(c.types[from.end], from.value))) {
+      if (from.kind == WEFT_COMPUTED) g.node.set(core::NodeFlags::compute);
+      if (from.kind == WEFT_OUTPUT && !(x.slots[i].o = given(c, from.end, from.value))) {
         bad(c, "select: there is no memory left");
         return nullptr;
       }
@@ -263,15 +411,15 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
 }
 
 // Values of outputs go back to the component, but for the one that was written: its block is the channel's.
-void give_back(Call::Choosing& x, weft_guard* guards, int written) noexcept {
+void give_back(Call& c, Call::Choosing& x, weft_guard* guards, int written) noexcept {
   for (std::uint32_t i = 0; i < x.size; ++i) {
     if (guards[i].kind != WEFT_OUTPUT) continue;
     PyObject* const cell = x.slots[i].take();
     if (static_cast<int>(i) == written) {
       guards[i].value = {0, nullptr};
-      if (cell) drop_cell(cell);  // of a buffer that dropped it
+      const Value dropped(cell);  // by a buffer
     } else if (cell) {
-      take_cell(cell);  // its block is the component's yet
+      not_sent(c, guards[i].end, cell, &guards[i].value);
     }
   }
 }
@@ -286,18 +434,29 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
   std::uint64_t key;
   Call::Choosing* const x = fill(c, guards, n, key);
   if (!x) {
-    give_back(choosing_for(c, n), guards, -1);
+    give_back(c, choosing_for(c, n), guards, -1);
     return WEFT_BAD_USE;
   }
   std::uint32_t& start = c.starts[key];
   x->select.emplace(x->guards.get(), n, fair ? Mode::fair : Mode::priority, &me, start);
   core::Select& s = *x->select;
   const auto now = [&me]() noexcept { return me.run->now(); };
-  int i;
+  int i = core::Select::none;
+  bool far = false;
   {
     const Operation op(c);
-    i = s.scan(now);
-    if (i == core::Select::none) i = s.enrol();
+    for (std::uint32_t k = 0; k < n && c.abroad.load(std::memory_order_relaxed); ++k)
+      far = far || ((guards[k].kind <= WEFT_OUTPUT || guards[k].kind == WEFT_COMPUTED) && is_wired(c.ends[guards[k].end]->channel));
+    if (!far) i = s.scan(now);
+    if (!far && i == core::Select::none) i = s.enrol();
+  }
+  if (far) {
+    give_back(c, *x, guards, -1);
+    for (std::uint32_t k = 0; k < n; ++k)
+      if (guards[k].kind == WEFT_COMPUTED)
+        return bad(
+            c, "select with a computed output and channels that have ends in other OS processes: that is not built for native components");
+    return select_abroad(c, guards, n, fair != 0, chosen);
   }
   if (i == core::Select::parked) {
     me.place = x;
@@ -319,30 +478,75 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
     if (i < 0 && word == core::TIMED_OUT) i = s.earliest_timer();
   }
   if (i < 0) {
-    give_back(*x, guards, -1);
+    give_back(c, *x, guards, -1);
     return WEFT_CANCELLED;
   }
   *chosen = static_cast<std::uint32_t>(i);
   start = s.next_start();
   core::Guard& g = x->guards[static_cast<std::size_t>(i)];
   if (g.kind > core::Kind::output) {
-    give_back(*x, guards, -1);
+    give_back(c, *x, guards, -1);
     return WEFT_OK;
   }
   if (is_end(s.status())) {
-    give_back(*x, guards, -1);
+    give_back(c, *x, guards, -1);
     return status_of(s.status());
   }
   Core& core = *static_cast<Core*>(g.where);
   if (g.kind == core::Kind::input) {
     core.last_reader = me.id;
-    guards[i].value = take_cell(x->slots[static_cast<std::size_t>(i)].take());
-    give_back(*x, guards, -1);
+    const weft_status got = taken(c, guards[i].end, x->slots[static_cast<std::size_t>(i)].take(), &guards[i].value);
+    give_back(c, *x, guards, -1);
+    return got;
   } else {
     core.last_writer = me.id;
-    give_back(*x, guards, i);
+    give_back(c, *x, guards, i);
+    if (guards[i].kind == WEFT_COMPUTED) {
+      c.deciding = x;
+      c.decided = static_cast<std::uint32_t>(i);
+    }
   }
   return WEFT_OK;
+}
+
+// A partner has what was chosen, and lets us go on.
+constexpr runtime::OpKind held_op{"select", [](ProcessBase&) noexcept { return false; }, nullptr};
+
+// If the channel has got ends in other OS processes since it was chosen.
+void deliver_as_object(ChannelObject* channel, Value& slot) {
+  const With lock;
+  if (!is_wired(channel)) return;
+  if (PyObject* const o = unpack_native(slot.take())) slot.o = pack(channel, o);
+  PyErr_Clear();
+}
+
+weft_status deliver(weft_process* p, weft_value* from) {
+  Call& c = call_of(p);
+  Call::Choosing* const x = std::exchange(c.deciding, nullptr);
+  if (!x) return bad(c, "deliver: no computed output was chosen");
+  core::Guard& g = x->guards[c.decided];
+  Core& core = *static_cast<Core*>(g.where);
+  const auto end = std::find_if(c.ends.begin(), c.ends.end(),
+                                [&](EndObject* e) { return &e->channel->core == &core && is_writer(reinterpret_cast<PyObject*>(e)); });
+  Value& slot = x->slots[c.decided];
+  slot.o = from ? given(c, static_cast<std::uint32_t>(end - c.ends.begin()), *from) : nullptr;
+  const bool made = slot.o != nullptr;
+  if (made && c.abroad.load(std::memory_order_relaxed)) deliver_as_object((*end)->channel, slot);
+  Status s = Status::ok;
+  {
+    const Operation op(c);
+    g.node.slot = &slot;
+    if (slot.o)
+      s = core.deliver(g.node);
+    else
+      core.abandon(g.node);
+  }
+  if (s == Status::pending) {
+    c.thread->place = x;
+    c.thread->block(held_op);
+  }
+  const Value dropped(slot.take());  // by a buffer
+  return made || !from ? WEFT_OK : bad(c, "select: there is no memory left");
 }
 
 // --- the rest ---------------------------------------------------------------------------------------------------------------------------
@@ -378,7 +582,15 @@ constexpr weft_api table{WEFT_COMPONENT_ABI,
                          &retire,
                          &poison,
                          &now,
-                         &last_error};
+                         &last_error,
+                         [](void* b, void* p) { keep_part(b, p); },
+                         [](void* b, void* p) { take_part(b, p); },
+                         &sync,
+                         &enrol,
+                         &resign,
+                         &begin_extended,
+                         &end_extended,
+                         &deliver};
 
 // --- how it ended -----------------------------------------------------------------------------------------------------------------------
 
@@ -405,7 +617,7 @@ PyObject* conclude(Call& c, weft_status s, weft_failure& f) {
   }
   PyObject* const e = PyObject_CallFunction(component_error, "ssss", c.component, c.info->name, type.c_str(), text.c_str());
   if (!e) return nullptr;
-  PyErr_SetObject(component_error, e);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(e)), e);
   Py_DECREF(e);
   return nullptr;
 }
@@ -428,6 +640,7 @@ PyMethodDef functions[] = {{"_set_component_error", gated<f_set_component_error>
 NativeCall::NativeCall() = default;
 NativeCall::~NativeCall() {
   for (EndObject* e : ends) Py_DECREF(reinterpret_cast<PyObject*>(e));
+  for (BarrierObject* b : barriers) Py_DECREF(reinterpret_cast<PyObject*>(b));
   for (weft_argument& a : arguments) drop_native(a.value);
 }
 
@@ -440,7 +653,31 @@ void party_comes() {
     take_lock(mine);
   }
 }
+bool in_component(const ThreadProcess& t) noexcept {
+  return std::any_of(running_calls.begin(), running_calls.end(), [&](const Call* c) { return c->thread == &t; });
+}
 void party_goes() noexcept { parties.fetch_sub(1, std::memory_order_seq_cst); }
+
+weft_status refuse(NativeCall& c, std::string why) {
+  c.error = std::move(why);
+  return WEFT_BAD_USE;
+}
+
+void go_abroad(const ChannelObject* channel) {
+  for (;;) {
+    bool busy = false;
+    for (Call* c : running_calls)
+      for (const EndObject* e : c->ends)
+        if (e->channel == channel) {
+          c->abroad.store(true, std::memory_order_seq_cst);
+          busy = busy || c->in_core.load(std::memory_order_seq_cst);
+        }
+    if (!busy) return;
+    PyThreadState* const mine = give_up_lock();  // one may wait for the GIL: a run that it concludes
+    sched_yield();
+    take_lock(mine);
+  }
+}
 
 PyObject* run_call(NativeCall& c) {
   auto* const t = runtime::ThreadProcess::plain();
@@ -453,6 +690,8 @@ PyObject* run_call(NativeCall& c) {
   pthread_setname_np(pthread_self(), name);
   weft_failure f{0, nullptr, nullptr};
   weft_status s;
+  for (const EndObject* e : c.ends)
+    if (is_wired(e->channel)) c.abroad.store(true, std::memory_order_relaxed);
   running_calls.push_back(&c);
   this_call = &c;
   {

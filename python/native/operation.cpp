@@ -8,6 +8,7 @@
 // The node is the process's, or in an asyncio task a Party's (asyncio.hpp); the slot is the operation's `value`.
 #include "asyncio.hpp"
 #include "awaiting.hpp"
+#include "far.hpp"
 #include "observe.hpp"
 #include "wire.hpp"
 
@@ -31,10 +32,14 @@ struct OpObject {
 
 struct ExtendedObject {
   PyObject_HEAD EndObject* end;
-  core::Node* partner;  // the held writer (rendezvous)
-  bool entering;        // an operation of its waits
+  union {
+    core::Node* partner;   // the held writer (rendezvous)
+    std::uint64_t number;  // far: what the home knows the read by
+  };
+  bool entering;  // an operation of its waits
   bool inside;
   bool entered;  // once, well or not
+  bool keeps;    // far: if the block ends badly, or this program does, the value is the next to be read (WIRE.md 4.7)
 };
 
 namespace {
@@ -109,27 +114,47 @@ void visit_extended(ProcessBase& p, runtime::Places& v) {
 constexpr const runtime::OpKind& read_op = weft::detail::read_op<Core>;
 constexpr const runtime::OpKind& write_op = weft::detail::write_op<Core>;
 constexpr runtime::OpKind extended_op{"extended read", &withdraw_extended, &visit_extended};
+// Its home decides, and its place is the channel until it runs.
+constexpr runtime::OpKind far_extended_op{"extended read", &weft::detail::withdraw_plain<Core, Side::in>,
+                                          &weft::detail::visit_plain<false>};
 constexpr runtime::OpKind sync_op{"sync", &withdraw_sync, &visit_sync};
 
 ExtendedObject* ext(PyObject* o) noexcept { return reinterpret_cast<ExtendedObject*>(o); }
 
-void leave_block(ExtendedObject* x) noexcept {
+const runtime::OpKind& op_of(const ExtendedObject* x) noexcept { return is_far(x->end->channel) ? far_extended_op : extended_op; }
+
+// It is about to begin, at p; it has happened.
+void enter_block(ExtendedObject* x, ProcessBase& p) noexcept {
+  p.set(core::NodeFlags::extended | (x->keeps ? core::NodeFlags::kept : 0));
+  x->entering = true;
+}
+void begin_block(ExtendedObject* x, ProcessBase& p) noexcept {
+  if (is_far(x->end->channel))
+    x->number = side_of(x->end->channel).happened(p);
+  else
+    x->partner = p.partner();
+  x->inside = true;
+}
+// `back`: it was not used.
+void leave_block(ExtendedObject* x, bool back = false) noexcept {
   if (!x->inside) return;
   x->inside = false;
+  ChannelObject* const c = x->end->channel;
+  if (is_far(c) && !of_this_fork(c)) return;  // it is the parent's
+  if (is_far(c)) return side_of(c).held_end(x->number, back && x->keeps);
   core::Node n;
   n.hold(x->partner);
-  x->end->channel->core.end_extended(n);
+  c->core.end_extended(n);
 }
 
 // It was left, and has its outcome: what it took goes with it, what it gave has been given.
 void drop_outcome(OpObject* o, ProcessBase& p, Status s) noexcept {
   if (o->type == OpType_::extended) {
-    p.clear(core::NodeFlags::extended);
+    p.clear(core::NodeFlags::extended | core::NodeFlags::kept);
     ext(o->target)->entering = false;
     if (s == Status::ok) {
-      ext(o->target)->partner = p.partner();
-      ext(o->target)->inside = true;
-      leave_block(ext(o->target));
+      begin_block(ext(o->target), p);
+      leave_block(ext(o->target), true);
     }
   }
   if (o->transit && s == Status::ok) take_transit(o).commit();
@@ -228,13 +253,14 @@ PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
         return PYGEN_RETURN;
       case OpType_::extended: {
         ExtendedObject* x = ext(o->target);
-        p.clear(core::NodeFlags::extended);
+        p.clear(core::NodeFlags::extended | core::NodeFlags::kept);
         x->entering = false;
-        x->partner = p.partner();
-        x->inside = true;
+        begin_block(x, p);
         x->end->channel->core.last_reader = p.id;
         *r = taken_from(x->end->channel, o->value.take());
-        return *r ? PYGEN_RETURN : PYGEN_ERROR;
+        if (*r) return PYGEN_RETURN;
+        leave_block(x, true);  // it cannot be unpickled: nobody will enter
+        return PYGEN_ERROR;
       }
       case OpType_::write:
         core_of(o->target).last_writer = p.id;
@@ -249,7 +275,7 @@ PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
   }
   *r = nullptr;
   if (o->type == OpType_::extended) {
-    p.clear(core::NodeFlags::extended);
+    p.clear(core::NodeFlags::extended | core::NodeFlags::kept);
     ext(o->target)->entering = false;
   }
   PyObject* value = nullptr;
@@ -320,10 +346,9 @@ Status begin_op(OpObject* o, P& p, const runtime::OpKind*& kind) {
     case OpType_::extended: {
       ExtendedObject* x = ext(o->target);
       if (check_free(x) < 0) return Status::pending;
-      x->entering = true;
       p.slot = &o->value;
-      p.set(core::NodeFlags::extended);
-      kind = &extended_op;
+      enter_block(x, p);
+      kind = &op_of(x);
       return read(x->end->channel->core);
     }
     default: {
@@ -610,7 +635,7 @@ void extended_dealloc(PyObject* o) {
       PyErr_WriteUnraisable(Py_None);
     PyErr_Restore(t, v, tb);
   }
-  leave_block(ext(o));
+  leave_block(ext(o), true);
   Py_DECREF(reinterpret_cast<PyObject*>(ext(o)->end));
   PyObject_Free(o);
 }
@@ -623,8 +648,11 @@ PyObject* extended_aenter(PyObject* o, PyObject*) {
   if (!current_coroutine() && !in_task()) return bad_use("async with over an extended read is for coroutine processes: use with");
   return reinterpret_cast<PyObject*>(new_op(OpType_::extended, o));
 }
-PyObject* extended_aexit(PyObject* o, PyObject*) {
-  leave_block(ext(o));
+// Of the arguments of __exit__: did an exception leave the block?
+bool failed(PyObject* args) noexcept { return PyTuple_GET_SIZE(args) > 0 && PyTuple_GET_ITEM(args, 0) != Py_None; }
+
+PyObject* extended_aexit(PyObject* o, PyObject* args) {
+  leave_block(ext(o), failed(args));
   return operation_ready(Py_NewRef(Py_None));
 }
 PyObject* enter_extended(PyObject* o) {
@@ -638,21 +666,19 @@ PyObject* enter_extended(PyObject* o) {
   ProcessBase& p = self.process();
   p.slot = &self.slot();
   Core& c = ext(o)->end->channel->core;
-  p.set(core::NodeFlags::extended);
-  ext(o)->entering = true;
+  enter_block(ext(o), p);
   Py_INCREF(o);
-  const Status s = self.wait(c.begin<Side::in>(p), extended_op);
+  const Status s = self.wait(c.begin<Side::in>(p), op_of(ext(o)));
   ext(o)->entering = false;
-  p.clear(core::NodeFlags::extended);
+  p.clear(core::NodeFlags::extended | core::NodeFlags::kept);
   PyObject* r;
   if (s != Status::ok) {
     r = failed_here(self, s, ext(o)->end, "extended read", false, nullptr);
   } else {
     c.last_reader = p.id;
-    ext(o)->partner = p.partner();
-    ext(o)->inside = true;
+    begin_block(ext(o), p);
     r = self.give(taken_from(ext(o)->end->channel, self.slot().take()));
-    if (!r) leave_block(ext(o));
+    if (!r) leave_block(ext(o), true);
   }
   Py_DECREF(o);
   return r;
@@ -660,8 +686,8 @@ PyObject* enter_extended(PyObject* o) {
 PyObject* extended_enter(PyObject* o, PyObject*) {
   return observed("extended read", reinterpret_cast<PyObject*>(ext(o)->end), nullptr, [&] { return enter_extended(o); });
 }
-PyObject* extended_exit(PyObject* o, PyObject*) {
-  leave_block(ext(o));
+PyObject* extended_exit(PyObject* o, PyObject* args) {
+  leave_block(ext(o), failed(args));
   settle();
   Py_RETURN_NONE;
 }
@@ -790,17 +816,19 @@ PyObject* operation_yield() {
   return self.give(Py_NewRef(Py_None));
 }
 
-PyObject* extended_new(PyObject* end) {
+PyObject* extended_new(PyObject* end, bool keeps) {
   settle();
   if (check_end(end_of(end), "extended read") < 0) return nullptr;
-  if (is_far(end_of(end)->channel))
-    return bad_use("extended read on channel %s: its home is another OS process, from where it is not built yet: read it",
+  if (keeps && !is_far(end_of(end)->channel))
+    return bad_use("extended read on channel %s: redeliver=True is for a reader end in another OS process; here nobody dies alone",
                    channel_name(end_of(end)->channel).c_str());
   ExtendedObject* x = PyObject_New(ExtendedObject, &ExtendedType);
   if (!x) return nullptr;
   x->end = end_of(Py_NewRef(end));
+  x->number = 0;
   x->partner = nullptr;
   x->entering = x->inside = x->entered = false;
+  x->keeps = keeps;
   return reinterpret_cast<PyObject*>(x);
 }
 

@@ -52,7 +52,9 @@ const runtime::OpKind* kind_of(Purpose p) noexcept {
   return kinds[static_cast<int>(p)];
 }
 
+// `value`: owned; null: an exception is set.
 PyObject* outcome(Choice& c, Purpose purpose, int index, PyObject* value) {
+  if (!value) return nullptr;
   if (purpose == Purpose::select) {
     PyObject* i = PyLong_FromLong(index);
     PyObject* r = i ? PyTuple_New(2) : nullptr;

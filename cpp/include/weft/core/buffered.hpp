@@ -39,7 +39,7 @@ class Buffered : public Rendezvous<T, P> {
     if (!me.self()) return Try::gone;
     ring->pop_into(n.slot);
     ++transfers_;
-    if (n.is(NodeFlags::extended)) ++ring->held;
+    if (n.is(NodeFlags::extended)) this->hold_slot(n);
     pull(fx);
     return Try::committed;
   }

@@ -106,7 +106,8 @@ class ChannelCore : public Lending<T, P, ChannelCore<T, P>> {
   template <Side S>
   [[gnu::always_inline]] bool pass(void* slot) noexcept {
     lock_.lock();
-    const bool open = special_ == B::kBuffered && through_buffer<S>(slot);
+    constexpr std::uint8_t past = S == Side::in ? B::kWritersGone : 0;  // what they left is there
+    const bool open = (special_ & ~past) == B::kBuffered && through_buffer<S>(slot);
     lock_.unlock();
     return open;
   }
@@ -148,7 +149,7 @@ class ChannelCore : public Lending<T, P, ChannelCore<T, P>> {
     }
     Effects fx;
     this->lock_lines();
-    if (ring->held > 0) --ring->held;
+    Half::free_slot(me);
     rematch(fx);
     settle(fx);
     unlock(fx);

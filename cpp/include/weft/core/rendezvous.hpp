@@ -67,7 +67,7 @@ class Rendezvous : public ChannelBase<P> {
     move_value(w.slot, r.slot);
     if (r.is(NodeFlags::extended)) [[unlikely]] {
       if (ring) {  // the read holds a slot, not its writer (rule 1.6)
-        ++ring->held;
+        hold_slot(r);
       } else {
         w.status = Status::pending;
         r.hold(&w);
@@ -79,6 +79,19 @@ class Rendezvous : public ChannelBase<P> {
     fx.finish(&peer, Status::ok);
     return Try::committed;
   }
+  // An extended read has taken a value: its slot stays occupied until the end.
+  void hold_slot(Node& n) noexcept {
+    ++ring->held;
+    if (!n.is(NodeFlags::kept)) return;
+    if (++ring->kept != 0) return;
+    --ring->kept;  // there are no more than 65,535: this one keeps no reader waiting
+    n.clear(NodeFlags::kept);
+  }
+  void free_slot(Node& n) noexcept {
+    if (ring->held > 0) --ring->held;
+    if (n.is(NodeFlags::kept)) --ring->kept;
+  }
+
   [[gnu::always_inline]] static void move_value(void* from, void* to) noexcept { ::new (to) T(std::move(*static_cast<T*>(from))); }
 
  private:

@@ -14,7 +14,6 @@
 #include "../coroutine.hpp"
 #include "lazily.hpp"
 #include "space.hpp"
-#include "span.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
@@ -45,6 +44,13 @@ class FarWait : public FarOp {
     }
     self.block(kind_);
   }
+  // Waits on, after a wake-up that was not the last.
+  void park() noexcept {
+    process_->place = this;
+    process_->op = &kind_;
+  }
+  runtime::ProcessBase& process() const noexcept { return *process_; }
+  const runtime::OpKind& kind() const noexcept { return kind_; }
   // After it is over. Returns if it has happened. `guard`: to be told, -1 for a plain operation.
   void look(const core::Place& at, const char* verb, int guard, Error::Carried (*not_done)(FarWait&)) {
     process_->op = nullptr;
@@ -71,9 +77,9 @@ class FarWait : public FarOp {
   virtual bool start() { return peer()->far.begin(*this); }
   virtual void stop() { peer()->far.withdraw(*this); }
 
- private:
   void over() noexcept override { process_->ops->wake(process_); }
 
+ private:
   runtime::ProcessBase* const process_;
   const runtime::OpKind& kind_;
 };
@@ -145,6 +151,11 @@ class FarEndOf {
 };
 
 template <class T>
+struct FarExtendedOp;  // held.hpp
+struct Redeliver {};
+inline constexpr Redeliver redeliver{};
+
+template <class T>
 class FarReader : public FarEndOf<T> {
  public:
   using FarEndOf<T>::FarEndOf;
@@ -154,6 +165,10 @@ class FarReader : public FarEndOf<T> {
   };
   // co_await: the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
   [[nodiscard]] Read read() const { return {this->checked("read")}; }
+  // co_await: a FarExtended<T>; the writer goes on when that is destroyed (rule 1.6). With redeliver, if this program dies before that the
+  // value is the next to be read there.
+  [[nodiscard]] auto extended() const { return FarExtendedOp<T>{this->checked("extended read"), false}; }
+  [[nodiscard]] auto extended(Redeliver) const { return FarExtendedOp<T>{this->checked("extended read"), true}; }
   // The same in a thread.
   T operator()() const {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("reader()");
@@ -178,143 +193,6 @@ class FarWriter : public FarEndOf<T> {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("writer(value)");
     detail::FarAwaiter<T, core::Side::out>(this->checked("write"), &self, std::move(v)).wait(self);
   }
-};
-
-// A select over far ends, and local ones beside them: the first guard that is ready, in the order in which they were added (rule 5.2).
-//
-//   wire::FarSelect s;
-//   s.in(r).out(w, 5);
-//   if (s() == 0) use(s.value<int>());        // in a coroutine: co_await s.go()
-//
-// If all ends have one home, that one decides it, in one round trip (WIRE.md 4.5). Else the homes are asked in turn (WIRE.md 5): a round
-// trip for each until one is ready, and two once somebody comes. At least one end is far.
-//
-// One object is one select. For a fair sequence of them (rule 5.4) each begins at the guard after the one that was chosen last: from(i).
-// It throws what a select of local ends throws, with the index of the guard; PeerDied is in doubt if an output was under way.
-class FarSelect {
- public:
-  template <class T>
-  FarSelect& in(const FarReader<T>& r) {
-    return far(r.checked("select"), false, std::make_unique<RoomOf<T>>());
-  }
-  template <class T>
-  FarSelect& out(const FarWriter<T>& w, std::type_identity_t<T> v) {
-    return far(w.checked("select"), true, std::make_unique<RoomOf<T>>(std::move(v)));
-  }
-  // Of a channel that was made here.
-  template <class T>
-  FarSelect& in(const Reader<T>& r) {
-    return here<T, core::Side::in>(*r.checked("select"), std::make_unique<RoomOf<T>>());
-  }
-  template <class T>
-  FarSelect& out(const Writer<T>& w, std::type_identity_t<T> v) {
-    return here<T, core::Side::out>(*w.checked("select"), std::make_unique<RoomOf<T>>(std::move(v)));
-  }
-  // Guard i is asked first, and those before it last.
-  FarSelect& from(int i) {
-    first_ = static_cast<std::uint32_t>(i);
-    return *this;
-  }
-
-  class Awaiter final : public detail::FarWait {
-   public:
-    Awaiter(FarSelect& s, runtime::ProcessBase* p) : FarWait(p, kKind), s_(s) {
-      if (s.guards_.empty()) weft::detail::bad_use("select: no guard");
-      if (s.far_ == s.guards_.size()) weft::detail::bad_use("select: all ends are of this program; weft::select is for those");
-      if (s.first_ >= s.guards_.size()) weft::detail::bad_use("select: from() says a guard that there is not");
-      if (!s.spans_ && s.first_ != 0) s.spans_ = true;  // a home keeps to the order of the offer
-      guards = s.guards_;
-    }
-    // The index of the guard that was chosen.
-    int await_resume() {
-      const auto i = static_cast<int>(outcome.guard);
-      look(*s_.places_[outcome.guard], "select", outcome.lost ? -1 : i, [](FarWait&) { return Error::Carried{}; });
-      return s_.chosen_ = i;
-    }
-    int wait(runtime::ThreadProcess& self) {
-      block(self);
-      return await_resume();
-    }
-
-   private:
-    Peer* peer() const noexcept override { return s_.ends_[outcome.lost ? outcome.guard : s_.far_]->peer.get(); }
-    bool start() override {
-      if (!s_.spans_) return FarWait::start();
-      std::vector<Span::Guard> all;
-      for (std::size_t i = 0; i < s_.guards_.size(); ++i)
-        all.push_back(
-            {s_.ends_[i] ? s_.ends_[i]->peer.get() : nullptr, s_.ports_[i], s_.guards_[i].end, s_.guards_[i].writes, &s_.rooms_[i]});
-      span_.emplace(*peer()->space, *this, std::move(all), s_.first_);
-      return span_->begin();
-    }
-    void stop() override { span_ ? span_->withdraw() : FarWait::stop(); }
-    static void visit(runtime::ProcessBase& p, runtime::Places& v) {
-      const FarSelect& s = static_cast<Awaiter&>(of(p)).s_;
-      for (std::size_t i = 0; i < s.places_.size(); ++i) v.channel(*s.places_[i], s.guards_[i].writes);
-    }
-    static constexpr runtime::OpKind kKind{"select", &withdraw, &visit};
-    FarSelect& s_;
-    std::optional<Span> span_;
-  };
-  struct Go {
-    FarSelect& s;
-    Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(s, p); }
-  };
-  // co_await: the index of the guard that was chosen.
-  [[nodiscard]] Go go() { return {*this}; }
-  // The same in a thread.
-  int operator()() {
-    runtime::ThreadProcess& self = weft::detail::blocking_caller("select");
-    return Awaiter(*this, &self).wait(self);
-  }
-  // The value of the input that was chosen, once. Throws BadUse if none was, or it is of another type.
-  template <class T>
-  T value() {
-    auto* const room = chosen_ < 0 || guards_[static_cast<std::size_t>(chosen_)].writes
-                           ? nullptr
-                           : dynamic_cast<RoomOf<T>*>(rooms_[static_cast<std::size_t>(chosen_)].get());
-    if (!room || !room->full()) weft::detail::bad_use("value(): no input of this type was chosen, or it was asked for already");
-    return room->take();
-  }
-
- private:
-  FarSelect& far(const std::shared_ptr<FarEnd>& e, bool writes, std::unique_ptr<Room> room) {
-    if (far_ == guards_.size() && !ends_.empty()) spans_ = true;  // after local ones alone
-    for (const auto& other : ends_) {
-      if (!other) continue;
-      if (other->peer->space != e->peer->space) weft::detail::bad_use("select: ends of two spaces of this program");
-      spans_ = spans_ || other->peer != e->peer;
-    }
-    if (far_ == guards_.size()) far_ = ends_.size();
-    return add(e, nullptr, e->place, e->number, writes, std::move(room));
-  }
-  template <class T, core::Side S>
-  FarSelect& here(typename Reader<T>::Core& c, std::unique_ptr<Room> room) {
-    spans_ = true;
-    const bool none_far = far_ == guards_.size();
-    add(nullptr, std::make_shared<PortOf<T, S>>(PortOf<T, S>::another_of(c)), c, 0, S == core::Side::out, std::move(room));
-    if (none_far) far_ = guards_.size();
-    return *this;
-  }
-  FarSelect& add(std::shared_ptr<FarEnd> e, std::shared_ptr<Port> port, const core::Place& at, std::uint32_t number, bool writes,
-                 std::unique_ptr<Room> room) {
-    ends_.push_back(std::move(e));
-    ports_.push_back(std::move(port));
-    places_.push_back(&at);
-    guards_.push_back({number, writes, room.get()});
-    rooms_.push_back(std::move(room));
-    return *this;
-  }
-
-  std::vector<std::shared_ptr<FarEnd>> ends_;  // null: of a local guard
-  std::vector<std::shared_ptr<Port>> ports_;   // of the local ones
-  std::vector<const core::Place*> places_;
-  std::vector<std::unique_ptr<Room>> rooms_;
-  std::vector<FarGuard> guards_;
-  std::size_t far_ = 0;  // the first that is far; none: their number
-  std::uint32_t first_ = 0;
-  bool spans_ = false;
-  int chosen_ = -1;
 };
 
 }  // namespace weft::inline WEFT_ABI::wire

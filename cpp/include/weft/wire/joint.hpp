@@ -7,6 +7,8 @@
 
 #include "../runtime/outside.hpp"
 #include "end.hpp"
+#include "held.hpp"
+#include "select.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
