@@ -88,7 +88,7 @@ def cases() -> list[Case]:
     ]
     found += [
         Case(
-            f"cpp ring {policy}", "ring", f"{policy} 100 1 {{}}", (100, 300), lambda per: 200 * per
+            f"cpp ring {policy}", "ring", f"{policy} 100 1 {{}}", (100, 300), lambda per: 100 * per
         )
         for policy in ("local", "shared")
     ]

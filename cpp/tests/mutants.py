@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Break the core on purpose, one line at a time: exploration must notice every time.
 
-The numbered mutants are compiled in by -DWEFT_MUTANT=n (the same numbers as in the Promela models). The others are changes of the text of a
-copy of the headers, so that the core is not cluttered with hooks; each says which text it replaces, and that text must stand there once
-(line breaks and spaces apart).
+Every mutant is a change of the text of a copy of the headers; each says which text it replaces, and that text must stand there once (line
+breaks and spaces apart). The numbered ones (the same numbers as in the Promela models) are in one copy together, and -DWEFT_MUTANT=n
+chooses: explorer/mutated.py. Those of the wire are in its headers.
 
     mutants.py BUILD_DIR             print the table of MUTANTS.md: which scenarios kill which mutant; exit status 1 if one survives
+    mutants.py --check               whether every mutant's text still stands in the headers, those of the other two programs too
     mutants.py BUILD_DIR --quick     only the text mutants, each against the one scenario named for it; last line `N passed, N failed`
 """
 
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -22,8 +22,11 @@ from dataclasses import dataclass
 
 CPP = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CPP.parent / "tools"))
+sys.path.insert(0, str(CPP / "explorer"))
 
+import mutated as numbered_ones  # noqa: E402
 import progress  # noqa: E402
+from mutated import pattern  # noqa: E402
 
 SOURCES = ("explore.cpp", "explore_hosted.cpp", "explore_wire.cpp", "explore_wire_spans.cpp")
 
@@ -217,7 +220,7 @@ TEXT = [
         "r",
         "poison passes waiting writers over",
         "channel.hpp",
-        "        fail_all(wq_, Status::poisoned, fx);\n",
+        "    fail_all(wq_, Status::poisoned, fx);\n",
         "",
         "poison meets choice: it ends",
     ),
@@ -442,7 +445,7 @@ TEXT = [
         "Z",
         "hosted: virtual time jumps, and the run counts as idle while it wakes",
         "impl/run.ipp",
-        "        activated();  // held until those who woke are counted\n",
+        "      activated();  // held until those who woke are counted\n",
         "",
         "hosted: virtual time jumps",
     ),
@@ -482,7 +485,7 @@ TEXT = [
         "ae",
         "hosted: who begins to host does not look whether it was asked before",
         "impl/thread.ipp",
-        "      if (self_.cancel().load(std::memory_order_seq_cst)) executor_.nudge();\n",
+        "  if (self_.cancel().load(std::memory_order_seq_cst)) executor_.nudge();\n",
         "",
         "hosted: a thread process is asked to end as it begins",
     ),
@@ -579,10 +582,26 @@ def mutated(t: Text, text: str) -> str:
     return text[:begin] + t.new + text[end:]
 
 
-def pattern(old: str) -> re.Pattern[str]:
-    """`old`, wherever its lines are broken; of its comments the words count."""
-    tokens = re.findall(r"\w+|[^\w\s]", old.replace("//", " "))
-    return re.compile(r"(?:\s|//)*".join(map(re.escape, tokens)))
+def check() -> int:
+    """Whether all apply, of all three programs; last line `N passed, N failed`."""
+    import mutants_library
+    import mutants_networks
+
+    alike = [*TEXT, *mutants_networks.MUTANTS, *mutants_library.MUTANTS]
+    bad = 0
+    for t in alike:
+        try:
+            mutated(t, header(t, CPP / "include").read_text())
+        except SystemExit as gone:
+            print(gone)
+            bad += 1
+    try:
+        numbered_ones.mutated()
+    except numbered_ones.DoesNotApply as gone:
+        print(gone)
+        bad += 1
+    print(f"{len(alike) + 1 - bad} passed, {bad} failed")
+    return 1 if bad else 0
 
 
 def work_directory(usage: str | None) -> pathlib.Path:
@@ -612,7 +631,11 @@ def each_dies(
 
 
 def main() -> int:
+    if sys.argv[1:] == ["--check"]:
+        return check()
     work = work_directory(__doc__)
+    numbered = work / "include_numbered"
+    subprocess.run([sys.executable, str(CPP / "explorer/mutated.py"), str(numbered)], check=True)
     quick = "--quick" in sys.argv
     engine = work / "engine.o"
     subprocess.run(
@@ -624,7 +647,7 @@ def main() -> int:
         if isinstance(m, int):
             exe, include, number, name, what = (
                 work / f"mutant_{m}",
-                CPP / "include",
+                numbered,
                 m,
                 str(m),
                 NUMBERED[m],

@@ -33,8 +33,6 @@
 
 #include "../prim.hpp"
 
-// Mutants of the lock, for the explorer (cpp/tests/explore_biased.hpp). 0 is the real thing.
-
 namespace weft::inline WEFT_ABI::core {
 
 class BiasedLock {
@@ -57,7 +55,7 @@ class BiasedLock {
       return nullptr;
     prim::atomic<std::uint8_t>& held = held_[owner >> kShift];
     prim::light_store(held, std::uint8_t{1});
-    if (WEFT_MUTANT == 9 || owner_.load(std::memory_order_relaxed) == owner) [[likely]]
+    if (owner_.load(std::memory_order_relaxed) == owner) [[likely]]
       return &held;
     held.store(0, std::memory_order_relaxed);
     return nullptr;
@@ -96,7 +94,7 @@ class BiasedLock {
     if (is_plain(owner)) [[likely]]
       return count(owner, me);
     if (owner != kNobody) {
-      if (WEFT_MUTANT != 16 || which(owner) == 0) revoke(owner);
+      revoke(owner);
       return;
     }
     if (me == prim::no_bias ? ++state_ == kStrangers : !prim::bias_allowed()) become_plain(kIsPlain);
@@ -120,7 +118,7 @@ class BiasedLock {
     if (i == kBiases) return;
     if (((owner ^ me) & ~kWhich) == kIsPlain) {
       if (++state_ == kStreak) [[unlikely]]
-        become(me, WEFT_MUTANT == 17 ? 0 : i);
+        become(me, i);
     } else {
       become_plain(kIsPlain | i << kShift | (me == prim::no_bias ? 0 : me));
     }
@@ -129,9 +127,8 @@ class BiasedLock {
   // With word_ held. Once for each bias.
   [[gnu::noinline]] void revoke(std::uint32_t owner) noexcept {
     owner_.store(kIsPlain | (which(owner) + 1) << kShift, std::memory_order_relaxed);
-    if (WEFT_MUTANT != 10) prim::heavy_fence();
-    if (WEFT_MUTANT != 11)
-      for (unsigned round = 0; held_[state_].load(std::memory_order_acquire) != 0; ++round) prim::pause(round);
+    prim::heavy_fence();
+    for (unsigned round = 0; held_[state_].load(std::memory_order_acquire) != 0; ++round) prim::pause(round);
     state_ = kPlain;
     prim::bias_revoked();
   }

@@ -48,7 +48,7 @@ class Buffered : public Rendezvous<T, P> {
   Try to_buffer(Node& n, Me me, Effects& fx) noexcept {
     if (special_ & (B::kReadersGone | B::kSpanned)) {
       if ((special_ & B::kReadersGone) && !blocked(rq_)) return Try::not_ready;
-      if (ring->lending() && WEFT_MUTANT != 41) return Try::not_ready;
+      if (ring->lending()) return Try::not_ready;
     }
     const bool compute = n.is(NodeFlags::compute);
     if (ring->size == 0 && !compute)  // straight to the first reader (rule 1.5)

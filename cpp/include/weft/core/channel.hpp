@@ -243,7 +243,7 @@ class ChannelCore : public Lending<T, P, ChannelCore<T, P>> {
   template <Side S>
   [[gnu::noinline]] Try enrol_slowly(Node& n) noexcept {
     Effects fx;
-    Try t = WEFT_MUTANT == 3 ? Try::not_ready : attempt<S>(n, Enrolled{n.choice_, n.index}, fx);
+    Try t = attempt<S>(n, Enrolled{n.choice_, n.index}, fx);
     if (t == Try::not_ready) {
       if (!n.is(NodeFlags::queued)) {
         n.status = Status::pending;
@@ -341,7 +341,7 @@ class ChannelCore : public Lending<T, P, ChannelCore<T, P>> {
     Status s = Status::pending;
     if (this->template ended<S>(me))
       s = me.status;
-    else if (this->template may_meet<S>() && WEFT_MUTANT != 75)
+    else if (this->template may_meet<S>())
       s = Status::ok;
     if (s == Status::pending) {
       special_ |= B::kWatched | B::kSpanned;

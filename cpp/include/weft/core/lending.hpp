@@ -95,7 +95,7 @@ class Lending : public Sleepers<T, P, Self> {
         s = again.status = Status::pending;
         again.place = static_cast<Place*>(this);
         again.set(NodeFlags::queued);
-        wq_.insert_before(WEFT_MUTANT == 105 ? nullptr : wq_.front(), &again);
+        wq_.insert_before(wq_.front(), &again);
         rematch(fx);
       }
     }

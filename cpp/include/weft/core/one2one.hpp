@@ -237,7 +237,7 @@ class OneToOneCore : public ChannelBase<P> {
     const bool light = l & (S == Side::in ? kReaderLight : kWriterLight);
     if (!(S == Side::in ? pop(slot, light) : push(slot, light))) [[unlikely]]
       return false;
-    if (WEFT_MUTANT != 12 && (look_.load(std::memory_order_seq_cst) & other)) [[unlikely]]
+    if (look_.load(std::memory_order_seq_cst) & other) [[unlikely]]
       serve();
     return true;
   }
@@ -256,13 +256,6 @@ class OneToOneCore : public ChannelBase<P> {
     lock_.lock();
     Try t = attempt<S>(n, me);
     if (t == Try::not_ready && wait) {
-      if (WEFT_MUTANT == 13) {
-        n.status = Status::pending;
-        this->template join<S>(n);
-        announce<S>();
-        lock_.unlock();
-        return t;
-      }
       announce<S>();
       t = attempt<S>(n, me);
       if (t == Try::not_ready) {
@@ -296,11 +289,11 @@ class OneToOneCore : public ChannelBase<P> {
     } else if (was && passed < kFew) {
       look_.fetch_and(~light, std::memory_order_seq_cst);
       me.unsettled = true;
-    } else if (!was && (WEFT_MUTANT == 15 || !(me.unsettled &= other.load(std::memory_order_seq_cst) == me.fenced_at))) {
+    } else if (!was && !(me.unsettled &= other.load(std::memory_order_seq_cst) == me.fenced_at)) {
       return;
     }
     lock_.unlock();
-    if (WEFT_MUTANT != 14) prim::heavy_fence();
+    prim::heavy_fence();
     lock_.lock();
     me.fenced_at = other.load(std::memory_order_seq_cst);
   }

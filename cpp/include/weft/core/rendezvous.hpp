@@ -104,7 +104,7 @@ class Rendezvous : public ChannelBase<P> {
       return Step::claim;
     if (y.is(NodeFlags::disabled)) return Step::pass_over;
     // A foreign reader takes for itself, and those behind it wait (rule 6.6).
-    if (S == Side::out && y.is(NodeFlags::foreign)) return WEFT_MUTANT == 6 ? Step::claim : Step::stop;
+    if (S == Side::out && y.is(NodeFlags::foreign)) return Step::stop;
     if (!ring) return Step::claim;
     // What is computed, lent or read extended needs a slot first.
     return S == Side::in || !ring->room() ? Step::stop : Step::claim;

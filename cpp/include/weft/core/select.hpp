@@ -96,7 +96,7 @@ class Select : public Choosing<Select> {
     if (silents_) [[unlikely]]
       for (std::uint32_t i = 0; i < n_; ++i) count -= g_[i].silent && keep_.has(g_[i]);
     if (count == 0 && keep_.any()) return chosen(first_decider(), Status::retired);
-    choice.keep_open(WEFT_MUTANT == 21 ? 0 : count);
+    choice.keep_open(count);
     enrolled_ = true;
     choice.arm();
     for (std::uint32_t i = 0; i < n_; ++i) {  // in order: among its guards at one channel the first is served first (rules 1.2, 5.4)
@@ -106,14 +106,13 @@ class Select : public Choosing<Select> {
       if (x.ends) [[unlikely]]
         x.node.clear(NodeFlags::quiet);
       x.lined = true;
-      if (WEFT_MUTANT == 21 && keep_.has(x)) choice.one_more();
       switch (x.ops->enrol(x)) {
         case Try::committed: return left(i, Status::ok);
         case Try::ended: return left(i, x.node.status);
         case Try::held:  // decided; the partner wakes us once more
         case Try::gone: return parked;
         case Try::silent:
-          if (const int c = WEFT_MUTANT == 22 ? none : fell_silent_in_line(i); c != none) return c;
+          if (const int c = fell_silent_in_line(i); c != none) return c;
           break;
         case Try::not_ready: break;
       }

@@ -44,7 +44,6 @@ class Sleepers : public Buffered<T, P, Self> {
       const bool standing = r->is(NodeFlags::standing);
       if (standing) {
         if (offered()) mark_ready(r);
-        if (WEFT_MUTANT == 4) continue;
         if (r->choice_->word() != WAITING) continue;
       }
       Waker* const before = fx.last();
@@ -52,7 +51,7 @@ class Sleepers : public Buffered<T, P, Self> {
       if (t == Try::not_ready) continue;
       if (!standing) this->template leave<Side::in>(*r);
       // The reader is woken before the writer: if both are of other spaces, it is to be told first (WIRE.md 4.2).
-      if (t == Try::committed) WEFT_MUTANT == 40 ? fx.finish(r, Status::ok) : fx.finish_behind(before, r, Status::ok);
+      if (t == Try::committed) fx.finish_behind(before, r, Status::ok);
       l = rq_.front();
     }
     // Output alternatives that stand here learn of waiting readers and of room.
@@ -62,7 +61,6 @@ class Sleepers : public Buffered<T, P, Self> {
       if (!w->is(NodeFlags::standing) || w->is(NodeFlags::disabled)) continue;
       if (!blocked(rq_) && !accepts()) continue;
       mark_ready(w);
-      if (WEFT_MUTANT == 4) continue;
       if (w->choice_->word() != WAITING) continue;
       const Enrolled me{w->choice_, w->index};
       const Try t = ring ? to_buffer(*w, me, fx) : this->template meet<Side::out>(*w, me, fx);
@@ -151,7 +149,6 @@ class Sleepers : public Buffered<T, P, Self> {
     r.clear(NodeFlags::notified);
     deciding_ = 0;
     special_ &= static_cast<std::uint8_t>(~B::kDeciding);
-    if (WEFT_MUTANT == 7) return;
     if (special_ & B::kPoisoned)
       fail_all(rq_, Status::poisoned, fx);
     else

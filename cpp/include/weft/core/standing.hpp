@@ -68,7 +68,7 @@ class Standing : public Choosing<Standing> {
       choice.arm();
       if (contested_) [[unlikely]]
         invite_foreigners();
-      if (WEFT_MUTANT != 5 && choice.some()) {
+      if (choice.some()) {
         if (choice.claim_one(IDLE)) continue;
         return parked;  // claimed meanwhile: the wake-up is under way
       }

@@ -147,10 +147,6 @@ class Choice {
 
   // A timer or a cancellation competes for the word like everybody else. False: somebody committed us, the wake-up is under way.
   bool finish_as(Word outcome) noexcept {
-    if (WEFT_MUTANT == 8) {
-      word_.store(outcome);
-      return true;
-    }
     return claim_one(outcome);
   }
 
@@ -164,7 +160,6 @@ class Choice {
       if (s == WAITING) {
         if (cas(WAITING, to)) return true;
       } else if (s == LOCKED) {
-        if (WEFT_MUTANT == 1) return false;
         prim::pause(round);
       } else {
         return false;
@@ -176,7 +171,7 @@ class Choice {
 
   // Two choices commit with each other: x's guard xi with y's guard yi.
   static Both claim_both(Choice& x, std::uint32_t xi, Choice& y, std::uint32_t yi) noexcept {
-    const bool x_low = WEFT_MUTANT == 2 || &x < &y;
+    const bool x_low = &x < &y;
     Choice& lo = x_low ? x : y;
     Choice& hi = x_low ? y : x;
     const std::uint32_t lo_to = DONE + (x_low ? xi : yi);
@@ -202,14 +197,8 @@ class KeptChoice : public Choice {
   // word, as any partner does.
   void keep_open(std::uint32_t guards) noexcept { keepers_.store(guards, std::memory_order_relaxed); }  // arm() publishes it
   bool last_gone() noexcept {
-    if (WEFT_MUTANT == 23) {
-      const std::uint32_t left = keepers_.load() - 1;
-      keepers_.store(left);
-      return left == 0;
-    }
     return keepers_.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }
-  void one_more() noexcept { keepers_.fetch_add(1); }  // (of a mutant)
 
  private:
   prim::atomic<std::uint32_t> keepers_{0};

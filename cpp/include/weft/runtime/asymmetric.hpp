@@ -75,7 +75,7 @@ class OwnersLock {
     return visitor_.load(std::memory_order_seq_cst) == 0;
   }
   void own_fence() noexcept {
-    if (WEFT_MUTANT != 18) inside_.exchange(1, std::memory_order_seq_cst);
+    inside_.exchange(1, std::memory_order_seq_cst);
     const std::uint8_t f = fences_.load(std::memory_order_relaxed);
     if (f == renewed) {
       fences_.store(counting, std::memory_order_relaxed);
@@ -93,9 +93,8 @@ class OwnersLock {
   void owners_fence() noexcept {
     for (std::uint8_t f = fences_.load(std::memory_order_relaxed); f != always;) {
       if (f == light) {
-        if (WEFT_MUTANT == 20) prim::heavy_fence();
         fences_.store(renewed, std::memory_order_relaxed);
-        if (WEFT_MUTANT != 19 && WEFT_MUTANT != 20) prim::heavy_fence();
+        prim::heavy_fence();
         return;
       }
       if (fences_.compare_exchange_strong(f, renewed, std::memory_order_seq_cst)) return;

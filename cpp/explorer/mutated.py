@@ -1,0 +1,263 @@
+"""The numbered mutants: each breaks an algorithm on purpose, and exploration must notice (cpp/tests/MUTANTS.md).
+
+They are no part of the headers. This writes a copy of them for the explorer alone, in which every mutant can be switched on by its
+number (WEFT_MUTANT, a variable of the explorer's): one program has them all.
+
+    mutated.py OUT      write the copy; what has not changed is not written again
+    mutated.py --check  only say whether every edit still applies
+
+An edit names the text that it replaces, which must stand once in its file, line breaks and spaces apart: one that no longer applies is an error.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+from pathlib import Path
+
+INCLUDE = Path(__file__).resolve().parent.parent / "include"
+
+# The file under weft/, the text that stands there, what takes its place.
+EDITS: list[tuple[str, str, str]] = [
+    (
+        "runtime/asymmetric.hpp",
+        "    inside_.exchange(1, std::memory_order_seq_cst);\n",
+        "    if (WEFT_MUTANT != 18) inside_.exchange(1, std::memory_order_seq_cst);\n",
+    ),
+    (
+        "runtime/asymmetric.hpp",
+        "        fences_.store(renewed, std::memory_order_relaxed);\n"
+        "        prim::heavy_fence();\n",
+        "        if (WEFT_MUTANT == 20) prim::heavy_fence();\n"
+        "        fences_.store(renewed, std::memory_order_relaxed);\n"
+        "        if (WEFT_MUTANT != 19 && WEFT_MUTANT != 20) prim::heavy_fence();\n",
+    ),
+    (
+        "core/sleepers.hpp",
+        "        if (r->choice_->word() != WAITING) continue;\n",
+        "        if (WEFT_MUTANT == 4) continue;\n"
+        "        if (r->choice_->word() != WAITING) continue;\n",
+    ),
+    (
+        "core/sleepers.hpp",
+        "      if (t == Try::committed) fx.finish_behind(before, r, Status::ok);\n",
+        "      if (t == Try::committed) WEFT_MUTANT == 40 ? fx.finish(r, Status::ok) : fx.finish_behind(before, r, Status::ok);\n",
+    ),
+    (
+        "core/sleepers.hpp",
+        "      if (w->choice_->word() != WAITING) continue;\n",
+        "      if (WEFT_MUTANT == 4) continue;\n"
+        "      if (w->choice_->word() != WAITING) continue;\n",
+    ),
+    (
+        "core/sleepers.hpp",
+        "    special_ &= static_cast<std::uint8_t>(~B::kDeciding);\n",
+        "    special_ &= static_cast<std::uint8_t>(~B::kDeciding);\n"
+        "    if (WEFT_MUTANT == 7) return;\n",
+    ),
+    (
+        "core/buffered.hpp",
+        "      if (ring->lending()) return Try::not_ready;\n",
+        "      if (ring->lending() && WEFT_MUTANT != 41) return Try::not_ready;\n",
+    ),
+    (
+        "core/standing.hpp",
+        "      if (choice.some()) {\n",
+        "      if (WEFT_MUTANT != 5 && choice.some()) {\n",
+    ),
+    (
+        "core/biased.hpp",
+        "    if (owner_.load(std::memory_order_relaxed) == owner) [[likely]]\n",
+        "    if (WEFT_MUTANT == 9 || owner_.load(std::memory_order_relaxed) == owner) [[likely]]\n",
+    ),
+    (
+        "core/biased.hpp",
+        "      revoke(owner);\n",
+        "      if (WEFT_MUTANT != 16 || which(owner) == 0) revoke(owner);\n",
+    ),
+    (
+        "core/biased.hpp",
+        "        become(me, i);\n",
+        "        become(me, WEFT_MUTANT == 17 ? 0 : i);\n",
+    ),
+    (
+        "core/biased.hpp",
+        "    prim::heavy_fence();\n",
+        "    if (WEFT_MUTANT != 10) prim::heavy_fence();\n",
+    ),
+    (
+        "core/biased.hpp",
+        "    for (unsigned round = 0; held_[state_].load(std::memory_order_acquire) != 0; ++round) prim::pause(round);\n",
+        "    if (WEFT_MUTANT != 11)\n"
+        "      for (unsigned round = 0; held_[state_].load(std::memory_order_acquire) != 0; ++round) prim::pause(round);\n",
+    ),
+    (
+        "core/select.hpp",
+        "    choice.keep_open(count);\n",
+        "    choice.keep_open(WEFT_MUTANT == 21 ? 0 : count);\n",
+    ),
+    (
+        "core/select.hpp",
+        "      x.lined = true;\n",
+        "      x.lined = true;\n      if (WEFT_MUTANT == 21 && keep_.has(x)) choice.one_more();\n",
+    ),
+    (
+        "core/select.hpp",
+        "        case Try::held:  // decided; the partner wakes us once more\n"
+        "        case Try::gone: return parked;\n"
+        "        case Try::silent:\n"
+        "          if (const int c = fell_silent_in_line(i); c != none) return c;\n",
+        "        case Try::held:  // decided; the partner wakes us once more\n"
+        "        case Try::gone: return parked;\n"
+        "        case Try::silent:\n"
+        "          if (const int c = WEFT_MUTANT == 22 ? none : fell_silent_in_line(i); c != none) return c;\n",
+    ),
+    (
+        "core/waiter.hpp",
+        "  bool finish_as(Word outcome) noexcept {\n",
+        "  bool finish_as(Word outcome) noexcept {\n"
+        "    if (WEFT_MUTANT == 8) {\n"
+        "      word_.store(outcome);\n"
+        "      return true;\n"
+        "    }\n",
+    ),
+    (
+        "core/waiter.hpp",
+        "      } else if (s == LOCKED) {\n",
+        "      } else if (s == LOCKED) {\n        if (WEFT_MUTANT == 1) return false;\n",
+    ),
+    (
+        "core/waiter.hpp",
+        "    const bool x_low = &x < &y;\n",
+        "    const bool x_low = WEFT_MUTANT == 2 || &x < &y;\n",
+    ),
+    (
+        "core/waiter.hpp",
+        "  bool last_gone() noexcept {\n",
+        "  bool last_gone() noexcept {\n"
+        "    if (WEFT_MUTANT == 23) {\n"
+        "      const std::uint32_t left = keepers_.load() - 1;\n"
+        "      keepers_.store(left);\n"
+        "      return left == 0;\n"
+        "    }\n",
+    ),
+    (
+        "core/waiter.hpp",
+        "    return keepers_.fetch_sub(1, std::memory_order_acq_rel) == 1;\n  }\n",
+        "    return keepers_.fetch_sub(1, std::memory_order_acq_rel) == 1;\n"
+        "  }\n"
+        "  void one_more() noexcept { keepers_.fetch_add(1); }  // (of a mutant)\n",
+    ),
+    (
+        "core/rendezvous.hpp",
+        "    if (S == Side::out && y.is(NodeFlags::foreign)) return Step::stop;\n",
+        "    if (S == Side::out && y.is(NodeFlags::foreign)) return WEFT_MUTANT == 6 ? Step::claim : Step::stop;\n",
+    ),
+    (
+        "core/one2one.hpp",
+        "    if (look_.load(std::memory_order_seq_cst) & other) [[unlikely]]\n",
+        "    if (WEFT_MUTANT != 12 && (look_.load(std::memory_order_seq_cst) & other)) [[unlikely]]\n",
+    ),
+    (
+        "core/one2one.hpp",
+        "    if (t == Try::not_ready && wait) {\n",
+        "    if (t == Try::not_ready && wait) {\n"
+        "      if (WEFT_MUTANT == 13) {\n"
+        "        n.status = Status::pending;\n"
+        "        this->template join<S>(n);\n"
+        "        announce<S>();\n"
+        "        lock_.unlock();\n"
+        "        return t;\n"
+        "      }\n",
+    ),
+    (
+        "core/one2one.hpp",
+        "    } else if (!was && !(me.unsettled &= other.load(std::memory_order_seq_cst) == me.fenced_at)) {\n",
+        "    } else if (!was && (WEFT_MUTANT == 15 || !(me.unsettled &= other.load(std::memory_order_seq_cst) == me.fenced_at))) {\n",
+    ),
+    (
+        "core/one2one.hpp",
+        "    prim::heavy_fence();\n",
+        "    if (WEFT_MUTANT != 14) prim::heavy_fence();\n",
+    ),
+    (
+        "core/channel.hpp",
+        "    Try t = attempt<S>(n, Enrolled{n.choice_, n.index}, fx);\n",
+        "    Try t = WEFT_MUTANT == 3 ? Try::not_ready : attempt<S>(n, Enrolled{n.choice_, n.index}, fx);\n",
+    ),
+    (
+        "core/channel.hpp",
+        "    else if (this->template may_meet<S>())\n",
+        "    else if (this->template may_meet<S>() && WEFT_MUTANT != 75)\n",
+    ),
+    (
+        "core/lending.hpp",
+        "wq_.insert_before(wq_.front(), &again);",
+        "wq_.insert_before(WEFT_MUTANT == 105 ? nullptr : wq_.front(), &again);",
+    ),
+]
+
+
+class DoesNotApply(Exception):
+    """An edit's text does not stand once in its file."""
+
+
+def pattern(old: str) -> re.Pattern[str]:
+    """`old`, wherever its lines are broken; of its comments the words count."""
+    tokens = re.findall(r"\w+|[^\w\s]", old.replace("//", " "))
+    return re.compile(r"(?:\s|//)*".join(map(re.escape, tokens)))
+
+
+def mutated() -> dict[str, str]:
+    """The files that have mutants, as they are then. Every edit is of the text as it is committed."""
+    found: dict[str, str] = {}
+    places: dict[str, list[tuple[int, int, str]]] = {}
+    for file, old, new in EDITS:
+        text = found.setdefault(file, (INCLUDE / "weft" / file).read_text())
+        spans = [m.span() for m in pattern(old).finditer(text)]
+        if len(spans) != 1:
+            raise DoesNotApply(
+                f"mutated.py: this stands {len(spans)} times in weft/{file}, not once; bring it up to date:\n{old}"
+            )
+        places.setdefault(file, []).append((*spans[0], new))
+    for file, here in places.items():
+        here.sort()
+        if any(a[1] > b[0] for a, b in itertools.pairwise(here)):
+            raise DoesNotApply(f"mutated.py: two edits of weft/{file} overlap")
+        for begin, end, new in reversed(here):
+            found[file] = found[file][:begin] + new.strip() + found[file][end:]
+    return found
+
+
+def write(out: Path) -> None:
+    """All headers, those with mutants in place of their own."""
+    texts = mutated()
+    for path in sorted((INCLUDE / "weft").rglob("*")):
+        if not path.is_file():
+            continue
+        name = path.relative_to(INCLUDE / "weft").as_posix()
+        text = texts.get(name) or path.read_text()
+        to = out / "weft" / name
+        to.parent.mkdir(parents=True, exist_ok=True)
+        if not to.exists() or to.read_text() != text:
+            to.write_text(text)
+
+
+def main() -> int:
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        if sys.argv[1] == "--check":
+            mutated()
+        else:
+            write(Path(sys.argv[1]))
+    except DoesNotApply as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
