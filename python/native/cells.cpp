@@ -156,7 +156,9 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
       return -1;
     }
     if (check_packed(c, n) < 0) return -1;
+    if (natives.contains(c)) return attach(c, t, who);  // another thread came first
     natives.emplace(c, n);
+    ++ends_closed;  // alternatives that hold values to be written there look at them again
     c->generation |= kNative;
     return 0;
   }

@@ -63,6 +63,7 @@ _native._set_component_error(_failed)
 class Component(ModuleType):
     """A loaded component: a module with a process function for each of its processes."""
 
+    _capsule: Any
     path: str  #: of the library
     compiler: str  #: that built it, and its version
     processes: tuple[str, ...]  #: their names
@@ -106,6 +107,7 @@ def load(
     _check_names(name, declared)
     aggregates = _aggregates(name, declared, types)
     made = Component(name, doc)
+    made._capsule = capsule
     made.path = library
     made.compiler = compiler
     made.processes = tuple(entry[0] for entry in declared)

@@ -450,7 +450,7 @@ class ChannelCore : public Lending<T, P, ChannelCore<T, P>> {
     if (fx.trash.data && fx.trash.discard) fx.trash.discard(fx.trash);
   }
   // Of a far one.
-  FarAgent* agent() noexcept { return static_cast<WithAgent<ChannelCore>*>(this)->agent_; }
+  [[gnu::noinline, gnu::cold]] FarAgent* agent() noexcept { return static_cast<WithAgent<ChannelCore>*>(this)->agent_; }
   friend Sleepy;
   friend Lending<T, P, ChannelCore>;
 
