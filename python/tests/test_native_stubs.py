@@ -42,7 +42,7 @@ def test_what_a_stub_says(tmp_path):
     text = weft.native.write_stub(messages(), tmp_path).read_text()
     assert "@dataclass\nclass Sample:\n    time: float\n    value: int\n" in text
     assert (
-        "def later(source: Reader[Sample], out: Writer[Sample], by: Sample = ..., *, on: str = 'thread'"
+        "def later(source: Reader[Sample], out: Writer[Sample], by: Sample = ..., *, on: str | Hosts = 'thread'"
         in text
     )
     assert "def sums(source: Reader[Any], out: Writer[float]" in text

@@ -87,6 +87,7 @@ def stub_of(component: ModuleType) -> str:
         "from typing import Any, NamedTuple",
         "",
         "from weft.coroutines import Barrier, Process, Reader, Writer",
+        "from weft.processes import Hosts",
         "",
         "path: str",
         "compiler: str",
