@@ -364,7 +364,6 @@ inline PyObject* taken_from(const ChannelObject* c, PyObject* value) {
 void let_go(ProcessObject* p) noexcept;                           // it has ended, and has its outcome
 void poison_held(ProcessObject* p, PyObject* poisoned) noexcept;  // left by that
 void forget_received(EndObject* e) noexcept;                      // it is collected
-void look_at_value(ProcessObject* p) noexcept;                    // of the read in which the coroutine waits
 
 // --- operations -----------------------------------------------------------------------------------------------------------------------
 
@@ -375,7 +374,6 @@ PyObject* operation_sync(BarrierObject* b);
 PyObject* operation_ready(PyObject* owned);  // an awaitable that is done: for __aenter__ and the like
 PyObject* operation_yield();
 PyObject* extended_new(PyObject* end);
-PySendResult return_none(PyObject** r) noexcept;
 // tp_iternext, send, throw, close over an am_send (returned.cpp).
 PyObject* iternext_by(sendfunc send, PyObject* self);
 PyObject* send_by(sendfunc send, PyObject* self);  // the same for a method, which must set StopIteration also for None
