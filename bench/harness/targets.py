@@ -227,9 +227,7 @@ def _bench(name: str, table: dict[str, Any]) -> Bench:
     )
     names = [c.name for c in candidates]
     targets = tuple(
-        _target(where, names, t)
-        for x in entries["target"]
-        for t in _one_each(where, _named(x))
+        _target(where, names, t) for x in entries["target"] for t in _one_each(where, _named(x))
     )
     for kind, list_ in (("candidate", names), ("target", [t.name for t in targets])):
         if len(set(list_)) != len(list_) or not list_:
@@ -251,9 +249,7 @@ def _named(target: dict[str, Any]) -> dict[str, Any]:
     return target
 
 
-def _candidate(
-    where: str, what: str, bench: dict[str, Any], table: dict[str, Any]
-) -> Candidate:
+def _candidate(where: str, what: str, bench: dict[str, Any], table: dict[str, Any]) -> Candidate:
     where = f"{where}.candidate {table.get('name', '?')}"
     given = {key: bench[key] for key in ("kind", "source", "args", "needs") if key in bench}
     table = given | table

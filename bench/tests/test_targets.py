@@ -246,11 +246,7 @@ class Expansion(Folder):
 
     def test_a_target_of_one_side_needs_a_name(self):
         with self.assertRaisesRegex(targets.DefinitionError, "name is missing"):
-            self.load(
-                bench_text(
-                    "x", [candidate("a")], 'top = "a"\nby = "min"\nreach = {}'
-                )
-            )
+            self.load(bench_text("x", [candidate("a")], 'top = "a"\nby = "min"\nreach = {}'))
 
     def test_candidates_have_what_their_bench_has(self):
         bench = self.load(
