@@ -18,9 +18,9 @@ from pathlib import Path
 BENCH = Path(__file__).resolve().parent
 sys.path.insert(0, str(BENCH))
 
-from cppcsp import Experiment, plot  # noqa: E402
 from harness import curve, headline, machine, runner, show, targets  # noqa: E402
 from harness.build import Broken, Builder, Missing, Program  # noqa: E402
+from harness.grid import Experiment, plot  # noqa: E402
 from harness.result import Result, check_schema, evaluate  # noqa: E402
 
 

@@ -28,8 +28,7 @@ STAYS: dict[str, str] = {
     "a fresh end": "the home hands out the ends of a channel: what runs elsewhere has those that it was given",
     "an end as a value": "ends go to another OS process as arguments of a process, not in values",
     "a barrier": "a barrier meets within one OS process (WIRE.md 15, rule 8)",
-    "a computed output": "WIRE.md 4.6: designed, not built",
-    "an extended read": "WIRE.md 4.6: designed, not built",
+    "a computed output": "WIRE.md 4.8: designed, not built",
     "a guard that is off": "its home is not told of it: until an operation there has met its end it counts as open (WIRE.md 15, rule 5.6)",
     "a limit on an end": "the driver waits until a poison or a retirement has arrived, and the limit would be on that too",
     "another process": "to cancel one, or to wait for its end, is for who has the object",
@@ -73,7 +72,6 @@ def _asked(s: list[Any]) -> set[str]:
         **{k: {"a barrier"} for k in ("sync", "enrol", "resign")},
         **{k: {"another process"} for k in ("cancel", "ended")},
         "send": {"an end as a value"},
-        "ext": {"an extended read"},
         "limit": {
             "a limit on an end"
             for inner in _statements(s[2] if kind == "limit" else [])

@@ -1,4 +1,4 @@
-// The native sides of native_rendezvous.py, native_blocks.py and native_array.py.
+// The native sides of native_rendezvous.py, native_blocks.py, native_array.py and native_parallel.py.
 #include <weft/component.hpp>
 
 using namespace weft::native;
@@ -42,6 +42,19 @@ void sums_alone(Writer<double> ns, std::size_t samples, std::size_t size) {
   }
 }
 
+// For each number so many rounds of a xorshift, of which each needs the one before.
+void burn(Reader<std::int64_t> rounds, Writer<std::int64_t> results) {
+  for (const std::int64_t n : rounds) {
+    std::uint64_t x = 88172645463325252ull;
+    for (std::int64_t i = 0; i < n; ++i) {
+      x ^= x << 13;
+      x ^= x >> 7;
+      x ^= x << 17;
+    }
+    results.write(static_cast<std::int64_t>(x >> 1));
+  }
+}
+
 }  // namespace
 
 WEFT_COMPONENT(native_bench, "What the benches of native components measure.") {
@@ -49,4 +62,5 @@ WEFT_COMPONENT(native_bench, "What the benches of native components measure.") {
   component.process<&summing>("summing").argument("source").argument("sums").argument("back");
   component.process<&sums_alone>("sums_alone").argument("ns").argument("samples").argument("size");
   component.process<&blocks>("blocks").argument("out").argument("count").argument("size");
+  component.process<&burn>("burn").argument("rounds").argument("results");
 }

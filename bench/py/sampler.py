@@ -21,14 +21,14 @@ def fail(message: str) -> NoReturn:
     os._exit(1)
 
 
-def numbers(usage: str) -> list[int]:
-    """The arguments of the program, each a whole number of at least 1; as many as `usage` has words."""
-    words = usage.split()
+def numbers(usage: str, words: int = 0) -> list[int]:
+    """The program's arguments after `words` others, each a whole number of at least 1; as many as `usage` says."""
+    names = usage.split()[words:]
     try:
-        values = [int(text) for text in sys.argv[1:]]
+        values = [int(text) for text in sys.argv[1 + words :]]
     except ValueError:
         fail(f"usage: {Path(sys.argv[0]).name} {usage}, all whole numbers")
-    if len(values) != len(words) or min(values) < 1:
+    if len(values) != len(names) or min(values) < 1:
         fail(f"usage: {Path(sys.argv[0]).name} {usage}, all at least 1")
     return values
 
@@ -38,6 +38,23 @@ def resident() -> int:
     gc.collect()
     pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
     return int(pages) * os.sysconf("SC_PAGESIZE")
+
+
+def in_use() -> int:
+    """resident(), and the private memory of the other OS processes of this session, in bytes.
+
+    The harness gives each program a session of its own: so they are the program's hosts.
+    """
+    me, mine, total = os.getpid(), os.getsid(0), resident()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if int(folder.name) == me or os.getsid(int(folder.name)) != mine:
+                continue
+            lines = (folder / "smaps_rollup").read_text(encoding="ascii").splitlines()
+        except OSError:
+            continue  # it has gone meanwhile
+        total += 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
+    return total
 
 
 class Sampler:

@@ -60,6 +60,7 @@ AGREED = {
     "native-recursive": [
         ("weft", "design", "ns", "min", 1.0),
     ],
+    "native-parallel": [("two workers", "two programs", "ns", "min", 1.031)],
     "wire-idle": [("idle", None, "ns", "p50", 1000000)],
     "wire-calls": [
         ("spinning", None, "ns", "p50", 0.05),
@@ -172,7 +173,10 @@ AGREED = {
     "mpy-threads": [("stream", "pair", "ns", "p50", 2.0)],
     "mpy-waiting": [("await, 1000", "await, 1", "ns", "min", 1.1)],
     "native-array": [("there and back", "the sum alone", "ns", "min", 1.3)],
-    "native-blocks": [("blocks of 64", None, "ns", "min", 60)],
+    "native-blocks": [
+        ("blocks of 64", None, "ns", "min", 60),
+        ("blocks of 64", "control", "ns", "min", 0.005),
+    ],
     "native-rendezvous": [("coroutine", "queue.Queue(1)", "ns", "min", 0.25)],
     "py-commstime": [
         ("coroutines", "asyncio.Queue(1)", "ns", "min", 0.045),

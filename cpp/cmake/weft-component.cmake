@@ -8,6 +8,9 @@ function(weft_add_component name)
   endif()
   add_library(${name} MODULE ${ARGN})
   target_compile_features(${name} PRIVATE cxx_std_20)
+  # A debug build says where an exception was thrown (weft/component_stack.hpp).
+  target_compile_definitions(${name} PRIVATE $<$<CONFIG:Debug>:WEFT_COMPONENT_STACKS>)
+  target_link_options(${name} PRIVATE $<$<CONFIG:Debug>:LINKER:--wrap=__cxa_throw>)
   set_target_properties(${name} PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   foreach(at "../include" "../../../include") # in a checkout and the Python package; where CMake packages are installed
     get_filename_component(at "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${at}" ABSOLUTE)

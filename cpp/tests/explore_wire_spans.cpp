@@ -143,6 +143,39 @@ SCENARIO("wire: sources at two homes retire, in any order: over with the last on
   REQUIRE_THAT(x.is_over && x.status() == Status::retired && x.times == 1);
 }
 
+SCENARIO("wire: an output that is off holds a choice open if it was open as its home heard of it (wire 5.11, rule 5.6)", 0) {
+  runtime::FreshPool fresh;
+  Channel<int> c, d, f;
+  Square s;
+  const auto cr = s.a0.give(c.reader()), dw = s.a0.give(d.writer()), fw = s.a1.give(f.writer());
+  s.settle();
+  Writer<int> wc = c.writer();
+  Reader<int> rd = d.reader(), rf = f.reader();
+  Spanning x;
+  x.read(s.a0.at_party, cr).write(s.a0.at_party, dw, 1).write(s.a1.at_party, fw, 2).off().begin(*s.p[0]);
+  bool gone[2] = {false, false}, heard = false, open = true;
+  Events e(6);
+  do {
+    e.frames(s.a0);
+    e.may(s.a1.can_up(), [&] {
+      if (!std::exchange(heard, true)) open = !gone[1];
+      s.a1.up();
+    });
+    e.may(s.a1.can_down(), [&] { s.a1.down(); });
+    e.may(!gone[0], [&] { gone[0] = true, rd.retire(); });
+    e.may(!gone[1], [&] { gone[1] = true, rf.retire(); });
+    REQUIRE_THAT(!x.is_over || (gone[0] && gone[1]));
+  } while (e.one());
+  REQUIRE_THAT(x.is_over == !open);
+  if (x.is_over) {
+    REQUIRE_THAT(x.status() == Status::retired && x.outcome.guard == 1 && x.times == 1);
+    return;
+  }
+  x.withdraw();
+  s.settle();
+  REQUIRE_THAT(x.status() == Status::cancelled && s.quiet());
+}
+
 SCENARIO("wire: both homes are ready before a choice that spans begins: the first guard is chosen (wire 5.6, rule 5.2)", 0) {
   runtime::FreshPool fresh;
   Channel<int> c{buffer(1)}, d{buffer(1)};

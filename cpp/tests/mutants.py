@@ -2,7 +2,8 @@
 """Break the core on purpose, one line at a time: exploration must notice every time.
 
 The numbered mutants are compiled in by -DWEFT_MUTANT=n (the same numbers as in the Promela models). The others are changes of the text of a
-copy of the headers, so that the core is not cluttered with hooks; each says which text it replaces, and that text must stand there once.
+copy of the headers, so that the core is not cluttered with hooks; each says which text it replaces, and that text must stand there once
+(line breaks and spaces apart).
 
     mutants.py BUILD_DIR             print the table of MUTANTS.md: which scenarios kill which mutant; exit status 1 if one survives
     mutants.py BUILD_DIR --quick     only the text mutants, each against the one scenario named for it; last line `N passed, N failed`
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -87,8 +89,8 @@ TEXT = [
         "b",
         "a withdrawal does not tell those for whom the channel has ended by it",
         "channel.hpp",
-        "      decided(me, fx);\n      settle(fx);\n      unlock(fx);",
-        "      decided(me, fx);\n      unlock(fx);",
+        "      decided(me, fx);\n      settle(fx);\n      unlock(fx);\n    }\n    return was;",
+        "      decided(me, fx);\n      unlock(fx);\n    }\n    return was;",
         "foreign reader whose end is closed",
     ),
     Text(
@@ -111,23 +113,23 @@ TEXT = [
         "e",
         "extended read on a buffer: the freed slot is offered to writers only",
         "channel.hpp",
-        "    if (ring->held > 0) --ring->held;\n    rematch(fx);",
-        "    if (ring->held > 0) --ring->held;\n    this->pull(fx);",
+        "    Half::free_slot(me);\n    rematch(fx);",
+        "    Half::free_slot(me);\n    this->pull(fx);",
         "two extended readers and a computed",
     ),
     Text(
         "f",
         "extended read: a value handed over takes no slot",
-        "buffered.hpp",
-        " || (y->is(NodeFlags::extended) && !ring->room())) break;",
-        ") break;",
+        "rendezvous.hpp",
+        "return S == Side::in || !ring->room() ?",
+        "return S == Side::in ?",
         "two extended readers and a computed",
     ),
     Text(
         "g",
         "buffer: a waiting writer is not met when no slot is free",
         "buffered.hpp",
-        "if (ring->size == 0) return from_writer(n, me, fx);",
+        "if (ring->size == 0) return n.is(NodeFlags::extended) && !ring->room() ? Try::not_ready : this->template meet<Side::in>(n, me, fx);",
         "if (ring->size == 0) return Try::not_ready;",
         "reader and writer meet while the only slot is held",
     ),
@@ -207,8 +209,8 @@ TEXT = [
         "q",
         "buffer: a slot that falls free is not filled by the waiting writer",
         "buffered.hpp",
-        "    if (n.is(NodeFlags::extended)) ++ring->held;\n    pull(fx);",
-        "    if (n.is(NodeFlags::extended)) ++ring->held;",
+        "    if (n.is(NodeFlags::extended)) this->hold_slot(n);\n    pull(fx);",
+        "    if (n.is(NodeFlags::extended)) this->hold_slot(n);",
         "the freed slot is filled",
     ),
     Text(
@@ -439,7 +441,7 @@ TEXT = [
     Text(
         "Z",
         "hosted: virtual time jumps, and the run counts as idle while it wakes",
-        "runtime/run.hpp",
+        "impl/run.ipp",
         "        activated();  // held until those who woke are counted\n",
         "",
         "hosted: virtual time jumps",
@@ -479,7 +481,7 @@ TEXT = [
     Text(
         "ae",
         "hosted: who begins to host does not look whether it was asked before",
-        "runtime/thread.hpp",
+        "impl/thread.ipp",
         "      if (self_.cancel().load(std::memory_order_seq_cst)) executor_.nudge();\n",
         "",
         "hosted: a thread process is asked to end as it begins",
@@ -504,8 +506,8 @@ TEXT = [
         "ah",
         "latch: a choice that has committed elsewhere is woken by it too",
         "latch.hpp",
-        "      if (!x || x->claim_one(DONE + n.index)) fx.finish(&n, Status::ok);",
-        "      if (!x || x->claim_one(DONE + n.index) || true) fx.finish(&n, Status::ok);",
+        "      if (Free{}.with(&n) == Claim::won) fx.finish(&n, Status::ok);",
+        "      if (Free{}.with(&n) == Claim::won || true) fx.finish(&n, Status::ok);",
         "latch: cancel meets the set, a choice",
     ),
 ]
@@ -556,16 +558,31 @@ def mutate(t: Text, work: pathlib.Path) -> pathlib.Path:
     include = work / f"include_{t.name}"
     shutil.rmtree(include, ignore_errors=True)
     shutil.copytree(CPP / "include", include)
-    path = next(
-        p for p in (include / "weft" / "core" / t.file, include / "weft" / t.file) if p.exists()
-    )
-    text = path.read_text()
-    if text.count(t.old) != 1:
-        raise SystemExit(
-            f"mutants.py: mutant {t.name}: its text stands {text.count(t.old)} times in {t.file}, not once; bring it up to date"
-        )
-    path.write_text(text.replace(t.old, t.new))
+    path = header(t, include)
+    path.write_text(mutated(t, path.read_text()))
     return include
+
+
+def header(t: Text, include: pathlib.Path) -> pathlib.Path:
+    places = (include / "weft" / "core" / t.file, include / "weft" / t.file)
+    return next(p for p in places if p.exists())
+
+
+def mutated(t: Text, text: str) -> str:
+    """The file's text with the mutant in it. Raises SystemExit if what it replaces does not stand there once."""
+    found = list(pattern(t.old).finditer(text))
+    if len(found) != 1:
+        raise SystemExit(
+            f"mutants.py: mutant {t.name}: its text stands {len(found)} times in {t.file}, not once; bring it up to date"
+        )
+    begin, end = found[0].span()
+    return text[:begin] + t.new + text[end:]
+
+
+def pattern(old: str) -> re.Pattern[str]:
+    """`old`, wherever its lines are broken; of its comments the words count."""
+    tokens = re.findall(r"\w+|[^\w\s]", old.replace("//", " "))
+    return re.compile(r"(?:\s|//)*".join(map(re.escape, tokens)))
 
 
 def work_directory(usage: str | None) -> pathlib.Path:

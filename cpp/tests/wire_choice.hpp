@@ -21,6 +21,16 @@ class Spanning final : public w::FarOp {
     guards_.back().ends = true;
     return *this;
   }
+  // The guard that was added last: its precondition is false.
+  Spanning& off() {
+    guards_.back().off = true;
+    return *this;
+  }
+  // A timer is among the guards, at the place.
+  Spanning& timed() {
+    timed_ = true;
+    return *this;
+  }
   // Asks each home once.
   Spanning& only_look() {
     looks_ = true;
@@ -36,7 +46,8 @@ class Spanning final : public w::FarOp {
     space_ = s.shared_from_this();
     const w::Space::Step step(s);
     for (std::size_t i = 0; i < guards_.size(); ++i) guards_[i].room = &rooms_[i];
-    const w::Span::Kept kept = lasts_ ? w::Span::Kept{} : w::Span::usually(guards_);
+    w::Span::Kept kept = lasts_ ? w::Span::Kept{} : w::Span::kept(guards_);
+    kept.by_inputs_off = timed_;
     span_.emplace(s, *this, std::move(guards_), first, kept, looks_);
     if (span_->begin()) is_over = true, ++times;
     return *this;
@@ -65,7 +76,7 @@ class Spanning final : public w::FarOp {
   std::vector<w::Span::Guard> guards_;
   std::vector<std::unique_ptr<w::Room>> rooms_;
   std::optional<w::Span> span_;
-  bool looks_ = false, lasts_ = false;
+  bool looks_ = false, lasts_ = false, timed_ = false;
 };
 
 // Two homes and two places, each place with a session to each home; everybody has been greeted.

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "weft/weft.hpp"
@@ -51,6 +52,33 @@ TEST_CASE("wire 12.3: two programs that nobody started together meet by a name, 
   }
   const w::Meeting again(a, "orders", d.options());
   CHECK(again.path() == d.path + "/orders");
+}
+
+TEST_CASE("wire 12.3: many who want one name at once: one has it at a time, and when all have gone nothing is left in the directory") {
+  const Outside outside;
+  Directory d;
+  std::atomic<int> inside{0}, opened{0}, worst{0};
+  std::vector<std::thread> all;
+  for (int t = 0; t < 4; ++t)
+    all.emplace_back([&, token = Outside()] {
+      const auto space = w::Space::make("a");
+      for (int i = 0; i < 200; ++i) try {
+          const w::Meeting point(space, "orders", d.options());
+          worst = std::max<int>(worst, ++inside);
+          ++opened;
+          CHECK(std::filesystem::is_socket(point.path()));
+          --inside;
+        } catch (const BadUse& e) {
+          CHECK(std::string(e.what()).find("is taken") != std::string::npos);
+        }
+    });
+  for (std::thread& t : all) t.join();
+  CHECK((opened > 0 && worst == 1));
+  CHECK(std::filesystem::is_empty(d.path));
+  std::ofstream(d.path + "/orders") << "no socket";
+  CHECK_THROWS_AS(w::Meeting(w::Space::make("a"), "orders", d.options()), BadUse);
+  std::filesystem::remove(d.path + "/orders");
+  CHECK(std::filesystem::is_empty(d.path));
 }
 
 TEST_CASE("wire 12.3: several come at once, and one that says nothing holds up nobody") {

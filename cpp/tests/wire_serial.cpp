@@ -178,6 +178,30 @@ TEST_CASE("wire 12.6: a side that starts anew ends the other's session; none of 
   CHECK(got.empty());
 }
 
+TEST_CASE("wire 12.6: a side that starts anew with the token that it had ends the other's session too, once a packet of it has come") {
+  World v;
+  v.steps(10);
+  REQUIRE(v.one.linked());
+  REQUIRE(v.two.linked());
+  Line twin({}, 22);
+  w::Buffer hello, got;
+  twin.output(v.now, hello);
+  World w2;  // nothing but START has come of the peer: its START is said again, because no answer had come yet
+  w2.one.output(0, got);
+  w2.two.input(got, 0, got);
+  w::Buffer answer;
+  w2.two.output(0, answer);
+  w2.one.input(answer, 0, got);
+  REQUIRE(w2.one.linked());
+  w2.one.input(hello, 0, got);
+  CHECK(w2.one.lost() == nullptr);
+  CHECK(v.two.queue(bytes("x")) == 1);
+  v.steps(3);
+  v.one.input(hello, v.now, got);
+  REQUIRE(v.one.lost() != nullptr);
+  CHECK(std::string(v.one.lost()) == "it has started anew");
+}
+
 TEST_CASE("wire 12.6: a START for who was here before links nobody, and the answer tells its sender that he is gone") {
   World v;
   v.steps(30);
@@ -333,6 +357,26 @@ class Noisy {
   int a_[2], b_[2], stop_[2];
   std::thread thread_;
 };
+
+TEST_CASE("wire 12.6: a PC's first START has no byte 3, whatever its lease: it would stop a MicroPython board that is not in its program yet") {
+  auto space = w::Space::make("pc");
+  for (const std::uint32_t lease : {0u, 3u * 100, 700u, 768u, 1000u, 3000u, 20'000u, 65'536u, 70'000u, 3'600'000u})
+    for (int i = 0; i < 20; ++i) {
+      int fds[2];
+      REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+      {
+        w::LineOptions o;
+        o.lease_ms = lease;
+        w::SerialLink link(space, fds[0], o);
+        std::byte said[64];
+        const ssize_t n = ::read(fds[1], said, sizeof said);
+        REQUIRE(n == 42);
+        INFO(lease);
+        CHECK(std::find(said, said + n, std::byte{3}) == said + n);
+      }
+      ::close(fds[1]);
+    }
+}
 
 TEST_CASE("wire 12.6: sessions over a line that spoils bytes: 400 strings each way, each once, in order; then retirement arrives") {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {

@@ -226,6 +226,97 @@ TEST_CASE("wire 5.7: of a mixed choice the outputs decide; with a silent input i
   CHECK((x.is_over && x.status() == Status::retired && x.outcome.guard == 1));
 }
 
+TEST_CASE("wire 5.11: an output that is off, and open, holds a choice open while an input is (rule 5.6); its home says whether it is") {
+  for (const bool same_home : {false, true})
+    for (const bool open : {false, true}) {
+      Square s;
+      Channel<int> c, d, e;
+      weft::test::Wire& third = same_home ? s.a0 : s.a1;
+      const auto rc = s.a0.give(c.reader()), wd = s.a0.give(d.writer()), we = third.give(e.writer());
+      s.settle();
+      Writer<int> wc = c.writer();
+      Reader<int> rd = d.reader(), re = e.reader();
+      rd.retire();  // of the output that is on
+      if (!open) re.retire();
+      Spanning x;
+      x.read(s.a0.at_party, rc).write(s.a0.at_party, wd, 3).write(third.at_party, we, 4).off().begin(*s.p[0]);
+      s.settle();
+      CHECK(x.is_over == !open);
+      if (!open) {
+        CHECK((x.status() == Status::retired && x.outcome.guard == 1));
+      } else {
+        re.retire();  // it was open when the choice began: that is what counts
+        s.settle();
+        CHECK_FALSE(x.is_over);
+        std::thread writes([&, token = Outside()] { wc(5); });
+        while (!x.finished()) s.settle();
+        writes.join();
+        CHECK((x.ok() && x.outcome.guard == 0 && x.value() == 5));
+      }
+      s.settle();
+      CHECK(s.quiet());
+    }
+}
+
+TEST_CASE("wire 5.11: an input that is off, and open, holds a choice open that has a timer (rule 5.6); one that only looks ends at once") {
+  for (const bool open : {false, true})
+    for (const bool looks : {false, true}) {
+      Square s;
+      Channel<int> c, d;
+      const auto rc = s.a0.give(c.reader()), rd = s.a1.give(d.reader());
+      s.settle();
+      c.writer().retire();
+      Writer<int> wd = d.writer();
+      if (!open) wd.retire();
+      Spanning x;
+      x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).off().timed();
+      if (looks) x.only_look();
+      x.begin(*s.p[0]);
+      s.settle();
+      CHECK(x.is_over == (looks || !open));
+      if (x.is_over) CHECK(x.status() == (open ? Status::cancelled : Status::retired));
+      if (!x.is_over) x.withdraw();
+      s.settle();
+      CHECK((x.is_over && x.times == 1 && s.quiet()));
+    }
+}
+
+TEST_CASE("wire 5.11: what is off meets nobody, and the loss of its home is not the choice's (rules 5.2, 5.6)") {
+  for (const bool before : {false, true}) {
+    Square s;
+    Channel<int> c, d, e;
+    const auto rc = s.a0.give(c.reader()), wd = s.a0.give(d.writer()), we = s.a1.give(e.writer());
+    const auto re = s.b1.give(e.reader());
+    s.settle();
+    Writer<int> wc = c.writer();
+    d.reader().retire();
+    weft::test::Op read;  // waits at the channel of what is off
+    read.read(re).begin(s.b1.at_party);
+    s.settle();
+    if (before) s.a1.tell(s.a1.at_party);
+    Spanning x;
+    x.read(s.a0.at_party, rc).write(s.a0.at_party, wd, 3).write(s.a1.at_party, we, 4).off().begin(*s.p[0]);
+    s.settle();
+    CHECK(x.is_over == before);
+    CHECK_FALSE(read.is_over);
+    if (!before) s.a1.tell(s.a1.at_party);
+    CHECK((x.is_over && x.status() == Status::retired && x.outcome.guard == 1));
+  }
+}
+
+TEST_CASE("wire 5.11, 14.2: a guard that is off without a choice that spans, or with a value, is a fault") {
+  Square s;
+  Channel<int> c;
+  s.a0.give(c.writer());
+  s.b0.give(c.writer());
+  s.settle();
+  s.a0.to_home(w::Frame{w::Kind::offer, w::Flag::write | w::Flag::off, 0, 0, 1, 0, {}});
+  s.b0.to_home(w::Frame{w::Kind::offer, w::Flag::write | w::Flag::off | w::Flag::spans, 0, 1, 1, 7, {}});
+  s.settle();
+  CHECK(s.a0.at_home.session.why().find("does not span") != std::string::npos);
+  CHECK(s.b0.at_home.session.why().find("add up") != std::string::npos);
+}
+
 TEST_CASE("wire 5.7: an output that has retired is in nobody's way: at its home the other guards are tried without it (rules 5.2, 5.6)") {
   for (const bool looks : {false, true})
     for (const bool before : {false, true}) {

@@ -35,6 +35,35 @@ class OpOf final : public w::FarOp {
   }
 
   OpOf& read(std::uint32_t end) { return add(end, false, std::make_unique<w::RoomOf<T>>()); }
+  // An extended read; `keeps`: its value may come back.
+  OpOf& hold(std::uint32_t end, bool keeps = false) {
+    read(end);
+    g_[0].holds = true;
+    g_[0].keeps = keeps;
+    return *this;
+  }
+  // Its block is over.
+  void end_block(bool back = false) {
+    const w::Space::Step step(*peer_->space);
+    peer_->far.held_end(number(), back);
+  }
+  // An output whose value is made after the commit.
+  OpOf& later(std::uint32_t end) {
+    add(end, true, std::make_unique<w::RoomOf<T>>());
+    g_[n_ - 1].later = true;
+    return *this;
+  }
+  bool has_committed = false;
+  void make(T v) {
+    rooms_[making_]->put(std::move(v));
+    const w::Space::Step step(*peer_->space);
+    if (peer_->far.made(*this)) is_over = true, ++times;
+  }
+  void fail() {
+    const w::Space::Step step(*peer_->space);
+    peer_->far.failed(*this);
+    is_over = true;
+  }
   OpOf& write(std::uint32_t end, T v) { return add(end, true, std::make_unique<w::RoomOf<T>>(std::move(v))); }
   OpOf& begin(w::Peer& p) {
     const w::Space::Step step(*p.space);
@@ -63,6 +92,8 @@ class OpOf final : public w::FarOp {
     return *this;
   }
   void over() noexcept override { is_over = true, ++times; }
+  void committed(std::uint32_t guard) noexcept override { has_committed = true, making_ = guard; }
+  std::uint32_t making_ = 0;
   std::array<std::unique_ptr<w::RoomOf<T>>, 4> rooms_;
   std::array<w::FarGuard, 4> g_{};
   std::size_t n_ = 0;

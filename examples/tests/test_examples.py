@@ -58,6 +58,7 @@ def report(name: str, backend: str, *arguments: str) -> dict[str, Any]:
 SMALL = {
     "commstime": ["--rounds", "20"],
     "dining_philosophers": ["--meals", "3"],
+    "grid_node": ["--seconds", "2"],
     "mandelbrot": ["--size", "20", "--jobs", "4", "--iterations", "600"],
     "sieve": ["--primes", "10"],
     "token_ring": ["--size", "10", "--rounds", "2"],
@@ -83,6 +84,7 @@ def test_it_says_what_it_found(name: str, backend: str, tmp_path: Path) -> None:
     arguments = [
         *SMALL[name],
         *(["--out", str(tmp_path / "p.png")] if name == "mandelbrot" else []),
+        *(["--folder", str(tmp_path)] if name == "grid_node" else []),
     ]
     done = start(name, backend, *arguments)
     assert done.returncode == 0, done.stderr

@@ -63,6 +63,7 @@ class Line:
         self.most, self.again, self.lease = most, again, lease
         self.asked = (lease, again)
         self.linked = self.owes = self.says = False
+        self.knows_me = False  # a packet of it has come: it names me in a START, unless it began anew
         self.lost = None  # why
         self.piece = bytearray()
         self.base = self.due_ = self.sent = self.whiles = 0
@@ -115,6 +116,7 @@ class Line:
         if not self.linked:
             self.link(now)
         self.heard = now
+        self.knows_me = True
         moves = (acknowledged - self.base) & ALL
         if 0 < moves <= len(self.kept):
             self.base = acknowledged
@@ -133,7 +135,7 @@ class Line:
         if a == 0 or a == self.mine:
             return
         if self.linked:
-            if a != self.theirs:
+            if a != self.theirs or (self.knows_me and not b):  # it may have drawn the same token again
                 self.lost = "it has started anew"
             else:
                 self.heard = now

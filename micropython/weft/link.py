@@ -17,6 +17,16 @@ from ._line import Line
 from .errors import BadUse, PeerDied, Poisoned, Retired
 
 
+def _moment():
+    """What differs most from one start of a board to the next, where it has no random numbers."""
+    try:
+        from time import ticks_us
+
+        return ticks_us()
+    except ImportError:
+        return _time.steady()
+
+
 def _random(n):
     try:
         from os import urandom
@@ -25,7 +35,7 @@ def _random(n):
     except (ImportError, NotImplementedError):
         from random import getrandbits
 
-        v = _time.steady()
+        v = _moment()
         for _ in range(n):
             v = (v << 8 ^ getrandbits(8)) & ((1 << 8 * n) - 1)
         return v or 1

@@ -59,19 +59,21 @@ Abroad::Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool 
   rooms_.reserve(seats_.size());
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     const Seat& s = seats_[i];
-    if (s.writes) values_[i].o = Py_NewRef(s.value);
-    rooms_.push_back(std::make_unique<SeatRoom>(values_, i, s.writes));
+    const bool has_value = s.writes && !s.off && !s.later;
+    if (has_value) values_[i].o = Py_NewRef(s.value);
+    rooms_.push_back(std::make_unique<SeatRoom>(values_, i, has_value));
+    delegated = delegated && !s.off;
     if (!is_far(s.channel)) {
       delegated = false;
-      all.push_back({nullptr, port_of(s), 0, s.writes, &rooms_.back(), s.ends});
+      all.push_back({nullptr, port_of(s), 0, s.writes, &rooms_.back(), s.ends, s.off, s.later});
       continue;
     }
     const FarSide& f = side_of(s.channel);
     delegated = delegated && !s.ends && (!one || one == f.peer.get());
     one = f.peer.get();
     ends_.push_back(f.end);
-    offer_.push_back({f.number, s.writes, rooms_.back().get()});
-    all.push_back({f.peer.get(), nullptr, f.number, s.writes, &rooms_.back(), s.ends});
+    offer_.push_back({f.number, s.writes, rooms_.back().get(), false, false, s.off, s.later});
+    all.push_back({f.peer.get(), nullptr, f.number, s.writes, &rooms_.back(), s.ends, s.off, s.later});
   }
   guards = offer_;
   if (!delegated) span_.emplace(*space_, *this, std::move(all), 0, kept, looks);
@@ -94,7 +96,26 @@ void Abroad::withdraw() {
 }
 void Abroad::over() noexcept {
   over_ = true;
-  nobodys_ ? ended.push_back(this) : latch.set();
+  if (nobodys_)
+    ended.push_back(this);
+  else if (waiter_)
+    waiter_->ops->wake(waiter_);
+  else
+    latch.set();
+}
+bool Abroad::made(PyObject* value, core::Waker& waiter) {
+  values_[std::exchange(making_, -1)].o = value;
+  const Space::Step step(*space_);
+  if (!over_ && !(span_ ? span_->made() : ends_[0]->peer->far.made(*this))) {
+    waiter_ = &waiter;
+    return false;
+  }
+  return over_ = true;
+}
+void Abroad::failed() {
+  const Space::Step step(*space_);
+  making_ = -1;
+  if (!std::exchange(over_, true)) span_ ? span_->failed() : ends_[0]->peer->far.failed(*this);
 }
 Value* Abroad::bare(const Core& c) noexcept {
   for (std::size_t i = 0; i < seats_.size() && !over_; ++i)
@@ -109,6 +130,11 @@ void LetGo::operator()(Abroad* a) const noexcept {
     delete a;
     return;
   }
+  if (a->to_make() >= 0) {  // its owner goes before it has made the value
+    a->failed();
+    delete a;
+    return;
+  }
   a->nobodys_ = true;
   a->withdraw();
 }
@@ -117,9 +143,9 @@ void LetGo::operator()(Abroad* a) const noexcept {
 
 int Choice::check_far(const char* verb) {
   for (std::uint32_t i = 0; i < n_; ++i) {
-    if (guards_[i].kind != core::Kind::barrier && !guards_[i].node.is(core::NodeFlags::compute)) continue;
-    bad_use("%s: guard %u is %s, and another guard is at a channel whose home is another OS process: that is not built yet", verb, i,
-            guards_[i].kind == core::Kind::barrier ? "a barrier" : "an output whose value is made after the commit");
+    if (guards_[i].kind != core::Kind::barrier) continue;
+    bad_use("%s: guard %u is a barrier, and another guard is at a channel whose home is another OS process: that is not built yet", verb,
+            i);
     return -1;
   }
   return 0;
@@ -148,7 +174,7 @@ int Choice::begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, b
     core::Guard& g = guards_[i];
     const int at = static_cast<int>(i);
     if (g.kind <= core::Kind::output) {
-      Abroad::Seat s{channel_of(i), i, g.kind == core::Kind::output, g.ends, slots_[i].o};
+      Abroad::Seat s{channel_of(i), i, g.kind == core::Kind::output, g.ends, slots_[i].o, false, g.node.is(core::NodeFlags::compute)};
       seats.push_back(s);
     } else if (g.kind == core::Kind::skip) {
       skip = at;
@@ -170,13 +196,20 @@ int Choice::begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, b
   if (seats.empty() && looks) return take_instead();
   bool far = false;
   core::Kinds seen;
-  for (const Abroad::Seat& s : seats) far = far || is_far(s.channel);
   for (std::uint32_t i = 0; i < n_; ++i) seen.add(guards_[i]);
-  const core::Keepers keep = core::keepers(seen, guards_.get(), n_);
-  alone = alone && !seen.anything_off();
+  const wire::Span::Kept keep = wire::Span::kept(seen);
+  for (std::uint32_t i = 0; i < n_; ++i) {
+    core::Guard& g = guards_[i];
+    const bool counts = g.kind == core::Kind::input ? keep.by_inputs_off : g.kind == core::Kind::output && keep.by_outputs_off;
+    if (g.enabled || !counts || !g.where || g.state() > core::State::ready) continue;
+    if (is_far(channel_of(i)) && !side_of(channel_of(i)).end) continue;  // closed: nobody can switch it on
+    Abroad::Seat s{channel_of(i), i, g.kind == core::Kind::output, false, nullptr, true};
+    seats.push_back(s);
+  }
+  for (const Abroad::Seat& s : seats) far = far || is_far(s.channel);
   if (!far) return begin_here(p, run, foreign);
   if (looks) lasting.clear();
-  abroad_.reset(new Abroad(std::move(seats), {keep.inputs, keep.outputs}, looks, alone));
+  abroad_.reset(new Abroad(std::move(seats), keep, looks, alone));
   const auto waits = static_cast<std::uint32_t>(lasting.size()) + 1;
   meanwhile_ = runtime::FixedArray<core::Guard>(waits);
   lasting_ = std::move(lasting);
@@ -194,8 +227,8 @@ int Choice::begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, b
       meanwhile_[i].where = g.where;
   }
   abroad_->begin();
-  if (abroad_->is_over()) return come_back();
   p.place = this;
+  if (abroad_->is_over()) return come_back();
   return await_word(p, waits, run);
 }
 
@@ -222,6 +255,12 @@ int Choice::await_word(ProcessBase& p, std::uint32_t guards, runtime::Run* run) 
 }
 // What it was woken by: 0 is the word of the homes; else that must have been asked for first.
 int Choice::heard(int r) {
+  if (const int seat = abroad_->to_make(); seat >= 0) {  // whatever else has come meanwhile comes too late
+    const Abroad::Seat& s = abroad_->seat(static_cast<std::uint32_t>(seat));
+    far_status_ = Status::ok;
+    remember(static_cast<int>(s.guard));
+    return static_cast<int>(s.guard);
+  }
   if (r > 0 && instead_ < 0) instead_ = static_cast<int>(lasting_[static_cast<std::size_t>(r) - 1]);
   if (!abroad_->is_over()) abroad_->withdraw();
   if (abroad_->is_over()) return come_back();
@@ -246,6 +285,22 @@ int Choice::come_back() {
   const int r = static_cast<int>(s.guard);
   remember(r);
   return r;
+}
+
+// The value of an output that had committed abroad: 0: an answer is awaited, 1 or -1: it is over.
+int Choice::deliver_far(PyObject* value, ProcessBase& p, PyObject** r) {
+  if (!abroad_->made(value, p)) return 0;
+  *r = finish_held(p);
+  return *r ? 1 : -1;
+}
+PyObject* Choice::finish_far() {
+  const std::unique_ptr<Abroad, LetGo> a = std::move(abroad_);
+  const wire::Outcome& o = a->outcome;
+  ChannelObject* const c = channel_of(static_cast<std::uint32_t>(chosen_));
+  if (o.status == Status::ok) return Py_NewRef(Py_None);
+  if (o.status == Status::pending) return bad_use("select on channel %s: %s", channel_name(c).c_str(), a->refused);
+  if (is_far(c)) side_of(c).told(o);
+  return raise_end(o.in_doubt ? Status::in_doubt : o.status, c, "select", chosen_, nullptr);
 }
 
 // Its owner goes: what has happened goes with it, and what happens yet is nobody's.

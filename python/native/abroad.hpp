@@ -22,7 +22,9 @@ class Abroad final : public wire::FarOp {
     ChannelObject* channel;  // the choice keeps it
     std::uint32_t guard;     // of the choice
     bool writes, ends;
-    PyObject* value;  // of an output; borrowed
+    PyObject* value;     // of an output; borrowed
+    bool off = false;    // its precondition is false: it takes no part, and holds the choice open perhaps (rule 5.6)
+    bool later = false;  // an output whose value is made after the commit (rule 5.8)
   };
 
   // In the order in which they are preferred; at least one is far. `alone`: nothing but these guards and timers decides.
@@ -32,16 +34,25 @@ class Abroad final : public wire::FarOp {
   void begin();
   void withdraw();
   bool is_over() const noexcept { return over_; }
+  // The seat that has committed without its value, or -1. Its owner makes that, and says made() or failed(); made() takes the value over.
+  // True: it is over; else `waiter` is woken once it is.
+  int to_make() const noexcept { return over_ ? -1 : making_; }
+  bool made(PyObject* value, core::Waker& waiter);
+  void failed();
   const Seat& seat(std::uint32_t i) const noexcept { return seats_[i]; }
   PyObject* take(std::uint32_t i) noexcept { return values_[i].take(); }
   // A value for this channel that is not packed; null: none.
   Value* bare(const Core& c) noexcept;
 
-  core::LatchCore<Shared> latch;  // set when it is over, unless begin() says so
+  core::LatchCore<Shared> latch;  // set when it is over, unless begin() says so; or when a value is to be made
 
  private:
   friend struct LetGo;
   void over() noexcept override;
+  void committed(std::uint32_t seat) noexcept override {
+    making_ = static_cast<int>(seat);
+    latch.set();
+  }
 
   const std::shared_ptr<Space> space_;
   std::vector<Seat> seats_;
@@ -52,6 +63,8 @@ class Abroad final : public wire::FarOp {
   std::optional<wire::Span> span_;
   const std::uint32_t generation_ = generation;
   bool over_ = false, nobodys_ = false;
+  int making_ = -1;
+  core::Waker* waiter_ = nullptr;  // the value has been made
 };
 
 extern std::vector<Abroad*> abroads;

@@ -1,4 +1,5 @@
 // `process * n` and `channel * n`: what they are made of is told to weft/_arrays.py, which makes them.
+#include "cells.hpp"
 #include "observe.hpp"
 
 namespace weft::py {
@@ -51,8 +52,11 @@ PyObject* channel_times(PyObject* a, PyObject* b) {
   const char* overflow = overflows[c.ring ? static_cast<int>(c.ring->overflow) : 0];
   PyObject* name = PyObject_GetAttrString(o, "name");
   if (!name) return nullptr;
-  return PyObject_CallFunction(make_channels, "Nnnsi", name, n, c.ring ? static_cast<Py_ssize_t>(c.ring->capacity) : Py_ssize_t{0},
-                               overflow, int{reinterpret_cast<ChannelObject*>(o)->immunity});
+  PyObject* all = PyObject_CallFunction(make_channels, "Nnnsi", name, n, c.ring ? static_cast<Py_ssize_t>(c.ring->capacity) : Py_ssize_t{0},
+                                        overflow, int{reinterpret_cast<ChannelObject*>(o)->immunity});
+  for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(all); ++i)
+    if (type_like(reinterpret_cast<ChannelObject*>(o), reinterpret_cast<ChannelObject*>(PyList_GET_ITEM(all, i))) < 0) Py_CLEAR(all);
+  return all;
 }
 
 int init_arrays(PyObject* m) { return PyModule_AddFunctions(m, functions); }

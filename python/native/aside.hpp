@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "door.hpp"
+#include "native.hpp"
 
 namespace weft::py {
 
@@ -43,6 +44,9 @@ class With {  // of a thread that is aside: the GIL, while it lives. Of others n
  private:
   PyThreadState* const state_;
 };
+
+// Does it run a component, which says itself where it is? With the GIL.
+bool in_component(const ThreadProcess& t) noexcept;
 
 // Tasks of asyncio that wait at channels (Party). They are told any number of times, and go when they like: who tells them must have the
 // GIL from its look at the line to its last word. So while there is one, operations of components are done with the GIL

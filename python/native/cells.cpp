@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "choice.hpp"
-#include "wire.hpp"
+#include "packed.hpp"
 
 namespace weft::py {
 
@@ -107,6 +107,35 @@ PyObject* convert(ChannelObject* c, const Native& n, PyObject* value, const char
   return PyErr_NoMemory();
 }
 
+// Do the values that wait at a wired channel convert? They stay as they are. -1 with BadUse.
+int check_packed(ChannelObject* c, const Native& n) {
+  if (is_far(c)) return 0;  // its home knows of them
+  std::vector<PyObject*> all;  // owned
+  c->core.with_lock([&](core::Queue&, core::Queue& writers) {
+    const auto add = [&](const Value& v) {
+      if (v.o && is_packed(v.o)) all.push_back(Py_NewRef(v.o));
+    };
+    for (core::Link* l = writers.front(); l; l = l->next)
+      if (const auto* const v = static_cast<Value*>(static_cast<core::Node*>(l)->slot)) add(*v);
+    if (const core::Ring<Value>* r = c->core.ring)
+      for (std::uint32_t i = 0; i < r->size; ++i) add(r->data[(r->head + i) % r->capacity]);
+  });
+  int r = 0;
+  for (PyObject* const packed : all) {
+    PyObject* const o = r == 0 ? unpack(c, Py_NewRef(packed)) : nullptr;
+    weft_value v{0, nullptr};
+    if (r == 0 && (!o || to_native(n.type, o, v) < 0)) {
+      explain(c, n, "a value that waits at");
+      r = -1;
+    }
+    drop_native(v);
+    Py_XDECREF(o);
+    Py_DECREF(packed);
+  }
+  release_lent();
+  return r;
+}
+
 }  // namespace
 
 int attach(ChannelObject* c, const NativeType* t, const char* who) {
@@ -116,13 +145,19 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
             describe(at->second.type).c_str(), at->second.by.c_str(), who, describe(t).c_str());
     return -1;
   }
+  const Native n{t, who};
   if (is_wired(c)) {
-    bad_use("channel %s has ends in other OS processes, and %s is native: that is not built yet; put a Python process between them",
-            channel_name(c).c_str(), who);
-    return -1;
+    if (is_board(c)) {
+      bad_use("channel %s has ends on a board, and %s is native: that is not built yet; put a Python process between them",
+              channel_name(c).c_str(), who);
+      return -1;
+    }
+    if (check_packed(c, n) < 0) return -1;
+    natives.emplace(c, n);
+    c->generation |= kNative;
+    return 0;
   }
   carry_ends(c);  // its reads look at what they take, those that wait there too
-  const Native n{t, who};
   // All are converted before the first is put in its place: what fails changes nothing.
   std::vector<std::pair<PyObject*, PyObject*>> done;  // owned: what it was, the cell
   int r = 0;
@@ -165,6 +200,16 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
   return 0;
 }
 
+constexpr const char* kTyped = "Channel(type=...)";
+int type_channel(ChannelObject* c, PyObject* type) {
+  const NativeType* const t = native_type_of(type);
+  return t ? attach(c, t, kTyped) : -1;
+}
+int type_like(const ChannelObject* c, ChannelObject* to) {
+  const auto at = natives.find(c);
+  return at == natives.end() || at->second.by != kTyped ? 0 : attach(to, at->second.type, kTyped);
+}
+
 PyObject* pack_native(ChannelObject* c, PyObject* value) {
   if (is_cell(value)) return value;
   release_lent();
@@ -189,6 +234,54 @@ PyObject* unsent_native(PyObject* cell) noexcept {
   PyObject* const r = unpack_native(cell);
   if (!r) PyErr_Clear();
   PyErr_Restore(t, v, tb);
+  return r;
+}
+
+// --- wired as well ----------------------------------------------------------------------------------------------------------------------
+
+PyObject* plain_native(ChannelObject* c, PyObject* value) {
+  release_lent();
+  const Native n = natives.find(c)->second;
+  weft_value v;
+  if (to_native(n.type, value, v) < 0) {
+    drop_native(v);
+    return explain(c, n, "a value written to");
+  }
+  PyObject* const r = to_python(n.type, v);
+  drop_native(v);
+  return r ? as_sent(r) : nullptr;
+}
+
+int value_native(ChannelObject* c, const NativeType* t, PyObject* o, weft_value& to) {
+  if (to_native(t, o, to) == 0) return 0;
+  drop_native(to);
+  const auto at = natives.find(c);
+  explain(c, at == natives.end() ? Native{t, "a native component"} : at->second, "a value read from");
+  return -1;
+}
+
+int cells_to_objects(ChannelObject* c) {
+  // From the look at a slot to its new content nobody else may take it: no finaliser runs, and components wait for the GIL.
+  const bool collects = PyGC_Disable();
+  std::vector<PyObject*> done;  // cells that are empty, but for what an array has left
+  int r = 0;
+  const auto change = [&](Value& v) {
+    if (r < 0 || !v.o || !is_cell(v.o)) return;
+    PyObject* const o = to_python(cell_of(v.o)->type, cell_of(v.o)->value);
+    if (!o) {
+      r = -1;
+      return;
+    }
+    done.push_back(std::exchange(v.o, o));
+  };
+  c->core.with_lock([&](core::Queue&, core::Queue& writers) {
+    for (core::Link* l = writers.front(); l; l = l->next)
+      if (auto* const v = static_cast<Value*>(static_cast<core::Node*>(l)->slot)) change(*v);
+    if (core::Ring<Value>* ring = c->core.ring)
+      for (std::uint32_t i = 0; i < ring->size; ++i) change(ring->data[(ring->head + i) % ring->capacity]);
+  });
+  for (PyObject* cell : done) drop_cell(cell);
+  if (collects) PyGC_Enable();
   return r;
 }
 

@@ -39,9 +39,10 @@ int birthplace(ChannelObject* c) {
 }
 
 PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
-  static const char* names[] = {"name", "capacity", "overflow", "immunity", nullptr};
+  static const char* names[] = {"name", "capacity", "overflow", "immunity", "type", nullptr};
   PyObject* name = Py_None;
   PyObject* overflow_name = nullptr;
+  PyObject* of = Py_None;
   Py_ssize_t capacity = 0;
   int immunity = 0;
   Overflow overflow = Overflow::block;
@@ -49,7 +50,8 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
     if (PyTuple_GET_SIZE(args) > 1)
       return PyErr_Format(PyExc_TypeError, "Channel takes the name alone without a keyword: Channel(%R, capacity=...)",
                           PyTuple_GET_ITEM(args, 0));
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|O$nUi:Channel", const_cast<char**>(names), &name, &capacity, &overflow_name, &immunity))
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|O$nUiO:Channel", const_cast<char**>(names), &name, &capacity, &overflow_name, &immunity,
+                                     &of))
       return nullptr;
     if (name != Py_None && !PyUnicode_Check(name))
       return PyErr_Format(PyExc_TypeError, "Channel: the name must be a str, not %.100s%s", Py_TYPE(name)->tp_name,
@@ -104,6 +106,7 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
     }
   }
   track(c);
+  if (of != Py_None && type_channel(c, of) < 0) Py_CLEAR(c);
   return reinterpret_cast<PyObject*>(c);
 }
 
@@ -322,7 +325,13 @@ PyObject* reader_next(PyObject* o) {
   return operation_read(o, true);
 }
 PyObject* reader_anext(PyObject* o) { return operation_read(o, true); }
-PyObject* reader_extended(PyObject* o, PyObject*) { return extended_new(o); }
+PyObject* reader_extended(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  const Py_ssize_t k = names ? PyTuple_GET_SIZE(names) : 0;
+  if (n > 0 || k > 1 || (k == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "redeliver") != 0))
+    return PyErr_Format(PyExc_TypeError, "extended() takes one argument, by name: redeliver");
+  const int keeps = k == 1 ? PyObject_IsTrue(args[0]) : 0;
+  return keeps < 0 ? nullptr : extended_new(o, keeps != 0);
+}
 PyObject* writer_write(PyObject* o, PyObject* v) { return operation_write(o, v); }
 PyObject* writer_write_zero(PyObject* o, PyObject* v) { return operation_write_zero(o, v); }
 PyObject* writer_call(PyObject* o, PyObject* args, PyObject* kw) {
@@ -347,7 +356,9 @@ PyObject* not_a_writer(PyObject* o, PyObject*) {
 PyMethodDef reader_methods[] = {
     {"read", gated<reader_read>, METH_NOARGS, "The next value. Raises Retired, Poisoned, PeerDied, Cancelled, BadUse."},
     {"write", gated<not_a_writer>, METH_O, nullptr},
-    {"extended", gated<reader_extended>, METH_NOARGS, "A context manager: the value; its writer goes on when the block ends (rule 1.6)."},
+    {"extended", method(gated<reader_extended>), METH_FASTCALL | METH_KEYWORDS,
+     "A context manager: the value; its writer goes on when the block ends (rule 1.6). redeliver=True, for an end in another OS process: "
+     "if an exception leaves the block, or this OS process dies in it, the value is the next to be read."},
     WEFT_END_METHODS,
     {}};
 PyMethodDef writer_methods[] = {
@@ -432,7 +443,9 @@ int init_channel(PyObject* m) {
   channel_number.nb_negative = gated<minus>;
   channel_number.nb_multiply = gated<channel_times>;
   ChannelType.tp_name = "weft.Channel";
-  ChannelType.tp_doc = "Channel(name=None, *, capacity=0, overflow='block', immunity=0): a rendezvous, or a buffer of `capacity` values.";
+  ChannelType.tp_doc =
+      "Channel(name=None, *, capacity=0, overflow='block', immunity=0, type=None): a rendezvous, or a buffer of `capacity` values; with a "
+      "type, of values of that type alone, converted as for native components (rule 16.2).";
   ChannelType.tp_basicsize = sizeof(ChannelObject);
   ChannelType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
   ChannelType.tp_new = gated<channel_new>;

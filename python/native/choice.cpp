@@ -490,6 +490,11 @@ int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
     return 1;
   }
   // Rule 5.8: after the commit, before the reader goes on.
+  const auto abandon = [&] {
+    if (!abroad_) return c->core.abandon(g.node);
+    abroad_->failed();
+    abroad_.reset();
+  };
   PyObject* v;
   {
     const Beyond beyond;
@@ -497,7 +502,7 @@ int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
   }
   if (!v) {
     PyObject* e = take_exception();
-    c->core.abandon(g.node);
+    abandon();
     settle();
     restore_exception(e);
     return -1;
@@ -509,7 +514,7 @@ int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
     Py_DECREF(v);
     if (fine < 0) {
       PyObject* e = take_exception();
-      c->core.abandon(g.node);
+      abandon();
       restore_exception(e);
       return -1;
     }
@@ -518,11 +523,12 @@ int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
   }
   if (packs(c) && !(v = pack(c, v))) {
     PyObject* e = take_exception();
-    c->core.abandon(g.node);
+    abandon();
     settle();
     restore_exception(e);
     return -1;
   }
+  if (abroad_) return deliver_far(v, p, r);
   slots_[i].o = v;
   g.node.slot = &slots_[i];
   const Status d = c->core.deliver(g.node);
@@ -533,6 +539,7 @@ int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
 }
 
 PyObject* Choice::finish_held(ProcessBase&) {
+  if (abroad_) return finish_far();
   Py_XDECREF(slots_[static_cast<std::size_t>(chosen_)].take());
   return Py_NewRef(Py_None);
 }

@@ -106,6 +106,8 @@ class Choice {
   int heard(int r);
   int take_instead();
   int come_back();
+  int deliver_far(PyObject* value, ProcessBase& p, PyObject** r);
+  PyObject* finish_far();
   void remember(int chosen) noexcept;
   void give_up_far() noexcept;
 

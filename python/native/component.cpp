@@ -8,6 +8,8 @@
 
 #include <dlfcn.h>
 
+#include "weft/version.hpp"
+
 namespace weft::py {
 
 namespace {
@@ -19,6 +21,59 @@ struct CallObject {
 };
 PyTypeObject CallType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
+// --- what a library declares, whatever its age -------------------------------------------------------------------------------------------
+
+// How large the structures were in the first edition of the ABI.
+constexpr std::uint32_t kFirstComponent = offsetof(weft_component, api_size);
+constexpr std::uint32_t kFirstInfo = 8 + 5 * sizeof(void*), kFirstParameter = 8 + 3 * sizeof(void*) + sizeof(weft_value);
+static_assert(sizeof(weft_process_info) >= kFirstInfo && sizeof(weft_parameter) >= kFirstParameter);
+
+// A component with its structures as large as ours; what it did not know is zero. It points into the library.
+struct Loaded {
+  weft_component component{};
+  std::vector<weft_process_info> processes;
+  std::deque<std::vector<weft_parameter>> parameters;
+};
+
+template <class T>
+T grown(const void* from, std::size_t size) noexcept {
+  T t{};
+  std::memcpy(&t, from, std::min(size, sizeof t));
+  return t;
+}
+
+// Null with BadUse: it is not for this Weft.
+std::unique_ptr<Loaded> understood(const weft_component* c, const char* path) {
+  const auto refuse = [&](const char* what) {
+    bad_use("load: %s was built with headers of %s", path, what);
+    return nullptr;
+  };
+  constexpr const char *kBroken = "no Weft that there was: build it again, weft build SOURCE.cpp",
+                       *kNewer = "a newer Weft than this one, " WEFT_VERSION
+                                 ": install that Weft, or build it again with this one, weft build SOURCE.cpp";
+  if (c->size < kFirstComponent) return refuse(kBroken);
+  auto l = std::make_unique<Loaded>();
+  weft_component& mine = l->component;
+  mine = grown<weft_component>(c, c->size);
+  if (mine.parameter_size == 0) mine.parameter_size = kFirstParameter;
+  if (mine.info_size < kFirstInfo || mine.parameter_size < kFirstParameter) return refuse(kBroken);
+  if (c->size > sizeof(weft_component) || mine.info_size > sizeof(weft_process_info) || mine.parameter_size > sizeof(weft_parameter) ||
+      mine.api_size > sizeof(weft_api))
+    return refuse(kNewer);
+  const auto at = [](const void* first, std::uint32_t size, std::uint32_t i) {
+    return static_cast<const char*>(first) + std::size_t{size} * i;
+  };
+  for (std::uint32_t i = 0; i < mine.count; ++i) {
+    auto& info = l->processes.emplace_back(grown<weft_process_info>(at(mine.processes, mine.info_size, i), mine.info_size));
+    auto& all = l->parameters.emplace_back();
+    for (std::uint32_t k = 0; k < info.count; ++k)
+      all.push_back(grown<weft_parameter>(at(info.parameters, mine.parameter_size, k), mine.parameter_size));
+    info.parameters = all.data();
+  }
+  mine.processes = l->processes.data();
+  return l;
+}
+
 // --- opening ----------------------------------------------------------------------------------------------------------------------------
 
 const char* or_empty(const char* s) noexcept { return s ? s : ""; }
@@ -28,11 +83,9 @@ PyObject* declared(const weft_process_info& info) {
   for (std::uint32_t i = 0; all && i < info.count; ++i) {
     const weft_parameter& p = info.parameters[i];
     const NativeType* const t = native_type(p.type);
-    PyObject* const fallback = !t ? nullptr : p.has_default ? from_native(t, p.fallback) : Py_NewRef(Py_None);
-    PyObject* const one = fallback ? Py_BuildValue("sIssOO", p.name, p.role, describe(t).c_str(), or_empty(p.doc),
-                                                   p.has_default ? Py_True : Py_False, fallback)
-                                   : nullptr;
-    Py_XDECREF(fallback);
+    PyObject* const one =
+        t ? Py_BuildValue("sIssOs", p.name, p.role, describe(t, false).c_str(), or_empty(p.doc), p.has_default ? Py_True : Py_False, p.type)
+          : nullptr;
     const bool bad = !one || PyList_Append(all, one) < 0;
     Py_XDECREF(one);
     if (bad) {
@@ -54,7 +107,12 @@ PyObject* f_open(PyObject*, PyObject* path) {
     Py_BEGIN_ALLOW_THREADS library = ::dlopen(p, RTLD_NOW | RTLD_LOCAL);
     Py_END_ALLOW_THREADS
   }
-  if (!library) return bad_use("load: %s", ::dlerror());
+  if (!library) {
+    const std::string why = ::dlerror();
+    const bool lacks = why.find("undefined symbol") != std::string::npos;
+    return bad_use("load: %s%s", why.c_str(),
+                   lacks ? ": it is declared and nowhere defined; define it, or link what has it (weft build SOURCE.cpp -- -lNAME)" : "");
+  }
   void* const entry = ::dlsym(library, WEFT_COMPONENT_ENTRY);
   if (!entry)
     return bad_use(
@@ -65,12 +123,12 @@ PyObject* f_open(PyObject*, PyObject* path) {
     return bad_use(
         "load: %s was built for version %u of the component ABI, and this Weft has version %d: build it again, weft build SOURCE.cpp", p,
         c ? c->abi : 0, WEFT_COMPONENT_ABI);
-  if (c->size < sizeof(weft_component) || c->info_size != sizeof(weft_process_info))
-    return bad_use("load: %s was built with headers of another Weft: build it again, weft build SOURCE.cpp", p);
+  std::unique_ptr<Loaded> loaded = understood(c, p);
+  if (!loaded) return nullptr;
   if (c->error) return bad_use("load: %s declares what cannot be: %s", p, c->error);
   PyObject* const processes = PyList_New(0);
-  for (std::uint32_t i = 0; processes && i < c->count; ++i) {
-    PyObject* const one = declared(c->processes[i]);
+  for (std::size_t i = 0; processes && i < loaded->processes.size(); ++i) {
+    PyObject* const one = declared(loaded->processes[i]);
     const bool bad = !one || PyList_Append(processes, one) < 0;
     Py_XDECREF(one);
     if (bad) {
@@ -78,11 +136,32 @@ PyObject* f_open(PyObject*, PyObject* path) {
       return nullptr;
     }
   }
-  PyObject* const capsule = processes ? PyCapsule_New(const_cast<weft_component*>(c), kCapsule, nullptr) : nullptr;
+  PyObject* const capsule = processes ? PyCapsule_New(loaded.get(), kCapsule, nullptr) : nullptr;
+  if (capsule) static_cast<void>(loaded.release());  // for ever
   PyObject* const r = capsule ? Py_BuildValue("OsssO", capsule, c->name, or_empty(c->doc), or_empty(c->compiler), processes) : nullptr;
   Py_XDECREF(capsule);
   Py_XDECREF(processes);
   return r;
+}
+
+const Loaded* loaded_of(PyObject* capsule, unsigned process) {
+  const auto* const l = static_cast<const Loaded*>(PyCapsule_GetPointer(capsule, kCapsule));
+  if (l && process < l->processes.size()) return l;
+  if (l) bad_use("the component has no process %u", process);
+  return nullptr;
+}
+
+// Apart: the class of an aggregate is known when the whole declaration was looked at.
+PyObject* f_default(PyObject*, PyObject* args) {
+  PyObject* capsule;
+  unsigned process, i;
+  if (!PyArg_ParseTuple(args, "OII", &capsule, &process, &i)) return nullptr;
+  const Loaded* const l = loaded_of(capsule, process);
+  if (!l) return nullptr;
+  const auto& all = l->parameters[process];
+  if (i >= all.size() || !all[i].has_default) return bad_use("parameter %u has no default", i);
+  const NativeType* const t = native_type(all[i].type);
+  return t ? from_native(t, all[i].fallback) : nullptr;
 }
 
 // --- calling ----------------------------------------------------------------------------------------------------------------------------
@@ -124,9 +203,9 @@ PyObject* f_call(PyObject*, PyObject* args) {
   unsigned number;
   int cpu;
   if (!PyArg_ParseTuple(args, "OIO!i", &capsule, &number, &PyTuple_Type, &given, &cpu)) return nullptr;
-  const auto* const component = static_cast<const weft_component*>(PyCapsule_GetPointer(capsule, kCapsule));
-  if (!component) return nullptr;
-  if (number >= component->count) return bad_use("the component has no process %u", number);
+  const Loaded* const loaded = loaded_of(capsule, number);
+  if (!loaded) return nullptr;
+  const weft_component* const component = &loaded->component;
   const weft_process_info& info = component->processes[number];
   if (PyTuple_GET_SIZE(given) != static_cast<Py_ssize_t>(info.count))
     return bad_use("process %s takes %u arguments", info.name, info.count);
@@ -155,8 +234,10 @@ void call_dealloc(PyObject* o) {
   PyObject_Free(o);
 }
 
-PyMethodDef functions[] = {
-    {"_component_open", gated<f_open>, METH_O, nullptr}, {"_component_call", gated<f_call>, METH_VARARGS, nullptr}, {}};
+PyMethodDef functions[] = {{"_component_open", gated<f_open>, METH_O, nullptr},
+                           {"_component_default", gated<f_default>, METH_VARARGS, nullptr},
+                           {"_component_call", gated<f_call>, METH_VARARGS, nullptr},
+                           {}};
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 //
 //   component.cpp        loading a library, what it declares, making a call of one of its processes
 //   component_calls.cpp  a call that runs: the table of functions through which it touches channels, time and its run
+//   component_abroad.cpp the same at channels with ends in other OS processes
 #pragma once
 #include <deque>
 #include <unordered_map>
@@ -25,6 +26,8 @@ struct NativeCall {
 
   prim::atomic<bool> in_core{false};  // in an operation that was begun without the GIL: of its thread; looked at by party_comes()
 
+  prim::atomic<bool> abroad{false};   // one of its channels has ends in other OS processes: its operations are done with the GIL
+
   // While it runs, of its thread alone.
   ThreadProcess* thread = nullptr;
   std::string error;                                        // of the last bad use
@@ -37,6 +40,21 @@ struct NativeCall {
   NativeCall& operator=(const NativeCall&) = delete;
   ~NativeCall();  // with the GIL
 };
+
+// Before a native channel gets ends in other OS processes: when it returns no component is in an operation there without the GIL, and none
+// begins one. May give up the GIL, but not from its last look on.
+void go_abroad(const ChannelObject* c);
+
+// --- operations at channels with ends in other OS processes (rule 16.7): with the GIL; they give it up while they wait -------------------
+
+weft_status refuse(NativeCall& c, std::string why);  // bad use, which last_error() tells
+weft_status read_abroad(NativeCall& c, std::uint32_t end, weft_value* to);
+weft_status write_abroad(NativeCall& c, std::uint32_t end, weft_value* from);
+weft_status select_abroad(NativeCall& c, weft_guard* guards, std::uint32_t n, bool fair, std::uint32_t* chosen);
+// What came out of a slot (owned), also if the channel was wired while it lay there.
+weft_status taken_abroad(NativeCall& c, std::uint32_t end, PyObject* o, weft_value* to);
+// What was in the slot of a write that did not happen.
+void unsent_abroad(NativeCall& c, std::uint32_t end, PyObject* o, weft_value* from) noexcept;
 
 // On the process's thread, with the GIL: what it returned; null with the exception that left it.
 PyObject* run_call(NativeCall& c);

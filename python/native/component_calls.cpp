@@ -39,7 +39,7 @@ class Operation {
   explicit Operation(Call& c) noexcept : call_(c) {
     if (!aside()) return;
     c.in_core.store(true, std::memory_order_seq_cst);
-    if (parties.load(std::memory_order_seq_cst) == 0) [[likely]]
+    if (parties.load(std::memory_order_seq_cst) == 0 && !c.abroad.load(std::memory_order_seq_cst)) [[likely]]
       return;
     c.in_core.store(false, std::memory_order_release);
     lock_.emplace();
@@ -53,12 +53,9 @@ class Operation {
   std::optional<With> lock_;
 };
 
-PyObject* component_error = nullptr;  // weft.native.ComponentError
+PyObject* component_error = nullptr;  // (component, process, type, text) -> a weft.native.ComponentError
 
-weft_status bad(Call& c, std::string why) {
-  c.error = std::move(why);
-  return WEFT_BAD_USE;
-}
+weft_status bad(Call& c, std::string why) { return refuse(c, std::move(why)); }
 weft_status status_of(Status s) noexcept {
   switch (s) {
     case Status::ok: return WEFT_OK;
@@ -100,21 +97,36 @@ template <Side S>
 constexpr runtime::OpKind waiting{S == Side::in ? "read" : "write", &withdraw_plain<S>, &weft::detail::visit_plain<S == Side::out>,
                                   &weft::detail::undecided_plain<Core, S == Side::out>, &weft::detail::passed_plain<Core, S == Side::out>};
 
+// False: the channel has ends in other OS processes (component_abroad.cpp).
 template <Side S>
-Status meet(Call& c, Core& core, Value& slot) noexcept {
+bool meet(Call& c, ChannelObject* channel, Value& slot, Status& s) noexcept {
   ThreadProcess& me = *c.thread;
-  if (me.cancel().load(std::memory_order_relaxed)) return Status::cancelled;
+  s = Status::cancelled;
+  if (me.cancel().load(std::memory_order_relaxed)) return true;
   me.slot = &slot;
-  Status s;
   {
     const Operation op(c);
-    s = core.begin<S>(me);
+    if (c.abroad.load(std::memory_order_relaxed) && is_wired(channel)) return false;
+    s = channel->core.begin<S>(me);
   }
   if (s == Status::pending) {
     me.block(waiting<S>);
     s = me.status;
   }
-  return s;
+  return true;
+}
+
+weft_status taken(Call& c, std::uint32_t end, PyObject* o, weft_value* to) {
+  if (!is_cell(o)) [[unlikely]]
+    return taken_abroad(c, end, o, to);
+  *to = take_cell(o);
+  return WEFT_OK;
+}
+void not_sent(Call& c, std::uint32_t end, PyObject* o, weft_value* from) noexcept {
+  if (is_cell(o)) [[likely]]
+    *from = take_cell(o);
+  else
+    unsent_abroad(c, end, o, from);
 }
 
 weft_status read(weft_process* p, std::uint32_t end, weft_value* to, weft_place at) {
@@ -122,13 +134,12 @@ weft_status read(weft_process* p, std::uint32_t end, weft_value* to, weft_place 
   EndObject* const e = end_at(c, end, true, "read");
   if (!e) return WEFT_BAD_USE;
   go_to(c, at);
-  Core& core = e->channel->core;
   Value slot;
-  const Status s = meet<Side::in>(c, core, slot);
+  Status s;
+  if (!meet<Side::in>(c, e->channel, slot, s)) return read_abroad(c, end, to);
   if (s != Status::ok) return status_of(s);
-  core.last_reader = c.thread->id;
-  *to = take_cell(slot.take());
-  return WEFT_OK;
+  e->channel->core.last_reader = c.thread->id;
+  return taken(c, end, slot.take(), to);
 }
 
 weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_place at) {
@@ -136,15 +147,18 @@ weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_pla
   EndObject* const e = end_at(c, end, false, "write");
   if (!e) return WEFT_BAD_USE;
   go_to(c, at);
-  Core& core = e->channel->core;
   Value slot(new_cell(c.types[end], *from));
   if (!slot.o) return bad(c, "write: there is no memory left");
-  const Status s = meet<Side::out>(c, core, slot);
-  if (s != Status::ok) {
+  Status s;
+  if (!meet<Side::out>(c, e->channel, slot, s)) {
     *from = take_cell(slot.take());
+    return write_abroad(c, end, from);
+  }
+  if (s != Status::ok) {
+    not_sent(c, end, slot.take(), from);
     return status_of(s);
   }
-  core.last_writer = c.thread->id;
+  e->channel->core.last_writer = c.thread->id;
   return WEFT_OK;  // what a full buffer dropped goes with the slot
 }
 
@@ -155,7 +169,17 @@ weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::s
   if (s != WEFT_OK) return s;
   *n = 1;
   Call& c = call_of(p);
-  Core& core = c.ends[end]->channel->core;
+  ChannelObject* const channel = c.ends[end]->channel;
+  Core& core = channel->core;
+  while (*n < most && c.abroad.load(std::memory_order_relaxed) && is_wired(channel)) {
+    weft_guard g[2]{};
+    g[0].end = end;
+    g[0].on = g[1].on = 1;
+    g[1].kind = WEFT_SKIP;
+    std::uint32_t chosen;
+    if (select_abroad(c, g, 2, false, &chosen) != WEFT_OK || chosen != 0) return WEFT_OK;
+    to[(*n)++] = g[0].value;
+  }
   bool ready = false;
   // Another reader may come in between: it is read without waiting only where the core says so in one step.
   while (*n < most && (core.look<Side::in>(ready) == Status::ok) && ready) {
@@ -182,7 +206,8 @@ weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::s
         break;
       }
     }
-    to[(*n)++] = take_cell(slot.take());
+    if (taken(c, end, slot.take(), to + *n) != WEFT_OK) break;
+    ++*n;
   }
   return WEFT_OK;
 }
@@ -263,15 +288,15 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
 }
 
 // Values of outputs go back to the component, but for the one that was written: its block is the channel's.
-void give_back(Call::Choosing& x, weft_guard* guards, int written) noexcept {
+void give_back(Call& c, Call::Choosing& x, weft_guard* guards, int written) noexcept {
   for (std::uint32_t i = 0; i < x.size; ++i) {
     if (guards[i].kind != WEFT_OUTPUT) continue;
     PyObject* const cell = x.slots[i].take();
     if (static_cast<int>(i) == written) {
       guards[i].value = {0, nullptr};
-      if (cell) drop_cell(cell);  // of a buffer that dropped it
+      const Value dropped(cell);  // by a buffer
     } else if (cell) {
-      take_cell(cell);  // its block is the component's yet
+      not_sent(c, guards[i].end, cell, &guards[i].value);
     }
   }
 }
@@ -286,18 +311,25 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
   std::uint64_t key;
   Call::Choosing* const x = fill(c, guards, n, key);
   if (!x) {
-    give_back(choosing_for(c, n), guards, -1);
+    give_back(c, choosing_for(c, n), guards, -1);
     return WEFT_BAD_USE;
   }
   std::uint32_t& start = c.starts[key];
   x->select.emplace(x->guards.get(), n, fair ? Mode::fair : Mode::priority, &me, start);
   core::Select& s = *x->select;
   const auto now = [&me]() noexcept { return me.run->now(); };
-  int i;
+  int i = core::Select::none;
+  bool far = false;
   {
     const Operation op(c);
-    i = s.scan(now);
-    if (i == core::Select::none) i = s.enrol();
+    for (std::uint32_t k = 0; k < n && c.abroad.load(std::memory_order_relaxed); ++k)
+      far = far || (guards[k].kind <= WEFT_OUTPUT && is_wired(c.ends[guards[k].end]->channel));
+    if (!far) i = s.scan(now);
+    if (!far && i == core::Select::none) i = s.enrol();
+  }
+  if (far) {
+    give_back(c, *x, guards, -1);
+    return select_abroad(c, guards, n, fair != 0, chosen);
   }
   if (i == core::Select::parked) {
     me.place = x;
@@ -319,28 +351,29 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
     if (i < 0 && word == core::TIMED_OUT) i = s.earliest_timer();
   }
   if (i < 0) {
-    give_back(*x, guards, -1);
+    give_back(c, *x, guards, -1);
     return WEFT_CANCELLED;
   }
   *chosen = static_cast<std::uint32_t>(i);
   start = s.next_start();
   core::Guard& g = x->guards[static_cast<std::size_t>(i)];
   if (g.kind > core::Kind::output) {
-    give_back(*x, guards, -1);
+    give_back(c, *x, guards, -1);
     return WEFT_OK;
   }
   if (is_end(s.status())) {
-    give_back(*x, guards, -1);
+    give_back(c, *x, guards, -1);
     return status_of(s.status());
   }
   Core& core = *static_cast<Core*>(g.where);
   if (g.kind == core::Kind::input) {
     core.last_reader = me.id;
-    guards[i].value = take_cell(x->slots[static_cast<std::size_t>(i)].take());
-    give_back(*x, guards, -1);
+    const weft_status got = taken(c, guards[i].end, x->slots[static_cast<std::size_t>(i)].take(), &guards[i].value);
+    give_back(c, *x, guards, -1);
+    return got;
   } else {
     core.last_writer = me.id;
-    give_back(*x, guards, i);
+    give_back(c, *x, guards, i);
   }
   return WEFT_OK;
 }
@@ -378,7 +411,9 @@ constexpr weft_api table{WEFT_COMPONENT_ABI,
                          &retire,
                          &poison,
                          &now,
-                         &last_error};
+                         &last_error,
+                         [](void* b, void* p) { keep_part(b, p); },
+                         [](void* b, void* p) { take_part(b, p); }};
 
 // --- how it ended -----------------------------------------------------------------------------------------------------------------------
 
@@ -405,7 +440,7 @@ PyObject* conclude(Call& c, weft_status s, weft_failure& f) {
   }
   PyObject* const e = PyObject_CallFunction(component_error, "ssss", c.component, c.info->name, type.c_str(), text.c_str());
   if (!e) return nullptr;
-  PyErr_SetObject(component_error, e);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(e)), e);
   Py_DECREF(e);
   return nullptr;
 }
@@ -440,7 +475,31 @@ void party_comes() {
     take_lock(mine);
   }
 }
+bool in_component(const ThreadProcess& t) noexcept {
+  return std::any_of(running_calls.begin(), running_calls.end(), [&](const Call* c) { return c->thread == &t; });
+}
 void party_goes() noexcept { parties.fetch_sub(1, std::memory_order_seq_cst); }
+
+weft_status refuse(NativeCall& c, std::string why) {
+  c.error = std::move(why);
+  return WEFT_BAD_USE;
+}
+
+void go_abroad(const ChannelObject* channel) {
+  for (;;) {
+    bool busy = false;
+    for (Call* c : running_calls)
+      for (const EndObject* e : c->ends)
+        if (e->channel == channel) {
+          c->abroad.store(true, std::memory_order_seq_cst);
+          busy = busy || c->in_core.load(std::memory_order_seq_cst);
+        }
+    if (!busy) return;
+    PyThreadState* const mine = give_up_lock();  // one may wait for the GIL: a run that it concludes
+    sched_yield();
+    take_lock(mine);
+  }
+}
 
 PyObject* run_call(NativeCall& c) {
   auto* const t = runtime::ThreadProcess::plain();
@@ -453,6 +512,8 @@ PyObject* run_call(NativeCall& c) {
   pthread_setname_np(pthread_self(), name);
   weft_failure f{0, nullptr, nullptr};
   weft_status s;
+  for (const EndObject* e : c.ends)
+    if (is_wired(e->channel)) c.abroad.store(true, std::memory_order_relaxed);
   running_calls.push_back(&c);
   this_call = &c;
   {

@@ -5,7 +5,9 @@
 //     │  entering ──conclude() (operation.cpp)──► inside ──leave_block()──► made
 //     └──collected, never entered: RuntimeWarning
 //
-// Invariant: inside, `partner` is the writer that is held, or null if the value came from a buffer.
+// Invariant: inside, `partner` is the writer that is held, or null if the value came from a buffer; at a
+// far end, `number` is what the home knows the read by.
+#include "far.hpp"
 #include "observe.hpp"
 #include "operation.hpp"
 #include "wire.hpp"
@@ -19,12 +21,28 @@ int check_free(ExtendedObject* x) {
   return -1;
 }
 
-void leave_block(ExtendedObject* x) noexcept {
+void enter_block(ExtendedObject* x, ProcessBase& p) noexcept {
+  p.set(core::NodeFlags::extended | (x->keeps ? core::NodeFlags::kept : 0));
+  x->entering = true;
+}
+
+void begin_block(ExtendedObject* x, ProcessBase& p) noexcept {
+  if (is_far(x->end->channel))
+    x->number = side_of(x->end->channel).happened(p);
+  else
+    x->partner = p.partner();
+  x->inside = true;
+}
+
+void leave_block(ExtendedObject* x, bool back) noexcept {
   if (!x->inside) return;
   x->inside = false;
+  ChannelObject* const c = x->end->channel;
+  if (is_far(c) && !of_this_fork(c)) return;  // it is the parent's
+  if (is_far(c)) return side_of(c).held_end(x->number, back && x->keeps);
   core::Node n;
   n.hold(x->partner);
-  x->end->channel->core.end_extended(n);
+  c->core.end_extended(n);
 }
 
 namespace {
@@ -40,7 +58,7 @@ void extended_dealloc(PyObject* o) {
       PyErr_WriteUnraisable(Py_None);
     PyErr_Restore(t, v, tb);
   }
-  leave_block(ext(o));
+  leave_block(ext(o), true);
   Py_DECREF(reinterpret_cast<PyObject*>(ext(o)->end));
   PyObject_Free(o);
 }
@@ -53,8 +71,11 @@ PyObject* extended_aenter(PyObject* o, PyObject*) {
   if (!current_coroutine() && !in_task()) return bad_use("async with over an extended read is for coroutine processes: use with");
   return new_operation(OpType_::extended, o);
 }
-PyObject* extended_aexit(PyObject* o, PyObject*) {
-  leave_block(ext(o));
+// Of the arguments of __exit__: did an exception leave the block?
+bool failed(PyObject* args) noexcept { return PyTuple_GET_SIZE(args) > 0 && PyTuple_GET_ITEM(args, 0) != Py_None; }
+
+PyObject* extended_aexit(PyObject* o, PyObject* args) {
+  leave_block(ext(o), failed(args));
   return operation_ready(Py_NewRef(Py_None));
 }
 PyObject* enter_extended(PyObject* o) {
@@ -67,8 +88,8 @@ PyObject* enter_extended(PyObject* o) {
 PyObject* extended_enter(PyObject* o, PyObject*) {
   return observed("extended read", reinterpret_cast<PyObject*>(ext(o)->end), nullptr, [&] { return enter_extended(o); });
 }
-PyObject* extended_exit(PyObject* o, PyObject*) {
-  leave_block(ext(o));
+PyObject* extended_exit(PyObject* o, PyObject* args) {
+  leave_block(ext(o), failed(args));
   settle();
   Py_RETURN_NONE;
 }
@@ -82,20 +103,20 @@ PyMethodDef extended_methods[] = {{"__aenter__", gated<extended_aenter>, METH_NO
 
 PyTypeObject ExtendedType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
-PyObject* extended_new(PyObject* end) {
+PyObject* extended_new(PyObject* end, bool keeps) {
   settle();
   auto* const e = reinterpret_cast<EndObject*>(end);
   if (check_end(e, "extended read") < 0) return nullptr;
-  if (is_far(e->channel))
-    return bad_use(
-        "extended read on channel %s: its home is another OS process, from where it is not built "
-        "yet: read it",
-        channel_name(e->channel).c_str());
+  if (keeps && !is_far(e->channel))
+    return bad_use("extended read on channel %s: redeliver=True is for a reader end in another OS process; here nobody dies alone",
+                   channel_name(e->channel).c_str());
   ExtendedObject* x = PyObject_New(ExtendedObject, &ExtendedType);
   if (!x) return nullptr;
   x->end = reinterpret_cast<EndObject*>(Py_NewRef(end));
+  x->number = 0;
   x->partner = nullptr;
   x->entering = x->inside = x->entered = false;
+  x->keeps = keeps;
   return reinterpret_cast<PyObject*>(x);
 }
 

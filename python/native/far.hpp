@@ -71,6 +71,22 @@ class ChannelPort : public wire::Port {
   void end_lending(std::uint32_t n) noexcept override {
     if constexpr (S == Side::out) core().end_lending(n);
   }
+  Status deliver(core::Node& n) noexcept override {
+    if constexpr (S == Side::out) return core().deliver(n);
+    return wire::Port::deliver(n);
+  }
+  void abandon(core::Node& n) noexcept override {
+    if constexpr (S == Side::out) core().abandon(n);
+  }
+  void end_extended(core::Node& n) noexcept override {
+    if constexpr (S == Side::in) core().end_extended(n);
+  }
+  Status give_back(core::Node& n, core::Node& again) noexcept override {
+    if constexpr (S == Side::in) return core().give_back(n, again);
+    return wire::Port::give_back(n, again);
+  }
+  bool buffered() const noexcept override { return core().buffered(); }
+  Status ended() const noexcept override { return core().template how_ended<S>(); }
   const void* channel() const noexcept override { return &core(); }
   void arm(core::Guard& g) noexcept override {
     g.kind = S == Side::in ? core::Kind::input : core::Kind::output;
@@ -107,6 +123,31 @@ class ChannelPort : public wire::Port {
   ChannelObject* const channel_;
 };
 
+// The same for a process that is supervised (SEMANTICS.md 7.13): its death is none of the end's, which its supervisor holds as well. With a
+// list, what it had in hand goes there, and not back to the channel.
+template <Side S>
+class SupervisedPort final : public ChannelPort<S> {
+ public:
+  SupervisedPort(ChannelObject* c, bool last, PyObject* in_hand) noexcept : ChannelPort<S>(c), last_(last), in_hand_(Py_XNewRef(in_hand)) {}
+  ~SupervisedPort() override {
+    if (in_hand_) defer_decref(in_hand_);
+  }
+  void close(bool died) noexcept override { ChannelPort<S>::close(died && last_); }
+  Status give_back(core::Node& n, core::Node& again) noexcept override {
+    if (!in_hand_) return ChannelPort<S>::give_back(n, again);
+    if constexpr (S == Side::in) {
+      const Value value = std::move(*static_cast<Value*>(n.slot));
+      if (PyList_Append(in_hand_, value.o) < 0) PyErr_Clear();
+      if (this->buffered()) this->end_extended(n);
+    }
+    return Status::ok;
+  }
+
+ private:
+  const bool last_;  // nobody is started in its place
+  PyObject* const in_hand_;
+};
+
 // The same for a board, whose values are CBOR.
 inline constexpr const char* kCbor = "cbor";
 class CborRoom final : public wire::Room {
@@ -139,6 +180,7 @@ class FarSide;
 class Asked final : public wire::FarOp {
  public:
   Asked(FarSide& f, core::Node& n);
+  bool holds() const noexcept { return guard_.holds; }
   FarSide& far;
   core::Node& node;
   ValueRoom room;
@@ -161,8 +203,19 @@ class FarSide : public core::FarAgent {
   const std::shared_ptr<Peer> peer;
   const std::uint32_t number;
   const bool reads;
+  bool keeps = false;                 // the value of an extended read is the next to be read if this program dies (wire 4.7)
   std::shared_ptr<wire::FarEnd> end;  // null: given back
 
+  // Of an extended read that has happened: what its home knows it by, asked for once; its block is over.
+  std::uint64_t happened(const core::Node& n) noexcept {
+    const Space::Step step(*peer->space);
+    const auto at = blocks_.extract(&n);
+    return at ? at.mapped() : 0;
+  }
+  void held_end(std::uint64_t number, bool back) noexcept {
+    const Space::Step step(*peer->space);
+    peer->far.held_end(number, back);
+  }
   // Whoever has joined the line is asked for; an end that was closed is given back, after those that were before it.
   void look() noexcept {
     const Space::Step step(*peer->space);
@@ -200,6 +253,7 @@ class FarSide : public core::FarAgent {
     const wire::Outcome o = a.outcome;
     core::Node& n = a.node;
     if (o.status == Status::ok && reads) new (n.slot) Value(std::move(a.room.value));
+    if (o.status == Status::ok && a.holds()) blocks_[&n] = a.number();
     asked_.erase(&n);
     // What fits into no frame was refused when it was packed.
     const Status s = o.status == Status::pending ? Status::died : o.in_doubt ? Status::in_doubt : o.status;
@@ -221,10 +275,12 @@ class FarSide : public core::FarAgent {
   static constexpr core::WakerOps kOps{nullptr, nullptr, nullptr, 0, &tell};
 
   std::unordered_map<core::Node*, std::unique_ptr<Asked>> asked_;
+  std::unordered_map<const core::Node*, std::uint64_t> blocks_;  // that have begun, and whose process has not run yet
 };
 
 inline Asked::Asked(FarSide& f, core::Node& n) : far(f), node(n), from(*static_cast<Value*>(n.slot)) {
-  guard_ = {f.number, !f.reads, nullptr};
+  guard_ = {f.number, !f.reads, nullptr, n.is(core::NodeFlags::extended), n.is(core::NodeFlags::kept)};
+  guard_.keeps = guard_.holds && (guard_.keeps || f.keeps);
   if (f.reads)
     guard_.room = &room;
   else

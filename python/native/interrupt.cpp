@@ -86,6 +86,44 @@ void leave_signals() noexcept {
   }
 }
 
+constexpr std::size_t kLines = 40;
+PyObject* elsewhere = nullptr;  // () -> [line]: the processes of other programs that this one has started
+
+// Each process of a run, and where it is.
+std::vector<std::string> lines_of(PyRun& run) {
+  std::vector<std::string> lines;
+  const runtime::Report r = runtime::Report::of(run.run);
+  for (const auto& [id, b] : r.blocked) {
+    std::string s = b.path + ": " + b.verb;
+    for (std::size_t i = 0; i < b.places.size() && i < 8; ++i) s += (i ? ", " : " ") + b.places[i];
+    lines.push_back(s + " at " + b.at);
+  }
+  std::vector<ProcessBase*> running;  // named below: a path asks the groups, which are locked while they are walked
+  run.run.each_process([&](ProcessBase& p) {
+    if (!p.op) running.push_back(&p);
+  });
+  for (ProcessBase* p : running) lines.push_back(runtime::path_of(*p) + ": running");
+  return lines;
+}
+
+// _where(): the lines of every run of this program.
+PyObject* f_where(PyObject*, PyObject*) {
+  PyObject* const list = PyList_New(0);
+  for (PyRun* run : every_run()) {
+    for (const std::string& s : lines_of(*run)) {
+      PyObject* const line = to_str(s);
+      if (!list || !line || PyList_Append(list, line) < 0) PyErr_Clear();
+      Py_XDECREF(line);
+    }
+  }
+  return list;
+}
+PyObject* f_ask_elsewhere(PyObject*, PyObject* f) {
+  Py_XSETREF(elsewhere, Py_NewRef(f));
+  Py_RETURN_NONE;
+}
+PyMethodDef functions[] = {{"_where", gated<f_where>, METH_NOARGS, nullptr}, {"_ask_elsewhere", gated<f_ask_elsewhere>, METH_O, nullptr}, {}};
+
 PyObject* on_sigint(PyObject*, PyObject*) {
   if (root_run && !root_run->interrupted) {
     root_run->interrupted = true;
@@ -101,29 +139,22 @@ PyMethodDef sigint_def{"weft_interrupt", gated<on_sigint>, METH_VARARGS, nullptr
 }  // namespace
 
 void say_where(PyRun& run) {
-  const runtime::Report r = runtime::Report::of(run.run);
-  std::string s = "\nweft: interrupted; the processes were:";
-  std::size_t n = 0, more = 0;
-  for (const auto& [id, b] : r.blocked) {
-    if (++n > 40) {
-      ++more;
-      continue;
+  std::vector<std::string> lines = lines_of(run);
+  if (elsewhere) {
+    PyObject* more = PyObject_CallNoArgs(elsewhere);
+    if (!more) PyErr_WriteUnraisable(elsewhere);
+    for (Py_ssize_t i = 0; more && i < PyList_GET_SIZE(more); ++i) {
+      const char* const line = PyUnicode_AsUTF8(PyList_GET_ITEM(more, i));
+      if (line)
+        lines.emplace_back(line);
+      else
+        PyErr_Clear();
     }
-    s += "\n  " + b.path + ": " + b.verb;
-    for (std::size_t i = 0; i < b.places.size() && i < 8; ++i) s += (i ? ", " : " ") + b.places[i];
-    s += " at " + b.at;
+    Py_XDECREF(more);
   }
-  std::vector<ProcessBase*> running;  // named below: a path asks the groups, which are locked while they are walked
-  run.run.each_process([&](ProcessBase& p) {
-    if (!p.op) running.push_back(&p);
-  });
-  for (ProcessBase* p : running) {
-    if (++n > 40)
-      ++more;
-    else
-      s += "\n  " + runtime::path_of(*p) + ": running";
-  }
-  if (more) s += "\n  … and " + std::to_string(more) + " more";
+  std::string s = "\nweft: interrupted; the processes were:";
+  for (std::size_t i = 0; i < lines.size() && i < kLines; ++i) s += "\n  " + lines[i];
+  if (lines.size() > kLines) s += "\n  … and " + std::to_string(lines.size() - kLines) + " more";
   s += "\n";
   PySys_FormatStderr("%s", s.c_str());
 }
@@ -217,7 +248,8 @@ bool program_handles_signals() noexcept {
 
 bool on_main_thread() noexcept { return PyThread_get_thread_ident() == main_thread; }
 
-int init_interrupts() {
+int init_interrupts(PyObject* native) {
+  if (PyModule_AddFunctions(native, functions) < 0) return -1;
   PyObject* m = PyImport_ImportModule("threading");
   PyObject* t = m ? PyObject_CallMethod(m, "main_thread", nullptr) : nullptr;
   PyObject* ident = t ? PyObject_GetAttrString(t, "ident") : nullptr;

@@ -46,6 +46,6 @@ bool on_main_thread() noexcept;
 // Has the program a Python function for some signal, which may use an end? On the main thread.
 bool program_handles_signals() noexcept;
 
-int init_interrupts();
+int init_interrupts(PyObject* native);
 
 }  // namespace weft::py

@@ -377,7 +377,7 @@ PyObject* operation_write_zero(PyObject* end, PyObject* value);  // awaited, whe
 PyObject* operation_sync(BarrierObject* b);
 PyObject* operation_ready(PyObject* owned);  // an awaitable that is done: for __aenter__ and the like
 PyObject* operation_yield();
-PyObject* extended_new(PyObject* end);
+PyObject* extended_new(PyObject* end, bool keeps);
 // tp_iternext, send, throw, close over an am_send (returned.cpp).
 PyObject* iternext_by(sendfunc send, PyObject* self);
 PyObject* send_by(sendfunc send, PyObject* self);  // the same for a method, which must set StopIteration also for None

@@ -16,19 +16,24 @@ class NativeType;  // what a channel carries: parsed from the text of component_
 
 // By its text; null with an exception: it is none.
 const NativeType* native_type(const char* text);
-std::string describe(const NativeType* t);  // "list of float"
+// Of a type of Python (weft._native_types).
+const NativeType* native_type_of(PyObject* type);
+// "list[float]", for messages; not `whole`: as an annotation, aggregates by their name.
+std::string describe(const NativeType* t, bool whole = true);
 
 // `value` as the type says: 0; -1 with BadUse, or what the conversion raised. The block is allocate_block()'s, or lends a buffer.
 int to_native(const NativeType* t, PyObject* value, weft_value& to);
-PyObject* from_native(const NativeType* t, const weft_value& v);  // takes nothing over
+PyObject* from_native(const NativeType* t, const weft_value& v);  // takes nothing over but the arrays in it
 
 // The block of a value: null without memory; given back by any thread, also without the GIL, and under locks of the core.
 void* allocate_block(std::size_t bytes) noexcept;
 void release_block(void* block) noexcept;
-void release_lent() noexcept;  // with the GIL: what components have given back
+void keep_part(void* block, void* part) noexcept;  // which is released with the block
+void take_part(void* block, void* part) noexcept;  // and is no part any longer
+void release_lent() noexcept;                      // with the GIL: what components have given back
 inline void drop_native(weft_value& v) noexcept { release_block(std::exchange(v.block, nullptr)); }
 PyObject* to_python(const NativeType* t, weft_value& v);  // the same; of an array, which it takes over, a view
 
-int init_native_types();
+int init_native_types(PyObject* m);
 
 }  // namespace weft::py

@@ -109,6 +109,9 @@ void visit_extended(ProcessBase& p, runtime::Places& v) {
 constexpr const runtime::OpKind& read_op = weft::detail::read_op<Core>;
 constexpr const runtime::OpKind& write_op = weft::detail::write_op<Core>;
 constexpr runtime::OpKind extended_op{"extended read", &withdraw_extended, &visit_extended};
+// Its home decides, and its place is the channel until it runs.
+constexpr runtime::OpKind far_extended_op{"extended read", &weft::detail::withdraw_plain<Core, Side::in>,
+                                          &weft::detail::visit_plain<false>};
 constexpr runtime::OpKind sync_op{"sync", &withdraw_sync, &visit_sync};
 
 // --- the state machine --------------------------------------------------------------------------
@@ -142,10 +145,9 @@ template <class W>
     case OpType_::extended: {
       ExtendedObject* x = ext(o.target);
       if (check_free(x) < 0) return Status::pending;
-      x->entering = true;
       p.slot = &way.slot();
-      p.set(core::NodeFlags::extended);
-      kind = &extended_op;
+      enter_block(x, p);
+      kind = is_far(x->end->channel) ? &far_extended_op : &extended_op;
       return way.begin_read(x->end->channel->core);
     }
     default: {
@@ -191,14 +193,13 @@ template <class W>
   ProcessBase& p = way.process();
   if (o.type == OpType_::extended) [[unlikely]] {
     ExtendedObject* x = ext(o.target);
-    p.clear(core::NodeFlags::extended);
+    p.clear(core::NodeFlags::extended | core::NodeFlags::kept);
     x->entering = false;
     if (s == Status::ok) {
-      x->partner = p.partner();
-      x->inside = true;
+      begin_block(x, p);
       x->end->channel->core.last_reader = p.id;
       const auto how = way.give(taken_from(x->end->channel, way.slot().take()));
-      if (how == PYGEN_ERROR) leave_block(x);
+      if (how == PYGEN_ERROR) leave_block(x, true);  // nobody will enter
       return how;
     }
   }
@@ -278,12 +279,11 @@ void OpObject::over(ProcessBase& p, Status s) noexcept {
   state = OpState::done;
   if (what.type == OpType_::extended) {
     ExtendedObject* const x = ext(what.target);
-    p.clear(core::NodeFlags::extended);
+    p.clear(core::NodeFlags::extended | core::NodeFlags::kept);
     x->entering = false;
     if (s == Status::ok) {
-      x->partner = p.partner();
-      x->inside = true;
-      leave_block(x);
+      begin_block(x, p);
+      leave_block(x, true);
     }
   }
   if (what.transit && s == Status::ok) take_transit(what, value).commit();

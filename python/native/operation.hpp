@@ -19,10 +19,14 @@ struct Operation {
 
 struct ExtendedObject {
   PyObject_HEAD EndObject* end;
-  core::Node* partner;  // the held writer (rendezvous)
-  bool entering;        // an operation of its waits
+  union {
+    core::Node* partner;   // the held writer (rendezvous)
+    std::uint64_t number;  // far: what the home knows the read by
+  };
+  bool entering;  // an operation of its waits
   bool inside;
   bool entered;  // once, well or not
+  bool keeps;    // far: if the block ends badly, or this program does, the value is the next to be read (WIRE.md 4.7)
 };
 inline ExtendedObject* ext(PyObject* o) noexcept { return reinterpret_cast<ExtendedObject*>(o); }
 
@@ -32,7 +36,9 @@ const char* verb_of(OpType_ type) noexcept;
 
 // One extended read at a time, since its block is left once. -1: it has begun already.
 int check_free(ExtendedObject* x);
-void leave_block(ExtendedObject* x) noexcept;
+void enter_block(ExtendedObject* x, ProcessBase& p) noexcept;     // the read is about to begin, at p
+void begin_block(ExtendedObject* x, ProcessBase& p) noexcept;     // it has happened
+void leave_block(ExtendedObject* x, bool back = false) noexcept;  // `back`: its value was not used
 int init_extended();
 
 }  // namespace weft::py

@@ -36,6 +36,7 @@ PyObject* dumps_keywords = nullptr;  // ("buffer_callback",)
 PyObject* cbor_dumps = nullptr;      // (value, channel) -> bytes, by weft.serial
 PyObject* cbor_loads = nullptr;
 PyObject* loads_keywords = nullptr;  // ("buffers",)
+PyObject* numbers = nullptr;         // (memoryview) -> what pickle takes for it, by weft._pickling
 PyObject* protocol = nullptr;
 
 PackedObject* packed_of(PyObject* o) noexcept { return reinterpret_cast<PackedObject*>(o); }
@@ -239,6 +240,10 @@ PyObject* f_set_pickling(PyObject*, PyObject* args) {
   Py_XSETREF(pickle_loads, Py_NewRef(l));
   Py_RETURN_NONE;
 }
+PyObject* f_set_numbers(PyObject*, PyObject* f) {
+  Py_XSETREF(numbers, Py_NewRef(f));
+  Py_RETURN_NONE;
+}
 PyObject* f_set_cbor(PyObject*, PyObject* args) {
   PyObject *d, *l;
   if (!PyArg_ParseTuple(args, "OO", &d, &l)) return nullptr;
@@ -254,8 +259,12 @@ PyObject* f_cbor_fault(PyObject*, PyObject* bytes) {
   if (!wrong) Py_RETURN_NONE;
   return PyUnicode_FromString(wrong);
 }
+// A value that came back from a process that died (WIRE.md 4.7).
+PyObject* f_unpacked(PyObject*, PyObject* packed) { return unpack(nullptr, Py_NewRef(packed)); }
 PyMethodDef functions[] = {{"_set_pickling", gated<f_set_pickling>, METH_VARARGS, nullptr},
+                           {"_set_numbers", gated<f_set_numbers>, METH_O, nullptr},
                            {"_set_cbor", gated<f_set_cbor>, METH_VARARGS, nullptr},
+                           {"_unpacked", gated<f_unpacked>, METH_O, nullptr},
                            {"_cbor_fault", gated<f_cbor_fault>, METH_O, nullptr},
                            {}};
 
@@ -383,10 +392,22 @@ wire::Payload out_alone(const PackedObject* p, wire::Buffer& keep, wire::Carrier
 }
 }  // namespace
 
+PyObject* as_sent(PyObject* view) noexcept {
+  if (!PyMemoryView_Check(view)) return view;
+  PyObject* const r = PyObject_CallOneArg(numbers, view);
+  Py_DECREF(view);
+  return r;
+}
+
 PyObject* pack(ChannelObject* c, PyObject* value) {
-  if (is_native(c)) return pack_native(c, value);
+  if (is_native(c) && !is_wired(c)) return pack_native(c, value);
   if (is_packed(value)) return value;
   PyObject* packed = nullptr;
+  PyObject* const sent = is_native(c) ? plain_native(c, value) : Py_NewRef(value);
+  if (!sent) {
+    Py_DECREF(value);
+    return nullptr;
+  }
   {
     const Beyond beyond;
     PyObject* list = nullptr;
@@ -394,7 +415,7 @@ PyObject* pack(ChannelObject* c, PyObject* value) {
     const Beside gathers(sealed);
     if (is_board(c)) {
       packed = pack_for_board(c, value);
-    } else if (PyObject* const bytes = pickled(value, reinterpret_cast<PyObject*>(c), list)) {
+    } else if (PyObject* const bytes = pickled(sent, reinterpret_cast<PyObject*>(c), list)) {
       if (PyBytes_GET_SIZE(bytes) > kInFrame || (list && PyList_GET_SIZE(list) > 0)) {
         packed = pack_parts(bytes, list, value);
       } else {
@@ -406,6 +427,7 @@ PyObject* pack(ChannelObject* c, PyObject* value) {
     }
     with_sealed(packed, std::move(sealed));
   }
+  Py_DECREF(sent);
   Py_DECREF(value);
   return packed;
 }

@@ -180,7 +180,7 @@ void locate_greenlet(ProcessBase& p, ProcessObject* o) {
   let_go(f);
 }
 void locate_thread(ThreadProcess& t) {
-  if (!t.state) return;
+  if (!t.state || in_component(t)) return;
 #ifdef Py_GIL_DISABLED
   if (!t.asleep && t.state != PyThreadState_Get()) return;
 #endif

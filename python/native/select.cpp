@@ -76,7 +76,9 @@ const char* verb_of(Purpose p) noexcept { return kind_of(p).verb; }
 
 // --- the state machine --------------------------------------------------------------------------
 
+// `value`: owned; null: an exception is set.
 PyObject* outcome(Choice& c, Purpose purpose, int index, PyObject* value) {
+  if (!value) return nullptr;
   if (purpose == Purpose::select) {
     PyObject* i = PyLong_FromLong(index);
     PyObject* r = i ? PyTuple_New(2) : nullptr;

@@ -12,6 +12,8 @@
 
 #include "abroad.hpp"
 #include "aside.hpp"
+#include "cells.hpp"
+#include "component.hpp"
 #include "door.hpp"
 #include "leaf.hpp"
 #include "shared.hpp"
@@ -46,6 +48,7 @@ void far_dealloc(PyObject* o) {
   auto* const c = reinterpret_cast<FarChannelObject*>(o);
   auto* const head = reinterpret_cast<ChannelObject*>(o);
   untrack(head);
+  if (is_native(head)) forget_native(head);
   if (c->side && of_this_fork(head)) {
     const std::shared_ptr<Peer> peer = c->side->peer;
     {
@@ -120,11 +123,16 @@ int wire_channel(ChannelObject* c, bool board) {
     return -1;
   }
   if (is_wired(c)) return 0;
-  if (is_native(c)) {
-    bad_use(
-        "channel %s has an end of a native component, and cannot have ends in other OS processes yet: put a Python process between them",
-        channel_name(c).c_str());
+  if (is_native(c) && board) {
+    bad_use("channel %s has an end of a native component, and cannot have ends on a board yet: put a Python process between them",
+            channel_name(c).c_str());
     return -1;
+  }
+  if (is_native(c)) {
+    go_abroad(c);
+    if (is_wired(c)) return 0;  // by another thread, meanwhile
+    c->generation |= kWired;
+    if (cells_to_objects(c) < 0) return -1;
   }
   carry_ends(c);
   if (board) c->generation |= kBoard;
@@ -311,11 +319,21 @@ std::shared_ptr<wire::Port> port_of(ChannelObject* c, bool board) {
   return std::make_shared<ChannelPort<S>>(c);
 }
 
-// give(end, name): the end moves to the peer.
+template <Side S>
+std::shared_ptr<wire::Port> port_of(ChannelObject* c, bool board, bool supervised, bool last, PyObject* in_hand) {
+  if (supervised) return std::make_shared<SupervisedPort<S>>(c, last, in_hand);
+  return port_of<S>(c, board);
+}
+
+// give(end, name): the end moves to the peer. With `last`, of a process that is supervised: it moves if nobody will be started in that
+// one's place, and else is the peer's as well. `in_hand`: a list for the values of extended reads in which it dies; None: they go back.
 PyObject* wire_give(PyObject* o, PyObject* args) {
-  PyObject* end;
+  PyObject *end, *in_hand = nullptr;
   const char* name;
-  if (!PyArg_ParseTuple(args, "Os", &end, &name)) return nullptr;
+  int last = -1;
+  if (!PyArg_ParseTuple(args, "Os|pO", &end, &name, &last, &in_hand)) return nullptr;
+  const bool supervised = last >= 0;
+  if (in_hand && !PyList_Check(in_hand)) in_hand = nullptr;
   std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
   if (!is_end(end)) return bad_use("give: %R is no end of a channel", end);
@@ -325,6 +343,11 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
     return bad_use(
         "give: the home of channel %s is another OS process, and a board reaches only this one: make a channel here, and a process between "
         "the two",
+        channel_name(e->channel).c_str());
+  if (is_far(e->channel) && supervised)
+    return bad_use(
+        "channel %s was made by another OS process, and a supervisor keeps only ends of channels that its own program made: supervise where "
+        "the channel is made",
         channel_name(e->channel).c_str());
   if (is_far(e->channel)) {
     const FarSide* const f = reinterpret_cast<FarChannelObject*>(e->channel)->side;
@@ -341,21 +364,25 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
   std::shared_ptr<wire::Port> port;
   if (is_reader(end)) {
     c->core.another_reader();
-    port = port_of<Side::in>(c, link->board);
+    port = port_of<Side::in>(c, link->board, supervised, last, in_hand);
   } else {
     c->core.another_writer();
-    port = port_of<Side::out>(c, link->board);
+    port = port_of<Side::out>(c, link->board, supervised, last, in_hand);
   }
   {
     const Space::Step step(*space);
     link->peer()->home.give(std::move(port), link->board ? kCbor : kPickle, name_given(name, c), c->core.ring ? c->core.ring->capacity : 0);
   }
-  if (e->holders <= 1) close_end(e, EndState::sent);  // else another process has it too
+  if (last != 0 && e->holders <= 1) close_end(e, EndState::sent);  // else another process has it too
   Py_RETURN_NONE;
 }
 
-// take(name): the end that the peer has handed to us by this name; waits for it. None: the session ended first.
-PyObject* wire_take(PyObject* o, PyObject* name) {
+// take(name): the end that the peer has handed to us by this name; waits for it. None: the session ended first. `keeps`: values of extended
+// reads in which this program dies are not lost (wire 4.7).
+PyObject* wire_take(PyObject* o, PyObject* args) {
+  PyObject* name;
+  int keeps = 0;
+  if (!PyArg_ParseTuple(args, "U|p", &name, &keeps)) return nullptr;
   const char* const wanted = PyUnicode_AsUTF8(name);
   if (!wanted) return nullptr;
   for (;;) {
@@ -372,8 +399,10 @@ PyObject* wire_take(PyObject* o, PyObject* name) {
         const Peer::Offered got = std::move(at);
         link->peer()->offered.erase(link->peer()->offered.begin() + (&at - link->peer()->offered.data()));
         if (got.got.here) return bad_use("the end %R that was handed to us has its home in this process", name);
-        return far_end(got.got.there ? got.got.there : std::make_shared<wire::FarEnd>(link->peer(), got.end, got.key, got.name), got.writes,
-                       got.name.substr(std::string_view(wanted).size() + 1));
+        PyObject* const mine = far_end(got.got.there ? got.got.there : std::make_shared<wire::FarEnd>(link->peer(), got.end, got.key, got.name), got.writes,
+                                       got.name.substr(std::string_view(wanted).size() + 1));
+        if (mine) side_of(end_of(mine)->channel).keeps = keeps != 0;
+        return mine;
       }
       if (link->peer()->session.is_over()) Py_RETURN_NONE;
     }
@@ -428,7 +457,7 @@ void wire_dealloc(PyObject* o) {
   Py_TYPE(o)->tp_free(o);
 }
 PyMethodDef wire_methods[] = {{"give", gated<wire_give>, METH_VARARGS, nullptr},
-                              {"take", gated<wire_take>, METH_O, nullptr},
+                              {"take", gated<wire_take>, METH_VARARGS, nullptr},
                               {"wait", gated<wire_wait>, METH_NOARGS, nullptr},
                               {"close", gated<wire_close>, METH_VARARGS, nullptr},
                               {}};

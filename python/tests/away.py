@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +17,17 @@ import weft.coroutines as co
 import weft.threads as th
 from weft.processes import (
     BadUse,
+    Barrier,
     Cancelled,
     Channel,
+    Input,
+    Output,
     Parallel,
     PeerDied,
+    Retired,
     poison,
     process,
+    select,
 )
 
 
@@ -140,7 +148,7 @@ def bad_writes(out: Any) -> list[str]:
 def bad_uses(inp: Any, out: Any) -> list[str]:
     said = []
     for use in (
-        lambda: inp.extended().__enter__(),
+        lambda: select(inp, Barrier(1)),
         lambda: inp.channel.reader(),
         lambda: inp.channel.writer(),
     ):
@@ -484,3 +492,163 @@ def leaves(code: Any) -> None:
 def waits_for_ever(begun: Any) -> None:
     begun.write(None)
     signal.pause()
+
+
+@process
+def in_block(inp: Any, inside: Any, go: Any, redeliver: bool = False, then: str = "") -> Any:
+    with inp.extended(redeliver=redeliver) as v:
+        inside.write(v)
+        go.read()
+        if then == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if then == "raise":
+            raise ZeroDivisionError
+    return v
+
+
+@process
+async def in_async_blocks(inp: Any, out: Any) -> None:
+    while True:
+        async with inp.extended() as v:
+            await out.write(2 * v)
+
+
+@process
+def waits_for_a_block(inp: Any, inside: Any) -> str:
+    inside.write("begun")
+    try:
+        with inp.extended():
+            return "got one"
+    except Cancelled:
+        return "cancelled"
+
+
+@process
+def held_open(inp: Any, on: Any, off: Any, ended: Any) -> str:
+    """`ended`: its channel retires with this process."""
+    try:
+        i, v = select(Input(inp), Output(on, 1), Output(off, 2).when(False))
+    except Retired as error:
+        return f"retired at {error.guard}"
+    return f"{v} at {i}"
+
+
+@process
+def makes(out: Any, other: Any, n: int, spans: bool) -> list[int]:
+    """Writes squares that are made after each commit; beside it an input at which nobody writes, or a channel of its own."""
+    made: list[int] = []
+
+    def make() -> int:
+        made.append(len(made))
+        return len(made) ** 2
+
+    own = Channel("own")
+    kept, mine = own.writer(), own.reader()
+    for _ in range(n):
+        select(Output(out, make=make), mine if spans else other)
+    kept.retire()
+    return made
+
+
+@process
+def makes_badly(out: Any, other: Any, how: str) -> str:
+    def make() -> Any:
+        if how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if how == "unpicklable":
+            return Unsendable()
+        raise ZeroDivisionError
+
+    try:
+        select(Output(out, make=make), other)
+    except Exception as error:
+        return type(error).__name__
+    return "nothing"
+
+
+@process
+async def makes_async(out: Any, other: Any, n: int) -> int:
+    made = 0
+
+    def make() -> bytes:
+        nonlocal made
+        made += 1
+        return bytes([made]) * 200_000
+
+    for _ in range(n):
+        await co.select(Output(out, make=make), other)
+    return made
+
+
+class Wrong(UserWarning):
+    pass
+
+
+@process
+def logs_and_warns(out: Any) -> None:
+    """Everything before the value is said before it."""
+    log = logging.getLogger("of.the.child")
+    logging.basicConfig(level=logging.DEBUG)  # the parent's holds
+    log.debug("nobody wants this")
+    log.info("count %d of %s", 3, "five", extra={"lock": threading.Lock()})
+    try:
+        raise ValueError("on purpose")
+    except ValueError:
+        log.exception("caught")
+    log.warning("x" * 1_000_000)
+    warnings.warn("of its own class", Wrong, stacklevel=1)
+    out.write(None)
+
+
+@process
+def complains_then_dies(how: str) -> None:
+    for i in range(30):
+        print(f"complaint {i}", file=sys.stderr)
+    os.write(2, b"from C: not a text: \xff\n")
+    if how == "abort":
+        os.abort()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@process
+def leaves_a_program(said: str) -> None:
+    """One that writes to the standard error after we have ended."""
+    text = (
+        "import pathlib, sys, time\n"
+        f"while not pathlib.Path({said!r}).exists(): time.sleep(0.01)\n"
+        "print('still here', file=sys.stderr)"
+    )
+    subprocess.Popen([sys.executable, "-c", text])
+
+
+@process
+def waits_deeper(ready: Any, inp: Any) -> None:
+    """With a process of its own, in another OS process."""
+    Parallel(waits_here(ready, inp))
+
+
+@process
+def waits_here(ready: Any, inp: Any) -> None:
+    ready.write(os.getpid())
+    inp.read()
+
+
+@process
+def as_it_began() -> dict[str, Any]:
+    return {
+        "decimal": "decimal" in sys.modules,
+        "stdin": sys.stdin.read(),
+        "argv": sys.argv,
+        "path": sys.path,
+        "directory": str(Path.cwd()),
+        **{name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "WEFT_TEST")},
+    }
+
+
+@process
+def draws() -> tuple[float, float]:
+    import random
+
+    import numpy
+
+    return random.random(), float(numpy.random.random())

@@ -23,3 +23,8 @@ needs_compiler = pytest.mark.skipif(
 @functools.cache
 def basics() -> Any:
     return weft.native.load(HERE / "component_basics.cpp")
+
+
+@functools.cache
+def messages() -> Any:
+    return weft.native.load(HERE / "component_messages.cpp")

@@ -75,16 +75,55 @@ const weft_component* weft_component_entry(void) { return &made; }
         weft.native.load(library)
 
 
-def test_headers_of_another_weft_are_refused(tmp_path):  # rule 16.5
-    library = compiled(
-        tmp_path,
-        """#include <weft/component_abi.h>
-static const weft_component made = {.abi = WEFT_COMPONENT_ABI, .size = 8};
-const weft_component* weft_component_entry(void) { return &made; }
-""",
-    )
-    with pytest.raises(BadUse, match="headers of another Weft: build it again"):
+def declaring(*fields: str) -> str:
+    """A component of one process without parameters, in C, but for what is told."""
+    return f"""#include <weft/component_abi.h>
+static const weft_process_info info = {{.name = "f"}};
+static weft_component made = {{.abi = WEFT_COMPONENT_ABI, .size = sizeof made, .name = "m", .doc = "", .compiler = "C", .count = 1,
+  .info_size = sizeof info, .processes = &info, .api_size = sizeof(weft_api), .parameter_size = sizeof(weft_parameter)}};
+const weft_component* weft_component_entry(void) {{ {" ".join(f"made.{f};" for f in fields)} return &made; }}
+"""
+
+
+@pytest.mark.parametrize("field", ["size", "info_size", "parameter_size"])
+def test_a_table_that_is_none_is_refused(tmp_path, field):  # rule 16.5
+    library = compiled(tmp_path, declaring(f"{field} = 8"))
+    with pytest.raises(BadUse, match="headers of no Weft that there was: build it again"):
         weft.native.load(library)
+
+
+@pytest.mark.parametrize("field", ["size", "info_size", "parameter_size", "api_size"])
+def test_a_component_of_a_newer_weft_is_refused(tmp_path, field):  # rule 16.5
+    library = compiled(tmp_path, declaring(f"{field} += 8"))
+    with pytest.raises(
+        BadUse, match=r"a newer Weft than this one, \d.*: install that Weft, or build"
+    ):
+        weft.native.load(library)
+
+
+def test_a_component_of_the_first_edition_runs_here(tmp_path):  # rule 16.5
+    """Its tables are shorter than ours are; it was compiled with the header as it was then."""
+    out = tmp_path / "first.so"
+    source = HERE / "component_first.c"
+    subprocess.run(["cc", "-shared", "-fPIC", str(source), "-o", str(out)], check=True)
+    first = weft.native.load(out)
+    assert first.processes == ("doubles", "adds")
+    a, c, d = threads.Channel("a"), threads.Channel("c"), threads.Channel("d")
+    got = []
+
+    @threads.process
+    def sends(w):
+        for n in range(5):
+            w.write(n)
+
+    @threads.process
+    def reads(r):
+        got.extend(r)
+
+    threads.run(sends(-a), first.doubles(+a, -c), first.adds(+c, -d), reads(+d))
+    assert got == [1, 3, 5, 7, 9]
+    assert "by" in str(first.adds.__signature__)
+    assert "= 1" in str(first.adds.__signature__)
 
 
 def test_a_type_that_is_none(tmp_path):  # rule 16.5

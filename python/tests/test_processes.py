@@ -270,6 +270,29 @@ def test_a_select_at_home_over_ends_that_others_have() -> None:  # rule 5
     assert results[2:] == [40, sum(range(20)) + sum(range(100, 120))]
 
 
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_guard_that_is_off_holds_a_choice_open_if_its_channel_is(is_open: bool) -> None:
+    """Rule 5.6, WIRE.md 5.11: nobody there has met the end of the channel; its home tells."""
+    inp, on, off = Channel("inp"), Channel("on"), Channel("off")
+
+    @th.process
+    def writes(out: Any) -> None:
+        if is_open:
+            out.write(5)
+        else:
+            until.read()
+
+    ended = Channel("ended")
+    until = ended.reader()
+    writer, ends = inp.writer(), (inp.reader(), on.writer(), off.writer())
+    reader = off.reader()
+    on.reader().retire()
+    if not is_open:
+        reader.retire()
+    results = Parallel(away.held_open(*ends, ended.writer()), writes(writer))
+    assert results[0] == ("5 at 0" if is_open else "retired at 1")
+
+
 def test_what_is_not_built_says_so() -> None:
     a, b = Channel("a"), Channel("b")
     said = run(away.bad_uses(a.reader(), b.writer()))

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import pickle
+import signal
 import subprocess
 import sys
 import textwrap
+import warnings
 from pathlib import Path
 from typing import Any
 
 import away
 import pytest
+from children import child, until_asleep
 from test_processes import TIMEOUT, program
 
-from weft.processes import Channel, Parallel, run
+import weft.threads as th
+from weft.processes import Channel, Parallel, ProcessDied, run
 
 
 @pytest.mark.parametrize(
@@ -41,11 +47,64 @@ def test_options_of_the_interpreter_go_with_it(tmp_path: Path, options: tuple[st
     assert done.stdout != "([], {}, 0)\n"
 
 
-def test_what_it_says_comes_out_here(capfd: pytest.CaptureFixture[str]) -> None:
-    run(away.says())
+def test_what_it_says_comes_out_here(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.warns(UserWarning, match="warned"):
+        run(away.says())
     out, err = capfd.readouterr()
     assert out == "printed\nwritten\n"
-    assert "UserWarning: warned" in err and "logged" in err and "complained" in err
+    assert "complained" in err and "logged" in caplog.text
+
+
+@th.process
+def drops(inp: Any) -> None:
+    for _ in inp:
+        pass
+
+
+def test_logging_and_warnings_are_the_parents(caplog: pytest.LogCaptureFixture) -> None:
+    """At the parent's levels and handlers; a record goes although it has what cannot be pickled, or is very long."""
+    c = Channel("c")
+    with caplog.at_level(logging.INFO, "of.the"), pytest.warns(away.Wrong, match="of its own") as w:
+        Parallel(away.logs_and_warns(c.writer()), drops(c.reader()))
+    assert len(w) == 1 and w[0].filename == away.__file__
+    records = [r for r in caplog.records if r.name == "of.the.child"]
+    assert [r.levelname for r in records] == ["INFO", "ERROR", "WARNING"]
+    assert records[0].getMessage() == "count 3 of five" and records[0].process != os.getpid()
+    assert "ValueError: on purpose" in (records[1].exc_text or "")
+    assert 1000 < len(records[2].getMessage()) <= 1_000_000
+
+
+def test_a_warning_that_is_an_error_in_the_parent_alone_is_shown() -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("error")
+        run(away.says())
+    assert [str(w.message) for w in seen] == ["warned"]
+
+
+@pytest.mark.parametrize("how", ["abort", "kill"])
+def test_the_last_that_one_said_which_died(how: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ProcessDied) as caught:
+        run(away.complains_then_dies(how))
+    error = caught.value
+    assert "complaint 29\nfrom C: not a text: \ufffd" in error.stderr
+    assert len(error.stderr.splitlines()) == 12 and error.stderr in str(error)
+    assert ("in complains_then_dies" in error.stack) == (how == "abort")
+    assert pickle.loads(pickle.dumps(error)).stderr == error.stderr
+    assert "complaint 0\n" in capfd.readouterr().err
+
+
+def test_a_program_that_it_leaves_behind_is_heard(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    go = tmp_path / "go"
+    run(away.leaves_a_program(str(go)))
+    assert "still here" not in capfd.readouterr().err
+    go.touch()
+    err = ""
+    while "still here" not in err:
+        err += capfd.readouterr().err
 
 
 def test_a_fork_in_the_middle() -> None:
@@ -112,3 +171,70 @@ def test_breakpoint_obeys_its_variable(tmp_path: Path) -> None:
         tmp_path, STOPS, start_new_session=True, env={**os.environ, "PYTHONBREAKPOINT": "0"}
     )
     assert (done.returncode, done.stdout) == (0, "result 5\n"), done.stderr
+
+
+# --- Ctrl-C (rule 6.7) ------------------------------------------------------------------------------------------------
+
+WAITS = """
+    import os, signal, sys
+    from weft.processes import Channel, Parallel, process
+    import weft.threads as th
+
+    @process
+    def waits(ready, inp):
+        ready.write(os.getpid())
+        if "stop" in sys.argv:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        inp.read()
+
+    @process
+    def deeper(ready, inp):
+        Parallel(waits(ready, inp))
+
+    @th.process
+    def tells(inp):
+        for pid in inp:
+            print(pid, flush=True)
+
+    if __name__ == "__main__":
+        ready, silent = Channel("ready"), Channel("silent")
+        kept = silent.writer()
+        first = deeper if "deep" in sys.argv else waits
+        Parallel(first(ready.writer(), silent.reader()), tells(ready.reader()))
+    """
+
+
+@pytest.mark.parametrize("how", ["one", "deep", "stop"])
+def test_ctrl_c_says_where_everybody_is(tmp_path: Path, how: str) -> None:
+    """Those of OS processes too, once each, however deep; of one that is stopped it says so."""
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(WAITS), encoding="utf-8")
+    with child(
+        str(path),
+        how,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as p:
+        assert p.stdout is not None and p.stderr is not None
+        pid = int(p.stdout.readline())
+        if how == "stop":
+            until_stopped(pid)
+        else:
+            until_asleep(pid)
+        p.send_signal(signal.SIGINT)
+        err = ""
+        if how == "stop":
+            while "does not say" not in err:
+                err += p.stderr.readline()
+            os.kill(pid, signal.SIGCONT)
+        err += p.communicate()[1]
+    assert "KeyboardInterrupt" in err and p.returncode != 0
+    if how == "stop":
+        assert err.count(f"OS process {pid} does not say where it is") == 1
+    else:
+        line = f"main/waits: read 'silent' at program.py:11 in OS process {pid}\n"
+        assert err.count(line) == 1, err
+
+
+def until_stopped(pid: int) -> None:
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "Tt":
+        os.sched_yield()

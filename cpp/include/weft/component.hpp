@@ -27,7 +27,10 @@
 #include <span>
 #include <typeinfo>
 
-#include "component_values.hpp"
+#include "component_arrays.hpp"
+#include "component_dynamic.hpp"
+#include "component_fields.hpp"
+#include "component_stack.hpp"
 
 namespace weft::native {
 
@@ -132,16 +135,20 @@ class Writer {
   Writer(Writer&&) noexcept = default;
   Writer& operator=(Writer&&) noexcept = default;
 
-  // An array goes to the reader, and this one is empty then; if it was not written it is here yet.
-  void write(T&& v, const char* file = __builtin_FILE(), int line = __builtin_LINE()) requires detail::kArray<T> {
-    weft_value value = v.give();
-    const weft_status s = detail::running.api->write(detail::running.process, end_, &value, detail::place(file, line));
-    if (s == WEFT_OK) return;
-    v = T(value);
+  // Arrays in it go to the reader, and those here are empty then; what was not written is here yet.
+  void write(T&& v, const char* file = __builtin_FILE(), int line = __builtin_LINE()) requires detail::kParts<T> {
+    detail::Block b;
+    detail::encode(v, b, detail::running.api->allocate);
+    const weft_status s = detail::running.api->write(detail::running.process, end_, &b.value, detail::place(file, line));
+    if (s == WEFT_OK) {
+      b.value.block = nullptr;
+      return;
+    }
+    v = detail::decode<T>(b);
     detail::fail(s, end_);
   }
   // Done when a reader (or the buffer) has the value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
-  void write(const T& v, const char* file = __builtin_FILE(), int line = __builtin_LINE()) requires(!detail::kArray<T>) {
+  void write(const T& v, const char* file = __builtin_FILE(), int line = __builtin_LINE()) requires(!detail::kParts<T>) {
     detail::Block b;
     detail::encode(v, b, detail::running.api->allocate);
     const weft_status s = detail::running.api->write(detail::running.process, end_, &b.value, detail::place(file, line));
@@ -149,7 +156,7 @@ class Writer {
     detail::check(s, end_);
   }
   // All of them, in order, as so many writes. Throws as write() does.
-  void write_many(std::span<const T> all, const char* file = __builtin_FILE(), int line = __builtin_LINE()) requires(!detail::kArray<T>) {
+  void write_many(std::span<const T> all, const char* file = __builtin_FILE(), int line = __builtin_LINE()) requires(!detail::kParts<T>) {
     struct Rest {
       std::vector<weft_value> raw;
       std::size_t done = 0;
@@ -178,10 +185,11 @@ class Writer {
 
 // --- choice -----------------------------------------------------------------------------------------------------------------------------
 
+// Of what has arrays in it `value` is the caller's: it is there yet if it was not written.
 template <class T>
 struct Output {
   std::uint32_t end;
-  T value;
+  std::conditional_t<detail::kParts<T>, T&, T> value;
   using chosen_type = Written;
   weft_guard guard(std::int64_t) const {
     detail::Block b;
@@ -189,11 +197,21 @@ struct Output {
     return {WEFT_OUTPUT, end, 1, 0, 0, std::exchange(b.value, {})};
   }
   Written chosen(weft_guard&) const noexcept { return {}; }
+  weft_guard off() const noexcept { return {WEFT_OUTPUT, end, 0, 0, 0, {}}; }
+  const void* lends() const noexcept { return detail::kParts<T> ? &value : nullptr; }
+  void restore(weft_guard& g) const {
+    if constexpr (detail::kParts<T>) {
+      if (!g.value.block) return;
+      detail::Block b(std::exchange(g.value, {}));
+      value = detail::decode<T>(b);
+    }
+  }
 };
 template <class T>
-Output<T> output(const Writer<T>& w, std::type_identity_t<T> v) {
-  return {w.number(), std::move(v)};
-}
+  requires(!detail::kParts<T>)
+Output<T> output(const Writer<T>& w, std::type_identity_t<T> v) { return {w.number(), std::move(v)}; }
+template <class T>
+  requires detail::kParts<T> Output<T> output(const Writer<T>& w, std::type_identity_t<T>& v) { return {w.number(), v}; }
 
 struct After {
   std::chrono::nanoseconds span;
@@ -213,6 +231,18 @@ struct Skip {
 };
 inline Skip skip() noexcept { return {}; }
 
+namespace detail {
+template <class G>
+inline constexpr bool kWrites = requires(const G& g) {
+  g.lends();
+};
+template <class G>
+weft_guard off(const G& g) {
+  if constexpr (kWrites<G>) return g.off();
+  return {};
+}
+}  // namespace detail
+
 // A guard with a precondition, when(open, reader), or one for which the retirement of its channel is an outcome, loud(reader) (rule 5.6).
 template <class G>
 struct Guarded {
@@ -220,12 +250,15 @@ struct Guarded {
   bool on, ends;
   using chosen_type = typename G::chosen_type;
   weft_guard guard(std::int64_t now) const {
-    weft_guard g = inner.guard(now);
-    g.on = on;
-    g.ends = ends;
+    weft_guard g = !on && detail::kWrites<G> ? detail::off(inner) : inner.guard(now);
+    g.on = on && g.on;
+    g.ends = ends || g.ends;
     return g;
   }
   chosen_type chosen(weft_guard& g) const { return inner.chosen(g); }
+  weft_guard off() const noexcept requires detail::kWrites<G> { return inner.off(); }
+  const void* lends() const noexcept requires detail::kWrites<G> { return on ? inner.lends() : nullptr; }
+  void restore(weft_guard& g) const requires detail::kWrites<G> { inner.restore(g); }
 };
 template <class G>
 Guarded<G> when(bool on, const G& g) {
@@ -255,13 +288,33 @@ class Guards {
   }
   std::vector<weft_guard> all;
 };
+template <class G>
+void restore(const G& g, weft_guard& guard) {
+  if constexpr (kWrites<G>) g.restore(guard);
+}
+template <class G>
+const void* lends(const G& g) {
+  if constexpr (kWrites<G>) return g.lends();
+  return nullptr;
+}
 template <class... G, std::size_t... I>
 auto select(bool fair, weft_place at, std::index_sequence<I...>, const G&... g) {
   using Result = std::variant<typename G::chosen_type...>;
   Guards guards(sizeof...(G));
   const std::int64_t time = running.api->now(running.process);
-  (guards.all.push_back(g.guard(time)), ...);
-  const std::uint32_t i = guards.select(fair, at);
+  const void* const lent[] = {lends(g)..., nullptr};
+  for (std::size_t k = 0; k < sizeof...(G); ++k)
+    if (lent[k] && std::find(lent, lent + k, lent[k]) != lent + k)
+      throw BadUse("select: two outputs are given the same arrays, which can be written once: give each its own");
+  std::uint32_t i = 0;
+  try {
+    (guards.all.push_back(g.guard(time)), ...);
+    i = guards.select(fair, at);
+  } catch (...) {
+    ((I < guards.all.size() ? restore(g, guards.all[I]) : static_cast<void>(0)), ...);
+    throw;
+  }
+  ((i != I ? restore(g, guards.all[I]) : static_cast<void>(0)), ...);
   std::optional<Result> r;
   ((i == I ? static_cast<void>(r.emplace(std::in_place_index<I>, g.chosen(guards.all[I]))) : static_cast<void>(0)), ...);
   return *std::move(r);
@@ -320,6 +373,14 @@ inline char* copy_text(const weft_api* api, const char* text) noexcept {
   if (to) std::memcpy(to, text, n);
   return to;
 }
+inline char* failure_text(const weft_api* api, const char* message) noexcept {
+  try {
+    const std::string stack = thrown_at();
+    if (!stack.empty()) return copy_text(api, (std::string(message) + WEFT_THROWN_AT + stack).c_str());
+  } catch (const std::bad_alloc&) {  // without the stack, then
+  }
+  return copy_text(api, message);
+}
 inline char* type_text(const weft_api* api, const std::type_info* t) noexcept {
   if (!t) return nullptr;
   int bad = 0;
@@ -341,12 +402,12 @@ weft_status guarded(const weft_api* api, weft_failure* failure, F&& f) {
     return WEFT_CANCELLED;
   } catch (const std::exception& e) {
     failure->type = type_text(api, &typeid(e));
-    failure->text = copy_text(api, e.what());
+    failure->text = failure_text(api, e.what());
   } catch (abi::__forced_unwind&) {
     throw;  // the thread is cancelled by the system
   } catch (...) {
     failure->type = type_text(api, abi::__cxa_current_exception_type());
-    failure->text = copy_text(api, "");
+    failure->text = failure_text(api, "");
   }
   return WEFT_FAILED;
 }
@@ -439,13 +500,17 @@ class Process {
   }
   template <class T>
   void set(Made& m, const T& v) {
+    static_assert(!detail::kParts<T>, "an array has no default");
     if constexpr (detail::Inline<T>) {
       m.parameter.fallback.bits = detail::Codec<T>::bits(v);
     } else {
       if constexpr (detail::kBare<T>)
         m.block.assign(reinterpret_cast<const char*>(v.data()), v.size());
-      else
-        detail::Codec<T>::put(m.block, v);
+      else {
+        detail::Out flat;
+        detail::Codec<T>::put(flat, v);
+        m.block = flat.bytes;
+      }
       m.parameter.fallback.bits = m.block.size();
     }
   }
@@ -497,7 +562,7 @@ struct Run<F> {
   static void call([[maybe_unused]] weft_argument* arguments, std::index_sequence<I...>) {
     // Made from left to right, before the call: one that is refused leaves nothing behind.
     std::tuple<std::decay_t<A>...> made{Parameter<std::decay_t<A>>::of(arguments[I])...};
-    F(static_cast<A>(std::move(std::get<I>(made)))...);
+    F(static_cast<A&&>(std::get<I>(made))...);  // by value, or by reference to it
   }
 };
 }  // namespace detail
@@ -531,6 +596,8 @@ inline const weft_component* Component::info() {
   made_.info_size = sizeof(weft_process_info);
   made_.processes = infos_.data();
   made_.error = error_.empty() ? nullptr : error_.c_str();
+  made_.api_size = sizeof(weft_api);
+  made_.parameter_size = sizeof(weft_parameter);
   return &made_;
 }
 

@@ -6,20 +6,25 @@
 //          component ──api->read, write, select, …──► the host's channels, by the number of the end among the arguments
 //
 // Invariants
-//  1 A structure only grows at its end, and says how large it is (`size`); a function is never taken out of the table. What changes else
-//    has another WEFT_COMPONENT_ABI: the host refuses a library of another number.
+//  1 weft_api, weft_component, weft_process_info and weft_parameter only grow, at their ends; a function is never taken out of the table. A
+//    component says how large each was when it was compiled. The host takes what is missing in a shorter one as zeros, and refuses a
+//    library for which one of its own is too short: that was compiled for a newer host. All other structures stay as they are. What
+//    changes else has another WEFT_COMPONENT_ABI: the host refuses a library of another number.
 //  2 A value is `bits`, of `i` `d` `b` `n` (below); of all other types a block of `bits` bytes, made by api->allocate() or the host,
 //    owned by who has the value, and given back by api->release(), which knows what it is. A write that returns WEFT_OK has taken the
 //    value over; after any other status it is the caller's yet.
 //  3 The functions of the table are called by the thread of the process alone, and without any lock of the host's language.
 //
-// Types, as text: i int64, d double, b bool, n nothing, s text (UTF-8), y bytes, [T] sequence, (TU…) tuple, {KV} map, ?T T or nothing.
+// Types, as text: i int64, d double, b bool, n nothing, s text (UTF-8), y bytes, v a value of any of these or a list or map of such values,
+// [T] sequence, (TU…) tuple, {KV} map, ?T T or nothing, <NAME F T F T …> an aggregate with its fields' names and types.
 // A block is the text or the bytes as they are; else one item after another without padding, in the byte order of the machine: i d as
 // 8 bytes, b as 1, n none, s y as a length of 8 bytes and so many bytes, [T] {KV} as a count of 8 bytes and the items, ?T as a byte, 1
-// or 0, and T.
+// or 0, and T; v as a byte that is i, d, b, n, s, y, [ or {, and then as those, with items that are v.
 //
-// aC, not within another type: an array of numbers, C as in Python's module struct: b B h H i I q Q f d. Its block begins with a
-// weft_buffer, which says where the numbers are; `bits` is how many. They may be the host's, lent until the block is given back.
+// aC, arC, aNC, arNC: an array of numbers, C as in Python's module struct: b B h H i I q Q f d; of N dimensions, 2 to 6, in C's order; r:
+// not to be written to. Its block begins with a weft_array, which says where the numbers are; `bits` is how many. They may be the host's,
+// lent until the block is given back. Within another type: that number and the address of the block, 8 bytes each; the outer block keeps
+// it (api->keep), until who decodes it takes it out (api->take).
 #ifndef WEFT_COMPONENT_ABI_H
 #define WEFT_COMPONENT_ABI_H
 #include <stddef.h>
@@ -51,6 +56,11 @@ typedef struct weft_buffer {
   void* data;
   uint64_t bytes;
 } weft_buffer;
+
+typedef struct weft_array {
+  weft_buffer buffer;
+  uint64_t extents[6];  // of more than one dimension
+} weft_array;
 
 // Where in the source an operation was called, for reports; `file` stays for ever.
 typedef struct weft_place {
@@ -89,6 +99,9 @@ typedef struct weft_api {
   weft_status (*poison)(weft_process*, uint32_t end, uint32_t strength);
   int64_t (*now)(weft_process*);  // ns, on the clock of the run
   const char* (*last_error)(weft_process*);
+  // The second edition.
+  void (*keep)(void* block, void* part);  // `part` is released with the block
+  void (*take)(void* block, void* part);  // and is nobody's part any longer
 } weft_api;
 
 typedef enum weft_role { WEFT_VALUE = 0, WEFT_READER = 1, WEFT_WRITER = 2 } weft_role;
@@ -111,8 +124,11 @@ typedef struct weft_argument {
 typedef struct weft_failure {
   uint32_t end;  // of WEFT_RETIRED, WEFT_POISONED, WEFT_DIED: where
   char* type;    // of WEFT_FAILED: of the exception; by api->allocate()
-  char* text;    // its message; by api->allocate()
+  // Its message; by api->allocate(). Behind WEFT_THROWN_AT, if that is in it, where it was thrown: a line for each frame, innermost
+  // first, the library's file, a space and the return address in it, in hex.
+  char* text;
 } weft_failure;
+#define WEFT_THROWN_AT "\x1E"
 
 typedef struct weft_process_info {
   const char* name;
@@ -134,6 +150,9 @@ typedef struct weft_component {
   uint32_t info_size;  // of a weft_process_info, as the component was compiled
   const weft_process_info* processes;
   const char* error;  // not null: what is wrong with its declaration; then it is to be refused
+  // Since the second edition; without them: as those structures were first.
+  uint32_t api_size;        // of a weft_api, as the component was compiled
+  uint32_t parameter_size;  // of a weft_parameter
 } weft_component;
 
 // What a component exports; never null. Nothing else is called before it.

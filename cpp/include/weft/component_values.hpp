@@ -94,10 +94,33 @@ class Block {
   weft_value value{};
 };
 
-using Out = std::string;
+class Out {  // a block under way, and the blocks of arrays that go with it
+ public:
+  Out() = default;
+  Out(const Out&) = delete;
+  Out& operator=(const Out&) = delete;
+  ~Out() {
+    for (void* p : parts_) running.api->release(p);
+  }
+  void append(const char* p, std::size_t n) { bytes.append(p, n); }
+  void push_back(char c) { bytes.push_back(c); }
+  void part(const weft_value& array) {  // takes it over
+    parts_.reserve(parts_.size() + 1);
+    if (array.block) parts_.push_back(array.block);
+    const std::uint64_t both[] = {array.bits, reinterpret_cast<std::uintptr_t>(array.block)};
+    append(reinterpret_cast<const char*>(both), sizeof both);
+  }
+  void hand_over(void* block) noexcept {
+    for (; !parts_.empty(); parts_.pop_back()) running.api->keep(block, parts_.back());
+  }
+  std::string bytes;
+
+ private:
+  std::vector<void*> parts_;
+};
 class In {  // of a block; what is cut short is bad use, never read beyond
  public:
-  In(const void* data, std::size_t size) noexcept : at_(static_cast<const char*>(data)), left_(size) {}
+  In(void* block, std::size_t size) noexcept : block_(block), at_(static_cast<const char*>(block)), left_(size) {}
   const char* take(std::size_t n) {
     if (n > left_) throw BadUse("a value came that is none: its block is too short");
     const char* const p = at_;
@@ -110,9 +133,16 @@ class In {  // of a block; what is cut short is bad use, never read beyond
     std::memcpy(&n, take(8), 8);
     return static_cast<std::size_t>(n);
   }
+  weft_value part() {
+    const std::uint64_t bits = count();
+    void* const block = reinterpret_cast<void*>(static_cast<std::uintptr_t>(count()));
+    if (block) running.api->take(block_, block);
+    return {bits, block};
+  }
   std::size_t left() const noexcept { return left_; }
 
  private:
+  void* block_;
   const char* at_;
   std::size_t left_;
 };
@@ -132,6 +162,10 @@ template <class T>
 concept Crosses = requires {
   Codec<T>::name();
 };
+
+// Whether arrays are in a T: then it is moved, and never copied.
+template <class T>
+inline constexpr bool kParts = false;
 
 template <class T, std::size_t N, char C>
 struct Scalar {
@@ -197,7 +231,7 @@ struct Codec<std::string> {
   static std::string name() { return "s"; }
   static void put(Out& to, const std::string& v) {
     put_count(to, v.size());
-    to += v;
+    to.append(v.data(), v.size());
   }
   static std::string get(In& from) {
     const std::size_t n = from.count();
@@ -226,6 +260,8 @@ struct Codec<Bytes> {
     return Bytes(p, p + n);
   }
 };
+template <class T>
+inline constexpr bool kParts<std::vector<T>> = kParts<T>;
 template <Crosses T>
   requires(!std::is_same_v<T, std::byte>)
 struct Codec<std::vector<T>> {
@@ -251,6 +287,8 @@ struct Codec<std::vector<T>> {
     return v;
   }
 };
+template <class... T>
+inline constexpr bool kParts<std::tuple<T...>> = (kParts<T> || ...);
 template <Crosses... T>
 struct Codec<std::tuple<T...>> {
   static constexpr bool kInline = false;
@@ -260,6 +298,8 @@ struct Codec<std::tuple<T...>> {
   }
   static std::tuple<T...> get(In& from) { return std::tuple<T...>{Codec<T>::get(from)...}; }  // braces: from left to right
 };
+template <class A, class B>
+inline constexpr bool kParts<std::pair<A, B>> = kParts<A> || kParts<B>;
 template <Crosses A, Crosses B>
 struct Codec<std::pair<A, B>> {
   static constexpr bool kInline = false;
@@ -270,6 +310,8 @@ struct Codec<std::pair<A, B>> {
   }
   static std::pair<A, B> get(In& from) { return std::pair<A, B>{Codec<A>::get(from), Codec<B>::get(from)}; }
 };
+template <class K, class V>
+inline constexpr bool kParts<std::map<K, V>> = kParts<V>;
 template <Crosses K, Crosses V>
 struct Codec<std::map<K, V>> {
   static constexpr bool kInline = false;
@@ -290,6 +332,8 @@ struct Codec<std::map<K, V>> {
     return v;
   }
 };
+template <class T>
+inline constexpr bool kParts<std::optional<T>> = kParts<T>;
 template <Crosses T>
 struct Codec<std::optional<T>> {
   static constexpr bool kInline = false;
@@ -304,70 +348,19 @@ struct Codec<std::optional<T>> {
   }
 };
 
-}  // namespace detail
-
-// Numbers without a copy: a numpy array, an array.array or anything else with the buffer protocol, lent by Python until this goes, or
-// memory made here, which Python gets as a memoryview. It is moved, never copied; what was written belongs to the reader (rule 16.6).
-template <class T>
-class Array {
-  static_assert(std::is_arithmetic_v<T> && !std::is_same_v<T, bool> && sizeof(T) <= 8, "an array has numbers of at most 64 bits");
-
- public:
-  using value_type = T;
-  Array() = default;
-  // `n` zeros.
-  explicit Array(std::size_t n) {
-    constexpr std::size_t head = 64;
-    void* const block = detail::running.api->allocate(head + n * sizeof(T));
-    if (!block) throw std::bad_alloc();
-    value_ = {n, block};
-    char* const data = static_cast<char*>(block) + head;
-    std::memset(data, 0, n * sizeof(T));
-    *static_cast<weft_buffer*>(block) = {data, n * sizeof(T)};
-  }
-  explicit Array(weft_value taken_over) noexcept : value_(taken_over) {}
-  Array(Array&& x) noexcept : value_(std::exchange(x.value_, {})) {}
-  Array& operator=(Array&& x) noexcept {
-    std::swap(value_, x.value_);
-    return *this;
-  }
-  ~Array() {
-    if (value_.block) detail::running.api->release(value_.block);
-  }
-
-  std::size_t size() const noexcept { return static_cast<std::size_t>(value_.bits); }
-  T* data() const noexcept { return value_.block ? static_cast<T*>(static_cast<weft_buffer*>(value_.block)->data) : nullptr; }
-  T& operator[](std::size_t i) const noexcept { return data()[i]; }
-  T* begin() const noexcept { return data(); }
-  T* end() const noexcept { return data() + size(); }
-  weft_value give() noexcept { return std::exchange(value_, {}); }
-
- private:
-  weft_value value_{};
-};
-
-namespace detail {
-
-template <class T>
-inline constexpr bool kArray = false;
-template <class T>
-inline constexpr bool kArray<Array<T>> = true;
-template <class T>
-struct Codec<Array<T>> {
-  static constexpr char kCode = std::is_floating_point_v<T> ? (sizeof(T) == 4 ? 'f' : 'd')
-                                : std::is_signed_v<T>       ? " bh i   q"[sizeof(T)]
-                                                            : " BH I   Q"[sizeof(T)];
-  static std::string name() { return std::string("a") + kCode; }
-};
-
 // Text and bytes are a block as they are; the length is the block's.
 template <class T>
 inline constexpr bool kBare = std::is_same_v<T, std::string> || std::is_same_v<T, Bytes>;
+template <class T>
+inline constexpr bool kArray = false;
 
+// Of what has parts, the arrays leave `v`.
 template <class T>
 void encode(const T& v, Block& to, void* (*allocate)(std::size_t)) {
   if constexpr (Inline<T>) {
     to.value.bits = Codec<T>::bits(v);
+  } else if constexpr (kArray<T>) {
+    to.value = Codec<T>::leave(v);
   } else {
     const auto copy = [&](const void* data, std::size_t size) {
       to.value.bits = size;
@@ -380,7 +373,8 @@ void encode(const T& v, Block& to, void* (*allocate)(std::size_t)) {
     } else {
       Out flat;
       Codec<T>::put(flat, v);
-      copy(flat.data(), flat.size());
+      copy(flat.bytes.data(), flat.bytes.size());
+      if constexpr (kParts<T>) flat.hand_over(to.value.block);
     }
   }
 }

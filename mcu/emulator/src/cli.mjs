@@ -11,6 +11,7 @@ import { readFileSync, writeSync } from 'node:fs';
 import { basename } from 'node:path';
 import { parseArgs } from 'node:util';
 import { VcdWriter } from './analyser.mjs';
+import { Cable, Pace } from './bridge.mjs';
 import { ImageError, hex, parseImage, startOf } from './image.mjs';
 import { Machine } from './machine.mjs';
 
@@ -34,6 +35,9 @@ what to see
   --uart FILE          UART 0 to a file; '-' is stdout (default)
   --uart1 FILE         UART 1 likewise (default: not shown)
   --no-uart            show no UART
+  --uart-socket PATH   UART 0 on a Unix socket, for a program at the other end of the line; the run keeps to the wall's
+                       clock and has no limit of its own
+  --uart1-socket PATH  UART 1 likewise
   --profile            cycles by function, to stderr
   --json               the figures of the run as one JSON object on stdout
   --quiet              no summary, no warnings
@@ -105,6 +109,8 @@ export async function main(argv) {
         uart: { type: 'string' },
         uart1: { type: 'string' },
         'no-uart': { type: 'boolean' },
+        'uart-socket': { type: 'string' },
+        'uart1-socket': { type: 'string' },
         profile: { type: 'boolean' },
         json: { type: 'boolean' },
         quiet: { type: 'boolean' },
@@ -202,7 +208,7 @@ async function prepare(image, values) {
 }
 
 /** What says when `run` stops or what it counts: gdb decides that itself. */
-const NOT_FOR_GDB = ['max-cycles', 'max-us', 'until-uart', 'until', 'profile', 'json'];
+const NOT_FOR_GDB = ['max-cycles', 'max-us', 'until-uart', 'until', 'profile', 'json', 'uart-socket', 'uart1-socket'];
 
 /** @param {import('./image.mjs').Image} image @param {Record<string, any>} values @returns {Promise<number>} */
 async function debug(image, values) {
@@ -232,7 +238,8 @@ async function run(path, image, values) {
   let seen = '';
   let found = false;
   const { machine, say, vcd } = await prepare(image, values);
-  let limit = number(values['max-cycles'], '--max-cycles', 125e6);
+  const cables = ['uart-socket', 'uart1-socket'].flatMap((name, uart) => (values[name] === undefined ? [] : [new Cable(machine, uart, values[name])]));
+  let limit = number(values['max-cycles'], '--max-cycles', cables.length ? Infinity : 125e6);
   if (values['max-us'] !== undefined) limit = machine.clock.cycleOf(number(values['max-us'], '--max-us', 0) * 1000);
   machine.onUart((byte) => {
     if (wanted === null || found) return;
@@ -255,14 +262,17 @@ async function run(path, image, values) {
   /** @type {import('./machine.mjs').Stop} */
   let stop = { reason: 'limit', cycle: 0 };
   try {
+    for (const cable of cables) await cable.open();
+    const pace = cables.length ? new Pace(machine, cables) : null;
     // In slices, so that an interrupt is noticed between them.
     for (;;) {
-      stop = machine.run(Math.min(limit, machine.cycle + 2e6));
+      stop = pace ? await pace.slice(limit) : machine.run(Math.min(limit, machine.cycle + 2e6));
       if (stop.reason !== 'limit' || machine.cycle >= limit) break;
-      await new Promise((resolve) => setImmediate(resolve));
+      if (!pace) await new Promise((resolve) => setImmediate(resolve));
       if (interrupted) break;
     }
   } finally {
+    for (const cable of cables) cable.close();
     vcd?.close(machine.cycle);
     process.removeListener('SIGINT', interrupt);
     process.removeListener('SIGTERM', interrupt);

@@ -5,3 +5,4 @@ export { ImageError, parseImage, startOf } from './image.mjs';
 export { EdgeHash, VcdWriter } from './analyser.mjs';
 export { BusModel, MISS_CYCLES, portOf } from './bus.mjs';
 export { ENTRY_CYCLES, EXIT_CYCLES } from './core.mjs';
+export { Cable, Pace } from './bridge.mjs';

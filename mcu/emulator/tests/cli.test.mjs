@@ -2,7 +2,8 @@
 /** The command, as its user meets it. */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, test } from 'node:test';
@@ -89,6 +90,50 @@ test('--input reaches the UART', () => {
   const r = weft('run', echo, '--input', 'ab\\n.');
   assert.equal(r.status, 0);
   assert.equal(r.stdout, 'ab\n.');
+});
+
+test('--uart-socket: a program at the other end of the line, one at a time, and a run without a limit', async () => {
+  const path = join(directory, 'uart.sock');
+  const child = spawn(process.execPath, [command, 'run', echo, '--uart-socket', path, '--quiet', '--no-uart'], { stdio: 'inherit' });
+  const ended = new Promise((resolve) => child.on('exit', resolve));
+  /** @returns {Promise<import('node:net').Socket>} */
+  const plugged = async () => {
+    for (;;) {
+      const socket = connect(path);
+      const there = await new Promise((resolve) => socket.once('connect', () => resolve(true)).once('error', () => resolve(false)));
+      if (there) return socket;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  const first = await plugged();
+  /** @param {import('node:net').Socket} socket @param {string} text */
+  const says = (socket, text) => new Promise((resolve) => {
+    let said = '';
+    socket.on('data', (data) => void ((said += data) === text && resolve(said)));
+    socket.write(text);
+  });
+  await says(first, 'one');
+  const second = await plugged();
+  await new Promise((resolve) => second.on('close', resolve)); // turned away
+  first.destroy();
+  await new Promise((resolve) => first.on('close', resolve));
+  // The emulator may not have seen yet that the first has gone.
+  for (;;) {
+    const third = await plugged();
+    const gone = new Promise((resolve) => third.once('close', () => resolve('gone')));
+    if ((await Promise.race([gone, says(third, 'two')])) === 'two') {
+      third.write('.');
+      break;
+    }
+  }
+  assert.equal(await ended, 0);
+  assert.equal(existsSync(path), false);
+});
+
+test('a socket that cannot be made is status 2', () => {
+  const r = weft('run', echo, '--uart-socket', '/no/such/dir/uart.sock');
+  assert.equal(r.status, 2);
+  assert.match(r.stderr, /^weft-rp2040: .*(EACCES|ENOENT)/);
 });
 
 test('--max-cycles and --max-us end a run that does not end', () => {

@@ -4,6 +4,8 @@
 
 #undef MICROPY_PY_SELECT
 #define MICROPY_PY_SELECT (1)
+#undef MICROPY_PY_SYS_STDIO_BUFFER  // sys.stdin.buffer, as boards with USB have it: a link's line
+#define MICROPY_PY_SYS_STDIO_BUFFER (1)
 #undef MICROPY_PY_TIME
 #define MICROPY_PY_TIME (1)
 #undef MICROPY_PY_ASYNCIO

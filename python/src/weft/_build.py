@@ -13,6 +13,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,8 @@ from weft.errors import BadUse
 __all__ = ["build", "cache_dir", "cmake_dir", "include_dir"]
 
 _FLAGS = ("-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden")
+# With where an exception was thrown: weft/component_stack.hpp.
+_DEBUG = ("-O0", "-g", "-DWEFT_COMPONENT_STACKS", "-Wl,--wrap=__cxa_throw")
 
 
 def include_dir() -> str:
@@ -58,11 +61,13 @@ def compiler() -> list[str]:
     )
 
 
-def _run(command: Sequence[str], source: Path) -> bytes:
+def _run(command: Sequence[str], source: Path, warns: bool = False) -> bytes:
     done = subprocess.run(command, capture_output=True, check=False)
-    if done.returncode == 0:
-        return done.stdout
     said = done.stderr.decode(errors="replace").rstrip()
+    if done.returncode == 0:
+        if said and warns:
+            print(said, file=sys.stderr)
+        return done.stdout
     raise BadUse(f"{source} was not built:\n{said}\n(the command: {shlex.join(command)})")
 
 
@@ -76,7 +81,8 @@ def build(
     """Build a component from one C++ source; returns the path of the library.
 
     It is kept in `cache_dir()` under a name made of what the compiler saw, so that it is built once; `output` is a copy of it.
-    `debug`: with symbols, assertions and without optimisation (-O0 -g); else -O2 -DNDEBUG. `flags` come after those.
+    `debug`: with symbols, assertions and without optimisation (-O0 -g); else -O2 -DNDEBUG. `flags` come after those. What the
+    compiler warns of goes to the standard error, when it compiles.
 
     Raises:
         BadUse: there is no such file or no compiler, or the compiler refused it: the message has what it said, as it is.
@@ -84,7 +90,7 @@ def build(
     path = Path(source)
     if not path.is_file():
         raise BadUse(f"build: there is no file {path}; give the C++ source of a component")
-    kind = ("-O0", "-g") if debug else ("-O2", "-DNDEBUG")
+    kind = _DEBUG if debug else ("-O2", "-DNDEBUG")
     front = [*compiler(), *_FLAGS, *kind, *flags, f"-I{include_dir()}"]
     version = _run([*compiler(), "--version"], path)
     seen = _run([*front, "-E", str(path)], path)
@@ -94,7 +100,7 @@ def build(
         kept.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=kept.parent) as beside:
             made = Path(beside) / "made.so"
-            _run([*front, str(path), "-o", str(made)], path)
+            _run([*front, str(path), "-o", str(made)], path, warns=True)
             made.replace(kept)
     if output is None:
         return kept

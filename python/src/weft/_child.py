@@ -25,7 +25,7 @@ import types
 from pathlib import Path
 from typing import Any
 
-from weft import _pickling, _rounds, _shared
+from weft import _host, _pickling, _rounds, _said, _shared
 from weft._extension import native as _native
 from weft.errors import BadUse, Cancelled, ChannelEnd
 
@@ -128,11 +128,17 @@ def _obedient(function: Any, orders: Any, call: str) -> Any:
     return _shared.process(body)
 
 
+def _taken(link: Any, name: str) -> Any:
+    return link.take(name, name.startswith(_host.KEPT))
+
+
 def _run(link: Any, orders: Any, packed: bytes, call: str) -> tuple[Any, _pickling.Failure | None]:
     """Runs a call: what it returned, or its failure."""
     try:
-        function, args, keywords = _pickling.load_call(packed, link.take)
+        function, args, keywords = _pickling.load_call(packed, lambda name: _taken(link, name))
         process = _obedient(function, orders, call)(*args, **keywords)
+        if (named := getattr(function, "_weft_name", None)) is not None:
+            process = process.named(named(*args, **keywords))
         del args, keywords
         return _shared.run(process), None
     except BaseException as error:
@@ -198,7 +204,10 @@ def _begin(prepared: dict[str, Any]) -> BaseException | None:
     """Gets everything ready for calls: None, or why it is not."""
     try:
         _set_up(prepared)
-        _import_main(prepared["main_name"], prepared["main_path"], prepared["compiled_for"])
+        if prepared["start"] == "fork" or getattr(sys, "frozen", False):  # the main module is here
+            sys.modules["__mp_main__"] = sys.modules["__main__"]
+        else:
+            _import_main(prepared["main_name"], prepared["main_path"], prepared["compiled_for"])
         if prepared["initializer"] is not None:
             function, args, keywords = _pickling.load_call(prepared["initializer"], str)
             function(*args, **keywords)
@@ -228,23 +237,29 @@ def _serve_beside(
         _rounds.standing()  # there may be no run here that would say so
 
 
-def main(descriptor: int, preparation: int, asked: int, shared: bool) -> None:
+def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool | None) -> None:
     """Serves the parent at the other end of this socket, until it lets go.
 
     Args:
         preparation: a file that says how to begin; a crash is written behind it, for the parent.
         asked: a socket by which the parent asks whether everything here stands still.
+        said: one for what is logged here, and for warnings.
+        shared: the link is in shared memory; None: the parent says so by `asked`, 0 or 1.
     """
+    questions = socket.socket(fileno=asked)
+    if shared is None:
+        shared = questions.recv(1) == b"1"
     _rounds.at_work(1)
     threading.Thread(
         target=_rounds.answer,
-        args=(socket.socket(fileno=asked),),
+        args=(questions,),
         name="weft: answers",
         daemon=True,
     ).start()
     with open(preparation, "rb", closefd=False) as file:
         prepared = pickle.load(file)
     os.lseek(preparation, 0, os.SEEK_END)
+    _said.say_to(said, prepared["logging"])
     faulthandler.enable(preparation)
     sys.breakpointhook = _breakpoint
     signal.signal(

@@ -22,7 +22,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -479,28 +479,74 @@ def lf_command(args: tuple[str, ...]) -> int:
         return int(bad.code or 0)
 
 
-@weft_command.command("build", epilog=EXIT_HELP)
+BUILD_HELP = """\b
+Exit status:
+  0  it was built, or found; stdout has the path of the library
+  2  bad use: no such file or compiler, what the compiler refused, or no component
+"""
+
+
+@weft_command.command("build", epilog=BUILD_HELP)
 @click.argument("source")
 @click.option("-o", "--output", help="Where the library goes, besides the cache.")
-@click.option("--debug", is_flag=True, help="With symbols and assertions, not optimised.")
+@click.option(
+    "--debug",
+    is_flag=True,
+    help="With symbols and assertions, not optimised; failures have the frames of C++.",
+)
+@click.option("--json", "as_json", is_flag=True, help="What was built as JSON on stdout.")
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
-def build_command(source: str, output: str | None, debug: bool, flags: tuple[str, ...]) -> int:
-    """Build a native component from its C++ SOURCE, and say where the library is.
+def build_command(
+    source: str, output: str | None, debug: bool, as_json: bool, flags: tuple[str, ...]
+) -> int:
+    """Build a native component from its C++ SOURCE, and say what is in it.
 
-    FLAGS, after `--`, are for the compiler. What was built already is found in the cache.
+    FLAGS, after `--`, are for the compiler ($CXX, else c++). What was built already is found in the cache
+    ($WEFT_CACHE, else ~/.cache/weft).
 
     \b
     Examples:
       weft build filter.cpp
-      weft build filter.cpp -o filter.so --debug -- -Wall
+      weft build --debug filter.cpp
+      weft build filter.cpp -o filter.so -- -O3 -march=native -Wall
     """
-    from weft._build import build
+    import inspect
+
+    from weft import native
     from weft.errors import BadUse as Refused
 
     try:
-        print(build(source, output=output, debug=debug, flags=flags))
+        library = native.build(source, output=output, debug=debug, flags=flags)
+        component = native.load(library)
     except Refused as error:
-        raise BadUse(str(error)) from None
+        if "\n" not in str(error):
+            raise BadUse(str(error)) from None
+        click.echo(f"weft: {error}", err=True)  # the compiler's message, as it is
+        return EXIT["bad use"]
+
+    def shown(process: Any) -> str:
+        parameters = [
+            f"{p.name}: {p.annotation}" + ("" if p.default is p.empty else f" = {p.default!r}")
+            for p in inspect.signature(process).parameters.values()
+            if p.kind is not p.KEYWORD_ONLY  # which each has: on, cpu
+        ]
+        return f"({', '.join(parameters)})"
+
+    processes = {name: shown(getattr(component, name)) for name in component.processes}
+    if as_json:
+        said = {
+            "library": str(library),
+            "component": component.__name__,
+            "doc": component.__doc__,
+            "compiler": component.compiler,
+            "debug": debug,
+            "processes": processes,
+        }
+        click.echo(json.dumps(said))
+        return 0
+    click.echo(str(library))
+    for name, parameters in processes.items():
+        click.echo(f"  {component.__name__}.{name}{parameters}", err=True)
     return 0
 
 

@@ -276,7 +276,7 @@ class Executor(_Executor):
 
     Args:
         max_workers: how many processes; the number of CPUs that this one may use.
-        mp_context: looked at by nobody; each process is a fresh interpreter.
+        mp_context: of multiprocessing. If its way to start is forkserver, it is here; else each process is a fresh interpreter.
         initializer, initargs: called in each process before anything else.
         max_tasks_per_child: calls after which a process makes place for a fresh one.
         preload: modules that each process imports first.
@@ -303,8 +303,10 @@ class Executor(_Executor):
             raise TypeError("initializer must be a callable")
         if max_tasks_per_child is not None and max_tasks_per_child <= 0:
             raise ValueError("max_tasks_per_child must be >= 1")
+        server = mp_context is not None and mp_context.get_start_method() == "forkserver"
+        start = "forkserver" if server else "spawn"
         setting = _host.Setting(
-            tuple(preload), initializer, tuple(initargs), None, None, 0, threads, False
+            tuple(preload), initializer, tuple(initargs), None, None, 0, threads, start, False
         )
         self._state = _State(setting, workers, max_tasks_per_child)
         self._down = False

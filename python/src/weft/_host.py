@@ -17,24 +17,24 @@ import os
 import pickle
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterable
-from multiprocessing import util as _mp_util
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from weft import _pickling, _rounds, _shared
+from weft import _pickling, _rounds, _said, _shared, _start
 from weft._extension import native as _native
 from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied
 
-__all__ = ["Host", "Setting", "run_away"]
+__all__ = ["Attempt", "Host", "Setting", "run_away"]
 
 # What the libraries of numerics ask for the number of their threads.
 _THREADS = [f"{of}_NUM_THREADS" for of in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")]
 _THREADS.append("VECLIB_MAXIMUM_THREADS")
+
+KEPT = "kept"  # so begin the names of ends whose extended reads are not lost with the child (WIRE.md 4.7)
 
 compiled_for: str | None = None  # the backend for which `weft run` compiled the main module
 
@@ -49,7 +49,17 @@ class Setting(NamedTuple):
     memory_limit: int | None = None  #: bytes of address space
     nice: int = 0
     threads: int | None = None  #: of BLAS and OpenMP
+    start: str = "spawn"  #: of _start.WAYS
     warm: bool = False  #: it runs many calls, each on a thread; else one, on its main thread
+
+
+class Attempt:
+    """A call that is supervised (_supervisor.py). What it says of the ends: see SupervisedPort in native/far.hpp."""
+
+    def __init__(self, last: bool, in_hand: list[Any] | None) -> None:
+        self.last = last  #: nobody is started in its place
+        self.in_hand = in_hand  #: where the values go that it had in hand; None: back
+        self.died = False
 
 
 def _preparation(setting: Setting) -> dict[str, Any]:
@@ -71,6 +81,7 @@ def _preparation(setting: Setting) -> dict[str, Any]:
         if path is not None and Path(path).exists()
         else None,
         "backend": weft._chosen,
+        "logging": _said.levels(),
         "compiled_for": compiled_for,
         **setting._replace(initializer=initializer, initargs=())._asdict(),
     }
@@ -86,16 +97,6 @@ def _killed_for_memory() -> int:
             if line.startswith("oom_kill "):
                 return int(line.split()[1])
     return 0
-
-
-def _options() -> list[str]:
-    """Those of this interpreter."""
-    known: list[str] = _mp_util._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    there = {o.partition("=")[0] for o in known}
-    for name, value in sys._xoptions.items():  # of which multiprocessing passes on those of Python
-        if name not in there and f"-X{name}" not in there:
-            known += ["-X", name if value is True else f"{name}={value}"]
-    return known
 
 
 def _no_end(end: Any) -> str:
@@ -114,81 +115,107 @@ def _over_memory(ours: socket.socket) -> Any:
         return None
 
 
+def _refuse_imports() -> None:
+    if _shared.at_run is not None:
+        raise BadUse(
+            "an OS process imports the main module of its program, and that starts a network there: "
+            'put what starts it below `if __name__ == "__main__":`'
+        )
+    module = _shared.imported_for_call.get()
+    if module is not None:  # and each of those would import it again
+        raise BadUse(
+            f"an OS process imports the module {module!r} for a function of it, and that starts OS processes when it is imported: "
+            'put what starts them below `if __name__ == "__main__":`'
+        )
+
+
+_forked_before: set[int] = (
+    set()
+)  # descriptors of hosts that are forked one after another, and joined then
+
+
 class Host:
-    """An OS process of its own, started from a fresh interpreter; closed, it ends.
+    """An OS process of its own (see _start.py); closed, it ends.
 
     Raises:
         BadUse: the initializer cannot be sent; the main module, or one with a function to be called, is being imported by another OS
-            process; the program is frozen.
+            process; start="fork", and other threads live.
         OSError: the system starts no process.
     """
 
-    def __init__(self, setting: Setting | None = None) -> None:
-        if _shared.at_run is not None:
-            raise BadUse(
-                "an OS process imports the main module of its program, and that starts a network there: "
-                'put what starts it below `if __name__ == "__main__":`'
-            )
-        module = _shared.imported_for_call.get()
-        if module is not None:  # and each of those would import it again
-            raise BadUse(
-                f"an OS process imports the module {module!r} for a function of it, and that starts OS processes when it is imported: "
-                'put what starts them below `if __name__ == "__main__":`'
-            )
-        if getattr(
-            sys, "frozen", False
-        ):  # its executable would run the program again, and that again
-            raise BadUse(
-                f"a frozen program ({sys.executable}) starts no OS processes of Weft: its executable is no Python interpreter. "
-                "Use weft.threads there, or run the program by an interpreter"
-            )
+    def __init__(self, setting: Setting | None = None, later: bool = False) -> None:
+        """`later`: join() is called afterwards, for a fork needs to come before any link."""
+        _refuse_imports()
         if _pickling.main_is_typed():
             _pickling.send_main_by_value()
         self.setting = setting = setting or Setting()
+        forks = setting.start == "fork"
+        if forks:
+            _start.refuse_fork()
         beginning = pickle.dumps(_preparation(setting))
-        ours, theirs = socket.socketpair()
-        asks, asked = socket.socketpair()
+        self._ours, theirs = socket.socketpair()
+        self._asks, asked = socket.socketpair()
         # How to begin; behind that the child writes where it crashes.
         self._said = preparation = tempfile.TemporaryFile()  # noqa: SIM115
         self._beginning = len(beginning)
         self._killed_before = _killed_for_memory()
-        with theirs, asked:
-            preparation.write(beginning)
-            preparation.seek(0)
-            link = _over_memory(ours)
-            handed = theirs.fileno(), preparation.fileno(), asked.fileno(), link is not None
-            command = [sys.executable, *_options()]
-            command += ["-c", f"from weft._child import main; main{handed}"]
-            environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
-            if setting.threads is not None:
-                environment.update(dict.fromkeys(_THREADS, str(setting.threads)))
-            try:
-                self._child = subprocess.Popen(
-                    command, pass_fds=handed[:3], stdin=subprocess.DEVNULL, env=environment
+        self._heard = heard = _said.Heard()
+        self._link: Any = None
+        threads = dict.fromkeys(_THREADS, str(setting.threads)) if setting.threads else {}
+        try:
+            with theirs, asked:
+                preparation.write(beginning)
+                preparation.seek(0)
+                errors, said = heard.handed
+                handed = _start.Handed(theirs.fileno(), preparation.fileno(), asked.fileno(), said)
+                if not forks:
+                    self._link = _over_memory(self._ours)
+                shared = self._link is not None
+                mine = {self._ours.fileno(), self._asks.fileno(), *heard.descriptors()}
+                _forked_before.update(mine)
+                self._child = _start.begin(
+                    setting.start, handed, errors, shared, setting.preload, threads, _forked_before
                 )
-            except BaseException:
-                ours.close()
-                asks.close()
-                preparation.close()
-                raise
+                if not forks or not later:
+                    _forked_before.difference_update(mine)
+        except BaseException:
+            self._ours.close()
+            self._asks.close()
+            preparation.close()
+            heard.close()
+            raise
+        finally:
+            heard.close_childs()
         self.pid = self._child.pid
-        self._link = link or _native._Link(ours.detach(), _name())
-        ours.close()
-        self._member = _rounds.join(asks)
-        self._member.pid = self.pid
-        jobs = _native.Channel("jobs")
-        self._jobs = jobs.writer()
-        self._link.give(jobs.reader(), "jobs")
         self._lock = threading.Lock()
         self._lent = 0
         self._up = False
         self._maker = os.getpid()
         self.running = self.begun = 0  # calls; whoever hands them out counts
+        if not later:
+            self.join()
 
-    def _next_name(self) -> str:
+    def join(self) -> None:
+        """Links it with this program."""
+        _forked_before.clear()
+        self._heard.begin()
+        if self.setting.start == "fork":
+            self._link = _over_memory(self._ours)
+            with contextlib.suppress(OSError):  # it has died
+                self._asks.send(b"1" if self._link is not None else b"0")
+        if self._link is None:
+            self._link = _native._Link(self._ours.detach(), _name())
+        self._ours.close()
+        self._member = _rounds.join(self._asks)
+        self._member.pid = self.pid
+        jobs = _native.Channel("jobs")
+        self._jobs = jobs.writer()
+        self._link.give(jobs.reader(), "jobs")
+
+    def _next_name(self, kind: str = "end") -> str:
         with self._lock:
             self._lent += 1
-            return f"end{self._lent}"
+            return f"{kind}{self._lent}"
 
     def _let_go(self, names: list[str]) -> None:
         """Has the child retire the ends of a call that it will not hear of. When this returns, it has."""
@@ -199,7 +226,13 @@ class Host:
                     self._jobs.write(job)
                     break
 
-    def call(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    def call(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        attempt: Attempt | None = None,
+    ) -> Any:
         """Runs function(*args, **keywords) there, as a process; the ends in its arguments go with it.
 
         Raises:
@@ -217,6 +250,10 @@ class Host:
             given[name := self._next_name()] = end
             return name
 
+        def lend_of_call(end: Any) -> str:
+            given[name := self._next_name(KEPT if attempt else "end")] = end
+            return name
+
         cancelled: Cancelled | None = None
         ours: tuple[str, ...] = ()
         orders, result = _native.Channel("orders"), _native.Channel("result")
@@ -227,7 +264,7 @@ class Host:
             if not self._up:
                 self._jobs.write((None, ()))
                 self._up = True
-            packed = _pickling.dump_call(function, args, keywords, lend)
+            packed = _pickling.dump_call(function, args, keywords, lend_of_call)
             del args, keywords
             ours = lend(orders.reader()), lend(result.writer())
             me = _native.current_process()
@@ -237,7 +274,12 @@ class Host:
             try:
                 while given:
                     name = next(iter(given))
-                    self._link.give(given.pop(name), name)
+                    end = given.pop(name)
+                    if attempt is not None and name.startswith(KEPT):
+                        self._link.give(end, name, attempt.last, attempt.in_hand)
+                    else:
+                        self._link.give(end, name)
+                    del end
                     there.append(name)
                 self._jobs.write((ours, packed))
             except (Cancelled, BadUse):  # it has not heard of it; or an end cannot go
@@ -246,11 +288,14 @@ class Host:
             while True:
                 try:
                     value, failure = answer.read()
+                    self._heard.take()  # what it has said before it ended
                     break
                 except Cancelled as error:
                     cancelled = error
                     told.retire()
         except PeerDied:
+            if attempt is not None:
+                attempt.died = True
             raise self._died(function) from None
         finally:
             self._member.away.pop(ours[1] if ours else "", None)
@@ -269,9 +314,11 @@ class Host:
         _rounds.leave(self._member)
         with self._lock:
             status = self._child.wait()
+        said = self._heard.last()
+        self._heard.close()
         name = getattr(function, "__qualname__", str(function))
         wanted = status == -signal.SIGKILL and _killed_for_memory() > self._killed_before
-        return ProcessDied(name, self.pid, status, self._crash(), wanted)
+        return ProcessDied(name, self.pid, status, self._crash(), wanted, said)
 
     def _crash(self) -> str:
         """What faulthandler wrote in the child."""
@@ -289,8 +336,7 @@ class Host:
         """Ends it at once (SIGKILL)."""
         if os.getpid() != self._maker:
             return
-        with contextlib.suppress(ProcessLookupError):
-            self._child.send_signal(signal.SIGKILL)
+        self._child.kill()
 
     def close(self) -> None:
         """Lets go of it, and waits until it has ended. In the child of a fork, nothing: it is the parent's."""
@@ -301,15 +347,21 @@ class Host:
         with self._lock:
             self._child.wait()
             self._said.close()
+        self._heard.close()
         self._link.close("the host was closed")
         _rounds.leave(self._member)
 
 
-def run_away(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+def run_away(
+    function: Any,
+    args: tuple[Any, ...],
+    keywords: dict[str, Any],
+    attempt: Attempt | None = None,
+) -> Any:
     """Runs a function as a process in an OS process of its own."""
     host = Host()
     try:
-        return host.call(function, args, keywords)
+        return host.call(function, args, keywords, attempt)
     finally:
         host.close()
 

@@ -11,11 +11,11 @@ Invariants (of `_lock`)
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from weft import _host
+from weft import _host, _start
+from weft._extension import native as _native
 from weft.errors import BadUse, ProcessDied
 
 __all__ = ["Hosts", "OneHost"]
@@ -44,6 +44,9 @@ class Hosts:
         max_tasks: calls after which a host makes place for a fresh one.
         threads: of BLAS and OpenMP in each (OMP_NUM_THREADS and its like); None: what the environment says.
         restarts: how often in all a place gets a new host in place of one that died; None: always.
+        start: "spawn": each is a fresh interpreter. "forkserver": a copy of a program that has imported what is to be preloaded, which
+            takes some milliseconds; it has read the environment when its server began. "fork": a copy of this program, with all that it
+            has in memory; only while it has one thread, and none is started again.
         backoff: seconds before the second start in succession that follows a death; doubled each time, at most 10.
     Raises:
         BadUse: an argument that makes no sense.
@@ -62,6 +65,7 @@ class Hosts:
         nice: int = 0,
         max_tasks: int | None = None,
         threads: int | None = 1,
+        start: str = "spawn",
         restarts: int | None = None,
         backoff: float = 0.1,
     ) -> None:
@@ -72,6 +76,8 @@ class Hosts:
         for what, value in (("max_tasks", max_tasks), ("threads", threads)):
             if value is not None and value < 1:
                 raise BadUse(f"Hosts: {what} must be from 1 on, not {value}")
+        if start not in _start.WAYS:
+            raise BadUse(f"Hosts: start must be one of {', '.join(_start.WAYS)}, not {start!r}")
         if isinstance(preload, str):
             raise BadUse(f"Hosts: preload is a list of modules: [{preload!r}]")
         if affinity == "spread":
@@ -79,7 +85,7 @@ class Hosts:
         if isinstance(affinity, str) or (affinity is not None and not affinity):
             raise BadUse(f"Hosts: affinity must be 'spread' or sets of CPUs, not {affinity!r}")
         setting = _host.Setting(
-            tuple(preload), initializer, initargs, None, memory_limit, nice, threads, True
+            tuple(preload), initializer, initargs, None, memory_limit, nice, threads, start, True
         )
         self._max_tasks, self._restarts, self._backoff = max_tasks, restarts, backoff
         self._lock = threading.Lock()
@@ -94,7 +100,10 @@ class Hosts:
         ]
         try:
             for place in self._places:
-                place.host = _host.Host(place.setting)
+                place.host = _host.Host(place.setting, later=start == "fork")
+            for place in self._places if start == "fork" else ():
+                assert place.host is not None
+                place.host.join()
         except BaseException:
             self.close()
             raise
@@ -135,13 +144,19 @@ class Hosts:
         for host in hosts:
             host.close()
 
-    def call(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    def call(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        attempt: _host.Attempt | None = None,
+    ) -> Any:
         """Runs function(*args, **keywords) on the host that has the fewest calls.
 
         Raises:
             what it raised; ProcessDied; Cancelled; BadUse.
         """
-        return self._call(None, function, args, keywords)
+        return self._call(None, function, args, keywords, attempt)
 
     def _call(
         self,
@@ -149,11 +164,12 @@ class Hosts:
         function: Any,
         args: tuple[Any, ...],
         keywords: dict[str, Any],
+        attempt: _host.Attempt | None,
     ) -> Any:
         place, host = self._begin(place)
         died = False
         try:
-            return host.call(function, args, keywords)
+            return host.call(function, args, keywords, attempt)
         except ProcessDied as error:
             died = error.pid == host.pid
             raise
@@ -170,7 +186,7 @@ class Hosts:
                 else 0.0
             )
         if wait:
-            time.sleep(min(10.0, wait))
+            _native.sleep(min(10.0, wait))  # a process may be cancelled meanwhile
         with self._lock:
             if self._closed:
                 raise BadUse("these Hosts are closed")
@@ -214,6 +230,12 @@ class OneHost:
         host = self._place.host
         return None if host is None else host.pid
 
-    def call(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    def call(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        attempt: _host.Attempt | None = None,
+    ) -> Any:
         """Runs function(*args, **keywords) there: see Hosts.call()."""
-        return self._of._call(self._place, function, args, keywords)
+        return self._of._call(self._place, function, args, keywords, attempt)

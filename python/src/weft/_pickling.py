@@ -118,7 +118,23 @@ def _shared_found(*said: Any) -> Any:
     return _native._shared_found(*said)
 
 
+class _Numbers:
+    """An array of a native channel on its way (rule 16.7): its memory, and what numbers lie in it."""
+
+    def __init__(self, view: memoryview) -> None:
+        self._view = view
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _numbers, (pickle.PickleBuffer(self._view), self._view.format)
+
+
+def _numbers(memory: Any, format: Any) -> memoryview:
+    """What pickle calls for it: memory of the reader's own, to write to as well."""
+    return memoryview(memory).cast("B").cast(format)
+
+
 _native._set_pickling(_dumps, pickle.dumps, pickle.loads)
+_native._set_numbers(_Numbers)
 _native._set_shared_found(_shared_found)
 
 
@@ -149,6 +165,8 @@ def main_is_typed() -> bool:
     """Is the main module none that could be imported: an interactive interpreter, a notebook, `python -c`, the standard input?"""
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None) or ""
+    if getattr(sys, "frozen", False):  # its children are the same executable
+        return False
     return getattr(main, "__spec__", None) is None and not Path(file).is_file()
 
 

@@ -9,7 +9,7 @@ import inspect
 import types
 from typing import Any
 
-from weft import _host, _hosts, _pickling
+from weft import _host, _hosts, _native_hosts, _pickling, _supervisor
 from weft._extension import native as _native
 from weft._shared import process_of
 from weft.errors import BadUse
@@ -47,15 +47,20 @@ def away_to(function: Any, where: Any) -> Any:
     Raises:
         BadUse: there are no such hosts.
     """
-    body = getattr(function, "_weft_body", function)
-    if isinstance(where, (_hosts.Hosts, _hosts.OneHost)):
-        return _away(body, where.call)
-    if _name_of(where) == "processes":
-        return _away(body, _host.run_away)
-    raise BadUse(
-        f"on({where!r}): no such backend; give weft.processes, its Hosts or one of them; another backend before the call, "
-        "function.on(...)(...)"
-    )
+    call: Any = None
+    if isinstance(where, (_hosts.Hosts, _hosts.OneHost, _supervisor.Supervisor)):
+        call = where.call
+    elif _name_of(where) == "processes":
+        call = _host.run_away
+    if call is None:
+        raise BadUse(
+            f"on({where!r}): no such backend; give weft.processes, its Hosts, one of them or a Supervisor; another backend before the call, "
+            "function.on(...)(...)"
+        )
+    native = getattr(function, "_weft_call", function)
+    if isinstance(native, _native_hosts.Call):
+        return native.away(call)
+    return _away(getattr(function, "_weft_body", function), call)
 
 
 def moved(function: Any, where: Any, name: str) -> Any:

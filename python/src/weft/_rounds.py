@@ -48,6 +48,10 @@ AGAIN = (
 )  #: seconds before each round of one look, while somebody does not wait yet
 
 
+STATE, WHERE = b"=", b"w"  #: what is asked
+PATIENCE = 1.0  #: seconds, for where everybody is
+
+
 class Space(NamedTuple):
     """What a space says of one moment."""
 
@@ -83,26 +87,27 @@ _asking = threading.Lock()  # who reads the members' sockets
 
 
 class Member:
-    """A host of this space, as who is asked."""
+    """A host of this space, as who is asked. An answer says to which question it is: of one that nobody waits for it is passed over."""
 
     def __init__(self, by: socket.socket) -> None:
         self.pid = 0
         self.away: dict[str, int] = {}
         self._by = by
         self._got = b""
+        self._question = b""
         self.gone = False
         self.stands = False  # it has said so
 
     def fileno(self) -> int:
         return self._by.fileno()
 
-    def ask(self) -> None:
-        self._got = b""
+    def ask(self, what: bytes = STATE) -> None:
+        self._question = what + bytes([(self._question[1] + 1) % 256 if self._question else 0])
         with contextlib.suppress(OSError):  # then its socket says that it has gone
-            self._by.sendall(b"?")
+            self._by.sendall(self._question)
 
-    def take(self) -> list[Space] | None:
-        """What has come: its answer, once it is whole."""
+    def take(self) -> Any:
+        """What has come: its answer, once it is whole; else None."""
         try:
             more = self._by.recv(1 << 20)
         except OSError:
@@ -111,18 +116,20 @@ class Member:
             self.gone = True
             return None
         self._got += more
-        while self._got[:1] == b"!":
-            self.stands = True
-            self._got = self._got[1:]
-        if len(self._got) < 5:
-            return None
-        (size,) = struct.unpack("!I", self._got[1:5])
-        if len(self._got) < 5 + size:
-            return None
-        answer: list[Space] = pickle.loads(self._got[5 : 5 + size])
-        self._got = self._got[5 + size :]
-        if self._got[:1] == b"!":
-            self.stands, self._got = True, b""
+        answer = None
+        while self._got:
+            if self._got[:1] == b"!":
+                self.stands = True
+                self._got = self._got[1:]
+                continue
+            if len(self._got) < 6:
+                break
+            (size,) = struct.unpack("!I", self._got[2:6])
+            if len(self._got) < 6 + size:
+                break
+            if self._got[:2] == self._question:
+                answer = pickle.loads(self._got[6 : 6 + size])
+            self._got = self._got[6 + size :]
         return answer
 
     def close(self) -> None:
@@ -181,6 +188,7 @@ def join(by: socket.socket) -> Member:
             _bell, ring = socket.socketpair()
             _bell.setblocking(False)
             _native._ask_links(standing)
+            _native._ask_elsewhere(_elsewhere)
             threading.Thread(
                 target=_watch, args=(ring,), name="weft: asks hosts", daemon=True
             ).start()
@@ -203,13 +211,48 @@ def answer(by: socket.socket) -> None:
     _up = by
     _native._ask_links(standing)
     with contextlib.suppress(OSError):
-        while by.recv(1):
-            try:
-                said = pickle.dumps(_all_spaces())
-            except _Gone:
-                said = pickle.dumps([])  # nothing is concluded
+        while question := by.recv(2, socket.MSG_WAITALL):
+            if question[:1] == WHERE:
+                said = pickle.dumps(_native._where() + where_elsewhere(PATIENCE / 2))
+            else:
+                try:
+                    said = pickle.dumps(_all_spaces())
+                except _Gone:
+                    said = pickle.dumps([])  # nothing is concluded
             with _lock:
-                by.sendall(b"=" + struct.pack("!I", len(said)) + said)
+                by.sendall(question + struct.pack("!I", len(said)) + said)
+
+
+def where_elsewhere(patience: float) -> list[str]:
+    """Where the processes of all hosts are (rule 6.7). It may be called by a signal's handler, in the middle of anything."""
+    said: list[str] = []
+    if not _asking.acquire(timeout=patience):
+        return said
+    try:
+        until = time.monotonic() + patience
+        asked = list(_members)
+        for member in asked:
+            member.ask(WHERE)
+        while asked and (rest := until - time.monotonic()) > 0:
+            for member in select.select(asked, [], [], rest)[0]:
+                lines = member.take()
+                if lines is not None:
+                    said += [
+                        line if " in OS process " in line else f"{line} in OS process {member.pid}"
+                        for line in lines
+                    ]
+                if member.gone or lines is not None:
+                    asked.remove(member)
+        said += [f"OS process {member.pid} does not say where it is" for member in asked]
+    except (OSError, ValueError, RuntimeError):  # one was closed, or is new, at this moment
+        pass
+    finally:
+        _asking.release()
+    return said
+
+
+def _elsewhere() -> list[str]:
+    return where_elsewhere(PATIENCE)
 
 
 def standing() -> None:

@@ -116,6 +116,7 @@ class ProcessDied(WeftError):
         status: its exit status; ``None``: a signal ended it.
         stack: where its threads were when it crashed, as faulthandler writes it; empty: it was ended from outside, or ended itself.
         out_of_memory: it was killed (SIGKILL), and since it began the system has killed processes for want of memory: probably this one.
+        stderr: the last lines of what it had written to its standard error.
     """
 
     def __init__(
@@ -125,6 +126,7 @@ class ProcessDied(WeftError):
         returncode: int,
         stack: str = "",
         out_of_memory: bool = False,
+        stderr: str = "",
     ) -> None:
         self.process = process
         self.pid = pid
@@ -142,7 +144,12 @@ class ProcessDied(WeftError):
         if out_of_memory:
             how += " (probably by the system, which was out of memory)"
         text = f"the OS process {pid} of {process!r} {how} before its process had ended"
-        super().__init__(f"{text}:\n{stack}" if stack else text)
+        self.stderr = stderr
+        if stderr:
+            text += f"; the last that it wrote to its standard error:\n{stderr}"
+        if stack:
+            text += f"\nwhere it was:\n{stack}" if stderr else f":\n{stack}"
+        super().__init__(text)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ProcessDied, (
@@ -151,6 +158,7 @@ class ProcessDied(WeftError):
             self.status if self.signal is None else -self.signal,
             self.stack,
             self.out_of_memory,
+            self.stderr,
         )
 
 

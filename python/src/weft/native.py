@@ -12,7 +12,9 @@ that nothing of it is wrong by the time that the process runs.
 
 from __future__ import annotations
 
+import functools
 import inspect
+import itertools
 import keyword
 import os
 from collections.abc import Callable
@@ -20,8 +22,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from weft import _native_hosts, _native_stack
 from weft._build import build, cmake_dir, include_dir
 from weft._extension import native as _native
+from weft._native_types import class_of, type_text
 from weft.errors import BadUse, WeftError
 
 __all__ = ["Component", "ComponentError", "build", "cmake_dir", "include_dir", "load"]
@@ -46,7 +50,13 @@ class ComponentError(WeftError):
         return type(self), (self.component, self.process, self.type, self.message)
 
 
-_native._set_component_error(ComponentError)
+def _failed(component: str, process: str, type: str, text: str) -> ComponentError:
+    message, _, stack = text.partition("\x1e")  # WEFT_THROWN_AT
+    error = ComponentError(component, process, type, message)
+    return _native_stack.through(error, stack) if stack else error
+
+
+_native._set_component_error(_failed)
 
 
 class Component(ModuleType):
@@ -60,14 +70,23 @@ class Component(ModuleType):
         return f"<component {self.__name__} of {self.path}: {', '.join(self.processes)}>"
 
 
-def load(path: str | os.PathLike[str], *, flags: tuple[str, ...] = ()) -> Component:
+def load(
+    path: str | os.PathLike[str],
+    *,
+    debug: bool = False,
+    flags: tuple[str, ...] = (),
+    types: tuple[type, ...] = (),
+) -> Component:
     """The component in a library; of a C++ source: built first, if it or what it includes has changed.
 
-    Loading one library again gives another module over the same code. `flags` are for the compiler, of a source alone.
+    Loading one library again gives another module over the same code. `debug` and `flags` are for the compiler, of a source alone:
+    see build(). Aggregates of the component (WEFT_FIELDS) are dataclasses, which the module has by their names; `types` are
+    dataclasses or NamedTuples of the program's own to take their place, for every component that has such an aggregate.
 
     Raises:
         BadUse: there is no such file, it is no component, it was built for another version of the component ABI, or its
-            declaration cannot be; or the source was not built: the message has the compiler's, as it is.
+            declaration cannot be; it has no such aggregate as one of `types`; or the source was not built: the message
+            has the compiler's, as it is.
     """
     file = Path(path)
     if not file.exists():
@@ -77,18 +96,21 @@ def load(path: str | os.PathLike[str], *, flags: tuple[str, ...] = ()) -> Compon
     if file.is_dir():
         raise BadUse(f"load: {file} is a directory; give a component's library, or its source")
     if file.suffix in _SOURCES:
-        file = build(file, flags=flags)
-    elif flags:
-        raise BadUse(f"load: flags are for the compiler, and {file} is built already")
+        file = build(file, debug=debug, flags=flags)
+    elif flags or debug:
+        raise BadUse(f"load: flags and debug are for the compiler, and {file} is built already")
     library = str(file.resolve())
     capsule, name, doc, compiler, declared = _native._component_open(library)
     _check_names(name, declared)
+    aggregates = _aggregates(name, declared, types)
     made = Component(name, doc)
     made.path = library
     made.compiler = compiler
     made.processes = tuple(entry[0] for entry in declared)
+    for class_ in aggregates:
+        setattr(made, class_.__name__, class_)
     for number, entry in enumerate(declared):
-        setattr(made, entry[0], _factory(capsule, name, number, entry))
+        setattr(made, entry[0], _factory(capsule, library, name, number, entry))
     return made
 
 
@@ -108,6 +130,13 @@ def _check_names(component: str, declared: list[Any]) -> None:
                 raise BadUse(
                     f"load: component {component}, process {process}: the argument {n!r} is {what}; give it another name"
                 )
+        for one, other in itertools.pairwise(parameters):
+            if one[4] and not other[4]:
+                raise BadUse(
+                    f"load: component {component}, process {process}: the argument {one[0]!r} has a default and {other[0]!r}, which comes "
+                    'after it, has none. (In .argument("name", "text") the text is what help() says of it; a text as the default '
+                    'is std::string("text"))'
+                )
         if process in seen or process in ("path", "compiler", "processes"):
             raise BadUse(
                 f"load: component {component}: the name {process!r} is taken; give that process another"
@@ -115,20 +144,47 @@ def _check_names(component: str, declared: list[Any]) -> None:
         seen.add(process)
 
 
-def _signature(parameters: list[Any]) -> inspect.Signature:
+def _aggregates(component: str, declared: list[Any], own: tuple[type, ...]) -> list[type]:
+    """The classes of a component's aggregates; those of the program's own are told of first."""
+    there = {
+        text: name
+        for entry in declared
+        for parameter in entry[4]
+        for text, name, _, _ in _native._native_aggregates(parameter[5])
+    }
+    for class_ in own:
+        text = type_text(class_)
+        if text in there:
+            continue
+        has = sorted(_native._native_describe(t) for t in there) or ["none"]
+        raise BadUse(
+            f"load: component {component} has no aggregate {_native._native_describe(text)}; it has {', '.join(has)}"
+        )
+    taken = {"path", "compiler", "processes", *(entry[0] for entry in declared)}
+    for name in there.values():
+        if name in taken or list(there.values()).count(name) > 1:
+            raise BadUse(
+                f"load: component {component}: the name {name!r} of an aggregate is taken; give it another"
+            )
+    return [class_of(text) for text in there]
+
+
+def _signature(capsule: Any, process: int, parameters: list[Any]) -> inspect.Signature:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     ends = {_READER: "Reader[{}]", _WRITER: "Writer[{}]"}
     made = [
         inspect.Parameter(
             name,
             kind,
-            default=default if has_default else inspect.Parameter.empty,
+            default=_native._component_default(capsule, process, i)
+            if has_default
+            else inspect.Parameter.empty,
             annotation=ends.get(role, "{}").format(type_),
         )
-        for name, role, type_, _, has_default, default in parameters
+        for i, (name, role, type_, _, has_default, _) in enumerate(parameters)
     ]
     only = inspect.Parameter.KEYWORD_ONLY
-    made.append(inspect.Parameter("on", only, default="thread", annotation="str"))
+    made.append(inspect.Parameter("on", only, default="thread", annotation="str | Hosts"))
     made.append(inspect.Parameter("cpu", only, default=None, annotation="int | None"))
     return inspect.Signature(made, return_annotation="Process")
 
@@ -151,25 +207,35 @@ def _cpu(cpu: object) -> int:
     return cpu
 
 
-def _factory(capsule: Any, component: str, number: int, entry: Any) -> Callable[..., Any]:
+def _factory(
+    capsule: Any, library: str, component: str, number: int, entry: Any
+) -> Callable[..., Any]:
     name, doc, file, line, parameters = entry
-    signature = _signature(parameters)
+    signature = _signature(capsule, number, parameters)
 
     def factory(*args: Any, **kwargs: Any) -> Any:
         try:
-            given = signature.bind(*args, **kwargs)
+            bound = signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{name}() of component {component}: {error}") from None
-        given.apply_defaults()
-        *values, on, cpu = given.arguments.values()
-        if on != "thread":
+        bound.apply_defaults()
+        *values, on, cpu = bound.arguments.values()
+        if isinstance(on, str) and on not in ("thread", "process", "processes"):
             raise BadUse(
-                f"{name}(on={on!r}): a native process runs on='thread'; other places are not built yet"
+                f"{name}(on={on!r}): a native process runs on='thread', on='process' (an OS process of its own), "
+                "or on a host of weft.processes.Hosts"
             )
-        call = _native._component_call(capsule, number, tuple(values), _cpu(cpu))
+        given = tuple(values)
+        here = _native._component_call(capsule, number, given, _cpu(cpu))
+        call: Any = _native_hosts.Call(here, library, component, number, name, given, _cpu(cpu))
+        if on != "thread":
+            from weft._processes import away_to
+
+            call = away_to(call, "processes" if on == "process" else on)
         ends = [v for v, p in zip(values, parameters, strict=True) if p[1] != _VALUE]
         return _native.ProcessFunction(call, name, _THREADS)(*ends)
 
+    factory.on = lambda where: functools.partial(factory, on=where)  # type: ignore[attr-defined]
     factory.__name__ = factory.__qualname__ = name
     factory.__module__ = component
     factory.__doc__ = _doc(doc, f"{file}:{line}", parameters)

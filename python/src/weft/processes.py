@@ -50,6 +50,8 @@ from weft._shared import retire as retire
 from weft._shared import run as run
 from weft._shared import run_async as run_async
 from weft._shared import statistics as statistics
+from weft._start import freeze_support as freeze_support
+from weft._supervisor import Supervisor as Supervisor
 from weft.errors import BadUse as BadUse
 from weft.errors import BlockedProcess as BlockedProcess
 from weft.errors import Cancelled as Cancelled
@@ -101,6 +103,7 @@ __all__ = [
     "Sequence",
     "Shared",
     "Spawn",
+    "Supervisor",
     "Timeout",
     "Timer",
     "WeftError",
@@ -112,6 +115,7 @@ __all__ = [
     "deadline",
     "deadlocks",
     "debug",
+    "freeze_support",
     "io",
     "measure",
     "measuring",

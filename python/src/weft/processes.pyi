@@ -3,6 +3,8 @@
 from weft._executor import Executor as Executor
 from weft._hosts import Hosts as Hosts
 from weft._native import Shared as Shared
+from weft._start import freeze_support as freeze_support
+from weft._supervisor import Supervisor as Supervisor
 from weft.threads import Alternative as Alternative
 from weft.threads import BadUse as BadUse
 from weft.threads import Barrier as Barrier
@@ -89,6 +91,7 @@ __all__ = [
     "Sequence",
     "Shared",
     "Spawn",
+    "Supervisor",
     "Timeout",
     "Timer",
     "WeftError",
@@ -100,6 +103,7 @@ __all__ = [
     "deadline",
     "deadlocks",
     "debug",
+    "freeze_support",
     "io",
     "measure",
     "measuring",

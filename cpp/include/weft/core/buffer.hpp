@@ -22,6 +22,7 @@ struct Ring {
   std::uint32_t held = 0;
   std::uint32_t reserved = 0;
   Overflow overflow = Overflow::block;
+  std::uint16_t kept = 0;  // of `held`, those whose value may come back
   std::uint64_t dropped = 0;
   bool (*grow)(Ring&) noexcept = nullptr;     // unbounded: doubles the storage; null where there is no heap
   void (*discard)(Ring&) noexcept = nullptr;  // destroys the contents and frees the storage, outside the lock
@@ -38,6 +39,13 @@ struct Ring {
     std::uint32_t at = head + size;
     if (at >= capacity) at -= capacity;
     ::new (static_cast<void*>(data + at)) T(std::move(v));
+    ++size;
+  }
+
+  // In front of all that is there: what was taken out by an extended read, and comes back.
+  void push_front(T&& v) noexcept {
+    head = head == 0 ? capacity - 1 : head - 1;
+    ::new (static_cast<void*>(data + head)) T(std::move(v));
     ++size;
   }
 

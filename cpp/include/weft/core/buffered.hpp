@@ -12,7 +12,7 @@ namespace weft::inline WEFT_ABI::core {
 template <class T, class P, class Self>
 class Buffered : public Rendezvous<T, P> {
  public:
-  Ring<T>* ring = nullptr;  // null: rendezvous
+  using Rendezvous<T, P>::ring;
 
   void set_ring(Ring<T>* r) noexcept {
     ring = r;
@@ -35,38 +35,13 @@ class Buffered : public Rendezvous<T, P> {
 
   template <class Me>
   Try from_buffer(Node& n, Me me, Effects& fx) noexcept {
-    if (ring->size == 0) return from_writer(n, me, fx);
+    if (ring->size == 0) return n.is(NodeFlags::extended) && !ring->room() ? Try::not_ready : this->template meet<Side::in>(n, me, fx);
     if (!me.self()) return Try::gone;
     ring->pop_into(n.slot);
     ++transfers_;
-    if (n.is(NodeFlags::extended)) ++ring->held;
+    if (n.is(NodeFlags::extended)) this->hold_slot(n);
     pull(fx);
     return Try::committed;
-  }
-
-  // The buffer is empty and a writer waits all the same: every slot is held or reserved. They meet as in a rendezvous (rule 1.5), but an
-  // extended read needs a slot to occupy, and so does a value that is yet to be computed.
-  template <class Me>
-  Try from_writer(Node& n, Me me, Effects& fx) noexcept {
-    if (n.is(NodeFlags::extended) && !ring->room()) return Try::not_ready;
-    for (Link* l = wq_.front(); l;) {
-      Node* y = node(l);
-      l = l->next;
-      if (y->is(NodeFlags::disabled)) continue;
-      if (y->is(NodeFlags::compute) || ring->lending()) break;
-      const Claim c = me.with(y);
-      if (c == Claim::self_gone) return Try::gone;
-      if (c == Claim::won) {
-        release(wq_, y);
-        ++transfers_;
-        ::new (n.slot) T(std::move(*static_cast<T*>(y->slot)));
-        if (n.is(NodeFlags::extended)) ++ring->held;
-        fx.finish(y, Status::ok);
-        return Try::committed;
-      }
-      if (c == Claim::other_gone && !y->is(NodeFlags::standing)) release(wq_, y);
-    }
-    return Try::not_ready;
   }
 
   template <class Me>
@@ -76,26 +51,8 @@ class Buffered : public Rendezvous<T, P> {
       if (ring->lending() && WEFT_MUTANT != 41) return Try::not_ready;
     }
     const bool compute = n.is(NodeFlags::compute);
-    if (ring->size == 0 && !compute) {
-      // Straight to the first reader (rule 1.5); a buffered write is not held by an extended read, its slot is.
-      for (Link* l = rq_.front(); l;) {
-        Node* y = node(l);
-        l = l->next;
-        if (y->is(NodeFlags::disabled)) continue;
-        if (y->is(NodeFlags::foreign) || (y->is(NodeFlags::extended) && !ring->room())) break;
-        const Claim c = me.with(y);
-        if (c == Claim::self_gone) return Try::gone;
-        if (c == Claim::won) {
-          release(rq_, y);
-          ++transfers_;
-          ::new (y->slot) T(std::move(*static_cast<T*>(n.slot)));
-          if (y->is(NodeFlags::extended)) ++ring->held;
-          fx.finish(y, Status::ok);
-          return Try::committed;
-        }
-        if (c == Claim::other_gone && !y->is(NodeFlags::standing)) release(rq_, y);
-      }
-    }
+    if (ring->size == 0 && !compute)  // straight to the first reader (rule 1.5)
+      if (const Try t = this->template meet<Side::out>(n, me, fx); t != Try::not_ready) return t;
     if (!ring->room()) {
       if (ring->overflow == Overflow::block) return Try::not_ready;
       if (ring->overflow == Overflow::unbounded && (!ring->grow || !ring->grow(*ring))) return Try::not_ready;
@@ -129,39 +86,28 @@ class Buffered : public Rendezvous<T, P> {
   // Room in the buffer: waiting writers' values enter it, in order (rule 1.5).
   void pull(Effects& fx) noexcept {
     if (!ring) return;
-    for (Link* l = wq_.front(); l && (ring->room() || (!plain_only<P> && ring->lending()));) {
-      Node* y = node(l);
-      l = l->next;
-      if (!plain_only<P> && ring->lending()) {
-        if (y->is(NodeFlags::watch) && lends(*y)) {
-          release(wq_, y);
-          fx.finish(y, Status::ok);
-        }
-        continue;
-      }
-      if (y->is(NodeFlags::disabled)) {
-        if (!plain_only<P> && y->is(NodeFlags::watch) && y->index == 0) {
-          release(wq_, y);
-          fx.finish(y, Status::ok);
-        }
-        continue;
-      }
-      bool won = Free{}.with(y) == Claim::won;
-      if (!won && y->is(NodeFlags::standing)) {
-        mark_ready(y);
-        won = Free{}.with(y) == Claim::won;
-      }
-      if (!won) {
-        if (!y->is(NodeFlags::standing)) release(wq_, y);
-        continue;
-      }
-      release(wq_, y);
+    Node* y = nullptr;
+    for (Link* at = wq_.front(); at && (ring->room() || (!plain_only<P> && ring->lending()));) {
+      if (B::claim_next(wq_, at, y, Free{}, [&](Node& w) { return may_enter(w, fx); }) != Try::committed) return;
       if (y->is(NodeFlags::compute))
         ++ring->reserved;
       else
         ring->push(std::move(*static_cast<T*>(y->slot)));
       fx.finish(y, Status::ok);
     }
+  }
+  // There is room, or slots are lent. A watch is told, and an alternative that stands here is to look if it does not wait.
+  typename B::Step may_enter(Node& w, Effects& fx) noexcept {
+    if (w.is(NodeFlags::watch)) {
+      if (ring->lending() ? lends(w) : w.index == 0) {
+        release(wq_, &w);
+        fx.finish(&w, Status::ok);
+      }
+      return B::Step::pass_over;
+    }
+    if (ring->lending() || w.is(NodeFlags::disabled)) return B::Step::pass_over;
+    if (w.is(NodeFlags::standing)) mark_ready(&w);
+    return B::Step::claim;
   }
 
   // Is a lender (lending.hpp) to be told? So many slots are free as it wants, an extended read holds one, or somebody else waits to write.

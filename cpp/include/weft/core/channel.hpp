@@ -55,10 +55,7 @@ class ChannelCore : public Lending<T, P, ChannelCore<T, P>> {
       return Quick::neither;
     const std::uintptr_t there = rq_.word();
     if (B::alone(there, kOther<S>)) [[likely]] {
-      Node* const y = take_alone<S>(there);
-      lock_.unlock_cheaply(held);  // y is ours; and what was stored since lock_cheaply() is on one cache line
-      move_between<S>(y, slot);
-      P::wake(y);
+      meet_alone<S>(there, slot, [&] { lock_.unlock_cheaply(held); });  // what was stored since lock_cheaply() is on one cache line
       return Quick::met;
     }
     if (there == 0) [[likely]]
@@ -72,38 +69,26 @@ class ChannelCore : public Lending<T, P, ChannelCore<T, P>> {
   [[gnu::noinline]] Status begin_slowly(Node& me) noexcept {
     lock_.lock();
     me.place = static_cast<Place*>(this);
-    if (P::shared && !me.is(NodeFlags::special)) {  // else begin_quickly() has looked
-      const std::uintptr_t there = rq_.word();
-      if (B::alone(there, kOther<S>)) {
-        Node* const y = meet_alone<S>(there, me.slot);
-        lock_.unlock();
-        P::wake(y);
-        return Status::ok;
+    if (!plain_only<P> && !me.is(NodeFlags::special)) {  // else it is the code that counts
+      switch (meet_plain<S>(me.slot)) {
+        case Plain::met: return Status::ok;
+        case Plain::nobody:
+          if (rq_.word() == 0) {
+            wait_alone<S>(me, me.slot);
+          } else {
+            B::form_lines();
+            this->template join<S>(me);
+          }
+          lock_.unlock();
+          return Status::pending;
+        case Plain::closer: break;
       }
-      if (there == 0) {
-        wait_alone<S>(me, me.slot);
+      if (special_ == B::kBuffered && through_buffer<S>(me.slot)) {
         lock_.unlock();
-        return Status::pending;
+        return Status::ok;
       }
     }
     B::form_lines();
-    if (!plain_only<P> && !me.is(NodeFlags::special)) {  // else it is the code that counts
-      if (special_ == 0) [[likely]] {
-        if (this->template opposite<S>().empty()) {
-          this->template join<S>(me);
-          lock_.unlock();
-          return Status::pending;
-        }
-        if (Node* const y = front_plain<S>()) [[likely]] {
-          take_front<S>(y, me.slot);
-          P::wake(y);
-          return Status::ok;
-        }
-      } else if (special_ == B::kBuffered && through_buffer<S>(me.slot)) {
-        lock_.unlock();
-        return Status::ok;
-      }
-    }
     Effects fx;
     const Try t = attempt<S>(me, Free{}, fx);
     if (t == Try::not_ready) {
@@ -163,7 +148,7 @@ class ChannelCore : public Lending<T, P, ChannelCore<T, P>> {
     }
     Effects fx;
     this->lock_lines();
-    if (ring->held > 0) --ring->held;
+    Half::free_slot(me);
     rematch(fx);
     settle(fx);
     unlock(fx);
@@ -173,16 +158,10 @@ class ChannelCore : public Lending<T, P, ChannelCore<T, P>> {
   Status deliver(Node& me) noexcept {
     if (!ring) {
       Node* r = me.partner();
-      ::new (r->slot) T(std::move(*static_cast<T*>(me.slot)));
       Wakes fx;
-      const bool hold = r->is(NodeFlags::extended);
-      if (hold) {
-        me.status = Status::pending;
-        r->hold(&me);
-      }
-      fx.finish(r, Status::ok);
+      const Try t = this->hand_over(me, *r, fx, *r);
       fx.run();
-      return hold ? Status::pending : Status::ok;
+      return t == Try::held ? Status::pending : Status::ok;
     }
     Effects fx;
     this->lock_lines();
@@ -219,26 +198,11 @@ class ChannelCore : public Lending<T, P, ChannelCore<T, P>> {
   template <Side S>
   Try scan(Node& n) noexcept {
     lock_.lock();
-    const bool simple = !n.is(NodeFlags::special & ~NodeFlags::of_choice);
-    if (simple) [[likely]] {
-      const std::uintptr_t there = rq_.word();
-      if (!B::lines(there)) {
-        Node* const y = B::alone(there, kOther<S>) ? meet_alone<S>(there, n.slot) : nullptr;
-        lock_.unlock();
-        if (y) P::wake(y);
-        return y ? Try::committed : Try::not_ready;
-      }
-      if (special_ == 0) [[likely]] {
-        Node* const y = front_plain<S>();
-        if (y) {
-          take_front<S>(y, n.slot);
-          P::wake(y);
-          return Try::committed;
-        }
-        if (this->template opposite<S>().empty()) {
-          lock_.unlock();
-          return Try::not_ready;
-        }
+    if (!n.is(NodeFlags::special & ~NodeFlags::of_choice)) [[likely]] {
+      switch (meet_plain<S>(n.slot)) {
+        case Plain::met: return Try::committed;
+        case Plain::nobody: lock_.unlock(); return Try::not_ready;
+        case Plain::closer: break;
       }
     } else {
       B::form_lines();
@@ -510,41 +474,45 @@ class ChannelCore : public Lending<T, P, ChannelCore<T, P>> {
   template <Side S>
   static constexpr std::uintptr_t kOther = S == Side::in ? B::kWriter : B::kReader;
 
-  // The plain party y of the other side is committed: its value moves to our slot, or ours to its. Its status is to be ok.
-  template <Side S>
-  [[gnu::always_inline]] static void move_between(Node* y, void* slot) noexcept {
-    void* const from = S == Side::in ? y->slot : slot;
-    void* const to = S == Side::in ? slot : y->slot;
-    ::new (to) T(std::move(*static_cast<T*>(from)));
-  }
-  // No lines, and one of the other side waits alone: the meeting word.
-  template <Side S>
-  [[gnu::always_inline]] Node* take_alone(std::uintptr_t there) noexcept {
+  // No lines, and a party of the other side waits alone, in the meeting word. It is ours once the word is 0: the lock is let go of before
+  // the value moves. Its status is ok already (invariant 4 of line.hpp).
+  template <Side S, class Unlock>
+  [[gnu::always_inline]] void meet_alone(std::uintptr_t there, void* slot, Unlock unlock) noexcept {
     ++transfers_;
     rq_.set_word(0);
-    return reinterpret_cast<Node*>(there - kOther<S>);  // its status is ok already (invariant 4 of line.hpp)
-  }
-  template <Side S>
-  [[gnu::always_inline]] Node* meet_alone(std::uintptr_t there, void* slot) noexcept {
-    Node* const y = take_alone<S>(there);
+    Node* const y = reinterpret_cast<Node*>(there - kOther<S>);
+    unlock();
     move_between<S>(y, slot);
-    return y;
+    P::wake(y);
   }
-  // There are lines: the first of the other side, if there is one and he is a plain party.
   template <Side S>
-  [[gnu::always_inline]] Node* front_plain() noexcept {
-    Node* const y = node(this->template opposite<S>().front());
-    return y && !y->is(NodeFlags::special) ? y : nullptr;
+  [[gnu::always_inline]] static void move_between(Node* y, void* slot) noexcept {
+    Half::move_value(S == Side::in ? y->slot : slot, S == Side::in ? slot : y->slot);
   }
-  // He is committed; unlocks.
+  // With the lock held, the usual cases of a party that is plain, or a plain one's guard in phase A. `met`: it has met a plain party; the
+  // lock is free. `nobody`: nobody waits there who could be met. `closer`: there are lines, attempt() looks closer.
+  enum class Plain : std::uint8_t { met, nobody, closer };
   template <Side S>
-  [[gnu::always_inline]] void take_front(Node* y, void* slot) noexcept {
-    this->template opposite<S>().pop_front();
+  WEFT_INLINE_HOSTED Plain meet_plain(void* slot) noexcept {
+    const std::uintptr_t there = rq_.word();
+    if (!B::lines(there)) {
+      if (!B::alone(there, kOther<S>)) return Plain::nobody;
+      meet_alone<S>(there, slot, [this] { lock_.unlock(); });
+      return Plain::met;
+    }
+    if (special_ != 0) return Plain::closer;
+    Queue& q = this->template opposite<S>();
+    if (q.empty()) return Plain::nobody;
+    Node* const y = node(q.front());
+    if (y->is(NodeFlags::special)) return Plain::closer;
+    q.pop_front();
     y->clear(NodeFlags::queued);
     y->status = Status::ok;
     ++transfers_;
     move_between<S>(y, slot);
     this->unlock_lines();
+    P::wake(y);
+    return Plain::met;
   }
   // No lines, and nobody waits.
   template <Side S>
@@ -583,13 +551,7 @@ class ChannelCore : public Lending<T, P, ChannelCore<T, P>> {
       return t;
     }
     if (!this->template ended<S>(n)) return Try::not_ready;
-    if constexpr (std::is_same_v<Me, Enrolled>) {
-      if (n.status == Status::retired && n.is(NodeFlags::quiet)) {
-        n.set(NodeFlags::silent);
-        return Try::silent;
-      }
-    }
-    return me.self() ? Try::ended : Try::gone;
+    return found_ended(n, me);
   }
 
   template <Side S>

@@ -21,8 +21,7 @@ class LatchCore : public Place {
     while (Link* l = waiting_.front()) {
       Node& n = *static_cast<Node*>(l);
       remove(n);
-      Choice* const x = n.choice();
-      if (!x || x->claim_one(DONE + n.index)) fx.finish(&n, Status::ok);
+      if (Free{}.with(&n) == Claim::won) fx.finish(&n, Status::ok);
     }
     lock_.unlock();
     fx.run();

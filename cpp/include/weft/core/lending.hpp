@@ -1,4 +1,5 @@
-// Slots of a buffer that are lent to one far writer: credits (WIRE.md 6.2, 6.3).
+// What the channel does for parties in other spaces alone: slots of a buffer that are lent to one far writer, which are credits (WIRE.md
+// 6.2, 6.3); and the value of an extended read that comes back (WIRE.md 4.7).
 //
 //   not lent ──lend()──► lending ──put(), lend(): more──► lending ──end_lending()──► not lent
 //                           └──lend(): 0, the lender is in line──► woken: slots are free, somebody else would write, or it has ended
@@ -70,6 +71,37 @@ class Lending : public Sleepers<T, P, Self> {
     rematch(fx);
     settle(fx);
     static_cast<Self*>(this)->unlock(fx);
+  }
+
+  // The value of the extended read `me` comes back, in its slot, and is the next to be read. `ok`: it is in the buffer, somebody has it, or
+  // nobody will read it. `pending`: `again` stands first in line with it, as a writer does; it is woken when the value has been read, or
+  // the channel has ended. At a rendezvous the writer stays held: end_extended() is still to come.
+  Status give_back(Node& me, Node& again) noexcept {
+    Effects fx;
+    Status s = Status::ok;
+    this->lock_lines();
+    if (ring) {
+      this->free_slot(me);
+      if ((special_ & B::kPoisoned) || ((special_ & B::kReadersGone) && !blocked(rq_)))
+        ++ring->dropped;
+      else
+        ring->push_front(std::move(*static_cast<T*>(me.slot)));
+      rematch(fx);
+    } else {
+      again.slot = me.slot;
+      const Try t = static_cast<Self*>(this)->template attempt_decided<Side::out>(again, Free{}, fx);
+      if (t == Try::held) s = Status::pending;
+      if (t == Try::not_ready) {
+        s = again.status = Status::pending;
+        again.place = static_cast<Place*>(this);
+        again.set(NodeFlags::queued);
+        wq_.insert_before(WEFT_MUTANT == 105 ? nullptr : wq_.front(), &again);
+        rematch(fx);
+      }
+    }
+    settle(fx);
+    static_cast<Self*>(this)->unlock(fx);
+    return s;
   }
 
  private:

@@ -151,6 +151,33 @@ class ChannelBase : public Place {
       y->clear(NodeFlags::queued);
   }
 
+  // The claim loop: the first party in line q, from `at` on, that can be won together with ourselves (waiter.hpp). It is out of the line
+  // then. Every meeting at a channel goes through here.
+  //   committed  it is y           not_ready  there is none           gone  our own choice was won by somebody else
+  // `look` says what is to be done with a party before it is claimed; a policy that is plain_only has none to look at.
+  enum class Step : std::uint8_t { claim, pass_over, stop };
+  template <class Me, class Look>
+  [[gnu::always_inline]] Try claim_next(Queue& q, Link*& at, Node*& y, Me me, Look look) noexcept {
+    while (at) {
+      y = node(at);
+      at = at->next;
+      if constexpr (!plain_only<P>) {
+        const Step s = look(*y);
+        if (s == Step::stop) return Try::not_ready;
+        if (s == Step::pass_over) continue;
+      }
+      switch (me.with(y)) {
+        case Claim::won: release(q, y); return Try::committed;
+        case Claim::self_gone: return Try::gone;
+        case Claim::itself: break;
+        case Claim::other_gone:
+          if (!y->is(NodeFlags::standing)) release(q, y);
+          break;
+      }
+    }
+    return Try::not_ready;
+  }
+
   // Somebody who waits and is not merely a standing alternative's link, or a watch (rule 3.2).
   static bool blocked(const Queue& q) noexcept {
     for (Link* l = q.front(); l; l = l->next)

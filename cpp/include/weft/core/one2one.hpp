@@ -322,13 +322,7 @@ class OneToOneCore : public ChannelBase<P> {
       }
     }
     if (!ended<S>(n)) return Try::not_ready;
-    if constexpr (std::is_same_v<Me, Enrolled>) {
-      if (n.status == Status::retired && n.is(NodeFlags::quiet)) {
-        n.set(NodeFlags::silent);
-        return Try::silent;
-      }
-    }
-    return me.self() ? Try::ended : Try::gone;
+    return found_ended(n, me);
   }
 
   bool gone(std::uint32_t who) const noexcept { return (look_.load(std::memory_order_relaxed) & who) != 0; }
@@ -367,10 +361,9 @@ class OneToOneCore : public ChannelBase<P> {
   template <Side S>
   bool commit(Wakes& fx) noexcept {
     Queue& q = this->template own<S>();
-    Node* y = node(q.front());
-    const bool won = Free{}.with(y) == Claim::won;
-    B::release(q, y);
-    if (!won) return false;
+    Link* at = q.front();
+    Node* y = nullptr;
+    if (B::claim_next(q, at, y, Free{}, [](const Node&) { return B::Step::claim; }) != Try::committed) return false;
     if constexpr (S == Side::in)
       pop(y->slot);
     else

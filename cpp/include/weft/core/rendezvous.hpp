@@ -30,43 +30,29 @@ struct Effects : Wakes {
 
 template <class T, class P>
 class Rendezvous : public ChannelBase<P> {
+ public:
+  Ring<T>* ring = nullptr;  // null: no buffer
+
  protected:
   using B = ChannelBase<P>;
-  using B::node, B::release, B::transfers_;
+  using Step = typename B::Step;
+  using B::transfers_;
 
-  // Meet the first party in the opposite line that can be claimed together with ourselves.
+  // Meet whoever waits on the other side: the first that can be claimed together with ourselves. At a buffer too, when a party waits
+  // there although values need not (rule 1.5): every slot is held or reserved, or the buffer is empty.
   template <Side S, class Me>
   Try meet(Node& n, Me me, Wakes& fx) noexcept {
     Queue& q = this->template opposite<S>();
-    for (Link* l = q.front(); l;) {
-      Node* y = node(l);
-      l = l->next;
-      if (y->flags & (NodeFlags::foreign | NodeFlags::disabled)) [[unlikely]] {
-        if (y->is(NodeFlags::disabled)) continue;
-        if (WEFT_MUTANT == 6) {
-          release(q, y);
-          ++transfers_;
-          return pass(n, *y, fx, *y);
-        }
-        return Try::not_ready;  // it takes for itself, and those behind it wait (rule 6.6)
-      }
-      switch (me.with(y)) {
-        case Claim::won:
-          release(q, y);
-          ++transfers_;
-          return S == Side::in ? pass(*y, n, fx, *y) : pass(n, *y, fx, *y);
-        case Claim::self_gone: return Try::gone;
-        case Claim::itself: break;
-        case Claim::other_gone:
-          if (!y->is(NodeFlags::standing)) release(q, y);
-          break;
-      }
-    }
-    return Try::not_ready;
+    Link* at = q.front();
+    Node* y = nullptr;
+    const Try t = B::claim_next(q, at, y, me, [this](const Node& other) { return may_claim<S>(other); });
+    if (t != Try::committed) return t;
+    ++transfers_;
+    return S == Side::in ? pass(*y, n, fx, *y) : pass(n, *y, fx, *y);
   }
 
   // Both are won: w's value moves to r. `peer` is the one of them that sleeps.
-  static Try pass(Node& w, Node& r, Wakes& fx, Node& peer) noexcept {
+  Try pass(Node& w, Node& r, Wakes& fx, Node& peer) noexcept {
     if (w.is(NodeFlags::compute)) [[unlikely]] {
       w.hold(&r);
       r.status = Status::pending;
@@ -74,16 +60,54 @@ class Rendezvous : public ChannelBase<P> {
       fx.finish(&w, Status::ok);
       return Try::held;  // the owner computes; it wakes us
     }
-    ::new (r.slot) T(std::move(*static_cast<T*>(w.slot)));
+    return hand_over(w, r, fx, peer);
+  }
+  // The value is there.
+  Try hand_over(Node& w, Node& r, Wakes& fx, Node& peer) noexcept {
+    move_value(w.slot, r.slot);
     if (r.is(NodeFlags::extended)) [[unlikely]] {
-      w.status = Status::pending;
-      r.hold(&w);
-      if (&peer == &w) return Try::committed;
-      fx.finish(&r, Status::ok);
-      return Try::held;  // the reader's block ends before we go on
+      if (ring) {  // the read holds a slot, not its writer (rule 1.6)
+        hold_slot(r);
+      } else {
+        w.status = Status::pending;
+        r.hold(&w);
+        if (&peer == &w) return Try::committed;
+        fx.finish(&r, Status::ok);
+        return Try::held;  // the reader's block ends before we go on
+      }
     }
     fx.finish(&peer, Status::ok);
     return Try::committed;
+  }
+  // An extended read has taken a value: its slot stays occupied until the end.
+  void hold_slot(Node& n) noexcept {
+    ++ring->held;
+    if (!n.is(NodeFlags::kept)) return;
+    if (++ring->kept != 0) return;
+    --ring->kept;  // there are no more than 65,535: this one keeps no reader waiting
+    n.clear(NodeFlags::kept);
+  }
+  void free_slot(Node& n) noexcept {
+    if (ring->held > 0) --ring->held;
+    if (n.is(NodeFlags::kept)) --ring->kept;
+  }
+
+  [[gnu::always_inline]] static void move_value(void* from, void* to) noexcept { ::new (to) T(std::move(*static_cast<T*>(from))); }
+
+ private:
+  // A party of side S has come to y.
+  template <Side S>
+  [[gnu::always_inline]] Step may_claim(const Node& y) const noexcept {
+    constexpr auto unusual = static_cast<std::uint16_t>(NodeFlags::disabled | (S == Side::in ? NodeFlags::compute
+                                                                                             : NodeFlags::foreign | NodeFlags::extended));
+    if (!y.is(unusual) && !(S == Side::in && ring && ring->lending())) [[likely]]
+      return Step::claim;
+    if (y.is(NodeFlags::disabled)) return Step::pass_over;
+    // A foreign reader takes for itself, and those behind it wait (rule 6.6).
+    if (S == Side::out && y.is(NodeFlags::foreign)) return WEFT_MUTANT == 6 ? Step::claim : Step::stop;
+    if (!ring) return Step::claim;
+    // What is computed, lent or read extended needs a slot first.
+    return S == Side::in || !ring->room() ? Step::stop : Step::claim;
   }
 };
 

@@ -175,7 +175,7 @@ class Sleepers : public Buffered<T, P, Self> {
       return true;
     }
     if constexpr (S == Side::in) {
-      if (!(special_ & B::kWritersGone) || (ring && (ring->size > 0 || ring->reserved > 0)) || blocked(wq_)) return false;
+      if (!(special_ & B::kWritersGone) || (ring && (ring->size > 0 || ring->reserved > 0 || ring->kept > 0)) || blocked(wq_)) return false;
       n.status = died_ & B::kWriterDied ? Status::died : Status::retired;
     } else {
       if (!(special_ & B::kReadersGone) || blocked(rq_)) return false;

@@ -22,6 +22,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "../prim.hpp"
 #include "list.hpp"
@@ -66,6 +67,8 @@ struct NodeFlags {
   static constexpr std::uint16_t quiet = 1024;   // that its channel has retired is no outcome
   static constexpr std::uint16_t keeps = 2048;   // quiet, and counted by KeptChoice
   static constexpr std::uint16_t silent = 4096;  // quiet, and its channel has retired    (channel's lock)
+  // Of an extended read: its value may come back (WIRE.md 4.7). Until its end is told the channel has not ended for readers.
+  static constexpr std::uint16_t kept = 8192;
   // What the fast path of a meeting cannot do.
   static constexpr std::uint16_t special = of_choice | extended | compute | foreign | standing | disabled;
 };
@@ -294,5 +297,17 @@ struct Enrolled {
     }
   }
 };
+
+// The same for a party that looks for itself: n.status says how its channel has ended.
+template <class Me>
+Try found_ended(Node& n, Me me) noexcept {
+  if constexpr (std::is_same_v<Me, Enrolled>) {
+    if (n.status == Status::retired && n.is(NodeFlags::quiet)) {
+      n.set(NodeFlags::silent);
+      return Try::silent;
+    }
+  }
+  return me.self() ? Try::ended : Try::gone;
+}
 
 }  // namespace weft::inline WEFT_ABI::core

@@ -10,8 +10,10 @@ namespace weft::inline WEFT_ABI::wire {
 // Where a delegated operation stands at its place.
 //
 //   unsent ──begin()──► open ──withdraw()──► asked ──an answer, lost()──► over
-//                        └─────────an answer, lost()──────────────────────►┘
-enum class Word : std::uint8_t { unsent, open, asked, over };
+//                        ├─────────an answer, lost()──────────────────────►│
+//                        └──commit() (or from asked)──► making ──made()──► sent ──an answer, lost()──►│
+//                                                          └──failed(), lost()────────────────────────►┘
+enum class Word : std::uint8_t { unsent, open, asked, making, sent, over };
 
 struct Outcome {
   Status status = Status::pending;
@@ -23,7 +25,7 @@ struct Outcome {
 
 // `writes`: there is an output among its guards.
 constexpr Outcome when_lost(Word w, bool writes) noexcept {
-  const bool sent = w == Word::open || w == Word::asked;
+  const bool sent = w == Word::open || w == Word::asked || w == Word::sent;
   return {Status::died, 0, 0, WEFT_MUTANT == 33 ? false : sent && writes, true};
 }
 

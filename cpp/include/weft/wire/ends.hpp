@@ -8,10 +8,12 @@
 //
 // Copies share one end; it is retired when the last copy goes. An operation keeps its session alive.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 
 #include "../coroutine.hpp"
+#include "../guards.hpp"
 #include "lazily.hpp"
 #include "space.hpp"
 #include "span.hpp"
@@ -45,6 +47,13 @@ class FarWait : public FarOp {
     }
     self.block(kind_);
   }
+  // Waits on, after a wake-up that was not the last.
+  void park() noexcept {
+    process_->place = this;
+    process_->op = &kind_;
+  }
+  runtime::ProcessBase& process() const noexcept { return *process_; }
+  const runtime::OpKind& kind() const noexcept { return kind_; }
   // After it is over. Returns if it has happened. `guard`: to be told, -1 for a plain operation.
   void look(const core::Place& at, const char* verb, int guard, Error::Carried (*not_done)(FarWait&)) {
     process_->op = nullptr;
@@ -71,9 +80,9 @@ class FarWait : public FarOp {
   virtual bool start() { return peer()->far.begin(*this); }
   virtual void stop() { peer()->far.withdraw(*this); }
 
- private:
   void over() noexcept override { process_->ops->wake(process_); }
 
+ private:
   runtime::ProcessBase* const process_;
   const runtime::OpKind& kind_;
 };
@@ -145,6 +154,11 @@ class FarEndOf {
 };
 
 template <class T>
+struct FarExtendedOp;  // held.hpp
+struct Redeliver {};
+inline constexpr Redeliver redeliver{};
+
+template <class T>
 class FarReader : public FarEndOf<T> {
  public:
   using FarEndOf<T>::FarEndOf;
@@ -154,6 +168,10 @@ class FarReader : public FarEndOf<T> {
   };
   // co_await: the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
   [[nodiscard]] Read read() const { return {this->checked("read")}; }
+  // co_await: a FarExtended<T>; the writer goes on when that is destroyed (rule 1.6). With redeliver, if this program dies before that the
+  // value is the next to be read there.
+  [[nodiscard]] auto extended() const { return FarExtendedOp<T>{this->checked("extended read"), false}; }
+  [[nodiscard]] auto extended(Redeliver) const { return FarExtendedOp<T>{this->checked("extended read"), true}; }
   // The same in a thread.
   T operator()() const {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("reader()");
@@ -210,6 +228,23 @@ class FarSelect {
   FarSelect& out(const Writer<T>& w, std::type_identity_t<T> v) {
     return here<T, core::Side::out>(*w.checked("select"), std::make_unique<RoomOf<T>>(std::move(v)));
   }
+  // The guard that was added last has a precondition: if it is false that one takes no part (rule 5.2), but may hold the select open
+  // (rule 5.6).
+  FarSelect& when(bool on) {
+    if (guards_.empty()) weft::detail::bad_use("select: when() before any guard: it is of the one that was added last");
+    guards_.back().off = !on;
+    spans_ = spans_ || !on;
+    return *this;
+  }
+  // f makes the value, once this has been chosen and before the reader goes on (rule 5.8). If it throws, that is what the select throws.
+  template <class T, class F>
+  FarSelect& out_with(const FarWriter<T>& w, F f) {
+    return makes<T>(far(w.checked("select"), true, std::make_unique<RoomOf<T>>()), std::move(f));
+  }
+  template <class T, class F>
+  FarSelect& out_with(const Writer<T>& w, F f) {
+    return makes<T>(here<T, core::Side::out>(*w.checked("select"), std::make_unique<RoomOf<T>>()), std::move(f));
+  }
   // Guard i is asked first, and those before it last.
   FarSelect& from(int i) {
     first_ = static_cast<std::uint32_t>(i);
@@ -222,39 +257,102 @@ class FarSelect {
       if (s.guards_.empty()) weft::detail::bad_use("select: no guard");
       if (s.far_ == s.guards_.size()) weft::detail::bad_use("select: all ends are of this program; weft::select is for those");
       if (s.first_ >= s.guards_.size()) weft::detail::bad_use("select: from() says a guard that there is not");
+      if (std::all_of(s.guards_.begin(), s.guards_.end(), [](const FarGuard& g) { return g.off; })) weft::detail::none_holds();
       if (!s.spans_ && s.first_ != 0) s.spans_ = true;  // a home keeps to the order of the offer
       guards = s.guards_;
     }
+    bool await_ready() {
+      if (s_.makers_.empty()) return FarWait::await_ready();
+      // While it is parked the process's ops are ours, so that a value is made before the coroutine goes on.
+      usual_ = process().ops;
+      process().runs_by(kMaking);
+      const bool over = FarWait::await_ready();
+      if (over) process().runs_by(*usual_);
+      return over;
+    }
     // The index of the guard that was chosen.
     int await_resume() {
+      if (failure_) {
+        process().op = nullptr;
+        std::rethrow_exception(failure_);
+      }
       const auto i = static_cast<int>(outcome.guard);
       look(*s_.places_[outcome.guard], "select", outcome.lost ? -1 : i, [](FarWait&) { return Error::Carried{}; });
       return s_.chosen_ = i;
     }
     int wait(runtime::ThreadProcess& self) {
       block(self);
+      while (!woken()) self.block(kind());
       return await_resume();
     }
 
    private:
+    // After a wake-up, in the owner's context. False: it waits on.
+    bool woken() {
+      if (running_ == kNone) return true;
+      process().op = nullptr;
+      try {
+        s_.makers_[running_]();
+      } catch (...) {
+        failure_ = std::current_exception();
+      }
+      const Space::Step step(*peer()->space);
+      running_ = kNone;
+      if (over_) return true;  // its session has ended meanwhile
+      if (failure_) {
+        span_ ? span_->failed() : peer()->far.failed(*this);
+        return true;
+      }
+      park();  // before anybody can wake it
+      return span_ ? span_->made() : peer()->far.made(*this);
+    }
+    void committed(std::uint32_t guard) noexcept override {
+      running_ = guard;
+      FarWait::over();
+    }
+    void over() noexcept override {
+      over_ = true;
+      if (running_ == kNone) FarWait::over();
+    }
+    static void wake(core::Waker* w) noexcept { runtime::executor_of(of_waker(w)).post(w); }
+    static void run(core::Waker* w) {
+      runtime::ProcessBase& p = of_waker(w);
+      auto& me = static_cast<Awaiter&>(of(p));
+      runtime::this_context->running = &p;
+      if (runtime::Observer* const o = runtime::watched()) o->resumes(p, runtime::this_context);
+      if (!me.woken()) return;
+      p.runs_by(*me.usual_);
+      p.ops->run(&p);
+    }
+    static runtime::ProcessBase& of_waker(core::Waker* w) noexcept { return *static_cast<runtime::ProcessBase*>(w); }
+    static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept { return &runtime::executor_of(p); }
+    static inline const runtime::ProcessOps kMaking{{&Awaiter::wake, &Awaiter::run, nullptr, 0}, &Awaiter::executor_of};
+    static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
     Peer* peer() const noexcept override { return s_.ends_[outcome.lost ? outcome.guard : s_.far_]->peer.get(); }
     bool start() override {
       if (!s_.spans_) return FarWait::start();
       std::vector<Span::Guard> all;
       for (std::size_t i = 0; i < s_.guards_.size(); ++i)
-        all.push_back(
-            {s_.ends_[i] ? s_.ends_[i]->peer.get() : nullptr, s_.ports_[i], s_.guards_[i].end, s_.guards_[i].writes, &s_.rooms_[i]});
+        all.push_back({s_.ends_[i] ? s_.ends_[i]->peer.get() : nullptr, s_.ports_[i], s_.guards_[i].end, s_.guards_[i].writes,
+                       &s_.rooms_[i], false, s_.guards_[i].off, s_.guards_[i].later});
       span_.emplace(*peer()->space, *this, std::move(all), s_.first_);
       return span_->begin();
     }
     void stop() override { span_ ? span_->withdraw() : FarWait::stop(); }
     static void visit(runtime::ProcessBase& p, runtime::Places& v) {
       const FarSelect& s = static_cast<Awaiter&>(of(p)).s_;
-      for (std::size_t i = 0; i < s.places_.size(); ++i) v.channel(*s.places_[i], s.guards_[i].writes);
+      for (std::size_t i = 0; i < s.places_.size(); ++i)
+        if (!s.guards_[i].off) v.channel(*s.places_[i], s.guards_[i].writes);
     }
     static constexpr runtime::OpKind kKind{"select", &withdraw, &visit};
     FarSelect& s_;
     std::optional<Span> span_;
+    // The space's lock, but for the owner while it runs: the guard whose value it makes, and whether all is over.
+    std::uint32_t running_ = kNone;
+    bool over_ = false;
+    std::exception_ptr failure_;
+    const core::WakerOps* usual_ = nullptr;
   };
   struct Go {
     FarSelect& s;
@@ -278,6 +376,14 @@ class FarSelect {
   }
 
  private:
+  template <class T, class F>
+  FarSelect& makes(FarSelect& me, F f) {
+    auto* const room = static_cast<RoomOf<T>*>(rooms_.back().get());  // it may move to who decides, and stays the same
+    makers_.resize(guards_.size());
+    makers_.back() = [room, f = std::move(f)]() mutable { room->put(f()); };
+    guards_.back().later = true;
+    return me;
+  }
   FarSelect& far(const std::shared_ptr<FarEnd>& e, bool writes, std::unique_ptr<Room> room) {
     if (far_ == guards_.size() && !ends_.empty()) spans_ = true;  // after local ones alone
     for (const auto& other : ends_) {
@@ -311,7 +417,8 @@ class FarSelect {
   std::vector<const core::Place*> places_;
   std::vector<std::unique_ptr<Room>> rooms_;
   std::vector<FarGuard> guards_;
-  std::size_t far_ = 0;  // the first that is far; none: their number
+  std::vector<std::function<void()>> makers_;  // of outputs with a function, by guard
+  std::size_t far_ = 0;                        // the first that is far; none: their number
   std::uint32_t first_ = 0;
   bool spans_ = false;
   int chosen_ = -1;

@@ -21,6 +21,9 @@ struct FarGuard {
   std::uint32_t end = 0;
   bool writes = false;
   Room* room = nullptr;
+  bool holds = false, keeps = false;  // an extended read, which is no guard of a choice; its value may be given back
+  bool off = false;                   // of a choice that spans: its precondition is false
+  bool later = false;                 // an output whose value is made after the commit: its room is filled then
 };
 
 // Credits at one end of ours (WIRE.md 6.2), and the writes that wait for one.
@@ -38,6 +41,8 @@ class FarOp {
   bool trying = false;            // of a part: only now can it commit
   std::uint32_t rank = 0;         // not 0: it is a part of a choice that spans, with this place in the order (WIRE.md 5)
   Word word() const noexcept { return word_; }
+  // What its home knows it by; of an extended read that has happened, until its end has been told.
+  std::uint64_t number() const noexcept { return op_; }
 
   FarOp() = default;
   FarOp(const FarOp&) = delete;
@@ -47,6 +52,8 @@ class FarOp {
   ~FarOp() = default;
   // It is over, and `outcome` says how. Under the space's lock; it may be gone when this returns.
   virtual void over() noexcept = 0;
+  // It has committed with this guard, whose value is to be made now: Far::made() or failed() is to come. Under the space's lock.
+  virtual void committed(std::uint32_t) noexcept {}
   // Of a part: what its home says meanwhile.
   virtual void ready() noexcept {}
   virtual void silent(std::uint32_t) noexcept {}
@@ -57,12 +64,13 @@ class FarOp {
   friend class Span;
   bool writes() const noexcept {
     for (const FarGuard& g : guards)
-      if (g.writes) return true;
+      if (g.writes && !g.off) return true;
     return false;
   }
-  std::uint64_t op_ = 0;  // 0: none yet, or none at all
-  bool in_line_ = false;  // for a credit
-  bool last_ = false;     // its end is given back: a lending that begins with its answer is over already
+  std::uint64_t op_ = 0;      // 0: none yet, or none at all
+  std::uint32_t making_ = 0;  // the guard whose value is being made
+  bool in_line_ = false;      // for a credit
+  bool last_ = false;         // its end is given back: a lending that begins with its answer is over already
   Word word_ = Word::unsent;
   Buffer pieces_;  // what has come of a value that needs several frames
 };
@@ -76,7 +84,16 @@ class Far {
   // Asks for its withdrawal; the answer is told by over(). Once it has been asked, or is over: nothing.
   void withdraw(FarOp& o);
 
+  // The block of an extended read that has happened is over. `back`: it was not used, and is the next to be read; of one that keeps.
+  void held_end(std::uint64_t number, bool back);
+
+  // Of one that was told committed(): the value is in the guard's room; or it could not be made, and the operation is over, without
+  // over(). True: it is over at once, also without over(); with the outcome `pending` the value could not be sent, and `refused` says why.
+  bool made(FarOp& o);
+  void failed(FarOp& o);
+
   // Frames; null, or what is wrong.
+  const char* commit(const Frame& f);
   const char* done(const Frame& f);
   const char* value(const Frame& f);
   const char* withdrawn(const Frame& f);

@@ -30,11 +30,14 @@ enum class Kind : std::uint8_t {
   adopt = 9,
   retire = 10,
   poison = 11,
+  held_end = 12,
   recalled = 13,
   want = 14,
+  made = 15,
   done = 20,
   withdrawn = 21,
   ready = 22,
+  commit = 23,
   ended = 25,
   credit = 26,
   recall = 27,
@@ -52,7 +55,10 @@ enum class Kind : std::uint8_t {
 struct Flag {
   static constexpr std::uint8_t write = 1;
   static constexpr std::uint8_t spans = 2;
-  static constexpr std::uint8_t lease = 8;  // beside `body`: that describes a slot (WIRE.md 9.2)
+  static constexpr std::uint8_t off = 4;     // of a guard of a choice that spans: its precondition is false (WIRE.md 5.11)
+  static constexpr std::uint8_t lease = 8;   // beside `body`: that describes a slot (WIRE.md 9.2)
+  static constexpr std::uint8_t hold = 16;   // of an OFFER: an extended read
+  static constexpr std::uint8_t later = 64;  // of an output: its value is made after the commit (WIRE.md 4.8)
   static constexpr std::uint8_t body = 128;
 };
 
@@ -116,8 +122,10 @@ struct Shape {
 };
 constexpr Shape shape_of(std::uint8_t kind) noexcept {
   switch (static_cast<Kind>(kind)) {
-    case Kind::offer: return {true, Flag::write | Flag::spans | Flag::body | Flag::lease, Shape::free};
+    case Kind::offer:
+      return {true, Flag::write | Flag::spans | Flag::off | Flag::hold | Flag::later | Flag::body | Flag::lease, Shape::free};
     case Kind::put:
+    case Kind::made:
     case Kind::done: return {true, Flag::body | Flag::lease, Shape::by_flag};
     case Kind::value:
     case Kind::pass:
@@ -129,9 +137,11 @@ constexpr Shape shape_of(std::uint8_t kind) noexcept {
     case Kind::gone:
     case Kind::try_it:
     case Kind::ready:
+    case Kind::commit:
     case Kind::not_ready:
     case Kind::retire:
     case Kind::poison:
+    case Kind::held_end:
     case Kind::recalled:
     case Kind::want:
     case Kind::credit:
@@ -225,6 +235,9 @@ struct Asked {
   std::uint32_t end = 0;
   bool writes = false;
   Payload value{};
+  bool holds = false, keeps = false;  // an extended read, alone; its value may come back
+  bool off = false;                   // of a choice that spans; without a value
+  bool later = false;                 // of an output: without a value too
 };
 
 inline constexpr std::size_t kGuards = 255;
@@ -235,18 +248,26 @@ inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
   out.clear();
   Bytes rest = f.body;
   const auto add = [&](std::uint32_t end, std::uint8_t flags, std::uint64_t val) {
-    Asked a{end, (flags & Flag::write) != 0, {val, {}, (flags & Flag::body) != 0, (flags & Flag::lease) != 0}};
+    Asked a{end, (flags & Flag::write) != 0, {val, {}, (flags & Flag::body) != 0, (flags & Flag::lease) != 0}, (flags & Flag::hold) != 0};
     if (a.value.leased && !a.value.in_body) return false;
-    if (a.value.in_body) {
+    a.off = (flags & Flag::off) != 0;
+    a.later = (flags & Flag::later) != 0;
+    if (a.later && (!a.writes || a.off)) return false;
+    if (a.off || a.later) {
+      if (a.value.in_body || a.holds || val != 0) return false;
+    } else if (a.value.in_body) {
       if (!a.writes || val > rest.size() || padded(static_cast<std::size_t>(val)) > rest.size()) return false;
       const std::size_t whole = padded(static_cast<std::size_t>(val));
       if (!detail::holds(rest.first(whole), val)) return false;
       a.value.small = 0;
       a.value.bytes = rest.first(static_cast<std::size_t>(val));
       rest = rest.subspan(whole);
-    } else if (!a.writes && val != 0) {
-      return false;
+    } else if (!a.writes) {
+      if (val > (a.holds ? 1u : 0u)) return false;
+      a.keeps = val == 1;
+      a.value.small = 0;
     }
+    if (a.holds && a.writes) return false;
     out.push_back(a);
     return true;
   };
@@ -256,12 +277,16 @@ inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
     const std::byte* const p = rest.data();
     const auto end = detail::get<std::uint32_t>(p);
     const auto flags = std::to_integer<std::uint8_t>(p[4]);
-    if ((flags & ~(Flag::write | Flag::body | Flag::lease)) != 0 || p[5] != std::byte{0} || p[6] != std::byte{0} || p[7] != std::byte{0})
+    if ((flags & ~(Flag::write | Flag::off | Flag::later | Flag::body | Flag::lease)) != 0 || p[5] != std::byte{0} ||
+        p[6] != std::byte{0} || p[7] != std::byte{0})
       return kBad;
     const auto val = detail::get<std::uint64_t>(p + 8);
     rest = rest.subspan(kMore);
     if (!add(end, flags, val)) return kBad;
   }
+  if (out[0].holds && (out.size() > 1 || (f.flags & Flag::spans))) return "an extended read as a guard of a choice";
+  for (const Asked& a : out)
+    if (a.off && !(f.flags & Flag::spans)) return "a guard that is off, in an OFFER that does not span";
   return nullptr;
 }
 
@@ -271,8 +296,9 @@ inline Frame offer(std::uint64_t op, std::span<const Asked> guards, Buffer& body
   body.clear();
   for (std::size_t i = 0; i < guards.size(); ++i) {
     const Asked& a = guards[i];
-    const auto flags = static_cast<std::uint8_t>((a.writes ? Flag::write : 0) | a.value.flags());
-    const std::uint64_t val = a.value.in_body ? a.value.bytes.size() : a.value.small;
+    const auto flags = static_cast<std::uint8_t>((a.writes ? Flag::write : 0) | (a.holds ? Flag::hold : 0) | (a.off ? Flag::off : 0) |
+                                                 (a.later ? Flag::later : 0) | a.value.flags());
+    const std::uint64_t val = a.keeps ? 1 : a.value.in_body ? a.value.bytes.size() : a.value.small;
     if (i == 0) {
       f.where = a.end;
       f.flags = flags;

@@ -7,11 +7,14 @@
 //                    ├──withdraw(): it was in line──► WITHDRAWN
 //                    ├──withdraw(): too late──► in the space's list, and so on
 //                    └──lost(): in line: gone. Too late: the space's orphan, until its wake-up has come; nobody is answered
+//   A value that is made after the commit: answer() ──COMMIT──► making ──made()──► DONE, or delivering: an extended reader holds it
+//   An extended read: answer() ──► held ──held_end(), lost()──► Back::end(): its writer goes on, or its value comes back
 //
 // Invariants (the space's lock)
 //  1 A guest is in `open_` until it is answered. It is destroyed only when it is in no line and no wake-up of it is under way.
 //  2 What is answered is answered once. At one commit the reader's answer is queued before the writer's (WIRE.md 4.2).
 #pragma once
+#include <map>
 #include <memory>
 #include <unordered_map>
 
@@ -52,6 +55,8 @@ class Guest final : public Decided {
     std::shared_ptr<Port> port;
     std::unique_ptr<Room> room;
     std::uint32_t end = 0;  // its number, of a guest of a session
+    bool off = false;       // of a choice that spans: its precondition is false. Then the port is null if the end had died
+    bool later = false;     // an output whose value is made after the commit
   };
 
   Home* home = nullptr;  // null: its session has ended, or it is a part of a choice that spans
@@ -70,12 +75,44 @@ class Guest final : public Decided {
   void told() noexcept override;
   // Before begin(), if there are several: false if two are at both ends of one channel.
   bool bind() noexcept;
+  // An extended read (rule 1.6), before begin(). `keeping`: its value stays here, and may come back.
+  void will_hold(bool keeping) noexcept {
+    holds = true;
+    keeps = keeping;
+    set(core::NodeFlags::extended | (keeping ? core::NodeFlags::kept : 0));
+  }
+  // An output whose value is made after the commit (rule 5.8): has it committed, and is to be told? Then `stage` is `making` until made(),
+  // when the value is in its room, or fail(). made(): `pending` if an extended reader holds it; told() comes once more.
+  enum class Stage : std::uint8_t { offered, making, delivering } stage = Stage::offered;
+  bool to_make() const noexcept { return stage == Stage::offered && outcome == Status::ok && at[static_cast<std::size_t>(chosen)].later; }
+  Status made() noexcept {
+    stage = Stage::delivering;
+    return at_chosen().deliver(node());
+  }
+  void fail() noexcept { at_chosen().abandon(node()); }
+  bool has_happened() const noexcept { return holds && outcome == Status::ok; }
   bool chose_a_write() const noexcept { return at[static_cast<std::size_t>(chosen)].port->writes(); }
   int chosen = 0;
   Status outcome = Status::pending;
+  bool holds = false, keeps = false;
 
  private:
+  core::Node& node() noexcept { return guards ? static_cast<core::Node&>(guards[static_cast<std::size_t>(chosen)].node) : *this; }
+  Port& at_chosen() noexcept { return *at[static_cast<std::size_t>(chosen)].port; }
   bool decide(int guard, Status s) noexcept;
+};
+
+// The value of an extended read that came back, as a writer that is the first in line (WIRE.md 4.7). Its own writer is held until
+// then.
+class Back final : public Decided {
+ public:
+  // The block of `g` is over; `back`: its value is to be read again. In a step.
+  static void end(std::unique_ptr<Guest> g, bool back);
+  void told() noexcept override;
+
+ private:
+  explicit Back(std::unique_ptr<Guest> g) : Decided(g->space), guest_(std::move(g)) {}
+  const std::unique_ptr<Guest> guest_;
 };
 
 class Home {
@@ -118,6 +155,8 @@ class Home {
   const char* value(const Frame& f);
   const char* want(const Frame& f);
   const char* recalled(const Frame& f);
+  const char* held_end(const Frame& f);
+  const char* made(const Frame& f);
   const char* retire(const Frame& f);
   const char* poison(const Frame& f);
   const char* gone(const Frame& f);
@@ -128,7 +167,7 @@ class Home {
   // The session is over: all that the peer held through it is dead.
   void lost() noexcept;
 
-  std::size_t open() const noexcept { return open_.size() + parts_.size(); }
+  std::size_t open() const noexcept { return open_.size() + parts_.size() + held_.size(); }
 
   Space& space;
   bool told_a_reader = false;  // a reader's answer was queued and not flushed yet
@@ -147,7 +186,7 @@ class Home {
   const char* spans(const Frame& f, std::vector<Guest::At> at);
   const char* seats(const Frame& f, std::vector<Guest::At>& at, bool& dead);
   // `lending`: of a write, 0, or 1 and how many credits come with it.
-  void tell_done(std::uint64_t op, std::uint32_t guard, Guest::At& at, std::uint64_t lending = 0);
+  bool tell_done(std::uint64_t op, std::uint32_t guard, Guest::At& at, std::uint64_t lending = 0);  // false: its value is too long
   void tell_ended(std::uint64_t op, std::uint32_t guard, Status s, const Port& at);
   void add(std::uint32_t end, std::uint64_t key, std::shared_ptr<Port> p);
   void close(Given& g, bool died);
@@ -158,6 +197,7 @@ class Home {
   std::unordered_map<std::uint32_t, Given> ends_;  // that the peer holds, by number
   std::uint32_t next_ = 0, next_adopted_ = kAdopted;
   std::unordered_map<std::uint64_t, std::unique_ptr<Guest>> open_;
+  std::map<std::uint64_t, std::unique_ptr<Guest>> held_;  // extended reads that have happened: until HELD-END
   std::unordered_map<std::uint64_t, std::shared_ptr<Part>> parts_;
   // Of a value that needs several frames: what has come in front of its OFFER or PUT.
   struct Before {

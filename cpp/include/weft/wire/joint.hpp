@@ -7,6 +7,7 @@
 
 #include "../runtime/outside.hpp"
 #include "end.hpp"
+#include "held.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 

@@ -13,6 +13,7 @@
 //  1 Bytes are queued and given only while linked, and only those of one peer's one start.
 //  2 A packet is taken whole or not at all; after rubbish the next zero byte begins anew.
 #pragma once
+#include <algorithm>
 #include <limits>
 #include <optional>
 
@@ -66,6 +67,13 @@ class Line {
 
   // `token`: random, not 0.
   Line(const LineOptions& o, std::uint32_t token) : options_(o), mine_(token), again_(o.again_ms), lease_(o.lease_ms) {}
+
+  // Is the START that it says while it knows nobody free of byte 3? That one is Ctrl-C to a MicroPython board whose program has not begun.
+  bool is_gentle() {
+    Buffer line;
+    start(line);
+    return std::find(line.begin(), line.end(), std::byte{3}) == line.end();
+  }
 
   bool linked() const noexcept { return resender_.has_value() && !lost_; }
   const char* lost() const noexcept { return lost_; }  // why; null: it is not
@@ -156,6 +164,7 @@ class Line {
     if (get<std::uint32_t>(p.data()) != crc32(p.subspan(4))) return;
     if (!resender_) link(now);
     heard_at_ = now;
+    knows_me_ = true;
     const std::uint32_t before = resender_->under_way();
     resender_->input(p, session);
     if (resender_->under_way() != before) again_at_ = settled() ? kNever : now + again_;
@@ -165,7 +174,7 @@ class Line {
     const std::uint32_t from = field(0), to = field(1);
     if (from == 0 || from == mine_) return;  // an echo
     if (linked()) {
-      if (from != theirs_) {
+      if (from != theirs_ || (knows_me_ && to == 0)) {  // it may have drawn the same token again
         lost_ = "it has started anew";
         return;
       }
@@ -194,6 +203,7 @@ class Line {
   std::optional<Resender> resender_;  // once it is linked
   const char* lost_ = nullptr;
   bool says_start_ = false;
+  bool knows_me_ = false;  // a packet of it has come: from now on it names me in a START, unless it began anew
   std::int64_t start_at_ = 0, again_at_ = kNever, heard_at_ = 0, beat_at_ = 0;
   Buffer piece_, packet_;
 };

@@ -92,21 +92,18 @@ class Meeting {
   // Opens the point. Throws BadUse if the name is taken or the directory will not do; the text says what to do.
   Meeting(std::shared_ptr<Space> space, std::string name, const MeetingOptions& o = {})
       : space_(std::move(space)), name_(std::move(name)), options_(o), path_(detail::meeting_path(name_, o)) {
-    lock_ = detail::Descriptor(::open((path_ + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (lock_.get() < 0) detail::no_meeting(name_, path_ + ".lock cannot be opened: " + std::strerror(errno));
-    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
-      detail::no_meeting(name_, "the name is taken by a program that runs: choose another, or end that one");
+    take_lock();
     socket_ = detail::unix_socket(name_);
     struct stat s;
     if (::lstat(path_.c_str(), &s) == 0) {
-      if (!S_ISSOCK(s.st_mode)) detail::no_meeting(name_, path_ + " is there and is no socket: remove it, or choose another name");
+      if (!S_ISSOCK(s.st_mode)) give_up(path_ + " is there and is no socket: remove it, or choose another name");
       ::unlink(path_.c_str());  // whoever left it does not live: the lock was free
     }
     const sockaddr_un a = detail::address_of(path_);
     if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&a), sizeof(a)) != 0 ||
         ::chmod(path_.c_str(), o.other_users ? 0666 : 0600) != 0 || ::listen(socket_.get(), 64) != 0 ||
         ::pipe2(bell_, O_CLOEXEC | O_NONBLOCK) != 0)
-      detail::no_meeting(name_, path_ + " cannot be opened: " + std::strerror(errno));
+      give_up(path_ + " cannot be opened: " + std::strerror(errno));
   }
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
@@ -114,6 +111,7 @@ class Meeting {
   ~Meeting() {
     if (bell_[0] < 0) return;
     ::unlink(path_.c_str());
+    ::unlink(lock_path().c_str());  // while it is locked: who has opened it meanwhile finds that out
     for (const int fd : bell_) ::close(fd);
   }
 
@@ -148,6 +146,27 @@ class Meeting {
   void (*on_refused)(const std::string& why) = nullptr;
 
  private:
+  // Who has the lock has the name, if the file is still the one that the path leads to: whoever lets go of the name removes the file before
+  // the lock is free.
+  void take_lock() {
+    for (;;) {
+      lock_ = detail::Descriptor(::open(lock_path().c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
+      if (lock_.get() < 0) detail::no_meeting(name_, lock_path() + " cannot be opened: " + std::strerror(errno));
+      const bool locked = ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0;
+      struct stat mine, there;
+      if (::fstat(lock_.get(), &mine) != 0 || ::lstat(lock_path().c_str(), &there) != 0 || mine.st_dev != there.st_dev ||
+          mine.st_ino != there.st_ino)
+        continue;
+      if (locked) return;
+      detail::no_meeting(name_, "the name is taken by a program that runs: choose another, or end that one");
+    }
+  }
+  std::string lock_path() const { return path_ + ".lock"; }
+  // With the lock: nobody can come any more.
+  [[noreturn]] void give_up(const std::string& why) const {
+    ::unlink(lock_path().c_str());
+    detail::no_meeting(name_, why);
+  }
   void refused(const std::string& why) const {
     if (on_refused) on_refused(why);
   }

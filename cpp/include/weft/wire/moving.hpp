@@ -90,6 +90,8 @@ class Carrier {
   void begin(std::uint32_t guard) noexcept;
   // It was sent, with this operation; 0: in an answer, so it is the peer's now.
   void sent(std::uint64_t op) noexcept;
+  // What is put from now on goes by copy, through no memory that both have.
+  void by_copy(bool so) noexcept { by_copy_ = so; }
   // It was not sent after all.
   void take_back();
   // Why it cannot be sent, or null.
@@ -118,6 +120,7 @@ class Carrier {
   std::vector<std::uint32_t> lent_;  // by put_local(), since begin(0)
   std::size_t unsent_ = 0;           // of moving_
   std::uint32_t guard_ = 0;
+  bool by_copy_ = false;
   const char* trouble_ = nullptr;
 };
 

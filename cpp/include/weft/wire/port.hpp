@@ -27,10 +27,19 @@ class Port {
   // To hear once this end might commit (core::ChannelCore::watch); withdraw() takes it back.
   virtual Status watch(core::Node&) noexcept = 0;
   virtual const void* channel() const noexcept = 0;
+  // How the channel has ended for this side; `ok`: it has not.
+  virtual Status ended() const noexcept = 0;
   // Credits for who has this writer end, as core::Lending says.
   virtual int lend(core::Node*, std::uint32_t) noexcept { return -1; }
   virtual bool put(const Payload&, Carrier&) noexcept { return false; }  // false: that is no value of the type, and nothing was put
   virtual void end_lending(std::uint32_t) noexcept {}
+  // Of a writer end: the value that a committed output was to make is in its slot, or was not made (core::ChannelCore::deliver).
+  virtual Status deliver(core::Node&) noexcept { return Status::ok; }
+  virtual void abandon(core::Node&) noexcept {}
+  // Of a reader end: an extended read of its is over (rule 1.6); or its value goes back, as core::Lending::give_back says.
+  virtual void end_extended(core::Node&) noexcept {}
+  virtual Status give_back(core::Node&, core::Node&) noexcept { return Status::ok; }
+  virtual bool buffered() const noexcept { return false; }
   // A guard of a select.
   virtual void arm(core::Guard&) noexcept = 0;
   virtual std::uint8_t strength() const noexcept = 0;
@@ -89,6 +98,22 @@ class PortOf final : public Port {
   void end_lending(std::uint32_t n) noexcept override {
     if constexpr (S == core::Side::out) core_->end_lending(n);
   }
+  Status deliver(core::Node& n) noexcept override {
+    if constexpr (S == core::Side::out) return core_->deliver(n);
+    return Port::deliver(n);
+  }
+  void abandon(core::Node& n) noexcept override {
+    if constexpr (S == core::Side::out) core_->abandon(n);
+  }
+  void end_extended(core::Node& n) noexcept override {
+    if constexpr (S == core::Side::in) core_->end_extended(n);
+  }
+  Status give_back(core::Node& n, core::Node& again) noexcept override {
+    if constexpr (S == core::Side::in) return core_->give_back(n, again);
+    return Port::give_back(n, again);
+  }
+  bool buffered() const noexcept override { return core_->buffered(); }
+  Status ended() const noexcept override { return core_->template how_ended<S>(); }
   const void* channel() const noexcept override { return core_; }
   void arm(core::Guard& g) noexcept override {
     g.kind = S == core::Side::in ? core::Kind::input : core::Kind::output;

@@ -77,7 +77,7 @@ class SerialLink final : public Joint {
  public:
   // Takes over the line, which make_line() or open_line() has set up. Throws BadUse if it is none.
   SerialLink(const std::shared_ptr<Space>& space, int line, const LineOptions& o = {})
-      : Joint(space), fd_(line), most_(o.most), linger_ms_(3 * std::int64_t{o.again_ms}), line_(o, token()) {
+      : Joint(space), fd_(line), most_(o.most), linger_ms_(3 * std::int64_t{o.again_ms}), line_(gentle(o)) {
     if (::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) | O_NONBLOCK) != 0 || ::pipe(bell_) != 0) {
       ::close(fd_);
       weft::detail::bad_use("SerialLink: that is no line, or no descriptor is left");
@@ -108,6 +108,20 @@ class SerialLink final : public Joint {
     const std::uint64_t n = Space::random();
     const auto low = static_cast<std::uint32_t>(n ^ n >> 32);
     return low == 0 ? 1 : low;
+  }
+  // A line whose first words stop no board (WIRE.md 12.6). COBS writes a 3 before two bytes between zeros, so no time has two.
+  static std::uint32_t gentle(std::uint32_t ms) noexcept {
+    if (ms > 0xFFFF) return ms | 1;
+    const std::uint32_t up = (ms + 255) & ~255u;
+    return ms < 256 ? ms : up == 0x300 ? 0x400 : up;
+  }
+  static detail::Line gentle(LineOptions o) {
+    o.lease_ms = gentle(o.lease_ms);
+    o.again_ms = gentle(o.again_ms);
+    for (int tries = 0;; ++tries) {
+      detail::Line line(o, token());
+      if (tries == 100 || line.is_gentle()) return line;
+    }
   }
   static std::int64_t now() noexcept {
     return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();

@@ -113,6 +113,14 @@ class Space : public std::enable_shared_from_this<Space> {
     std::erase_if(orphans_, [&](const std::unique_ptr<Guest>& o) { return o.get() == &g; });
   }
 
+  std::unique_ptr<Guest> unbury(const Guest& g) noexcept {
+    std::unique_ptr<Guest> mine;
+    for (std::unique_ptr<Guest>& o : orphans_)
+      if (o.get() == &g) mine = std::move(o);
+    std::erase(orphans_, nullptr);
+    return mine;
+  }
+
   // --- choices that span (spanned.hpp), in a step ---
 
   std::vector<Spanned*> spans;  // that have a part here and are open

@@ -28,21 +28,35 @@ class Span {
     std::uint32_t end = 0;         // there
     bool writes = false;
     std::unique_ptr<Room>* room = nullptr;
-    bool ends = false;  // that its channel has retired is an outcome
+    bool ends = false;   // that its channel has retired is an outcome
+    bool off = false;    // its precondition is false: it takes no part, but its home says whether its channel is open
+    bool later = false;  // an output whose value is made after the commit: its room is filled then
   };
   // What rule 5.6 makes of retired guards: it is over once all that keep it open have retired. Neither: nothing but a guard ends it.
+  // The program may yet switch on what is off. So it is not over while an input that is off is open, or inputs keep it open too while an
+  // output that is off is; open when it began.
   struct Kept {
     bool by_inputs = false, by_outputs = false;
+    bool by_inputs_off = false, by_outputs_off = false;
   };
-  static Kept usually(const std::vector<Guard>& g) noexcept {
-    for (const Guard& x : g)
-      if (x.writes) return {false, true};
-    return {true, false};
+  static Kept kept(core::Kinds all) noexcept {
+    const bool outputs = all.on(core::Kind::output), inputs = all.on(core::Kind::input);
+    if (!outputs && (!inputs || all.lasting())) return {};
+    return {!outputs, outputs, all.off(core::Kind::input) && all.timed(), outputs && inputs && all.off(core::Kind::output)};
+  }
+  static Kept kept(const std::vector<Guard>& g) noexcept {
+    core::Kinds all;
+    for (const Guard& x : g) {
+      core::Guard one;
+      one.kind = x.writes ? core::Kind::output : core::Kind::input;
+      one.enabled = !x.off;
+      all.add(one);
+    }
+    return kept(all);
   }
 
   // `whole` is told of the outcome. The guards are asked in this order, beginning with `first`.
-  Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first = 0)
-      : Span(s, whole, guards, first, usually(guards), false) {}
+  Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first = 0) : Span(s, whole, guards, first, kept(guards), false) {}
   Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uint32_t first, Kept kept, bool only_looks);
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;
@@ -50,6 +64,10 @@ class Span {
 
   // True: it is over already. With the outcome `pending` nothing has happened: whole.refused says why.
   bool begin();
+  // Of one whose whole_ was told committed(): the value is in the guard's room; or it could not be made, and the choice is over, without
+  // over(). True: it is over at once, also without over().
+  bool made();
+  void failed();
   // Asks for its withdrawal: over() tells whether it was too late.
   void withdraw();
 
@@ -62,10 +80,13 @@ class Span {
     std::uint32_t at;  // its number there
     bool silent = false;
   };
+  void part_commits(Part& p, std::uint32_t at);
   void go_on();
   void end(const Outcome& how, Part* at);
   bool all_silent(std::uint32_t& guard) const;
+  bool open_though_off(bool writes) const noexcept;
   std::uint32_t guard_of(const Part& p, std::uint32_t at) const;
+  void silence(const Part& p) noexcept;
   void part_lost(Part& p);
   void part_silent(Part& p, std::uint32_t at);
   void part_over(Part& p, const Outcome& how);
@@ -88,6 +109,7 @@ class Span {
   bool silently_ = false;  // begin() itself tells that it is over
   // A guard that has ended, or whose session has, while another home was trying: it is the outcome unless that one commits.
   bool failed_ = false;
+  bool making_ = false;        // trying_ has committed, and waits for the value
   Part* failed_at_ = nullptr;  // the part that is over by it, if one is
   Outcome failure_{};
 };

@@ -30,6 +30,7 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
     virtual void ready() = 0;                      // worth a try
     virtual void silent(std::uint32_t guard) = 0;  // its channel has retired (rule 5.6)
     virtual void not_ready() = 0;                  // nobody was there
+    virtual void commit(std::uint32_t guard) = 0;  // it has committed with an output whose value is to be made: made(), or close()
     // It is over: this guard has happened, or its channel has ended so.
     virtual void over(std::uint32_t guard, Status s, Guest::At& at) = 0;
 
@@ -55,6 +56,10 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   void withdraw();
   // The place is gone, or has chosen elsewhere. With an attempt that can no longer be taken back its value is lost.
   void close();
+  // What commit() asked for: the value, whose room it is in then. False: that is none of its type, and nothing has happened.
+  bool making() const noexcept { return attempt_ && attempt_->stage == Guest::Stage::making; }
+  bool made(const Payload& value, Carrier& by);
+  void made();
   // The attempt was decided while it was in line.
   void decided();
   // Somebody has gone: is there still a reason to stay in line?
@@ -65,6 +70,7 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   void watch(std::uint32_t guard);
   void happened(std::uint32_t guard, Status s);
   void finish();
+  void taken();
   void leave();
   void take_back_rooms();
   bool must_wait() const;
@@ -76,6 +82,7 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   std::vector<std::unique_ptr<Watch>> watches_;
   std::unique_ptr<Guest> attempt_;
   std::vector<std::uint32_t> tried_;  // the guards of the attempt
+  std::uint32_t met_ = 0;             // the guard that is making
 };
 
 }  // namespace weft::inline WEFT_ABI::wire

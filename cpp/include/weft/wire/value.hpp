@@ -209,6 +209,10 @@ class RoomOf final : public Room {
       return detail::unload_value(value_, keep, by);
     }
   }
+  void put(T v) {
+    ::new (static_cast<void*>(&value_)) T(std::move(v));
+    full_ = true;
+  }
   T take() {
     T v(std::move(value_));
     value_.~T();

@@ -17,10 +17,10 @@ WEFT_IMPL bool Far::begin(FarOp& o) {
   }
   for (const FarGuard& g : o.guards) {
     if (credits_.empty()) break;
-    if (!g.writes) continue;
+    if (!g.writes || g.off) continue;
     const auto it = credits_.find(g.end);
     if (it == credits_.end()) continue;
-    if (o.guards.size() > 1 || o.rank) {
+    if (o.guards.size() > 1 || o.rank || g.later) {
       give_up(g.end);
     } else if (it->second.n == 0 && WEFT_MUTANT != 42) {
       o.in_line_ = true;
@@ -40,7 +40,8 @@ WEFT_IMPL bool Far::offer_it(FarOp& o) {
   for (std::size_t i = 0; i < o.guards.size(); ++i) {
     const FarGuard& g = o.guards[i];
     carrier_.begin(static_cast<std::uint32_t>(i));
-    asked_.push_back({g.end, g.writes, g.writes ? g.room->unload(keep_[i], carrier_) : Payload{}});
+    asked_.push_back({g.end, g.writes, g.writes && !g.off && !g.later ? g.room->unload(keep_[i], carrier_) : Payload{}, g.holds, g.keeps,
+                      g.off, g.later});
   }
   Frame f = offer(next_, asked_, body_);
   const auto fits = [&] { return kHeader + padded(f.body.size()) <= session_.largest(); };
@@ -141,12 +142,56 @@ WEFT_IMPL void Far::give_up(std::uint32_t end) {
   }
 }
 
+WEFT_IMPL void Far::held_end(std::uint64_t number, bool back) {
+  session_.send(Frame{Kind::held_end, 0, 0, 0, number, back ? 1u : 0u, {}});  // of one that is over: nothing
+}
+
+WEFT_IMPL const char* Far::commit(const Frame& f) {
+  FarOp* const o = find(f.op);
+  if (!o) return nullptr;
+  if (f.where >= o->guards.size() || !o->guards[f.where].later) return "a COMMIT of a guard that has its value, or was not offered";
+  if (o->word_ != Word::open && o->word_ != Word::asked) return "a second COMMIT of an operation";
+  if (o->rank && !o->trying) return "a COMMIT of a choice that this home was not asked to try";
+  o->word_ = Word::making;
+  o->making_ = f.where;
+  o->committed(f.where);
+  return nullptr;
+}
+WEFT_IMPL bool Far::made(FarOp& o) {
+  if (o.word_ != Word::making) return true;  // its session has ended meanwhile
+  if (keep_.empty()) keep_.resize(1);
+  carrier_.begin(0);
+  const Payload p = o.guards[o.making_].room->unload(keep_[0], carrier_);
+  Bytes rest = p.bytes;
+  if (rest.size() > kMostBytes) o.refused = detail::kTooLong;
+  if (carrier_.trouble()) o.refused = carrier_.trouble();
+  if (o.refused) {
+    carrier_.take_back();
+    failed(o);
+    o.outcome = {Status::pending, o.making_, 0, false, false};
+    return true;
+  }
+  if (kHeader + padded(rest.size()) > session_.largest()) send_before(0, std::exchange(rest, {}));
+  session_.send(Frame{Kind::made, p.flags(), 0, 0, o.op_, p.in_body ? rest.size() : p.small, rest});
+  carrier_.sent(0);  // it is the home's, whatever comes
+  o.word_ = Word::sent;
+  return false;
+}
+WEFT_IMPL void Far::failed(FarOp& o) {
+  if (o.word_ != Word::making) return;
+  session_.send(Frame{Kind::made, 0, 1, 0, o.op_, 0, {}});
+  open_.erase(o.op_);
+  if (carrier_.under_way() > 0) carrier_.settled(o.op_, -1);
+  o.word_ = Word::over;
+}
+
 WEFT_IMPL void Far::attempt(FarOp& o, std::uint32_t first, std::uint32_t n) {
   session_.send(Frame{Kind::try_it, 0, first, 0, o.op_, n, {}});
 }
 WEFT_IMPL void Far::gone(FarOp& o) {
-  if (o.word_ != Word::open && o.word_ != Word::asked) return;
-  session_.send(Frame{Kind::gone, 0, 0, 0, o.op_, 0, {}});
+  if (o.word_ == Word::making) return failed(o);
+  if (o.word_ == Word::unsent || o.word_ == Word::over) return;
+  if (o.word_ != Word::sent) session_.send(Frame{Kind::gone, 0, 0, 0, o.op_, 0, {}});
   open_.erase(o.op_);
   if (carrier_.under_way() > 0) carrier_.settled(o.op_, -1);
   o.word_ = Word::over;
@@ -185,6 +230,7 @@ WEFT_IMPL const char* Far::done(const Frame& f) {
   if (f.where >= o->guards.size()) return "a DONE of a guard that was not offered";
   if (o->rank && !o->trying) return "a DONE of a choice that this home was not asked to try";
   FarGuard& g = o->guards[f.where];
+  if (g.later != (o->word_ == Word::sent)) return "a DONE of a value that has not been made";
   Payload whole = f.payload();
   if (!o->pieces_.empty()) {
     if (!whole.in_body || whole.leased || g.writes) return "a DONE that is not the last piece of its value";

@@ -23,23 +23,51 @@ WEFT_IMPL void Guest::told() noexcept {
     span->decided();
   else if (home)
     home->answer(*this);
-  else
+  else if (has_happened())
+    Back::end(space->unbury(*this), keeps);
+  else {
+    if (to_make()) fail();
     space->bury(*this);
+  }
+}
+
+WEFT_IMPL void Back::end(std::unique_ptr<Guest> g, bool back) {
+  Guest& guest = *g;
+  Port& port = *guest.at[0].port;
+  if (!back || WEFT_MUTANT == 103) {
+    if (WEFT_MUTANT != 102 || guest.home) port.end_extended(guest);
+    return;
+  }
+  std::unique_ptr<Back> b(new Back(std::move(g)));
+  const Status s = port.give_back(guest, *b);
+  if (s == Status::pending)
+    static_cast<void>(b.release());  // told() comes, in a step after this one
+  else if (!port.buffered())
+    port.end_extended(guest);
+}
+// Somebody has read it, or nobody will: its writer has been held until now.
+WEFT_IMPL void Back::told() noexcept {
+  const std::unique_ptr<Back> me(this);
+  guest_->at[0].port->end_extended(*guest_);
 }
 
 WEFT_IMPL bool Guest::bind() noexcept {
   if (at.size() < 2) return true;
   guards = std::make_unique<core::Guard[]>(at.size());
   for (std::size_t i = 0; i < at.size(); ++i) {
+    guards[i].enabled = !at[i].off;
+    if (at[i].off) continue;  // of a choice that spans, and this looks for both ends of one channel alone
     at[i].port->arm(guards[i]);
     guards[i].node.slot = at[i].room->slot();
+    if (at[i].later) guards[i].node.set(core::NodeFlags::compute);
   }
-  return core::find_fault(guards.get(), static_cast<std::uint32_t>(at.size())).what == core::Fault::none;
+  return core::find_fault(guards.get(), static_cast<std::uint32_t>(at.size())).what != core::Fault::both_ends;
 }
 
 WEFT_IMPL bool Guest::begin() noexcept {
   if (at.size() == 1) {
     slot = at[0].room->slot();
+    if (at[0].later) set(core::NodeFlags::compute);
     status = Status::ok;
     outcome = at[0].port->begin(*this);
     return outcome != Status::pending && decide(0, outcome);
@@ -67,6 +95,7 @@ WEFT_IMPL bool Guest::withdraw() noexcept {
 }
 
 WEFT_IMPL void Guest::look() noexcept {
+  if (stage == Stage::delivering) return;  // the block of the extended read that held it is over
   if (at.size() == 1) {
     decide(0, status);
     return;
@@ -85,6 +114,7 @@ struct Home::Part final : Spanned::Place {
   void ready() override { say(Kind::ready, 0, 0); }
   void silent(std::uint32_t guard) override { say(Kind::ready, guard, 1); }
   void not_ready() override { say(Kind::not_ready, 0, 0); }
+  void commit(std::uint32_t guard) override { say(Kind::commit, guard, 0); }
   void over(std::uint32_t guard, Status s, Guest::At& at) override {
     const auto me = home.parts_.extract(op);
     if (s == Status::ok)
@@ -175,6 +205,7 @@ WEFT_IMPL const char* Home::asked(const Frame& f) {
     return nullptr;
   }
   if (f.flags & Flag::spans) return spans(f, std::move(g->at));
+  if (asked_[0].holds) g->will_hold(asked_[0].keeps);
   Guest& guest = *g;
   open_.emplace(f.op, std::move(g));
   if (!guest.begin()) return nullptr;
@@ -186,6 +217,7 @@ WEFT_IMPL const char* Home::asked(const Frame& f) {
 
 // The guards of an OFFER. `dead`: one had died before the peer got it, and that has been answered.
 WEFT_IMPL const char* Home::seats(const Frame& f, std::vector<Guest::At>& at, bool& dead) {
+  static constexpr const char* kSides = "an OFFER to write at a reader end, or to read at a writer end";
   if (const char* wrong = guards_of(f, asked_)) return wrong;
   std::vector<Before> before = std::exchange(before_, {});
   if (const char* wrong = complete(before, asked_)) return wrong;
@@ -193,28 +225,86 @@ WEFT_IMPL const char* Home::seats(const Frame& f, std::vector<Guest::At>& at, bo
   for (const Asked& a : asked_) {
     Given* const given = held(a.end);
     if (!given) return "an OFFER at an end that this peer does not hold";
+    if (a.off) {
+      if (given->port && given->port->writes() != a.writes) return kSides;
+      at.push_back({given->port, nullptr, a.end, true});
+      continue;
+    }
     if (!given->port) {
       session_.send(Frame{Kind::ended, 0, static_cast<std::uint32_t>(at.size()), 0, f.op, 3, {}});
       dead = true;
       return nullptr;
     }
-    if (given->port->writes() != a.writes) return "an OFFER to write at a reader end, or to read at a writer end";
-    at.push_back({given->port, given->port->room(), a.end});
-    if (a.writes && !at.back().room->load(a.value, carrier_)) return "an OFFER with a value that is none of its channel's type";
+    if (given->port->writes() != a.writes) return kSides;
+    at.push_back({given->port, given->port->room(), a.end, false, a.later});
+    if (a.writes && !a.later && !at.back().room->load(a.value, carrier_)) return "an OFFER with a value that is none of its channel's type";
   }
   return nullptr;
 }
 
 WEFT_IMPL void Home::answer(Guest& g) {
-  const auto node = open_.extract(g.op);
+  if (g.to_make()) {
+    g.stage = Guest::Stage::making;
+    session_.send(Frame{Kind::commit, 0, static_cast<std::uint32_t>(g.chosen), 0, g.op, 0, {}});
+    return;
+  }
+  auto node = open_.extract(g.op);
   const auto where = static_cast<std::uint32_t>(g.chosen);
   Guest::At& at = g.at[where];
   if (g.outcome != Status::ok) return tell_ended(g.op, where, g.outcome, *at.port);
   const auto lender = may_lend(g);
-  tell_done(g.op, where, at, lender ? 1 + std::uint64_t{lender->lent()} : 0);
+  carrier_.by_copy(g.keeps);  // who has it may write to it, and what comes back is what was written
+  const bool told = tell_done(g.op, where, at, lender ? 1 + std::uint64_t{lender->lent()} : 0);
+  carrier_.by_copy(false);
   if (lender) lender->go_on();
+  if (!g.holds) return;
+  if (!g.keeps) at.room = at.port->room();  // its value is the peer's
+  if (told && WEFT_MUTANT != 101)
+    held_.emplace(g.op, std::move(node.mapped()));
+  else
+    Back::end(std::move(node.mapped()), false);
 }
-WEFT_IMPL void Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::At& at, std::uint64_t lending) {
+// What a COMMIT has asked for.
+WEFT_IMPL const char* Home::made(const Frame& f) {
+  static constexpr const char* kNone = "a MADE of an operation that has not committed without its value";
+  static constexpr const char* kOther = "a MADE with a value that is none of its channel's type";
+  if (f.where > 1) return "a MADE that says neither made nor failed";
+  std::vector<Before> before = std::exchange(before_, {});
+  Asked it{0, true, f.payload()};
+  if (const char* wrong = complete(before, std::span(&it, 1))) return wrong;
+  if (const auto p = parts_.find(f.op); p != parts_.end()) {
+    const auto part = p->second;
+    if (!part->span->making()) return kNone;
+    if (f.where == 0) return part->span->made(it.value, carrier_) ? nullptr : kOther;
+    parts_.erase(f.op);
+    part->span->close();
+    return nullptr;
+  }
+  const auto o = open_.find(f.op);
+  if (o == open_.end() || o->second->stage != Guest::Stage::making) return kNone;
+  Guest& g = *o->second;
+  if (f.where == 1) {
+    g.fail();
+    open_.erase(o);
+    return nullptr;
+  }
+  if (!g.at[static_cast<std::size_t>(g.chosen)].room->load(it.value, carrier_)) return kOther;
+  if (g.made() == Status::pending) return nullptr;
+  space.answer_decided();  // its reader goes first (WIRE.md 4.2)
+  answer(g);
+  return nullptr;
+}
+WEFT_IMPL const char* Home::held_end(const Frame& f) {
+  if (f.val > 1) return "a HELD-END that says neither over nor back";
+  const auto it = held_.find(f.op);
+  if (it == held_.end()) return WEFT_MUTANT == 101 ? nullptr : "a HELD-END of no read whose end is awaited";
+  if (f.val == 1 && !it->second->keeps) return "a HELD-END that gives back what was not to be kept";
+  std::unique_ptr<Guest> guest = std::move(it->second);
+  held_.erase(it);
+  Back::end(std::move(guest), f.val == 1);
+  return nullptr;
+}
+WEFT_IMPL bool Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::At& at, std::uint64_t lending) {
   Frame f{Kind::done, 0, where, 0, op, lending, {}};
   if (!at.port->writes()) {
     carrier_.begin(0);
@@ -222,7 +312,7 @@ WEFT_IMPL void Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::At&
     if (p.bytes.size() > kMostBytes) {
       carrier_.take_back();
       session_.send(Frame{Kind::ended, 0, where, 0, op, 4, {}});
-      return;
+      return false;
     }
     Bytes rest = p.bytes;
     for (const std::size_t piece = session_.largest() - kHeader; rest.size() > piece; rest = rest.subspan(piece))
@@ -236,6 +326,7 @@ WEFT_IMPL void Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::At&
     space.readers_first(*this);
   }
   session_.send(f);
+  return true;
 }
 WEFT_IMPL void Home::tell_ended(std::uint64_t op, std::uint32_t where, Status s, const Port& at) {
   const std::uint64_t how = s == Status::retired ? 1 : s == Status::poisoned ? 2 : 3;
@@ -279,10 +370,20 @@ WEFT_IMPL const char* Home::poison(const Frame& f) {
 WEFT_IMPL void Home::lost() noexcept {
   for (auto& [op, guest] : open_) {
     guest->home = nullptr;
+    if (guest->stage == Guest::Stage::making) {
+      if (WEFT_MUTANT != 106) guest->fail();
+      continue;
+    }
     if (WEFT_MUTANT != 34 && guest->withdraw()) continue;
     space.adopt(std::move(guest));
   }
   open_.clear();
+  auto held = std::exchange(held_, {});
+  for (auto it = held.rbegin(); it != held.rend(); ++it) {  // what was read first is the first to be read again
+    it->second->home = nullptr;
+    const bool back = it->second->keeps && WEFT_MUTANT != 104;
+    Back::end(std::move(it->second), back);
+  }
   for (const auto& [op, part] : std::exchange(parts_, {})) part->span->close();
   auto ends = std::exchange(ends_, {});
   for (auto& [end, g] : ends) close(g, WEFT_MUTANT != 39);

@@ -25,7 +25,7 @@ WEFT_IMPL void FarEnd::poison(std::uint8_t strength) {
   peer->poison(number, strength);
 }
 
-WEFT_IMPL bool Carrier::passes() const noexcept { return peer_.link && peer_.link->passes(); }
+WEFT_IMPL bool Carrier::passes() const noexcept { return !by_copy_ && peer_.link && peer_.link->passes(); }
 WEFT_IMPL void Carrier::pass(int descriptor) noexcept { peer_.link->pass(descriptor); }
 WEFT_IMPL std::uint64_t Carrier::mine() const noexcept { return peer_.session.mine().incarnation; }
 WEFT_IMPL std::uint64_t Carrier::theirs() const noexcept { return peer_.session.theirs().incarnation; }

@@ -111,6 +111,9 @@ WEFT_IMPL const char* Peer::received(const Frame& f) {
     case Kind::put: return home.put(f);
     case Kind::want: return home.want(f);
     case Kind::recalled: return home.recalled(f);
+    case Kind::held_end: return home.held_end(f);
+    case Kind::made: return home.made(f);
+    case Kind::commit: return far.commit(f);
     case Kind::retire: return home.retire(f);
     case Kind::poison: return home.poison(f);
     case Kind::done: return far.done(f);

@@ -14,10 +14,13 @@ struct Span::Part {
   virtual void attempt(std::uint32_t first, std::uint32_t n) = 0;
   virtual void stop_trying() = 0;  // not_ready() comes, or it was too late
   virtual void gone() = 0;
+  virtual bool made() = 0;  // true: it is over at once, and whole_ knows why
+  virtual void failed() = 0;
 
   Span& span;
   std::uint32_t size = 0;
   bool ready = false;  // its home has said so since it was tried last
+  bool off = true;     // all its guards are: it is asked whether their channels are open, and its loss means that they are not
 
   void was_ready() {
     if (WEFT_MUTANT == 76 && span.trying_) return;
@@ -52,6 +55,13 @@ struct Span::There final : Part, FarOp {
   }
   void stop_trying() override { peer.far.withdraw(*this); }
   void gone() override { peer.far.gone(*this); }
+  bool made() override {
+    if (!peer.far.made(*this)) return false;
+    span.whole_.refused = refused;
+    return true;
+  }
+  void failed() override { peer.far.failed(*this); }
+  void committed(std::uint32_t at) noexcept override { span.part_commits(*this, at); }
 
   void ready() noexcept override { was_ready(); }
   void silent(std::uint32_t at) noexcept override { span.part_silent(*this, at); }
@@ -82,6 +92,13 @@ struct Span::Here final : Part, Spanned::Place {
     if (part) part->close();
     part.reset();
   }
+  bool made() override {
+    const auto keep = part;
+    part->made();
+    return false;
+  }
+  void failed() override { gone(); }
+  void commit(std::uint32_t at) override { span.part_commits(*this, at); }
   void ready() override { was_ready(); }
   void silent(std::uint32_t guard) override { span.part_silent(*this, guard); }
   void not_ready() override { was_not_ready(); }
@@ -101,8 +118,9 @@ WEFT_IMPL Span::Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uin
     if (!g.peer) {
       if (!here) parts_.push_back(std::unique_ptr<Part>(here = new Here(*this)));
       seats_.push_back({here, here->size++});
+      here->off = here->off && g.off;
       here->rooms.push_back(g.room);
-      here->at.push_back({std::move(g.port), std::move(*g.room)});
+      here->at.push_back({std::move(g.port), g.off ? nullptr : std::move(*g.room), 0, g.off, g.later});
       continue;
     }
     There* at = nullptr;
@@ -113,7 +131,8 @@ WEFT_IMPL Span::Span(Space& s, FarOp& whole, std::vector<Guard> guards, std::uin
       there.push_back(at);
     }
     seats_.push_back({at, at->size++});
-    at->mine.push_back({g.end, g.writes, g.room->get()});
+    at->off = at->off && g.off;
+    at->mine.push_back({g.end, g.writes, g.off ? nullptr : g.room->get(), false, false, g.off, g.later});
   }
 }
 WEFT_IMPL Span::~Span() {
@@ -132,6 +151,10 @@ WEFT_IMPL bool Span::begin() {
   const std::uint32_t rank = space_.next_rank();
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     if (parts_[i]->offer(rank)) continue;
+    if (parts_[i]->off) {
+      silence(*parts_[i]);
+      continue;
+    }
     over_ = true;
     for (std::size_t k = 0; k < i; ++k) parts_[k]->gone();
     return true;
@@ -155,7 +178,8 @@ WEFT_IMPL void Span::go_on() {
     trying_ = &p;
     trying_writes_ = fell_silent_ = false;
     for (std::uint32_t i = 0; i < n; ++i)
-      if (seats_[i].part == &p && seats_[i].at >= first && seats_[i].at < first + count) trying_writes_ |= guards_[i].writes;
+      if (seats_[i].part == &p && seats_[i].at >= first && seats_[i].at < first + count)
+        trying_writes_ |= guards_[i].writes && !guards_[i].off;
     p.attempt(first, count);
   };
   // In the order of the guards, neighbours of one home at once.
@@ -164,8 +188,10 @@ WEFT_IMPL void Span::go_on() {
     std::uint32_t count = 1;
     asked_from_ = asked_;
     while (asked_ + count < n && first_ % n + asked_ + count != n && seats_[(first_ + asked_ + count) % n].part == s.part) ++count;
+    bool all_silent = true;
+    for (std::uint32_t i = 0; i < count; ++i) all_silent = all_silent && seats_[(first_ + asked_ + i) % n].silent;
     asked_ += count;
-    if (count == 1 && s.silent) continue;
+    if (all_silent && (count == 1 || s.part->off)) continue;
     return attempt(*s.part, s.at, count);
   }
   if (looks_) return end({Status::cancelled, 0, 0, false, false}, nullptr);
@@ -185,11 +211,19 @@ WEFT_IMPL void Span::end(const Outcome& how, Part* at) {
   if (!silently_) whole_.over();
 }
 
+// Was a guard that is off open when this began? What is not known yet is.
+WEFT_IMPL bool Span::open_though_off(bool writes) const noexcept {
+  for (std::uint32_t i = 0; i < seats_.size(); ++i)
+    if (guards_[i].off && guards_[i].writes == writes && !seats_[i].silent) return true;
+  return false;
+}
 // Have all that keep it open retired (rule 5.6)? `guard`: the first of those that decide, the outputs; if they do not, the inputs.
 WEFT_IMPL bool Span::all_silent(std::uint32_t& guard) const {
+  if (kept_.by_inputs_off && open_though_off(false)) return false;
+  const bool inputs = kept_.by_inputs || (kept_.by_outputs_off && open_though_off(true));
   bool found = false;
   for (std::uint32_t i = 0; i < seats_.size(); ++i) {
-    if (!(guards_[i].writes ? kept_.by_outputs : kept_.by_inputs)) continue;
+    if (guards_[i].off || !(guards_[i].writes ? kept_.by_outputs : inputs)) continue;
     if (!seats_[i].silent) {
       if (WEFT_MUTANT == 79) continue;
       return false;
@@ -201,7 +235,7 @@ WEFT_IMPL bool Span::all_silent(std::uint32_t& guard) const {
 
 WEFT_IMPL void Span::part_silent(Part& p, std::uint32_t at) {
   const std::uint32_t guard = guard_of(p, at);
-  if (trying_ == &p && !std::exchange(seats_[guard].silent, true)) fell_silent_ = true;
+  if (trying_ == &p && !guards_[guard].off && !std::exchange(seats_[guard].silent, true)) fell_silent_ = true;
   seats_[guard].silent = true;
   if (guards_[guard].ends && !std::exchange(failed_, true)) failure_ = {Status::retired, guard, 0, false, false};
   go_on();
@@ -217,8 +251,39 @@ WEFT_IMPL void Span::part_over(Part& p, const Outcome& how) {
   failure_ = mine;
   go_on();
 }
+// The value that it was asked for is made by whoever this belongs to. Nobody else can commit meanwhile.
+WEFT_IMPL void Span::part_commits(Part& p, std::uint32_t at) {
+  making_ = true;
+  whole_.committed(guard_of(p, at));
+}
+WEFT_IMPL bool Span::made() {
+  if (over_) return true;
+  making_ = false;
+  silently_ = true;
+  if (trying_->made()) {  // it could not be sent, and its home knows
+    Part* const p = trying_;
+    end({Status::pending, 0, 0, false, false}, p);
+  }
+  silently_ = false;
+  return over_;
+}
+WEFT_IMPL void Span::failed() {
+  if (over_) return;
+  trying_->failed();
+  silently_ = true;
+  end({Status::pending, 0, 0, false, false}, trying_);
+  silently_ = false;
+}
+WEFT_IMPL void Span::silence(const Part& p) noexcept {
+  for (Seat& s : seats_) s.silent = s.silent || s.part == &p;
+}
 WEFT_IMPL void Span::part_lost(Part& p) {
-  Outcome how = when_lost(trying_ == &p ? Word::open : Word::unsent, trying_writes_);
+  if (p.off) {
+    silence(p);
+    if (trying_ == &p) trying_ = nullptr;
+    return go_on();
+  }
+  Outcome how = when_lost(trying_ == &p && !making_ ? Word::open : Word::unsent, trying_writes_);
   if (WEFT_MUTANT == 78) how.in_doubt = false;
   part_over(p, how);
 }
@@ -227,6 +292,7 @@ WEFT_IMPL void Span::withdraw() {
   if (over_ || unwanted_) return;
   unwanted_ = true;
   if (!trying_) return go_on();
+  if (making_) return;  // too late
   trying_->stop_trying();
   if (WEFT_MUTANT == 77) end({Status::cancelled, 0, 0, false, false}, nullptr);
 }

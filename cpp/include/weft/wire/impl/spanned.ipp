@@ -25,12 +25,15 @@ WEFT_IMPL Spanned::~Spanned() { std::erase(space_->spans, this); }
 
 WEFT_IMPL void Spanned::begin() {
   const auto me = shared_from_this();
+  // What is off is looked at once: was its channel open when the choice began (rule 5.6)?
+  for (std::uint32_t i = 0; i < size() && place_; ++i)
+    if (at_[i].off && (!at_[i].port || is_end(at_[i].port->ended()))) happened(i, Status::retired);
   for (std::uint32_t i = 0; i < size() && place_; ++i) watch(i);
 }
 
 WEFT_IMPL void Spanned::watch(std::uint32_t guard) {
   Watch& w = *watches_[guard];
-  if (w.out || w.silent) return;
+  if (w.out || w.silent || at_[guard].off) return;
   w.out = shared_from_this();
   const Status s = at_[guard].port->watch(w);
   if (s == Status::pending) return;
@@ -52,9 +55,9 @@ WEFT_IMPL void Spanned::attempt(std::uint32_t first, std::uint32_t n) {
   auto g = std::make_unique<Guest>(space_, me);
   tried_.clear();
   for (std::uint32_t i = first; i < first + n; ++i) {
-    if (watches_[i]->silent) continue;
+    if (watches_[i]->silent || at_[i].off) continue;
     tried_.push_back(i);
-    g->at.push_back({at_[i].port, std::move(at_[i].room)});
+    g->at.push_back({at_[i].port, std::move(at_[i].room), 0, false, at_[i].later});
   }
   if (tried_.empty()) return place_->not_ready();
   g->bind();
@@ -73,7 +76,7 @@ WEFT_IMPL bool Spanned::must_wait() const {
     if (s == this || !s->place_ || !(rank_ < s->rank_ || WEFT_MUTANT == 72)) continue;
     for (const Guest::At& mine : attempt_->at)
       for (const Guest::At& theirs : s->at_)
-        if (mine.port->channel() == theirs.port->channel() && mine.port->writes() != theirs.port->writes()) return true;
+        if (!theirs.off && mine.port->channel() == theirs.port->channel() && mine.port->writes() != theirs.port->writes()) return true;
   }
   return false;
 }
@@ -83,9 +86,19 @@ WEFT_IMPL void Spanned::take_back_rooms() {
 }
 WEFT_IMPL void Spanned::finish() {
   const auto me = shared_from_this();
+  if (attempt_->stage == Guest::Stage::delivering) return taken();
   take_back_rooms();
-  const std::uint32_t guard = tried_[static_cast<std::size_t>(attempt_->chosen)];
+  const std::uint32_t guard = met_ = tried_[static_cast<std::size_t>(attempt_->chosen)];
   const Status s = attempt_->outcome;
+  if (attempt_->to_make()) {
+    if (!place_) {
+      attempt_->fail();
+      attempt_.reset();
+      return;
+    }
+    attempt_->stage = Guest::Stage::making;
+    return place_->commit(guard);
+  }
   attempt_.reset();
   if (!place_) return;
   if (s == Status::retired) {  // for an ordinary choice that may be the end (rule 5.6); here its place says so, and asks the others
@@ -98,8 +111,27 @@ WEFT_IMPL void Spanned::finish() {
   close();
   p.over(guard, s, at_[guard]);
 }
+WEFT_IMPL bool Spanned::made(const Payload& value, Carrier& by) {
+  if (!at_[met_].room->load(value, by)) return false;
+  made();
+  return true;
+}
+WEFT_IMPL void Spanned::made() {
+  if (attempt_->made() == Status::pending) return;  // an extended reader holds it: decided() comes
+  space_->answer_decided();                         // its reader goes first (WIRE.md 4.2)
+  taken();
+}
+WEFT_IMPL void Spanned::taken() {
+  const auto me = shared_from_this();
+  attempt_.reset();
+  if (!place_) return;
+  Place& p = *place_;
+  close();
+  p.over(met_, Status::ok, at_[met_]);
+}
 WEFT_IMPL void Spanned::leave() {
   const auto me = shared_from_this();
+  if (attempt_->stage != Guest::Stage::offered) return;
   if (!attempt_->withdraw()) return;  // it was decided, and is in the space's list
   take_back_rooms();
   attempt_.reset();
@@ -121,7 +153,10 @@ WEFT_IMPL void Spanned::close() {
   std::erase(space_->spans, this);
   for (const auto& w : watches_)
     if (w->out && at_[w->guard].port->withdraw(*w)) w->out.reset();
-  if (attempt_ && attempt_->withdraw()) {
+  if (making()) {
+    if (WEFT_MUTANT != 106) attempt_->fail();
+    attempt_.reset();
+  } else if (attempt_ && attempt_->stage == Guest::Stage::offered && attempt_->withdraw()) {
     take_back_rooms();
     attempt_.reset();
   }

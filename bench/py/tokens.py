@@ -1,0 +1,63 @@
+"""TOKENS tokens go round a ring of N processes. By on.py, or by `weft run --on BACKEND`.
+
+The PyCSP paper's figure 4. All but one of the processes may have a token; that one alone can read.
+"""
+
+from sampler import Sampler, fail, numbers
+
+from weft import Channel, Parallel, process, run
+
+
+@process
+async def element(source, sink, starts):
+    if starts is not None:
+        await sink.write(starts)
+    while True:
+        value = await source.read()
+        await sink.write(value + 1)
+
+
+@process
+async def timer(source, sink, n, tokens, samples, per):
+    """An element like the others, which counts: each element passes as many values as this one.
+
+    So a stretch of k values here is one of k × N communications, but for the few on their way. A
+    token begins with the number of its first element and each adds one: so what arrives here says
+    how often it has been round, and whether each has passed it on.
+    """
+    await sink.write(0)
+    passed = 0
+
+    async def laps(count):
+        nonlocal passed
+        for _ in range(count * tokens):
+            value = await source.read()
+            expected = passed // tokens * n + n - 1
+            if value != expected:
+                fail(f"tokens: a token arrived as {value}, expected {expected}")
+            passed += 1
+            await sink.write(value + 1)
+
+    await laps(1)
+    sampler = Sampler()
+    for _ in range(samples):
+        sampler.begin()
+        await laps(per)
+        sampler.end(per * tokens * n)
+    sampler.print()
+
+
+@process
+async def main(n, tokens, samples, per):
+    if tokens >= n:
+        fail("tokens: one process at least must be without a token")
+    channels = [Channel() for _ in range(n)]
+    ring = [
+        element(channels[k - 1].reader(), channels[k].writer(), k if k < tokens else None)
+        for k in range(1, n)
+    ]
+    first = timer(channels[n - 1].reader(), channels[0].writer(), n, tokens, samples, per)
+    await Parallel(first, *ring)
+
+
+run(main(*numbers("N TOKENS SAMPLES PER")))

@@ -1,0 +1,93 @@
+// Aggregates: a struct of C++ is a dataclass or a NamedTuple of Python's, if its fields are named:
+//
+//   struct Sample { double time; std::int64_t value; };
+//   WEFT_FIELDS(Sample, time, value)
+//
+// in the namespace of the struct. From then on it crosses as any type does: Reader<Sample>, std::vector<Sample>, a field of another. Python
+// gets objects of a dataclass of that name, which the loaded component has; what it writes is one of those, or any dataclass or NamedTuple
+// with the same fields.
+//
+// Invariant: what is told of a struct is told once, by weft_fields(), which is found by its namespace.
+#pragma once
+#include "component_values.hpp"
+
+namespace weft::native {
+
+template <class S, class T>
+struct Field {
+  const char* name;
+  T S::*at;
+};
+template <class S, class T>
+Field(const char*, T S::*) -> Field<S, T>;
+
+namespace detail {
+
+template <class T>
+concept Told = requires {
+  weft_fields(static_cast<const T*>(nullptr));
+};
+template <Told T>
+auto fields_of() {
+  return weft_fields(static_cast<const T*>(nullptr)).second;
+}
+template <class S, class... T>
+constexpr bool any_parts(const std::tuple<Field<S, T>...>*) {
+  return (kParts<T> || ...);
+}
+template <class S, class... T>
+constexpr bool all_cross(const std::tuple<Field<S, T>...>*) {
+  return (Crosses<T> && ...);
+}
+template <Told T>
+inline constexpr bool kParts<T> = any_parts(static_cast<decltype(fields_of<T>())*>(nullptr));
+
+template <Told T>
+struct Codec<T> {
+  static_assert(all_cross(static_cast<decltype(fields_of<T>())*>(nullptr)),
+                "WEFT_FIELDS: a field is of a type that does not cross to Python");
+  static constexpr bool kInline = false;
+  template <class S, class F>
+  static std::string one(const Field<S, F>& f) {
+    return std::string(" ") + f.name + " " + Codec<F>::name();
+  }
+  static std::string name() {
+    const auto told = weft_fields(static_cast<const T*>(nullptr));
+    return std::string("<") + told.first + std::apply([](const auto&... f) { return (std::string() + ... + one(f)); }, told.second) + ">";
+  }
+  template <class S, class F>
+  static void put_one(Out& to, const T& v, const Field<S, F>& f) {
+    Codec<F>::put(to, v.*f.at);
+  }
+  template <class S, class F>
+  static void get_one(In& from, T& v, const Field<S, F>& f) {
+    v.*f.at = Codec<F>::get(from);
+  }
+  static void put(Out& to, const T& v) {
+    std::apply([&](const auto&... f) { (put_one(to, v, f), ...); }, fields_of<T>());
+  }
+  static T get(In& from) {
+    T v{};
+    std::apply([&](const auto&... f) { (get_one(from, v, f), ...); }, fields_of<T>());
+    return v;
+  }
+};
+
+}  // namespace detail
+
+}  // namespace weft::native
+
+// Each of up to 64 fields.
+#define WEFT_DETAIL_EXPAND(...) WEFT_DETAIL_EXPAND_2(WEFT_DETAIL_EXPAND_2(WEFT_DETAIL_EXPAND_2(WEFT_DETAIL_EXPAND_2(__VA_ARGS__))))
+#define WEFT_DETAIL_EXPAND_2(...) WEFT_DETAIL_EXPAND_1(WEFT_DETAIL_EXPAND_1(WEFT_DETAIL_EXPAND_1(WEFT_DETAIL_EXPAND_1(__VA_ARGS__))))
+#define WEFT_DETAIL_EXPAND_1(...) WEFT_DETAIL_EXPAND_0(WEFT_DETAIL_EXPAND_0(WEFT_DETAIL_EXPAND_0(WEFT_DETAIL_EXPAND_0(__VA_ARGS__))))
+#define WEFT_DETAIL_EXPAND_0(...) __VA_ARGS__
+#define WEFT_DETAIL_PARENTHESES ()
+#define WEFT_DETAIL_FIELDS(T, F, ...) \
+  ::weft::native::Field{#F, &T::F} __VA_OPT__(, WEFT_DETAIL_AGAIN WEFT_DETAIL_PARENTHESES(T, __VA_ARGS__))
+#define WEFT_DETAIL_AGAIN() WEFT_DETAIL_FIELDS
+
+#define WEFT_FIELDS(T, ...)                                                                   \
+  [[maybe_unused]] inline auto weft_fields(const T*) {                                        \
+    return std::pair(#T, std::tuple(WEFT_DETAIL_EXPAND(WEFT_DETAIL_FIELDS(T, __VA_ARGS__)))); \
+  }

@@ -1,0 +1,89 @@
+// Extended reads at far ends (rule 1.6, WIRE.md 4.7), for threads and coroutines.
+//
+//   { auto x = co_await r.extended(); use(*x); }                   // in a thread: auto x = r.extended()();
+//   { auto x = co_await r.extended(wire::redeliver); use(*x); }    // if this program dies in here the next reader gets the value
+//
+// The home holds the writer until x is destroyed, or this program is gone. x.give_back() leaves the value to the next reader: it is the
+// first that is read, before what was written later. That is for reads with redeliver alone: then the home keeps the value as it was sent,
+// and a large one goes by copy.
+#pragma once
+#include "ends.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+// An extended read that is under way: the value, and the duty to say when it is over.
+template <class T>
+class FarExtended {
+ public:
+  FarExtended(FarExtended&& o) noexcept : end_(std::move(o.end_)), value_(std::move(o.value_)), number_(o.number_), keeps_(o.keeps_) {}
+  FarExtended(const FarExtended&) = delete;
+  FarExtended& operator=(const FarExtended&) = delete;
+  ~FarExtended() { over(false); }
+
+  T& operator*() noexcept { return value_; }
+  T* operator->() noexcept { return &value_; }
+  // It was not used: it is the next to be read. Once; what is here of the value stays until this object goes. Throws BadUse if the read
+  // was begun without redeliver.
+  void give_back() {
+    if (!keeps_) weft::detail::bad_use("give_back(): the read was begun as extended(); begin it as extended(wire::redeliver)");
+    if (!end_) weft::detail::bad_use("give_back(): it has been given back already");
+    over(true);
+  }
+
+ private:
+  template <class>
+  friend class FarExtendedAwaiter;
+  FarExtended(std::shared_ptr<FarEnd> e, T v, std::uint64_t number, bool keeps) noexcept
+      : end_(std::move(e)), value_(std::move(v)), number_(number), keeps_(keeps) {}
+  void over(bool back) noexcept {
+    const std::shared_ptr<FarEnd> e = std::move(end_);
+    if (!e) return;
+    const Space::Step step(*e->peer->space);
+    e->peer->far.held_end(number_, back);
+  }
+
+  std::shared_ptr<FarEnd> end_;  // null: its end has been told
+  T value_;
+  std::uint64_t number_;
+  bool keeps_;
+};
+
+template <class T>
+class FarExtendedAwaiter final : public detail::FarWait {
+ public:
+  FarExtendedAwaiter(std::shared_ptr<FarEnd> e, bool keeps, runtime::ProcessBase* p)
+      : FarWait(p, kKind), end_(std::move(e)), guard_{end_->number, false, &room_, true, keeps} {
+    guards = std::span(&guard_, 1);
+  }
+  FarExtended<T> await_resume() {
+    look(end_->place, "extended read", -1, [](FarWait&) { return Error::Carried{}; });
+    return FarExtended<T>(end_, room_.take(), number(), guard_.keeps);
+  }
+  FarExtended<T> wait(runtime::ThreadProcess& self) {
+    block(self);
+    return await_resume();
+  }
+
+ private:
+  Peer* peer() const noexcept override { return end_->peer.get(); }
+  static void visit(runtime::ProcessBase& p, runtime::Places& v) { v.channel(static_cast<FarExtendedAwaiter&>(of(p)).end_->place, false); }
+  static constexpr runtime::OpKind kKind{"extended read", &withdraw, &visit};
+
+  const std::shared_ptr<FarEnd> end_;
+  RoomOf<T> room_;
+  FarGuard guard_;
+};
+
+template <class T>
+struct FarExtendedOp {
+  std::shared_ptr<FarEnd> end;
+  bool keeps;
+  FarExtendedAwaiter<T> bind(runtime::ProcessBase* p) && { return FarExtendedAwaiter<T>(std::move(end), keeps, p); }
+  // In a thread.
+  FarExtended<T> operator()() && {
+    runtime::ThreadProcess& self = weft::detail::blocking_caller("extended()()");
+    return FarExtendedAwaiter<T>(std::move(end), keeps, &self).wait(self);
+  }
+};
+
+}  // namespace weft::inline WEFT_ABI::wire

@@ -1,0 +1,40 @@
+/* link_uart.h: a link (weft_mcu/link.h) at the RP2040's UART 0, served by an actor; session after session.
+ *
+ *   static weft_link_uart line = {.link = &pc, .queue = &queue, .actor = &me};
+ *   weft_link_uart_start(&line);                 // after uart_init() and weft_list_init()
+ *
+ * Each of the link's calls is made in an action of that actor; after one that was made elsewhere than in `over` and `news`, say
+ * weft_link_uart_kick(). When a session is over the next one begins by itself, once the PC has been told.
+ *
+ * Invariant: the interrupt writes `in` and the ring, the actor's actions everything else. What finds the ring full is counted and sent
+ * again by the PC.
+ */
+#ifndef WEFT_RP2040_LINK_UART_H
+#define WEFT_RP2040_LINK_UART_H
+#include "board.h"
+#include "weft_mcu/actors.h"
+#include "weft_mcu/link.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_link_uart {
+  weft_link *link;
+  weft_queue *queue;
+  weft_actor *actor;
+  void (*after)(struct weft_link_uart *line); /* after each turn of it; may be 0 */
+  uint32_t overflows;
+  weft_event news, due;
+  uint32_t ms, us, over_at;
+  uint16_t in, out, sent, length;
+  bool ending;
+  uint8_t ring[512], line[WEFT_LINK_PACKET];
+} weft_link_uart;
+
+void weft_link_uart_start(weft_link_uart *line);
+void weft_link_uart_kick(weft_link_uart *line);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,129 @@
+"""A line between a board and a PC whose bytes a thread carries: it can be plugged out, cut, and spoil what it carries.
+
+Invariants
+- The PC's end is a pseudo-terminal, `device`; it is there until `plug_out_pc`, whether a program has it open or not.
+- Only the thread reads and writes the two ends; another thread changes them under the lock, and wakes it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import threading
+import tty
+
+
+class Spoiler:
+    """Drops, spoils and invents bytes, by a seed: so many of a thousand."""
+
+    def __init__(self, seed: int, per_mille: float) -> None:
+        self.dice, self.chance, self.spoilt = random.Random(seed), per_mille / 1000, 0
+
+    def spoil(self, data: bytes) -> bytes:
+        out = bytearray()
+        for byte in data:
+            if self.dice.random() >= self.chance:
+                out.append(byte)
+                continue
+            self.spoilt += 1
+            how = self.dice.randrange(3)
+            if how == 1:
+                out.append(byte ^ 1 << self.dice.randrange(8))
+            elif how == 2:
+                out += bytes([byte]) + self.dice.randbytes(self.dice.randrange(40))
+        return bytes(out)
+
+
+class Cable:
+    """`board`: a descriptor, which is the cable's from now on."""
+
+    def __init__(self, board: int | None = None) -> None:
+        self.lock = threading.Lock()
+        self.woken, self.wake = os.pipe()
+        self.board = board
+        self.pc, self.kept = -1, -1
+        self.cut = False  # nothing gets through
+        self.faults: Spoiler | None = None
+        self.carried = 0  # bytes from the PC
+        self.closed = False
+        self.thread = threading.Thread(target=self.carry)
+        self.plug_in_pc()
+        self.thread.start()
+
+    def changed(self) -> None:
+        os.write(self.wake, b"x")
+
+    def plug_in_pc(self) -> None:
+        pc, kept = os.openpty()
+        tty.setraw(kept)
+        with self.lock:
+            self.pc, self.kept, self.device = pc, kept, os.ttyname(kept)
+        self.changed()
+
+    def plug_out_pc(self) -> None:
+        """The device is gone: as of USB that is pulled."""
+        with self.lock:
+            os.close(self.kept)
+            os.close(self.pc)
+            self.pc = self.kept = -1
+        self.changed()
+
+    def plug_board(self, board: int) -> None:
+        """Another board, or the same after it was reset."""
+        with self.lock:
+            if self.board is not None:
+                os.close(self.board)
+            self.board = board
+        self.changed()
+
+    def carry(self) -> None:
+        while True:
+            with self.lock:
+                if self.closed:
+                    return
+                ends = [fd for fd in (self.pc, self.board) if fd is not None and fd >= 0]
+            ready, _, _ = select.select([self.woken, *ends], [], [])
+            if self.woken in ready:
+                os.read(self.woken, 100)
+                continue
+            with self.lock:
+                for fd in ready:
+                    if fd in (self.pc, self.board):
+                        self.pass_on(fd)
+
+    def pass_on(self, fd: int) -> None:
+        try:
+            data = os.read(fd, 512)
+        except OSError:
+            data = b""
+        if not data and fd == self.board:  # it was reset: another comes
+            os.close(fd)
+            self.board = None
+        to = self.board if fd == self.pc else self.pc
+        if fd == self.pc:
+            self.carried += len(data)
+        if self.cut or to is None or to < 0:
+            return
+        if self.faults:
+            data = self.faults.spoil(data)
+        try:
+            while data:
+                data = data[os.write(to, data) :]
+        except OSError:
+            pass
+
+    def close(self) -> None:
+        with self.lock:
+            self.closed = True
+        self.changed()
+        self.thread.join()
+        for fd in (self.pc, self.kept, self.board, self.woken, self.wake):
+            if fd is not None and fd >= 0:
+                os.close(fd)
+
+    def __enter__(self) -> Cable:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

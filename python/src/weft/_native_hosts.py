@@ -1,0 +1,81 @@
+"""Processes of native components in OS processes of their own, where a crash of theirs ends nobody else (rules 16.7, 16.8).
+
+filter.scale(+a, -b, on="process")   ──here: arguments checked, channels given their types──► Call, the body of a thread process
+    its turn comes ──Call.away()──► a host (_host.py): run_component() ──the library, loaded once──► the component's code
+    the host dies ──ProcessDied──► the same, with the names of the component and its process
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from weft._extension import native as _native
+from weft.errors import BadUse, ProcessDied
+
+__all__ = ["Call", "run_component"]
+
+
+class Call:
+    """A call of a component's process: what a process of Python's runs for it, here or in another OS process."""
+
+    def __init__(
+        self, here: Any, path: str, component: str, number: int, name: str, values: Any, cpu: int
+    ) -> None:
+        self._here = here
+        self._component = component
+        self._there = path, number, name, values, cpu
+        self.__name__ = self.__qualname__ = name
+
+    def __call__(self, *_: Any) -> Any:
+        return self._here()
+
+    def away(self, call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> Any:
+        """The same where `call` runs it: the ends among the arguments are the process's, and go with it."""
+        name = self.__name__
+        called = f"{name} of component {self._component}"
+        there = self._there
+
+        def away(*_: Any) -> Any:
+            try:
+                return call(run_component, there, {})
+            except ProcessDied as died:
+                if died.process != run_component.__qualname__:
+                    raise
+                returncode = died.status if died.signal is None else -died.signal
+                assert returncode is not None
+                raise ProcessDied(
+                    called, died.pid, returncode, died.stack, died.out_of_memory, died.stderr
+                ) from None
+
+        away.__name__ = away.__qualname__ = name
+        away._weft_call = self  # type: ignore[attr-defined]
+        return away
+
+
+# --- there ----------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _opened(path: str) -> Any:
+    return _native._component_open(path)[0]
+
+
+def run_component(path: str, number: int, name: str, values: tuple[Any, ...], cpu: int) -> Any:
+    """What a host runs: the process of the component in that library, on the thread that calls this.
+
+    Raises:
+        BadUse: the library has gone since.
+    """
+    try:
+        capsule = _opened(path)
+    except BadUse as error:
+        raise BadUse(f"{name} in another OS process: {error}") from None
+    import weft.native  # noqa: F401 – what a failure is raised as
+
+    return _native._component_call(capsule, number, values, cpu)()
+
+
+# By what name its process is known there.
+run_component._weft_name = lambda path, number, name, values, cpu: name  # type: ignore[attr-defined]

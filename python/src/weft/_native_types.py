@@ -1,0 +1,178 @@
+"""Types of native values, as Python says them: annotations to the texts of component_abi.h, and classes for aggregates.
+
+    int float bool str bytes None list[T] tuple[T, U] dict[K, V] T | None Any
+    a dataclass or NamedTuple                 an aggregate of C++ of that name with those fields
+    Annotated[memoryview, "float64"]          an array; with its number of dimensions: "float64", 2; not to be written to: "const float64"
+
+Invariant: a text of an aggregate has one class, whose objects Python gets: the program's own, if it has told one, else one made here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import types
+import typing
+from typing import Any
+
+from weft._extension import native as _native
+from weft.errors import BadUse
+
+__all__ = ["claim", "class_of", "type_text"]
+
+_PLAIN = {int: "i", float: "d", bool: "b", str: "s", bytes: "y", None: "n", type(None): "n"}
+_ITEMS = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "float32": "f", "float64": "d"}
+_ITEMS |= {f"u{name}": code.upper() for name, code in _ITEMS.items() if name.startswith("int")}
+_DEEPEST = 30  # as kDeepest in native_types.cpp, less what that counts otherwise
+
+_classes: dict[str, type] = {}
+_made: set[type] = set()  # of those the ones that were made here
+
+
+def field_names(cls: type) -> tuple[str, ...] | None:
+    """Of a dataclass or a NamedTuple; None: it is neither."""
+    if dataclasses.is_dataclass(cls):
+        return tuple(f.name for f in dataclasses.fields(cls))
+    if issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple):
+        return typing.cast("tuple[str, ...]", cls._fields)  # type: ignore[attr-defined]
+    return None
+
+
+def _fits(cls: type, names: tuple[str, ...]) -> bool:
+    own = field_names(cls)
+    return own is not None and sorted(own) == sorted(names)
+
+
+def _array(tp: Any, kind: tuple[Any, ...]) -> str:
+    found = re.fullmatch(r"(const )?(\w+)", kind[0]) if isinstance(kind[0], str) else None
+    dimensions = kind[1] if len(kind) > 1 else 1
+    if (
+        not found
+        or found[2] not in _ITEMS
+        or len(kind) > 2
+        or not isinstance(dimensions, int)
+        or not 1 <= dimensions <= 6
+    ):
+        raise BadUse(
+            f"{tp!r} is no array's type: Annotated[memoryview, 'float64'], "
+            f"or 'const float64', or with its dimensions, 1 to 6: 'float64', 2; of {', '.join(_ITEMS)}"
+        )
+    return f"a{'r' if found[1] else ''}{dimensions if dimensions > 1 else ''}{_ITEMS[found[2]]}"
+
+
+def _aggregate(cls: type, names: tuple[str, ...], within: tuple[Any, ...]) -> str:
+    try:
+        hints = typing.get_type_hints(cls, include_extras=True)
+    except Exception as error:
+        raise BadUse(
+            f"the types of the fields of {cls.__qualname__} are not known: {error}"
+        ) from error
+    parts = []
+    for name in names:
+        if name not in hints:
+            raise BadUse(f"{cls.__qualname__}.{name} has no type: a native channel needs one")
+        parts.append(f" {name} {_text(hints[name], (*within, cls))}")
+    text = f"<{cls.__name__}{''.join(parts)}>"
+    claim(text, cls)
+    return text
+
+
+def _text(tp: Any, within: tuple[Any, ...]) -> str:
+    if len(within) > _DEEPEST:
+        raise BadUse(f"{within[0]!r} holds types within types more than {_DEEPEST} deep")
+    if tp in _PLAIN:
+        return _PLAIN[tp]
+    if tp is Any or tp is object:
+        return "v"
+    origin, args = typing.get_origin(tp), typing.get_args(tp)
+    inner = functools.partial(_text, within=(*within, tp))
+    if origin is list:
+        return f"[{inner(args[0])}]"
+    if origin is dict:
+        return f"{{{inner(args[0])}{inner(args[1])}}}"
+    if origin is tuple and Ellipsis not in args:
+        return f"({''.join(map(inner, args))})"
+    if origin is typing.Annotated and args[0] is memoryview:
+        return _array(tp, args[1:])
+    if origin is typing.Annotated:
+        return inner(args[0])
+    if origin in (typing.Union, types.UnionType):
+        others = [a for a in args if a is not type(None)]
+        if len(others) == 1 and len(args) == 2:
+            return f"?{inner(others[0])}"
+    if isinstance(tp, type):
+        told = tp.__dict__.get("__weft_type__")
+        if isinstance(told, str):
+            return told
+        names = field_names(tp)
+        if names is not None:
+            if tp in within:
+                raise BadUse(f"{tp.__qualname__} holds itself: that is no type of a native channel")
+            return _aggregate(tp, names, within)
+    raise BadUse(
+        f"{tp!r} is no type of a native channel: int, float, bool, str, bytes, None, list[T], tuple[T, U], dict[K, V], T | None, Any, "
+        "a dataclass or NamedTuple, or Annotated[memoryview, 'float64'] for an array"
+    )
+
+
+def type_text(tp: Any) -> str:
+    """The text of a type, as component_abi.h has it.
+
+    Raises:
+        BadUse: no native channel carries it.
+    """
+    try:
+        hash(tp)
+    except TypeError:
+        raise BadUse(f"{tp!r} is no type of a native channel") from None
+    return _text(tp, ())
+
+
+def claim(text: str, cls: type) -> None:
+    """From now on Python gets this aggregate as objects of this class."""
+    there = _classes.get(text)
+    if there is cls:
+        return
+    if there is not None and there not in _made:
+        raise BadUse(
+            f"{there.__module__}.{there.__qualname__} and {cls.__module__}.{cls.__qualname__} are both {_native._native_describe(text)}, "
+            "and Python can get that as objects of one class alone: use one of them, or give the other another name"
+        )
+    _classes[text] = cls
+    _native._native_set_class(text, cls)
+
+
+def class_of(text: str) -> type:
+    """The class of an aggregate, which is made if nobody has told one."""
+    for inner, name, names, kinds in _native._native_aggregates(text):
+        if inner in _classes:
+            continue
+        fields = [
+            (n, _native._native_describe(k, False)) for n, k in zip(names, kinds, strict=True)
+        ]
+
+        def reduce(self: Any, inner: str = inner, names: tuple[str, ...] = names) -> Any:
+            return _again, (inner, tuple(getattr(self, n) for n in names))
+
+        try:
+            made = dataclasses.make_dataclass(
+                name, fields, slots=True, namespace={"__weft_type__": inner, "__reduce__": reduce}
+            )
+        except (TypeError, ValueError) as error:
+            raise BadUse(
+                f"the aggregate {name} of a component is none of Python's: {error}"
+            ) from error
+        made.__module__ = "weft.native"
+        made.__doc__ = f"{_native._native_describe(inner)}, an aggregate of native components."
+        _made.add(made)
+        claim(inner, made)
+    return _classes[text]
+
+
+def _again(text: str, values: tuple[Any, ...]) -> Any:
+    """An object of a class made here, unpickled."""
+    return class_of(text)(*values)
+
+
+_native._set_native_types(_fits, type_text)

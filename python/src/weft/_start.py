@@ -1,0 +1,331 @@
+"""How an OS process begins: "spawn", a fresh interpreter; "forkserver", a copy of one that has imported what is preloaded; "fork", a copy of
+this program. Of a frozen program the executable itself, which goes into freeze_support().
+
+Invariants
+- Whatever the way, the child runs weft._child.main() with the same descriptors, nothing as its standard input and `errors` as its
+  standard error, and has this program's environment but for what its setting changes.
+- A fork happens while this program has one thread, so nothing in the copy waits for one that is not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+from multiprocessing import forkserver, spawn
+from multiprocessing import util as _mp_util
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from weft._extension import native as _native
+from weft.errors import BadUse
+
+__all__ = ["WAYS", "Child", "Handed", "begin", "freeze_support", "refuse_fork"]
+
+WAYS = ("spawn", "forkserver", "fork")
+
+_ALONE = "--multiprocessing-fork"  # so a frozen program knows that it is to be a child
+
+
+class Handed(NamedTuple):
+    """What a child gets, by the numbers of descriptors; `main()` of _child.py says what for."""
+
+    link: int
+    preparation: int
+    asked: int
+    said: int
+
+
+class Child:
+    """A child that was started, as who waits for it sees it."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.status: int | None = None
+
+    def poll(self) -> int | None:
+        """Its status, as subprocess has it; None: it runs yet."""
+        return self._look(os.WNOHANG)
+
+    def wait(self) -> int:
+        while (status := self._look(0)) is None:
+            pass
+        return status
+
+    def _look(self, how: int) -> int | None:
+        if self.status is None:
+            pid, status = os.waitpid(self.pid, how)
+            if pid:
+                self.status = os.waitstatus_to_exitcode(status)
+        return self.status
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+
+class _Spawned(Child):
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        super().__init__(process.pid)
+        self._process = process
+
+    def _look(self, how: int) -> int | None:
+        if how == 0:
+            return self._process.wait()
+        return self._process.poll()
+
+
+class _OfServer(Child):
+    """The server's child, which says by a pipe how it ended."""
+
+    def __init__(self, told: int) -> None:
+        super().__init__(forkserver.read_signed(told))
+        self._told = told
+
+    def _look(self, how: int) -> int | None:
+        if self.status is None and (how == 0 or select.select([self._told], [], [], 0)[0]):
+            try:
+                self.status = forkserver.read_signed(self._told)
+            except EOFError:  # the server was killed
+                self.status = 255
+            os.close(self._told)
+        return self.status
+
+
+class Begin:
+    """What a process of multiprocessing's is given to run, by a server or in a frozen program."""
+
+    def __init__(
+        self, handed: Handed | None, errors: int, shared: bool, environment: dict[str, str]
+    ) -> None:
+        self._all = handed, errors, shared, environment
+
+    def _bootstrap(self, parent: int) -> int:
+        from weft import _child
+
+        handed, errors, shared, environment = self._all
+        os.close(parent)  # the link says when the parent has gone
+        if handed is None:
+            *those, errors, output = forkserver.get_inherited_fds() or []
+            handed = Handed(*those)
+            os.dup2(output, 1)
+            os.close(output)
+        _dress(errors)
+        os.environ.clear()
+        os.environ.update(environment)
+        _other_numbers()
+        _child.main(*handed, shared)
+        return 0
+
+
+def _dress(errors: int) -> None:
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    if errors != 2:
+        os.dup2(errors, 2)
+        os.close(errors)
+
+
+def _other_numbers() -> None:
+    """A copy is not to draw the numbers that its original draws: Python's own generator knows of a fork, numpy's does not."""
+    numpy_random: Any = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        numpy_random.seed()
+
+
+# --- by a server ----------------------------------------------------------------------------------------------------
+
+_servers: dict[Any, Any] = {}
+_serving = threading.Lock()
+
+
+def _served(
+    handed: Handed, errors: int, shared: bool, preload: tuple[str, ...], environment: dict[str, str]
+) -> Child:
+    different = {k: v for k, v in environment.items() if os.environ.get(k) != v}
+    with _serving:
+        key = preload, tuple(sorted(different.items()))
+        server = _servers.get(key)
+        if server is None:
+            server = _servers[key] = forkserver.ForkServer()
+            server.set_forkserver_preload(["weft._child", *preload])
+        was = {k: os.environ.get(k) for k in different}
+        os.environ.update(different)  # what is preloaded asks for the number of its threads there
+        try:
+            server.ensure_running()
+        finally:
+            for k, v in was.items():
+                if v is None:
+                    del os.environ[k]
+                else:
+                    os.environ[k] = v
+        told, tell = server.connect_to_new_process([*handed, errors, 1])
+    with os.fdopen(tell, "wb") as file:
+        pickle.dump({}, file)
+        pickle.dump(Begin(None, -1, shared, environment), file)
+    return _OfServer(told)
+
+
+def stop_servers() -> None:
+    """Ends those that there are; the next process that needs one starts it."""
+    with _serving:
+        for server in _servers.values():
+            server._stop()
+        _servers.clear()
+
+
+def _forget() -> None:
+    """In the child of a fork: servers are the parent's."""
+    global _serving
+    _serving = threading.Lock()
+    _servers.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+# --- by a fork ------------------------------------------------------------------------------------------------------
+
+
+def refuse_fork() -> None:
+    """
+    Raises:
+        BadUse: other threads live, or this is a process of a network.
+    """
+    others = [t.name for t in threading.enumerate() if t is not threading.current_thread()]
+    with contextlib.suppress(OSError):
+        n = len(list(Path("/proc/self/task").iterdir())) - 1 - len(others)
+        if n > 0:
+            others.append(f"{n} that are not Python's")
+    if others or _native.current_process() is not None:
+        why = f"other threads live ({', '.join(others)})" if others else "a network runs"
+        raise BadUse(
+            f"start='fork': {why}, and a copy of this program would have what they hold, for ever, and not them. "
+            "Make the Hosts before anything else, or use start='forkserver', which forks a program that has one thread"
+        )
+
+
+def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[str, str]) -> Child:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # else the copy writes it once more
+            stream.flush()
+    pid = os.fork()
+    if pid:
+        return Child(pid)
+    status = 1
+    try:
+        for fd in unwanted:
+            os.close(fd)
+        _dress(errors)
+        os.environ.update(environment)
+        _other_numbers()
+        from weft import _child
+
+        _child.main(*handed, None)
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+        status = 0
+    except BaseException:
+        with contextlib.suppress(Exception):
+            traceback.print_exc()
+    finally:  # nothing of the original's is undone here
+        with contextlib.suppress(Exception):
+            sys.stderr.flush()
+        os._exit(status)
+
+
+# --- of a frozen program --------------------------------------------------------------------------------------------
+
+
+def freeze_support() -> None:
+    """First thing below `if __name__ == "__main__":` in a program that is to be frozen, by PyInstaller for example.
+
+    In an OS process that the frozen program started it does what that is there for, and ends it; elsewhere nothing.
+    multiprocessing.freeze_support() will do too, where it works: Python's own does nothing but on Windows.
+    """
+    if getattr(sys, "frozen", False):
+        spawn.freeze_support()
+
+
+# --- any ------------------------------------------------------------------------------------------------------------
+
+
+def _options() -> list[str]:
+    """Those of this interpreter."""
+    known: list[str] = _mp_util._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    there = {o.partition("=")[0] for o in known}
+    for name, value in sys._xoptions.items():  # of which multiprocessing passes on those of Python
+        if name not in there and f"-X{name}" not in there:
+            known += ["-X", name if value is True else f"{name}={value}"]
+    return known
+
+
+def _frozen(handed: Handed, errors: int, shared: bool, environment: dict[str, str]) -> Child:
+    if len(sys.argv) > 1 and sys.argv[1] == _ALONE:
+        raise BadUse(
+            "a frozen program that was started to be an OS process of Weft starts OS processes itself: "
+            "call weft.processes.freeze_support() first thing below `if __name__ == '__main__':`"
+        )
+    told, tell = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, _ALONE, "tracker_fd=None", f"pipe_handle={told}"],
+            pass_fds=(*handed, told),
+            stdin=subprocess.DEVNULL,
+            stderr=errors,
+            env=environment,
+        )
+    except BaseException:
+        os.close(tell)
+        raise
+    finally:
+        os.close(told)
+    with contextlib.suppress(BrokenPipeError), os.fdopen(tell, "wb") as file:
+        pickle.dump({}, file)
+        pickle.dump(Begin(handed, 2, shared, environment), file)
+    return _Spawned(process)
+
+
+def begin(
+    way: str,
+    handed: Handed,
+    errors: int,
+    shared: bool,
+    preload: tuple[str, ...],
+    environment: dict[str, str],
+    unwanted: set[int],
+) -> Child:
+    """Starts a child.
+
+    Args:
+        way: of WAYS.
+        errors: its standard error.
+        shared: the link is in shared memory; of a fork it is told later, by `asked`.
+        environment: what is different from this program's.
+        unwanted: descriptors that are the parent's alone.
+    Raises:
+        BadUse: this program cannot fork now, or is frozen and goes in a circle.
+        OSError: the system starts no process.
+    """
+    environment = dict(os.environ, **environment)
+    if way == "fork":
+        return _forked(handed, errors, unwanted, environment)
+    if getattr(sys, "frozen", False):
+        return _frozen(handed, errors, shared, environment)
+    if way == "forkserver":
+        return _served(handed, errors, shared, preload, environment)
+    command = [sys.executable, *_options()]
+    command += ["-c", f"from weft._child import main; main{(*handed, shared)}"]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    process = subprocess.Popen(
+        command, pass_fds=handed, stdin=subprocess.DEVNULL, stderr=errors, env=environment
+    )
+    return _Spawned(process)

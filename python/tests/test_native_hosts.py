@@ -1,0 +1,411 @@
+"""Processes of native components in OS processes, and native channels with ends there (rules 16.7, 16.8).
+
+Nearly everything here starts interpreters: some 0.2 s each.
+"""
+
+from __future__ import annotations
+
+import array
+import os
+import signal
+from typing import Any
+
+import away_native
+import pytest
+from components import HERE, basics, needs_compiler
+
+import weft.native
+import weft.threads as th
+from weft import coroutines as co
+from weft.native import ComponentError
+from weft.processes import BadUse, Channel, Deadlock, Hosts, PeerDied, Poisoned, ProcessDied
+
+pytestmark = needs_compiler
+
+
+@pytest.fixture(scope="module")
+def crashing() -> Any:
+    return weft.native.load(HERE / "component_crash.cpp")
+
+
+@pytest.fixture(scope="module")
+def host() -> Any:
+    with Hosts(1) as hosts:
+        yield hosts
+
+
+@th.process
+def source(out: Any, values: Any) -> None:
+    for v in values:
+        out.write(v)
+
+
+@th.process
+def collect(inp: Any) -> list[Any]:
+    return list(inp)
+
+
+@th.process
+def until_it_ends(inp: Any) -> tuple[list[Any], str]:
+    """What came, and how it ended."""
+    got: list[Any] = []
+    try:
+        while True:
+            got.append(inp.read())
+    except (th.Retired, PeerDied, Poisoned) as end:
+        return got, type(end).__name__
+
+
+@th.process
+def outcome_of(process: Any) -> Any:
+    """How the process ended: what it raised, or None."""
+    try:
+        return th.Parallel(process)[0]
+    except BaseException as error:
+        return error
+
+
+def through(made: Any, values: Any, host: Any) -> list[Any]:
+    a, c = Channel("a"), Channel("c")
+    return th.run(source(-a, values), made(+a, -c, on=host), collect(+c))[2]
+
+
+# --- it runs there ---------------------------------------------------------------------------------------------------
+
+
+def test_it_runs_in_an_os_process_of_its_own_or_on_a_host(crashing: Any, host: Any) -> None:
+    """Rule 16.8: by on=, by factory.on(), by process.on()."""
+    pids = []
+    for make in (
+        lambda w: crashing.pid(w, on="process"),
+        lambda w: crashing.pid(w).on(weft.processes),
+        lambda w: crashing.pid(w, on=host),
+        lambda w: crashing.pid.on(host[0])(w),
+        lambda w: crashing.pid(w).on(host),
+        lambda w: crashing.pid(w),
+    ):
+        c = Channel("c")
+        pids.append(th.run(make(-c), collect(+c))[1][0])
+    assert len({os.getpid(), *pids[:3]}) == 4
+    assert pids[2:5] == host.pids * 3
+    assert pids[5] == os.getpid()
+
+
+VALUES = [
+    ("ints", [0, -1, 2**63 - 1]),
+    ("floats", [0.0, -1.5, 1e308]),
+    ("texts", ["", "größer\0€😀"]),
+    ("blobs", [b"", b"\0\xff" * 40_000]),
+    ("nothings", [None]),
+    ("nested", [[], [["a", ""], ["b"]]]),
+    ("tuples", [(1, "a", True)]),
+    ("dicts", [{}, {"a": [1.0], "b": []}]),
+    ("maybes", [None, 7]),
+]
+
+
+@pytest.mark.parametrize(("name", "values"), VALUES, ids=[name for name, _ in VALUES])
+def test_values_go_there_and_come_back(host: Any, name: str, values: Any) -> None:  # rule 16.7
+    got = through(getattr(basics(), name), values, host)
+    assert got == values
+    assert [type(v) for v in got] == [type(v) for v in values]
+
+
+@pytest.mark.parametrize("n", [0, 3, 100_000])
+def test_arrays_are_copied(
+    host: Any, n: int
+) -> None:  # rule 16.7: in a frame, and in shared memory
+    numbers = array.array("d", range(n))
+    (got,) = through(basics().negate, [numbers], host)
+    assert got.tolist() == [-x for x in range(n)]
+    assert numbers.tolist() == list(range(n))  # it is ours yet, as it was
+    if n:
+        got[0] = 7.0  # and this is ours too
+        assert got[0] == 7.0
+
+
+def test_a_component_there_and_one_here_meet(host: Any) -> None:  # rule 16.7
+    a, b, c = Channel("a"), Channel("b", capacity=3), Channel("c")
+    f = basics()
+    got = th.run(
+        source(-a, range(200)),
+        f.ints(+a, -b, on=host),
+        f.ints(+b, -c),
+        collect(+c),
+    )[3]
+    assert got == list(range(200))
+
+
+def test_choice_there(crashing: Any, host: Any) -> None:  # rules 5.2, 5.6, 16.8
+    a, b, out = Channel("a"), Channel("b"), Channel("out")
+    got = th.run(
+        source(-a, [1]), source(-b, [2]), crashing.either(+a, +b, -out, on=host), collect(+out)
+    )[3]
+    assert sorted(got) == [1, 2]
+    a, out = Channel("a"), Channel("out")
+    got = th.run(source(-a, range(50)), crashing.place(+a, -out, on=host), collect(+out))[2]
+    assert got == list(range(50))
+
+
+def test_skip_timer_and_a_loud_end_there(crashing: Any, host: Any) -> None:  # rules 5.6, 5.7, 16.8
+    a, out = Channel("a"), Channel("out")
+
+    @th.process
+    def ends(writer: Any, heard: Any) -> list[str]:
+        got = [heard.read(), heard.read()]
+        writer.retire()
+        return [*got, heard.read()]
+
+    assert th.run(ends(-a, +out), crashing.patient(+a, -out, on=host))[0] == [
+        "nothing yet",
+        "late",
+        "retired",
+    ]
+
+
+def test_blocks_there(crashing: Any, host: Any) -> None:  # rule 16.8
+    a, out = Channel("a", capacity=100), Channel("out")
+    w = a.writer()
+    th.run(source(w, range(100)))
+    blocks = th.run(crashing.blocks(+a, -out, on=host), collect(+out))[1]
+    assert [x for block in blocks for x in block] == list(range(100))
+    assert all(1 <= len(block) <= 8 for block in blocks)
+    assert len(blocks[0]) == 8  # they were there
+
+
+# --- channels that become native, or get ends elsewhere, in every order (rule 16.7) -----------------------------------
+
+
+def test_an_end_goes_away_while_a_component_waits_here(host: Any) -> None:
+    """The component reads, and writes, before the channel has ends elsewhere."""
+    a, c = Channel("a"), Channel("c")
+    f = basics()
+    w, r = a.writer(), c.reader()
+    with th.Group() as group:
+        group.start(f.ints(+a, -c).named("here"))
+        th.run(source(a.writer(), [1, 2]), away_native.takes.on(host)(c.reader(), 2))
+        th.run(away_native.gives.on(host)(a.writer(), [3, 4]), takes_here(c.reader(), 2))
+        w.retire()
+        assert collect_here(r) == []
+
+
+@th.process
+def takes_here(inp: Any, n: int) -> list[Any]:
+    return [inp.read() for _ in range(n)]
+
+
+def collect_here(reader: Any) -> list[Any]:
+    return list(reader)
+
+
+def test_values_that_wait_are_converted_either_way(host: Any) -> None:  # rules 16.3, 16.7
+    f = basics()
+    a = Channel("a", capacity=4)
+    w = a.writer()
+    c = Channel("c")
+    th.run(source(w, [1, 2.5]))  # Python's objects, then packed for the other OS process
+    assert th.run(f.floats(+a, -c, on=host), collect(+c))[1] == [1.0, 2.5]
+    b, d = Channel("b", capacity=4), Channel("d", capacity=4)
+    into = b.writer()
+    call = f.floats(+b, -d)  # native: what is written from here on is converted
+    th.run(source(into, [3]))
+    assert th.run(away_native.takes.on(host)(d.reader(), 1), call)[0] == [3.0]
+
+
+def test_a_python_process_elsewhere_writes_what_does_not_convert(host: Any) -> None:  # rule 16.7
+    a, c = Channel("a"), Channel("c")
+    text = (
+        r"a value read from channel 'a'.* which carries int .*int is wanted, and 'x' is of type str"
+    )
+    with pytest.raises(ComponentError, match=text):
+        th.run(away_native.gives.on(host)(-a, [1, "x"]), basics().ints(+a, -c), until_it_ends(+c))
+
+
+@pytest.mark.parametrize("on", ["thread", "host"])
+def test_what_does_not_convert_is_told_at_the_write(host: Any, on: str) -> None:  # rules 16.2, 16.7
+    a, c = Channel("a"), Channel("c")
+
+    @th.process
+    def mistaken(out: Any) -> str:
+        try:
+            out.write("seven")
+        except BadUse as bad:
+            out.write(7)
+            return str(bad)
+        return ""
+
+    made = basics().floats(+a, -c, on=host if on == "host" else "thread")
+    said, _, got = th.run(mistaken(-a), made, collect(+c))
+    assert "a value written to channel 'a'" in said
+    assert "float is wanted, and 'seven' is of type str" in said
+    assert got == [7.0]
+
+
+def test_a_buffer_with_a_value_that_does_not_convert(host: Any) -> None:  # rules 16.3, 16.7
+    a, c = Channel("a", capacity=2), Channel("c")
+    r = a.reader()
+    th.run(away_native.gives.on(host)(-a, ["x"]))
+    with pytest.raises(BadUse, match=r"a value that waits at channel 'a'.*int is wanted"):
+        basics().ints(r, -c)
+    assert th.run(takes_here(r, 1)) == ["x"]  # it stays as it was
+
+
+def test_a_second_type_is_refused_before_anything_goes(host: Any) -> None:  # rule 16.2
+    a, b, c = Channel("a"), Channel("b"), Channel("c")
+    f = basics()
+    r = b.reader()
+    first = f.ints(+a, -b, on=host)
+    with pytest.raises(BadUse, match=r"carries int .*wants float"):
+        f.floats(r, -c, on=host)
+    assert th.run(source(-a, [1]), first, takes_here(r, 1))[2] == [1]
+
+
+# --- how it ends -----------------------------------------------------------------------------------------------------
+
+
+def test_retirement_poison_and_cancellation_go_over(crashing: Any, host: Any) -> None:
+    """Rules 3.5, 4.3, 6.1 at a component elsewhere."""
+    a, c = Channel("a"), Channel("c")
+    f = basics()
+
+    @th.process
+    def poisoner(out: Any) -> None:
+        out.write(1)
+        out.poison(5)
+
+    got = th.run(poisoner(-a), f.ints(+a, -c, on=host), until_it_ends(+c))[2]
+    assert got == ([1], "Poisoned")
+    a, c = Channel("a"), Channel("c")
+    never = a.writer()
+
+    @th.process
+    def cancels(process: Any, out: Any) -> None:
+        out.write(1)  # it is at work
+        process.cancel()
+
+    with th.Group() as group:
+        process = f.ints(+a, -c, on=host)
+        group.start(process)
+        th.run(cancels(process, never), takes_here(c.reader(), 1))
+    assert process.done
+
+
+def test_what_it_throws_arrives(crashing: Any, host: Any) -> None:  # rule 16.8
+    a, c = Channel("a"), Channel("c")
+    with pytest.raises(
+        ComponentError, match=r"process crash of component crashing: std::runtime_error: at 2"
+    ):
+        th.run(
+            source(-a, range(9)),
+            crashing.crash(+a, -c, at=3, how="throw", on=host),
+            until_it_ends(+c),
+        )
+
+
+@pytest.mark.parametrize(
+    ("how", "number", "status"),
+    [("segv", signal.SIGSEGV, None), ("abort", signal.SIGABRT, None), ("exit", None, 7)],
+)
+@pytest.mark.parametrize("on", ["process", "host"])
+def test_a_crash_is_contained(
+    crashing: Any, how: str, number: int | None, status: int | None, on: str
+) -> None:
+    """Rule 16.8: the peers get what was written and PeerDied, who made it ProcessDied; another network goes on, and the next call."""
+    a, c = Channel("a"), Channel("c")
+    with Hosts(1) as hosts:
+        where: Any = "process" if on == "process" else hosts
+        died, written, ended, others = th.run(
+            outcome_of(crashing.crash(+a, -c, at=3, how=how, on=where)),
+            outcome_of(source(-a, range(100))),
+            until_it_ends(+c),
+            another_network(),
+        )
+        assert isinstance(died, ProcessDied)
+        assert (died.signal, died.status) == (number, status)
+        assert died.process == "crash of component crashing"
+        assert "'crash of component crashing'" in str(died)
+        assert number is None or signal.Signals(number).name in str(died)
+        assert isinstance(written, PeerDied)
+        assert ended == ([0, 1], "PeerDied")
+        assert others == 500
+        if on == "host":  # there is a new one in its place
+            assert through(basics().ints, [1, 2], hosts) == [1, 2]
+
+
+@th.process
+def another_network() -> int:
+    a, b = Channel("a"), Channel("b")
+    return co.run(co_numbers(-a), basics().ints(+a, -b), co_count(+b))[2]
+
+
+@co.process
+async def co_numbers(w: Any) -> None:
+    for k in range(500):
+        await w.write(k)
+
+
+@co.process
+async def co_count(r: Any) -> int:
+    return len([x async for x in r])
+
+
+def test_it_is_killed_from_outside(crashing: Any) -> None:  # rule 16.8
+    a, c = Channel("a"), Channel("c")
+
+    @th.process
+    def killer(out: Any, inp: Any, pids: Any) -> tuple[list[Any], str]:
+        out.write(1)
+        first = inp.read()
+        os.kill(pids[0], signal.SIGKILL)
+        got, how = [first], ""
+        try:
+            got.append(inp.read())
+        except PeerDied:
+            how = "PeerDied"
+        return got, how
+
+    with Hosts(1) as hosts:
+        died, seen = th.run(outcome_of(basics().ints(+a, -c, on=hosts)), killer(-a, +c, hosts.pids))
+    assert isinstance(died, ProcessDied)
+    assert (died.process, died.signal) == ("ints of component basics", signal.SIGKILL)
+    assert seen == ([1], "PeerDied")
+
+
+def test_a_deadlock_names_it(host: Any) -> None:  # rules 10.1, 16.8
+    a, never, out = Channel("a"), Channel("never"), Channel("out")
+    silent = never.writer()
+    with pytest.raises(Deadlock) as caught:
+        th.run(source(-a, [1]), basics().deaf(+a, +never, -out, on=host), collect(+out))
+    assert "deaf" in str(caught.value)
+    assert "other side of 'never'" in str(caught.value)
+    assert "component_basics.cpp:" in str(caught.value)
+    silent.retire()
+
+
+# --- mistakes --------------------------------------------------------------------------------------------------------
+
+
+def test_bad_use_is_told_here_and_at_once(crashing: Any, host: Any) -> None:  # rule 16.8
+    c = Channel("c")
+    w = c.writer()
+    with pytest.raises(BadUse, match=r"on='cloud'.*on='thread', on='process'.*Hosts"):
+        crashing.pid(w, on="cloud")
+    with pytest.raises(BadUse, match="no such backend"):
+        crashing.pid(w, on=7)
+    with pytest.raises(BadUse, match="writer end of a channel of int; given was 3"):
+        crashing.pid(3, on=host)
+    with pytest.raises(BadUse, match=r"cpu=999"):
+        crashing.pid(w, on=host, cpu=999)
+    process = crashing.pid(w, on=host)
+    assert th.run(process, collect(+c))[1] == host.pids
+    with pytest.raises(BadUse, match="has started"):
+        process.on(host)
+
+
+def test_a_library_that_has_gone(tmp_path: Any, host: Any) -> None:
+    library = weft.native.build(HERE / "component_crash.cpp", output=tmp_path / "gone.so")
+    made = weft.native.load(library)
+    library.unlink()
+    c = Channel("c")
+    with pytest.raises(BadUse, match=r"pid in another OS process: .*gone\.so"):
+        th.run(made.pid(-c, on=host), until_it_ends(+c))

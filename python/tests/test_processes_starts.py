@@ -1,0 +1,213 @@
+"""How OS processes of weft.processes begin: by a server, by a fork, in a frozen program (rule 15.1). Everything starts interpreters."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import away
+import pytest
+from test_processes import program
+
+from weft import _start
+from weft.processes import BadUse, Channel, Executor, Hosts, Parallel, ProcessDied, run
+
+
+@pytest.fixture
+def server() -> Iterator[None]:
+    yield
+    _start.stop_servers()
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def test_by_a_server(server: None, capfd: pytest.CaptureFixture[str]) -> None:
+    """It is as a fresh interpreter is, but what is preloaded is there."""
+    with Hosts(2, start="forkserver", preload=["decimal"]) as hosts:
+        assert len({parent_of(pid) for pid in hosts.pids}) == 1
+        assert parent_of(hosts.pids[0]) != os.getpid()
+        a, b = Channel("a"), Channel("b")
+        results = Parallel(
+            away.source.on(hosts)(a.writer(), 50),
+            away.double.on(hosts)(a.reader(), b.writer()),
+            away.total.on(hosts)(b.reader()),
+        )
+        assert results[2] == 2 * sum(range(50))
+        with pytest.warns(UserWarning, match="warned"):
+            run(away.says.on(hosts)())
+        settings = run(away.as_it_began.on(hosts[0])())
+    out, err = capfd.readouterr()
+    assert (out, "complained" in err) == ("printed\nwritten\n", True)
+    assert settings["decimal"] and settings["stdin"] == ""
+    assert settings["argv"] == sys.argv and settings["path"] == sys.path
+    assert settings["OMP_NUM_THREADS"] == "1" and settings["directory"] == str(Path.cwd())
+
+
+def test_the_environment_is_that_of_the_moment(
+    server: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Hosts(1, start="forkserver") as hosts:
+        assert run(away.as_it_began.on(hosts)())["WEFT_TEST"] is None
+    monkeypatch.setenv("WEFT_TEST", "later")
+    with Hosts(1, start="forkserver", threads=None) as hosts:
+        assert run(away.as_it_began.on(hosts)())["WEFT_TEST"] == "later"
+
+
+@pytest.mark.parametrize("how", ["kill", "exit", "segv"])
+def test_a_child_of_a_server_says_how_it_died(server: None, how: str) -> None:
+    with Hosts(1, start="forkserver") as hosts:
+        for _ in range(2):  # and another comes in its place
+            with pytest.raises(ProcessDied) as caught:
+                run(away.die.on(hosts)(how))
+        expected = {"kill": (9, None), "exit": (None, 3), "segv": (11, None)}[how]
+        assert (caught.value.signal, caught.value.status) == expected
+        assert ("in die" in caught.value.stack) == (how == "segv")
+
+
+def test_an_executor_with_a_context(server: None) -> None:
+    with Executor(2, mp_context=multiprocessing.get_context("forkserver")) as pool:
+        parents = set(pool.map(os_parent, range(8)))
+    assert os.getpid() not in parents
+    with Executor(1, mp_context=multiprocessing.get_context("fork")) as pool:
+        assert pool.submit(os.getppid).result() == os.getpid()
+
+
+def os_parent(_: Any) -> int:
+    return os.getppid()
+
+
+def test_copies_draw_other_numbers(server: None) -> None:
+    pytest.importorskip("numpy")
+    with Hosts(2, start="forkserver", preload=["numpy.random"]) as hosts:
+        drawn = Parallel(*[away.draws.on(hosts[i])() for i in range(2)])
+    assert drawn[0][0] != drawn[1][0] and drawn[0][1] != drawn[1][1]
+
+
+FORKED = """
+    import os, sys
+    from weft.processes import Channel, Hosts, Parallel, process, run
+
+    big = {i: str(i) for i in range(1000)}  # it is there in the copies, and never sent
+
+    @process
+    def looks(inp, out):
+        for i in inp:
+            out.write((big[i], os.getpid()))
+        print("looked", flush=True)
+
+    @process
+    def asks(out):
+        for i in range(3):
+            out.write(i)
+
+    @process
+    def told(inp):
+        return list(inp)
+
+    def main():
+        print("before")
+        with Hosts(2, start="fork") as hosts:
+            big.clear()
+            assert len(set(hosts.pids)) == 2
+            a, b = Channel("a"), Channel("b")
+            got = Parallel(asks.on("threads")(a.writer()), looks.on(hosts)(a.reader(), b.writer()), told.on("threads")(b.reader()))
+            assert [text for text, _ in got[2]] == ["0", "1", "2"]
+            assert {pid for _, pid in got[2]} <= set(hosts.pids)
+        print("after")
+
+    main()
+    """
+
+
+def test_by_a_fork(tmp_path: Path) -> None:
+    """What is in memory is there; nothing is printed twice, and nobody runs the rest of the program."""
+    done = program(tmp_path, FORKED)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["before", "looked", "after"]
+
+
+def test_a_fork_that_is_killed_ends_its_calls_alone(tmp_path: Path) -> None:
+    """The others do not keep its sockets open. Another fork is refused, for there are threads now."""
+    text = """
+        import os, signal
+        from weft.processes import BadUse, Hosts, ProcessDied, process, run
+
+        @process
+        def dies():
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        @process
+        def lives():
+            return "lives"
+
+        with Hosts(3, start="fork") as hosts:
+            for i in (1, 0):
+                try:
+                    run(dies().on(hosts[i]))
+                except ProcessDied as error:
+                    print(error.signal)
+            print(run(lives().on(hosts[2])))
+            try:
+                run(lives().on(hosts[0]))
+            except BadUse as error:
+                print(error)
+        """
+    done = program(tmp_path, text)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:3] == ["9", "9", "lives"]
+    assert "other threads live" in lines[3] and "forkserver" in lines[3]
+
+
+def test_a_fork_is_refused_beside_threads() -> None:
+    with pytest.raises(BadUse, match="start must be one of"):
+        Hosts(1, start="threads")
+    with Hosts(1) as hosts:  # so there are some
+        run(away.who.on(hosts)())
+        with pytest.raises(BadUse, match=r"other threads live.*weft.*use start='forkserver'"):
+            Hosts(1, start="fork")
+
+
+FROZEN = """
+    import sys
+    sys.frozen = True
+    sys.executable = {executable!r}
+    from weft.processes import Channel, Hosts, Parallel, freeze_support, process, run
+
+    @process
+    def adds(inp):
+        return sum(inp), sys.frozen
+
+    @process
+    def numbers(out):
+        for i in range(10):
+            out.write(i)
+
+    if __name__ == "__main__":
+        {support}
+        c = Channel("c")
+        print(Parallel(numbers(c.writer()), adds(c.reader()))[1])
+    """
+
+
+@pytest.mark.parametrize("support", [True, False])
+def test_a_frozen_program(tmp_path: Path, support: bool) -> None:
+    """Its executable is the program; in a child that goes into freeze_support(). Without that it says so."""
+    executable = tmp_path / "frozen"
+    executable.write_text(f'#!/bin/sh\nexec {sys.executable} {tmp_path}/program.py "$@"\n')
+    executable.chmod(executable.stat().st_mode | stat.S_IXUSR)
+    text = FROZEN.format(
+        executable=str(executable), support="freeze_support()" if support else "pass"
+    )
+    done = program(tmp_path, text)
+    if support:
+        assert (done.returncode, done.stdout) == (0, "(45, True)\n"), done.stderr
+    else:
+        assert done.returncode != 0 and "call weft.processes.freeze_support() first" in done.stderr

@@ -1,0 +1,325 @@
+"""Workers that are started again when they die (rule 7.13), and extended reads from another OS process (rule 1.6, wire 4.6, 4.7).
+
+Everything here starts interpreters: some 0.2 s each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import away_supervised as away
+import pytest
+
+import weft.threads as th
+from weft.processes import (
+    BadUse,
+    Channel,
+    ChannelEnd,
+    Group,
+    Hosts,
+    Parallel,
+    PeerDied,
+    ProcessDied,
+    Retired,
+    Supervisor,
+    run,
+)
+
+
+@th.process
+def writes(out: Any, values: list[Any]) -> list[str]:
+    for value in values:
+        out.write(value)
+    return ["all"]
+
+
+@th.process
+def gathers(inp: Any) -> tuple[list[Any], str]:
+    got = []
+    try:
+        while True:
+            got.append(inp.read())
+    except ChannelEnd as error:
+        return got, type(error).__name__
+
+
+@th.process
+def numbers(out: Any) -> None:
+    """0, 1, 2, …: each life of a worker reads one."""
+    with contextlib.suppress(PeerDied):
+        for life in itertools.count():
+            out.write(life)
+
+
+@pytest.mark.parametrize(
+    "worker", [away.holds_each, away.holds_each_async], ids=lambda w: w.__name__
+)
+@pytest.mark.parametrize("capacity", [0, 3], ids=["rendezvous", "buffer"])
+@pytest.mark.parametrize("where", ["alone", "hosts"])
+def test_no_job_is_lost(worker: Any, capacity: int, where: str, caplog: Any) -> None:
+    """Rule 7.13: it dies in the blocks of 3 and of 4, twice in the latter; both come back, in order, before what was written later."""
+    jobs, done, lives = Channel("jobs", capacity=capacity), Channel("done"), Channel("lives")
+    with Hosts(1, backoff=0) as hosts:
+        place = Supervisor(hosts if where == "hosts" else None, restarts=3, backoff=0)
+        with caplog.at_level(logging.WARNING, "weft"):
+            result = Parallel(
+                writes(jobs.writer(), [*range(8), None]),
+                worker.on(place)(jobs.reader(), done.writer(), {3: 1, 4: 3}, lives.reader()),
+                gathers(done.reader()),
+                numbers(lives.writer()),
+            )
+    assert result[:3] == [["all"], "done", ([2 * i for i in range(8)], "Retired")]
+    told = [r.getMessage() for r in caplog.records if "started again" in r.getMessage()]
+    assert (
+        len(told) == 3 and "SIGKILL" in told[0] and "(1 of 3)" in told[0] and "(3 of 3)" in told[2]
+    )
+
+
+def test_a_plain_read_has_taken_its_value() -> None:
+    jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
+    result = Parallel(
+        writes(jobs.writer(), list(range(6))),
+        away.reads_each.on(Supervisor(backoff=0))(
+            jobs.reader(), done.writer(), {3: 1}, lives.reader()
+        ),
+        gathers(done.reader()),
+        numbers(lives.writer()),
+    )
+    assert result[:3] == [["all"], "done", ([0, 2, 4, 8, 10], "Retired")]
+
+
+def test_what_was_in_hand_is_reported() -> None:
+    """In place of coming back: also that of the last death."""
+    jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
+    told: list[Any] = []
+
+    def report(error: ProcessDied, values: list[Any]) -> None:
+        told.append((error.signal, values))
+
+    @th.process
+    def supervised(*ends: Any) -> None:
+        place = Supervisor(restarts=1, backoff=0, report=report)
+        with pytest.raises(ProcessDied):
+            Parallel(away.holds_each.on(place)(*ends[:2], {1: 9, 3: 9}, ends[2]))
+
+    result = Parallel(
+        writes(jobs.writer(), [0, 1, 2, 3]),
+        supervised(jobs.reader(), done.writer(), lives.reader()),
+        gathers(done.reader()),
+        numbers(lives.writer()),
+    )
+    assert told == [(signal.SIGKILL, [1]), (signal.SIGKILL, [3])]
+    assert result[0] == ["all"] and result[2] == ([0, 4], "PeerDied")
+
+
+def test_peers_learn_of_it_when_the_supervisor_gives_up() -> None:
+    """Neither before nor as a retirement (rules 4.5, 7.13)."""
+    c = Channel("c")
+    place = Supervisor(restarts=2, backoff=0)
+
+    @th.process
+    def supervised(out: Any) -> None:
+        with pytest.raises(ProcessDied):
+            Parallel(away.dies.on(place)(out))
+
+    assert Parallel(supervised(c.writer()), gathers(c.reader()))[1] == ([], "PeerDied")
+
+
+def test_one_that_was_started_again_and_ended_well_retires_its_ends() -> None:
+    """The deaths before it are no death of the ends."""
+    jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
+    result = Parallel(
+        writes(jobs.writer(), [0, 1, None]),
+        away.holds_each.on(Supervisor(backoff=0))(
+            jobs.reader(), done.writer(), {1: 1}, lives.reader()
+        ),
+        gathers(done.reader()),
+        numbers(lives.writer()),
+    )
+    assert result[2] == ([0, 2], "Retired")
+    with pytest.raises(Retired):
+        jobs.writer()
+
+
+@pytest.mark.parametrize(
+    ("worker", "error"),
+    [(away.raises, ValueError), (away.leaves, SystemExit)],
+    ids=["raises", "leaves"],
+)
+def test_what_raises_is_not_started_again(worker: Any, error: type[BaseException]) -> None:
+    c = Channel("c")
+    with pytest.raises(error):
+        run(worker.on(Supervisor(backoff=0))(c.writer()))
+
+
+def test_the_death_of_another_is_a_failure_of_the_worker() -> None:
+    c = Channel("c")
+    with pytest.raises(ProcessDied, match="'dies'") as caught:
+        run(away.parent_of_one_that_dies.on(Supervisor(backoff=0))(c.writer()))
+    assert "in another OS process" in str(caught.value.__cause__)
+
+
+def test_a_supervisor_is_cancelled_while_it_waits() -> None:
+    """Between two attempts, in a back-off of an hour."""
+    c = Channel("c")
+    told = Channel("told")
+
+    def report(error: ProcessDied, values: list[Any]) -> None:
+        told_writer.write(None)
+
+    told_writer = told.writer()
+
+    @th.process
+    def ends_it(inp: Any) -> None:
+        inp.read()
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        Parallel(
+            away.dies.on(Supervisor(backoff=3600, report=report))(c.writer()),
+            ends_it(told.reader()),
+        )
+
+
+def test_what_the_report_raises_ends_it() -> None:
+    c = Channel("c")
+
+    def report(error: ProcessDied, values: list[Any]) -> None:
+        raise LookupError(values)
+
+    with pytest.raises(LookupError):
+        run(away.dies.on(Supervisor(report=report))(c.writer()))
+
+
+def test_what_comes_back_is_what_was_written() -> None:
+    """The worker wrote into its own copy, in shared memory, before it died."""
+    jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
+    value = bytearray(os.urandom(200_000))
+    result = Parallel(
+        writes(jobs.writer(), [value]),
+        away.holds_arrays.on(Supervisor(backoff=0))(jobs.reader(), done.writer(), lives.reader()),
+        gathers(done.reader()),
+        numbers(lives.writer()),
+    )
+    assert result[2] == ([bytes(value)], "Retired")
+
+
+def test_several_share_a_line_of_jobs() -> None:
+    """Another worker may do what one had in hand."""
+    jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
+    place = Supervisor(backoff=0)
+
+    @th.process
+    def jobs_of_all(out: Any) -> None:
+        for value in [*range(20), None, None]:
+            out.write(value)
+
+    result = Parallel(
+        jobs_of_all(jobs.writer()),
+        *[
+            away.holds_each.on(place)(jobs.reader(), done.writer(), {5: 2, 11: 3}, lives.reader())
+            for _ in range(2)
+        ],
+        gathers(done.reader()),
+        numbers(lives.writer()),
+    )
+    assert sorted(result[3][0]) == [2 * i for i in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda: Supervisor(restarts=-1), "restarts"),
+        (lambda: Supervisor(restarts="3"), "restarts"),
+        (lambda: Supervisor(backoff=-0.5), "backoff"),
+        (lambda: Supervisor(backoff=float("nan")), "backoff"),
+        (lambda: Supervisor("processes"), "give it Hosts"),
+        (lambda: Supervisor(report=3), "report must be a function"),
+    ],
+)
+def test_bad_arguments(wrong: Callable[[], Any], says: str) -> None:
+    with pytest.raises(BadUse, match=says):
+        wrong()
+
+
+# --- extended reads from another OS process ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("worker", [away.extended, away.extended_async], ids=lambda w: w.__name__)
+@pytest.mark.parametrize("capacity", [0, 1], ids=["rendezvous", "buffer"])
+def test_the_writer_goes_on_when_the_block_ends(worker: Any, capacity: int) -> None:  # rule 1.6
+    """At a buffer of one the slot stays occupied: the second write waits too."""
+    c, said = Channel("c", capacity=capacity), Channel("said")
+    order: list[Any] = []
+
+    @th.process
+    def writer(out: Any) -> None:
+        for i in range(3):
+            out.write(i)
+            order.append(f"wrote {i}")
+
+    @th.process
+    def hears(inp: Any) -> None:
+        for _ in range(3):
+            with inp.extended() as value:  # who said it goes on when it is noted
+                order.append(f"in the block of {value}")
+
+    result = Parallel(
+        writer(c.writer()), worker(c.reader(), said.writer(), 3), hears(said.reader())
+    )
+    assert result[1] == [0, 1, 2]
+    for i in range(3 - capacity):
+        assert order.index(f"in the block of {i}") < order.index(f"wrote {i + capacity}")
+
+
+def test_blocks_within_blocks() -> None:
+    c, said = Channel("c"), Channel("said")
+    order: list[Any] = []
+
+    @th.process
+    def one(out: Any, value: Any) -> None:
+        out.write(value)
+        order.append(value)
+
+    @th.process
+    def hears(inp: Any) -> None:
+        order.extend(inp)
+
+    w = c.writer
+    with Group() as g:
+        p = g.start(away.nested(c.reader(), said.writer()))
+        g.start(hears(said.reader()))
+        g.start(one(w(), 1))
+        g.start(one(w(), 2))
+    assert sorted(p.result) == [1, 2] and order.index("outer") > order.index("inner") >= 1
+
+
+def test_an_extended_read_is_entered_once() -> None:
+    c = Channel("c")
+    said = Parallel(writes(c.writer(), [7]), away.entered_twice(c.reader()))[1]
+    assert "an extended read that is entered already" in said[0] and said[1] == "7"
+
+
+def test_who_dies_in_a_block_has_taken_the_value() -> None:
+    """Without a supervisor: its writer goes on with success (wire 4.6)."""
+    c = Channel("c")
+
+    @th.process
+    def dies(inp: Any) -> None:
+        with pytest.raises(ProcessDied):
+            Parallel(away.dies_in_a_block(inp))
+
+    @th.process
+    def writer(out: Any) -> str:
+        out.write(1)
+        with pytest.raises(PeerDied):
+            out.write(2)
+        return "written"
+
+    assert Parallel(writer(c.writer()), dies(c.reader()))[0] == "written"

@@ -1,0 +1,33 @@
+"""Each textual mutant of the C++ library still finds the text that it replaces: one that does not tests nothing."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[2] / "cpp" / "tests"
+sys.path.insert(0, str(TESTS))
+
+import mutants  # noqa: E402
+import mutants_library  # noqa: E402
+import mutants_networks  # noqa: E402
+
+ALL = [*mutants.TEXT, *mutants_library.MUTANTS, *mutants_networks.MUTANTS]
+
+
+@pytest.mark.parametrize("mutant", ALL, ids=lambda m: m.name)
+def test_it_applies(mutant):
+    text = mutants.header(mutant, mutants.CPP / "include").read_text()
+    changed = mutants.mutated(mutant, text)
+    assert changed != text
+
+
+def test_one_that_no_longer_applies_is_told():
+    gone = mutants.Text("x", "", "channel.hpp", "no such text", "", "")
+    with pytest.raises(SystemExit, match="mutant x: its text stands 0 times in channel.hpp"):
+        mutants.mutated(gone, "something else")
+
+
+def test_how_lines_are_broken_makes_no_difference():
+    one = mutants.Text("x", "", "f", "if (a) return b(c);  // why it is so", "", "")
+    assert mutants.mutated(one, "x; if (a)\n  return b(\n    c);  // why it\n  // is so\ny;") == "x; \ny;"
