@@ -68,18 +68,28 @@ def cases() -> list[Case]:
         for kind in ("local", "shared", "local-par", "shared-par")
     ]
     found += [
-        Case(f"cpp select {policy} {kind} {n}", "select", f"{policy} {kind} {n} 1 {{}}", (1000, 3000), twice)
+        Case(
+            f"cpp select {policy} {kind} {n}",
+            "select",
+            f"{policy} {kind} {n} 1 {{}}",
+            (1000, 3000),
+            twice,
+        )
         for policy in ("local", "shared")
         for kind in ("mixed", "ready", "standing", "one-shot")
         for n in (2, 10, 100)
     ]
     found += [
-        Case(f"cpp stressedalt {kind} {n}", "stressedalt", f"{kind} {n} 1 {{}}", (1000, 3000), twice)
+        Case(
+            f"cpp stressedalt {kind} {n}", "stressedalt", f"{kind} {n} 1 {{}}", (1000, 3000), twice
+        )
         for kind in ("local", "shared", "standing")
         for n in (10, 100)
     ]
     found += [
-        Case(f"cpp ring {policy}", "ring", f"{policy} 100 1 {{}}", (100, 300), lambda per: 200 * per)
+        Case(
+            f"cpp ring {policy}", "ring", f"{policy} 100 1 {{}}", (100, 300), lambda per: 200 * per
+        )
         for policy in ("local", "shared")
     ]
     found += [

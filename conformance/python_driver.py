@@ -24,10 +24,13 @@ import warnings
 from collections.abc import Callable, Generator
 from typing import Any
 
-from . import host_driver, task_driver
+from . import task_driver
 from .interp import Record
 from .networks import DEFAULT, Net
 from .python_player import Fail, Player, Thunk, drive, drive_awaiting
+
+if not os.environ.get("WEFT_PURE"):  # which has no OS processes
+    from . import host_driver
 
 
 class Names:
@@ -139,7 +142,8 @@ class Names:
         named = [self.pid_of(p.path) for p in error.processes]
         knot = [self.pid_of(path) for path in getattr(error, "knot", ())]  # a package need not tell
         found: dict[str, Any] = {"blocked": [pid for pid in named if pid is not None]}
-        if knot and None not in knot:
+        # The pure package's holders at a barrier are those who have used it: its scenarios alone compare knots.
+        if knot and None not in knot and not os.environ.get("WEFT_PURE"):
             found["knot"] = knot
         return found
 
@@ -151,6 +155,7 @@ class Names:
 
 
 MIXED = ("coroutines", "greenlets", "threads")
+PURE = {"pure": "coroutines", "pure-threads": "threads"}  # without the extension module; apart only
 
 
 def names_of(backend: str) -> list[Names]:
@@ -161,7 +166,7 @@ def names_of(backend: str) -> list[Names]:
 
 
 def backends_of(backend: str) -> tuple[str, ...]:
-    return MIXED if backend == "mixed" else tuple(backend.split("+"))
+    return MIXED if backend == "mixed" else tuple(PURE.get(backend, backend).split("+"))
 
 
 def grain_of(backend: str) -> str:
@@ -213,6 +218,7 @@ class ApartDriver:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
+                env={**os.environ, "WEFT_PURE": "1"} if self.name in PURE else None,
             )
         asked, told = self.server.stdin, self.server.stdout
         assert asked is not None and told is not None

@@ -1,4 +1,5 @@
-"""The tables of the thesis on compiled components, measured here: mean, variance, deviation and range of the seconds of a run.
+"""The tables of the thesis on compiled components, measured here: mean, variance, deviation and range of the seconds of a run,
+its first run, and the mean of the seconds that CPUs worked for it.
 
     thesis_table.py [--runs 10] [--full] [--json] [WORKLOAD…]
 
@@ -49,7 +50,7 @@ PROGRAMS = {
 
 
 def seconds(argv, messages):
-    """The first run, and the others."""
+    """The first run, the others, and the CPUs' time of those."""
     done = subprocess.run(
         [sys.executable, *map(str, argv)],
         check=False,
@@ -61,7 +62,8 @@ def seconds(argv, messages):
         raise SystemExit(f"{Path(argv[0]).name} failed:\n{done.stderr}")
     lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
     scale = messages * 2 / 1e9
-    return float(lines["first"]) * scale, [float(v) * scale for v in lines["ns"].split()]
+    runs, cpu = ([float(v) * scale for v in lines[key].split()] for key in ("ns", "cpu"))
+    return float(lines["first"]) * scale, runs, cpu
 
 
 def main():
@@ -74,12 +76,14 @@ def main():
     options.add_argument("--json", action="store_true", help="one JSON object as the last line")
     given = options.parse_args()
     rows = []
-    print("| workload | messages | who | mean s | variance | deviation | range | first run |")
-    print("|---|---:|---|---:|---:|---:|---:|---:|")
+    print(
+        "| workload | messages | who | mean s | variance | deviation | range | first run | CPU s |"
+    )
+    print("|---|---:|---|---:|---:|---:|---:|---:|---:|")
     for workload in given.workload or COUNTS:
         for messages in COUNTS[workload][given.full]:
             for who, argv in PROGRAMS.items():
-                first, runs = seconds(argv(workload, messages, given.runs), messages)
+                first, runs, cpu = seconds(argv(workload, messages, given.runs), messages)
                 row = {
                     "workload": workload,
                     "messages": messages,
@@ -89,10 +93,12 @@ def main():
                     "deviation": statistics.stdev(runs) if len(runs) > 1 else 0.0,
                     "range": max(runs) - min(runs),
                     "first": first,
+                    "cpu": statistics.mean(cpu),
                 }
                 rows.append(row)
                 figures = " | ".join(
-                    f"{row[k]:.4g}" for k in ("mean", "variance", "deviation", "range", "first")
+                    f"{row[k]:.4g}"
+                    for k in ("mean", "variance", "deviation", "range", "first", "cpu")
                 )
                 print(f"| {workload} | {messages:,} | {who} | {figures} |", flush=True)
     if given.json:

@@ -43,18 +43,22 @@ def expected(workload, messages):
 def figures(workload, messages, samples, once):
     """Runs `once()`, which returns each worker's sum, a time to warm up and then `samples` times; prints ns a pair of messages.
 
-    With THESIS_FIRST in the environment also the first run, which warms up: `first NS`.
+    With THESIS_FIRST in the environment also the first run, which warms up: `first NS`; and the time that CPUs worked for this program in
+    the others, all threads together: `cpu NS…`. Others on the machine change that little.
     """
     right = [expected(workload, messages)] * WORKERS
-    ns = []
+    ns, cpu = [], []
     for k in range(samples + 1):
-        begun = time.perf_counter_ns()
+        begun, worked = time.perf_counter_ns(), time.process_time_ns()
         sums = once()
-        took = time.perf_counter_ns() - begun
+        took, worked = time.perf_counter_ns() - begun, time.process_time_ns() - worked
         if [s & MASK for s in sums] != right:
             raise SystemExit(f"{workload}: a worker's results add up to {sums}, not to {right}")
         if k:
             ns.append(took / messages / WORKERS)
+            cpu.append(worked / messages / WORKERS)
         elif os.environ.get("THESIS_FIRST"):
             print(f"first {took / messages / WORKERS:.3f}")
+    if os.environ.get("THESIS_FIRST"):
+        print("cpu", *(f"{v:.3f}" for v in cpu))
     print("ns", *(f"{v:.3f}" for v in ns))

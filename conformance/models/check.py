@@ -88,6 +88,8 @@ CASES = [
     *(Case("wire_slots.pml", macros, 0) for macros in ((), ("KILL",))),
     *(Case("wire_held.pml", (f"KEEPS={k}",), 0) for k in (0, 1)),
     *(Case("wire_held.pml", (f"MUT={m}",), m) for m in range(101, 106)),
+    Case("wire_later.pml", (), 0),
+    *(Case("wire_later.pml", (f"MUT={m}",), m) for m in range(106, 110)),
     *(
         Case("wire_delegated.pml", (f"FAULT={f}", f"MUT={m}"), m)
         for m, f in ((31, 2), (32, 0), (33, 2), (34, 1), (36, 0), (37, 0))

@@ -28,6 +28,7 @@
 #include <weft/impl/stopping.ipp>
 #include <weft/impl/thread.ipp>
 #include <weft/impl/timer.ipp>
+#include <weft/impl/visiting.ipp>
 #include <weft/wire/impl/far.ipp>
 #include <weft/wire/impl/home.ipp>
 #include <weft/wire/impl/lender.ipp>

@@ -268,7 +268,7 @@ TEST_CASE_TEMPLATE("rule 5.9: a standing alternative serves first come, first se
   const auto now = [] { return std::int64_t{0}; };
   {
     Standing alt{g, 2, &s};
-    CHECK(alt.begin(now) == Standing::parked);
+    CHECK(alt.start(now) == Standing::parked);
     CHECK(w.write(b, 1) == Status::ok);
     CHECK(s.wakes == 1);
     CHECK(v.write(a, 2) == Status::pending);  // between selects nobody commits it
@@ -276,24 +276,24 @@ TEST_CASE_TEMPLATE("rule 5.9: a standing alternative serves first come, first se
     CHECK(rooms[1].take() == 1);
     Task x;
     CHECK(x.write(b, 3) == Status::pending);
-    CHECK(alt.begin(now) == 0);
+    CHECK(alt.start(now) == 0);
     CHECK(rooms[0].take() == 2);
-    CHECK(alt.begin(now) == 1);
+    CHECK(alt.start(now) == 1);
     CHECK(rooms[1].take() == 3);
     SUBCASE("a disabled guard is passed over until it is enabled") {
       alt.enable(0, false);
       CHECK(w.write(a, 4) == Status::pending);
-      CHECK(alt.begin(now) == Standing::parked);
+      CHECK(alt.start(now) == Standing::parked);
       CHECK(alt.choice.finish_as(core::CANCELLED));
       CHECK(alt.finish() == Standing::none);
       alt.enable(0, true);
-      CHECK(alt.begin(now) == 0);
+      CHECK(alt.start(now) == 0);
       CHECK(rooms[0].take() == 4);
     }
     SUBCASE("an ended guard stays ready with its end") {
       b.poison(1);
       for (int k = 0; k < 3; ++k) {
-        CHECK(alt.begin(now) == 1);
+        CHECK(alt.start(now) == 1);
         CHECK(alt.status() == Status::poisoned);
       }
     }
@@ -315,8 +315,8 @@ TEST_CASE_TEMPLATE("rule 5.9: where the other side stands too, the second enrols
     Standing a{&in, 1, &s}, b{&out, 1, &t};
     CHECK(in.flat);
     CHECK_FALSE(out.flat);
-    CHECK(b.begin(now) == Standing::parked);
-    CHECK(a.begin(now) == 0);
+    CHECK(b.start(now) == Standing::parked);
+    CHECK(a.start(now) == 0);
     CHECK(room.take() == 7);
     CHECK(t.wakes == 1);
     CHECK(b.finish() == 0);

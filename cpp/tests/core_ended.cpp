@@ -216,7 +216,7 @@ void standing(const std::vector<Spec>& g) {
     Rule now = begun;
     const auto next = [&] {
       now = Rule(b.specs);
-      const int got = alt.begin(now_ns);
+      const int got = alt.start(now_ns);
       if (now.any_retired())
         REQUIRE((got >= 0 && now.retired_at(static_cast<std::size_t>(got)) && alt.status() == Status::retired));
       else if (now.skips())
@@ -239,7 +239,7 @@ void standing(const std::vector<Spec>& g) {
       int got = Standing::parked;
       if (alt.choice.done()) {
         got = alt.finish();
-        if (got == Standing::again) got = alt.begin(now_ns);
+        if (got == Standing::again) got = alt.start(now_ns);
       }
       // It looks for itself when it is woken: what was off then counts as it is then.
       if (then.any_retired() || Rule(b.specs).any_retired()) {

@@ -53,8 +53,8 @@ int check() {
   if (s.scan(now) != 1 || got[1] != 2) return 5;
   {
     Standing alt{g, 2, &me};
-    if (alt.begin(now) != 1 || got[1] != 3) return 6;
-    if (alt.begin(now) != Standing::parked) return 7;
+    if (alt.start(now) != 1 || got[1] != 3) return 6;
+    if (alt.start(now) != Standing::parked) return 7;
     if (c.template begin<Side::out>(w) != Status::ok) return 8;
     if (alt.finish() != 0 || got[0] != 4) return 9;
   }

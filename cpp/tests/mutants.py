@@ -450,8 +450,8 @@ TEXT = [
         "aa",
         "hosted: the timer of a select that was decided otherwise stays armed",
         "selecting.hpp",
-        "    disarm();\n    const int t",
-        "    const int t",
+        "      armed = false;\n      run_of(*p).disarm(timer);\n",
+        "      armed = false;\n",
         "hosted: a timeout meets",
     ),
     Text(
@@ -507,7 +507,7 @@ TEXT = [
         "latch: a choice that has committed elsewhere is woken by it too",
         "latch.hpp",
         "      if (Free{}.with(&n) == Claim::won) fx.finish(&n, Status::ok);",
-        "      if (Free{}.with(&n) == Claim::won || true) fx.finish(&n, Status::ok);",
+        "      Free{}.with(&n);\n      fx.finish(&n, Status::ok);",
         "latch: cancel meets the set, a choice",
     ),
 ]

@@ -156,7 +156,7 @@ class Process {
     Guard& g = add(Kind::output, &c, &core::channel_ops<C, Side::out>);
     g.node.flags = NodeFlags::compute;
     made_[n_ - 1] = v;
-    finish_[n_ - 1] = [](Process& p, void* where, Node& n, std::uint32_t v) noexcept { return p.deliver(*static_cast<C*>(where), n, v); };
+    finish_[n_ - 1] = [](Process& p, core::Place* where, Node& n, std::uint32_t v) noexcept { return p.deliver(*static_cast<C*>(where), n, v); };
   }
   template <class B>
   void barrier(B& b) noexcept {
@@ -180,8 +180,7 @@ class Process {
     if (asked_.exchange(0)) return end({});
     Select s(g_, n_, mode, &parker, start);
     if (seed) s.seed = seed;
-    int r = s.scan([] { return prim::now(); });
-    if (r == Select::none) r = s.enrol();
+    int r = s.begin(&parker, [] { return prim::now(); });
     if (r == Select::parked) r = wait(s);
     next_start = s.next_start();
     return end(outcome(r, s.status()));
@@ -193,11 +192,8 @@ class Process {
   Chosen next() noexcept {
     if (asked_.exchange(0)) return {};
     Standing& s = *standing_;
-    int r = s.begin([] { return prim::now(); });
-    while (r == Standing::parked) {
-      r = wait(s);
-      if (r == Standing::again) r = s.begin([] { return prim::now(); });
-    }
+    int r = s.begin(&parker, [] { return prim::now(); });
+    while (r == Standing::parked) r = wait(s);
     return outcome(r, s.status());
   }
   Standing& standing() noexcept { return *standing_; }
@@ -258,22 +254,19 @@ class Process {
 
   template <class S>
   int wait(S& s) noexcept {
-    const int t = s.earliest_timer();
-    const std::int64_t until = t == Select::none ? prim::forever : s.guard(t).deadline;
+    const std::int64_t until = s.deadline();
+    const auto go_on = [&s] { return s.woken([] { return prim::now(); }, false); };
     for (bool decided = false;;) {
-      if (parker.await(decided ? prim::forever : until)) return s.finish();
+      if (parker.await(decided ? prim::forever : until)) return go_on();
       if (decided) continue;
       if (asked_.load()) {
-        if (s.choice.finish_as(core::CANCELLED)) {
+        if (s.withdraw()) {
           asked_.store(0);
-          return s.finish();
+          return go_on();
         }
         decided = true;
       } else if (until != prim::forever && prim::now() >= until) {
-        if (s.choice.finish_as(core::TIMED_OUT)) {
-          s.finish();
-          return t;
-        }
+        if (s.choice.finish_as(core::TIMED_OUT)) return go_on();
         decided = true;
       }
     }
@@ -306,7 +299,7 @@ class Process {
     n_ = 0;
   }
 
-  Guard& add(Kind k, void* where, const core::GuardOps* ops) noexcept {
+  Guard& add(Kind k, core::Place* where, const core::GuardOps* ops) noexcept {
     Guard& g = g_[n_++];
     g.kind = k;
     g.where = where;
@@ -320,7 +313,7 @@ class Process {
   Room room_[kMax];
   std::optional<Item> item_[kMax];
   std::uint32_t made_[kMax] = {};
-  Status (*finish_[kMax])(Process&, void*, Node&, std::uint32_t) noexcept = {};
+  Status (*finish_[kMax])(Process&, core::Place*, Node&, std::uint32_t) noexcept = {};
   std::uint32_t n_ = 0;
   std::optional<Standing> standing_;
 };

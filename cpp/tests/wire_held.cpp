@@ -335,7 +335,10 @@ TEST_CASE("wire 4.7: give_back() of a read without redeliver, and twice, is bad 
   Pair<w::StreamLink> p;
   Channel<std::string> c{buffer(4)};
   p.h->give(c.reader(), "jobs");
-  Writer<std::string> to = c.writer();
+  Channel<std::string> d{buffer(1)};
+  p.h->give(d.reader(), "more");
+  Writer<std::string> to = c.writer(), more = d.writer();
+  more("c");
   to("a"), to("b");
   auto r = p.f->reader<std::string>("jobs");
   {
@@ -350,10 +353,17 @@ TEST_CASE("wire 4.7: give_back() of a read without redeliver, and twice, is bad 
     CHECK_THROWS_AS(x.give_back(), BadUse);
     CHECK(r() == "b");
   }
+  {
+    auto other = p.f->reader<std::string>("more");
+    auto x = other.extended()();
+    CHECK(*x == "c");
+    other.retire();  // in the block: the channel learns of it now
+    CHECK_THROWS_AS(more("d"), Retired);
+  }
   to.retire();
   CHECK_THROWS_AS(r.extended()(), Retired);
   r.retire();
-  CHECK_THROWS_AS(r.extended(), BadUse);
+  CHECK_THROWS_AS(static_cast<void>(r.extended()), BadUse);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 #include <sys/socket.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -276,6 +278,56 @@ TEST_CASE("wire 13.2: who is heard and never acknowledges is lost, for his bytes
   CHECK(v.one.lost() != nullptr);
 }
 
+// Of conformance/wire/serial.txt, which the boards' clients are tested with too.
+w::Buffer vector(const std::string& name) {
+  std::ifstream file(std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "conformance/wire/serial.txt");
+  w::Buffer out;
+  for (std::string word, hex; file >> word;)
+    if (word == name && file >> hex)
+      for (std::size_t i = 0; i + 1 < hex.size(); i += 2) out.push_back(static_cast<std::byte>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+  REQUIRE(!out.empty());
+  return out;
+}
+
+TEST_CASE("wire 12.6, 12.7: START, a packet and frames are, byte for byte, what the boards' clients say") {
+  Line one({}, 0x01020304), two({}, 0x0A0B0C0D);
+  w::Buffer line, answer, session, hello, compact;
+  one.output(0, line);
+  CHECK(line == vector("start"));
+  two.input(line, 0, session);
+  two.output(0, answer);
+  CHECK(answer == vector("heard"));
+  one.input(answer, 0, session);
+  std::vector<std::byte> body(8);
+  for (const char c : {'b', 'o', 'a', 'r', 'd'}) body.push_back(static_cast<std::byte>(c));
+  w::append(hello, {w::Kind::hello, 0, 0x54464557, 0x10001, 0x11121314'01020304, std::uint64_t{1024} << 32, body}, 0);
+  w::detail::narrow(hello, compact);
+  CHECK(compact == vector("hello"));
+  CHECK(one.queue(compact) == compact.size());
+  line.clear();
+  one.output(0, line);
+  w::Buffer wanted = vector("start_linked");
+  const w::Buffer packet = vector("packet");
+  wanted.insert(wanted.end(), packet.begin(), packet.end());
+  CHECK(line == wanted);
+  for (const char* name : {"cbor_minus_70000", "cbor_two_to_40", "cbor_text", "cbor_bytes", "cbor_array", "cbor_map"})
+    CHECK(w::cbor_fault(vector(name)) == nullptr);
+  for (const char* name : {"offer_read", "offer_write", "offer_choice", "withdraw", "retire", "poison"}) {
+    w::detail::Widener wide;
+    w::Buffer whole, again;
+    REQUIRE(wide.input(vector(name), whole) == nullptr);
+    for (w::Bytes rest = whole; !rest.empty(); rest = rest.subspan(w::detail::get<std::uint16_t>(rest.data())))
+      w::detail::narrow(rest.first(w::detail::get<std::uint16_t>(rest.data())), again);
+    INFO(name);
+    CHECK(again.size() + 7 >= vector(name).size());  // padding at the end may be left out
+    CHECK(w::detail::get<std::uint8_t>(again.data()) == w::detail::get<std::uint8_t>(vector(name).data()));
+    w::detail::Widener twice;
+    w::Buffer whole_again;
+    REQUIRE(twice.input(again, whole_again) == nullptr);
+    CHECK(whole_again == whole);
+  }
+}
+
 TEST_CASE("wire 12.8: what is one value of a board's channel, and what is none") {
   const auto fault = [](const std::string& s) { return w::cbor_fault(bytes(s)); };
   using namespace std::string_literals;
@@ -358,7 +410,8 @@ class Noisy {
   std::thread thread_;
 };
 
-TEST_CASE("wire 12.6: a PC's first START has no byte 3, whatever its lease: it would stop a MicroPython board that is not in its program yet") {
+TEST_CASE(
+    "wire 12.6: a PC's first START has no byte 3, whatever its lease: it would stop a MicroPython board that is not in its program yet") {
   auto space = w::Space::make("pc");
   for (const std::uint32_t lease : {0u, 3u * 100, 700u, 768u, 1000u, 3000u, 20'000u, 65'536u, 70'000u, 3'600'000u})
     for (int i = 0; i < 20; ++i) {

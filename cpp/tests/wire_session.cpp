@@ -551,8 +551,9 @@ TEST_CASE("wire 14.2: random peers, with frames made up of plausible fields, cra
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     Hostile h;
-    const w::Kind kinds[] = {w::Kind::offer,  w::Kind::offer, w::Kind::offer, w::Kind::withdraw,  w::Kind::retire,
-                             w::Kind::poison, w::Kind::done,  w::Kind::ended, w::Kind::withdrawn, w::Kind::give};
+    const w::Kind kinds[] = {w::Kind::offer,  w::Kind::offer, w::Kind::offer,    w::Kind::withdraw,  w::Kind::retire,
+                             w::Kind::poison, w::Kind::done,  w::Kind::ended,    w::Kind::withdrawn, w::Kind::give,
+                             w::Kind::made,   w::Kind::made,  w::Kind::held_end, w::Kind::commit};
     for (int i = 0; i < 40 && !h.a.at_home.session.is_over(); ++i) {
       w::Frame f;
       f.kind = kinds[random() % std::size(kinds)];
@@ -560,6 +561,10 @@ TEST_CASE("wire 14.2: random peers, with frames made up of plausible fields, cra
       f.op = static_cast<std::uint64_t>(i) + random() % 2 + (random() % 8 == 0 ? 100 : 0);
       f.val = random() % 4 ? random() % 3 : random();
       f.flags = f.kind == w::Kind::offer && f.where == 0 ? w::Flag::write : 0;
+      if (f.kind == w::Kind::offer && random() % 3 == 0) {  // without its value, or an extended read
+        f.flags |= f.where == 0 ? w::Flag::later : w::Flag::hold;
+        f.val = f.where == 0 ? 0 : f.val & 1;
+      }
       w::Buffer body(random() % 5 == 0 ? 16 : 0);
       if (!body.empty()) body[0] = static_cast<std::byte>(random() % 3), body[4] = static_cast<std::byte>(random() % 2);
       if (f.kind == w::Kind::offer) f.body = body;

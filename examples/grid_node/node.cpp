@@ -149,7 +149,8 @@ class Deadline {
 
 class Node {
  public:
-  Node(Writer<Average>& averages, Writer<Alarm>& alarms, Writer<double>& ask, Reader<double>& answers, nanoseconds deadline, Settings settings)
+  Node(Writer<Average>& averages, Writer<Alarm>& alarms, Writer<double>& ask, Reader<double>& answers, nanoseconds deadline,
+       Settings settings)
       : averages_(averages), alarms_(alarms), ask_(ask), answers_(answers), deadline_(deadline), settings_(settings) {}
 
   void on_measurement(std::size_t port, const Measurement& m) {
@@ -214,15 +215,14 @@ void node(Reader<Measurement> pmu50, Reader<Measurement> pmu60, Reader<Settings>
   while (open50 || open60) {
     try {
       using In = Guarded<Reader<Measurement>>;  // an input that is on as long as it is open; that it ends is told
-      const auto got = select(In{pmu50, open50, open50}, In{pmu60, open60, open60}, settings, when(me.owed(), answers), after(next - now()));
+      const auto got =
+          select(In{pmu50, open50, open50}, In{pmu60, open60, open60}, settings, when(me.owed(), answers), after(next - now()));
       switch (got.index()) {
         case 0: me.on_measurement(0, std::get<0>(got)); break;
         case 1: me.on_measurement(1, std::get<1>(got)); break;
         case 2: me.on_settings(std::get<2>(got)); break;
         case 3: me.on_answer(std::get<3>(got)); break;
-        default:
-          me.on_timer(next - 500us - began);
-          next += period;
+        default: me.on_timer(next - 500us - began); next += period;
       }
     } catch (const Retired& r) {
       if (r.end == pmu50.number())

@@ -1,4 +1,4 @@
-/* pc_squares: an actor that talks with a Python program over the UART (link/README.md): it reads integers from one channel of the PC's, and
+/* pc_squares: an actor that talks with a Python program over the UART (mcu/LINK.md): it reads integers from one channel of the PC's, and
  * writes their squares to another. Each answer is an event of its own: the core sleeps in between. */
 #include "link_uart.h"
 #include "weft_mcu/cbor.h"

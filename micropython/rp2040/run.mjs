@@ -1,11 +1,12 @@
-// node run.mjs FIRMWARE.elf PROGRAM.py: runs a program on MicroPython's firmware for the RP2040, under mcu/emulator, by the
-// raw prompt on UART 0, as mpremote does. Prints what the program prints; exit status 1 if it raises, or if the board stops.
+// node run.mjs FIRMWARE.elf PROGRAM.py…: runs a program on MicroPython's firmware for the RP2040, under mcu/emulator, by the raw
+// prompt on UART 0, as mpremote does; further ones each after a soft reset, whatever core 1 does. Prints what the programs print; exit
+// status 1 if one raises, or if the board stops.
 import { readFileSync } from "node:fs";
 import { Machine } from "../../mcu/emulator/src/index.mjs";
 
-const [firmware, program] = process.argv.slice(2);
-if (!program) {
-  console.error("usage: node run.mjs FIRMWARE.elf PROGRAM.py");
+const [firmware, ...programs] = process.argv.slice(2);
+if (!programs.length) {
+  console.error("usage: node run.mjs FIRMWARE.elf PROGRAM.py…");
   process.exit(2);
 }
 const SECOND = 125e6;
@@ -43,11 +44,19 @@ function send(text) {
 until(">>> ", 2);
 send("\x01");
 until("raw REPL; CTRL-B to exit\r\n>", 2);
-send(readFileSync(program, "utf8") + "\x04");
-until("OK", 2);
-process.stdout.write(until("\x04", 600).replaceAll("\r\n", "\n"));
-const raised = until("\x04", 2);
-if (raised) {
-  console.error(raised.replaceAll("\r\n", "\n"));
-  process.exit(1);
+for (const program of programs) {
+  if (program !== programs[0]) {
+    send("\x04");
+    until("soft reboot\r\n", 2);
+    until("raw REPL; CTRL-B to exit\r\n>", 2);
+  }
+  send(readFileSync(program, "utf8") + "\x04");
+  until("OK", 2);
+  process.stdout.write(until("\x04", 600).replaceAll("\r\n", "\n"));
+  const raised = until("\x04", 2);
+  if (raised) {
+    console.error(raised.replaceAll("\r\n", "\n"));
+    process.exit(1);
+  }
+  until(">", 2);
 }

@@ -132,3 +132,19 @@ def program(kind: type[CortexM3] | type[Rp2040]) -> dict[str, bytes]:
         "link_firmware.mpy": board.compiled(HERE / "link_firmware.py"),
         "link_board.mpy": board.compiled(HERE / "link_board.py"),
     }
+
+
+class Bare(Firmware):
+    """The RP2040 with a program of mcu/: no MicroPython. UART 0 is the link's."""
+
+    def __init__(self, folder: Path, program: str) -> None:
+        self.program = program
+        super().__init__(folder, {})
+
+    def image(self, files: dict[str, bytes]) -> bytes:
+        return b""
+
+    def command(self) -> list[str]:
+        emulator = str(tiers.ROOT / "mcu" / "emulator" / "bin" / "weft-rp2040")
+        elf = str(tiers.ROOT / ".build" / "mcu" / "rp2040" / f"{self.program}.elf")
+        return [emulator, "run", elf, "--uart-socket", self.path, "--uart-delay", "--no-uart"]

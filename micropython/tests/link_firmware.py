@@ -6,6 +6,7 @@ What it would print it keeps, for the session after, if that asks for the `repor
 import sys
 
 import link_board
+
 from weft.coroutines import PeerDied, process, run
 from weft.link import Link
 

@@ -3,8 +3,10 @@ cable; weft.serial at the other. One board serves all tests, session after sessi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from weft import serial
 from weft.threads import Channel, PeerDied, Poisoned, Retired, after, process, run, select
 
+from . import tiers
 from .cable import Spoiler
 from .link_boards import CortexM3, Firmware, Rp2040, program
 from .test_link import ends
@@ -275,3 +278,31 @@ def test_a_soft_reset_is_a_new_board(board: Firmware) -> None:
         there, back = ends(pc, there="r", back="w")
         there(2)
         assert back() == 2
+
+
+def blocks(page: str) -> tuple[str, str]:
+    """The programs of a page: main.py, which has the Link, and the PC's, which connects."""
+    found = re.findall(
+        r"```python\n(.*?)```", (tiers.HERE / page).read_text(encoding="utf-8"), re.S
+    )
+    (main,) = [b for b in found if "Link(" in b and "run(square())" in b]
+    (pc,) = [b for b in found if "serial.connect(" in b and "range(5)" in b]
+    return main, pc
+
+
+@pytest.mark.parametrize(
+    ("page", "kind"),
+    [("LINK.md", Rp2040), ("TUTORIAL.md", CortexM3)],
+    ids=["LINK.md on the RP2040", "TUTORIAL.md on the Cortex-M3"],
+)
+def test_the_programs_of_a_page_as_they_stand(
+    page: str, kind: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """But for the path of the device, which is here that of the cable."""
+    main, pc = blocks(page)
+    made = kind(tmp_path, {"main.py": main.encode()})
+    try:
+        exec(pc.replace("/dev/ttyACM0", made.cable.device), {"__name__": "pc"})
+    finally:
+        made.close()
+    assert capsys.readouterr().out.split() == ["0", "1", "4", "9", "16"]

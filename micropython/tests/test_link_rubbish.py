@@ -145,3 +145,67 @@ def test_a_packet_with_any_one_bit_spoilt_is_passed_over_and_whole_it_is_taken()
         "print(8 * len(good) > 160, taken, line.lost, bytes(line.input(good, 1000)))\n",
     )
     assert said == "True 0 None b'five\\x00'\n"
+
+
+SESSION = """\
+from weft import _frames as f
+from weft import link as L
+
+
+class Ended:
+    done = True
+
+
+class Process:
+    x = Ended
+
+
+def opened():
+    link = L.Link(None)
+    link._greeted = True
+    hi = bytearray()
+    f.put(hi, f.GIVE, 0, 0, 0, 0, 15, b"12345678cbor\\0a")
+    f.put(hi, f.GIVE, f.WRITE, 1, 0, 0, 15, b"12345678cbor\\0b")
+    link._frames(hi)
+    a, b = link._channels
+    for at, values in ((((a, False),), (None,)), (((b, True),), (b"\\7",)), (((a, False), (b, True)), (None, b"\\7"))):
+        link._offer(L._Op(link, Process, at, values, False))
+    return link
+
+
+def said(data):
+    link = opened()
+    link._frames(data)
+    return "open" if link.why is None else "over"
+"""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatever_a_pc_says_a_session_goes_on_or_is_over(seed: int) -> None:
+    """wire 14.2: no exception leaves the link, whatever frames come, whole or spoilt, with fields as large as they may be"""
+    rng = random.Random(seed)
+
+    def varint(n: int) -> bytes:
+        out = bytearray()
+        while n > 127:
+            out.append(n & 127 | 128)
+            n >>= 7
+        return bytes([*out, n])
+
+    def frame() -> bytes:
+        large = [0, 1, 2, 3, 9, 255, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1]
+        body = rng.choice([b"", b"\x07", b"\x63abc", b"12345678cbor\0x", rng.randbytes(20)])
+        kind = rng.choice([20, 21, 25, 30, 41, 48, rng.randrange(256)])
+        fields = [rng.randrange(3), 0, rng.randrange(4), rng.choice([len(body), rng.choice(large)])]
+        if not rng.randrange(8):
+            fields[rng.randrange(4)] = rng.choice(large)
+        head = bytes([kind, rng.choice([0, 1, 128, 129])]) + b"".join(map(varint, fields))
+        return head + varint(len(body)) + body
+
+    made = [
+        spoilt(rng, whole) if rng.randrange(2) else whole
+        for whole in (b"".join(frame() for _ in range(rng.randrange(1, 5))) for _ in range(400))
+    ]
+    said = on_the_board(SESSION, made)
+    assert len(said) == len(made)
+    assert {*said} == {"open", "over"}

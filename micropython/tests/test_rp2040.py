@@ -11,13 +11,16 @@ from . import tiers
 
 PROGRAM = Path(__file__).with_name("rp2040_program.py")
 WATCHDOG = Path(__file__).with_name("rp2040_watchdog.py")
+FLASH = Path(__file__).with_name("rp2040_flash.py")
+LEFT = Path(__file__).with_name("rp2040_left_running.py")
 CORES = Path(__file__).with_name("rp2040_cores.py")
 EXAMPLES = sorted(p for p in (tiers.HERE / "examples").glob("*.py") if p.name != "board.py")
 
 
-def on_the_board(program: Path) -> subprocess.CompletedProcess[str]:
+def on_the_board(*programs: Path) -> subprocess.CompletedProcess[str]:
+    """One after the other, with a soft reset in between."""
     return subprocess.run(
-        ["node", tiers.HERE / "rp2040" / "run.mjs", tiers.MADE / "rp2040.elf", program],
+        ["node", tiers.HERE / "rp2040" / "run.mjs", tiers.MADE / "rp2040.elf", *programs],
         capture_output=True,
         text=True,
         check=False,
@@ -62,6 +65,21 @@ def test_both_cores_run_processes() -> None:
         "process main/idle[1]: this port has one thread besides the main program, so at most two processes at a time",
         "(124750, 0, 1)",
     ]
+
+
+def test_core_0_writes_files_while_core_1_fills_a_ring() -> None:
+    """Upstream's issue 8793: the port holds core 1 while the flash is written. What does not find room meanwhile is counted, and tried again."""
+    done = on_the_board(FLASH)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "0 True\n"
+
+
+def test_a_soft_reset_while_core_1_runs_and_allocates() -> None:
+    """Upstream's issue 16619: afterwards both cores serve the next program."""
+    done = on_the_board(LEFT, CORES)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[:2] == ["core 1 runs", "[None, (0, [1], 0)]"]
+    assert done.stdout.splitlines()[-1] == "(124750, 0, 1)"
 
 
 @pytest.mark.parametrize("name", [p.stem for p in EXAMPLES if p.stem != "blink_and_button"])

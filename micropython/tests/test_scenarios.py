@@ -15,7 +15,7 @@ from conformance import micropython as converter
 from . import tiers
 
 SCENARIOS = tiers.MADE / "scenarios"
-THREADS = ("pure", "native", "gil")  # threads are Python over either core
+THREADS = ("pure", "native", "gil", "cpython", "pypy")  # threads are Python over either core
 
 
 ALL = [

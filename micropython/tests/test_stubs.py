@@ -69,9 +69,12 @@ def look(x):
 public = [n for n, x in vars(module).items() if n[0] != "_" and not inspect.ismodule(x)
           and (getattr(x, "__module__", "") or "weft").startswith("weft")]
 if hasattr(module, "__getattr__"):
-    public += ["timeout", "deadline", "move_on_after"]
-    for n in public:
-        scope[n] = getattr(module, n)
+    for n in names:
+        try:
+            scope[n] = getattr(module, n)
+        except AttributeError:
+            continue
+        public.append(n)
 found = {}
 for n in names:
     probed = n in probes and (n == "Ended" or n not in vars(module))

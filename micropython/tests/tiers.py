@@ -22,14 +22,16 @@ TIERS: dict[str, tuple[list[str], list[Path]]] = {
     "native": ([str(MADE / "unix")], []),  # with the user C module
     "gil": ([str(MADE / "unix-gil")], []),  # the same with a global lock
     "cpython": ([sys.executable, "-S"], []),  # the pure code on CPython
+    "pypy": (["pypy3", "-S"], []),  # and on PyPy, Debian's
 }
 MICROPYTHONS = ("pure", "natmod", "native", "gil")
-CORE = {"pure": False, "natmod": True, "native": True, "gil": True, "cpython": False}
+CORE = {"pure": False, "natmod": True, "native": True, "gil": True, "cpython": False, "pypy": False}
+PYTHONS = ("cpython", "pypy")
 
 
 def environment(tier: str, *folders: Path) -> dict[str, str]:
     paths = [*map(str, [*folders, *TIERS[tier][1], HERE, KIT])]
-    if tier == "cpython":
+    if tier in PYTHONS:
         return {**os.environ, "PYTHONPATH": ":".join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
     return {**os.environ, "MICROPYPATH": ":".join([*paths, str(KIT / "device"), ".frozen"])}
 

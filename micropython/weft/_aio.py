@@ -118,7 +118,7 @@ async def _drive():
             core.loop(TURN)
             if core.waiting():
                 await asyncio.sleep_ms(0)
-            elif not _proc.live():
+            elif not _proc._all:
                 return
             else:
                 dt = _time.due()
@@ -150,6 +150,29 @@ def _watched(s):
     asyncio.create_task(_watch(s))
 
 
+_guests = []
+
+
+def guest(party, wrap):
+    """A task of asyncio runs these; there may be several at a time."""
+    if _proc._run is None:
+        _time.begin("steady")
+        _proc._all.clear()
+        _proc._run, _proc.shell = party, wrap
+    elif _proc.shell is None:
+        raise BadUse("a run within a run: await Parallel(...) in a process")
+    _guests.append(party)
+
+
+def guest_over(party):
+    _guests.remove(party)
+    if _proc._run is party:
+        _proc._run = _guests[0] if _guests else None
+    if _proc._run is None:
+        _proc.shell = None
+        _time.watcher = None
+
+
 class _Party(_proc.Party):
     """Processes that a task of the loop waits for."""
 
@@ -173,7 +196,7 @@ async def parallel(processes, one=False):
     ps = _proc.flatten(processes, [])
     party = _Party()
     party.n = len(ps)
-    _proc.guest(party, _Shell)
+    guest(party, _Shell)
     _time.watcher = _watched
     try:
         try:
@@ -194,7 +217,7 @@ async def parallel(processes, one=False):
                 await party.done.wait()
             except asyncio.CancelledError as e:
                 cancelled = e
-        _proc.guest_over(party)
+        guest_over(party)
         if cancelled:
             raise cancelled
     if one and len(ps) == 1 and not party.failed and ps[0].error is not None:

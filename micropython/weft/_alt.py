@@ -12,7 +12,8 @@ import random
 
 from . import _core as core
 from . import _time as time
-from ._chan import HELD, LATER, NOTHING, Node, begin, closed, resume, where
+from ._chan import HELD, LATER, NOTHING, begin, closed, resume, where
+from ._full import Node
 from .errors import BadUse
 
 IN, OUT, TIME, SKIP, SYNC, END = 0, 1, 2, 3, 4, 5
@@ -204,7 +205,7 @@ class Alt:
         for n in self.nodes:
             if n.on:
                 timed = timed or n.kind in (TIME, SKIP)
-            elif n.kind < TIME and not n.end.x and self.state(n) != SILENT:
+            elif n.kind < TIME and not n.end.x and self.state(n) not in (ENDED, SILENT):
                 if n.kind == OUT:
                     self.hold_out = True
                 else:
@@ -394,6 +395,12 @@ class Alt:
                     n.c.unlink(n.out, n)
             elif n.kind >= SYNC and n.on:
                 n.end.leave(n)
+
+    def give_up(self, p):
+        if not self.live:
+            return False
+        self.withdraw()
+        return True
 
     async def outcome(self, i, p):
         """Commits to guard i, or (-1) waits until somebody does; what the select gives."""

@@ -1,17 +1,14 @@
-"""Channels and their ends: all cases but the one the core does itself (rules 1 to 4).
+"""Channels and their ends (rules 1 to 4): what the core leaves of a plain rendezvous. Buffers and choices are _full's.
 
 Invariants
 - A line (`k.r` … `k.rt`, `k.w` … `k.wt`, linked by `nx`) holds Procs and Nodes, first come first. A Node is what has
   more to say than a Proc: a guard of a choice (`alt`), an extended read (`ext`).
 - `k.ok` is False whenever a plain operation must look at more than the head of a line (`_look`).
-- While a reader waits the buffer is empty. A slot is taken by a value (`buf`), by an extended read (`held`) or by a
-  value that is yet to be made (`owed`).
 - What has committed is out of its line. A Proc that has committed and is still held waits with `at` HELD.
 - An end in a channel or on its way is nobody's: `h` is 0, its sender's is closed.
 """
 
 import sys
-from collections import deque
 
 from . import _core as core
 from .errors import BadUse, Cancelled, PeerDied, Poisoned, Retired
@@ -23,7 +20,6 @@ LATE = "late"  # `at` of a reader that has its value and was asked to end
 NOTHING = object()
 LATER = object()
 ENDS = (core.Rd, core.Wr)
-OVERFLOWS = ("block", "drop_oldest", "drop_newest", "unbounded")
 
 
 def outsider():
@@ -36,31 +32,6 @@ def outsider():
     return None
 
 
-class Node:
-    """A place in a line: `alt` is told what comes of it (_alt.Alt, or Ext)."""
-
-    def __init__(self, alt, i, c, out):
-        self.alt, self.i, self.c, self.out = alt, i, c, out
-        self.nx = self.v = self.make = self.end = None
-        self.on = True
-        self.loud = self.gone = self.queued = False
-
-
-class Stats:
-    def __init__(self, c):
-        self.dropped, self.readers, self.writers = c.dropped, c.nr, c.nw
-        self.buffered = len(c.buf)
-        self.waiting_readers, self.waiting_writers = _count(c.k.r), _count(c.k.w)
-
-
-def _count(x):
-    n = 0
-    while x is not None:
-        n += not isinstance(x, Node) or (x.alt.live and not x.gone)
-        x = x.nx
-    return n
-
-
 class Channel:
     count = 0
     # What most channels never need is of the class: an instance pays for each field that it has.
@@ -68,23 +39,17 @@ class Channel:
     dr = dw = False  # one of a side died
 
     def __init__(self, name=None, *, capacity=0, overflow="block", immunity=0):
-        if not isinstance(capacity, int) or capacity < 0:
-            raise BadUse("capacity is 0 or more, not %r" % (capacity,))
-        if overflow not in OVERFLOWS:
-            raise BadUse("overflow is one of %s, not %r" % (", ".join(OVERFLOWS), overflow))
-        if overflow != "block" and not capacity and overflow != "unbounded":
-            raise BadUse("overflow %r needs a capacity of 1 or more" % (overflow,))
         Channel.count += 1
         self.name = name or "channel %d" % Channel.count
-        self.cap, self.over = capacity, OVERFLOWS.index(overflow)
         if immunity:
             self.imm = immunity
-        self.pz = self.nodes = self.nr = self.nw = 0
+        self.pz = self.nodes = self.nr = self.nw = self.cap = self.over = 0
         self.hr = self.hw = False  # a side had an end
         self.buf = ()
-        if capacity or self.over:
-            self.size = capacity or 4
-            self.buf = deque((), self.size)
+        if capacity != 0 or overflow != "block":
+            from ._full import furnish
+
+            furnish(self, capacity, overflow)
         self.k = core.Chan(self)
         self._look()
 
@@ -119,6 +84,8 @@ class Channel:
     __neg__ = writer
 
     def stats(self):
+        from ._full import Stats
+
         return Stats(self)
 
     def poison(self, strength=1):
@@ -158,7 +125,7 @@ class Channel:
     def link(self, out, x):
         k = self.k
         x.nx = None
-        if isinstance(x, Node):
+        if not isinstance(x, core.Proc):
             self.nodes += 1
             k.ok = False
         if out:
@@ -193,182 +160,42 @@ class Channel:
             else:
                 k.rt = before
         x.nx = None
-        if isinstance(x, Node):
+        if not isinstance(x, core.Proc):
             self.nodes -= 1
             if not self.nodes:
                 self._look()
         return True
 
+    # A plain rendezvous with nothing but Procs in its lines: _full replaces these, with the first that asks for more.
+
     def first(self, out):
-        """The first in a line who can commit; an alternative that does not wait is passed over."""
-        x = self.k.w if out else self.k.r
-        while x is not None and isinstance(x, Node) and not (x.alt.live and x.on and not x.gone):
-            x = x.nx
-        return x
+        return self.k.w if out else self.k.r
 
     def note(self, out):
-        """Something happened for the line `out`: standing alternatives look at it when they select."""
-        x = self.k.w if out else self.k.r
-        while x is not None:
-            if isinstance(x, Node):
-                x.alt.note(x)
-            x = x.nx
+        pass
 
-    def full(self):
-        return self.over != 3 and len(self.buf) + self.held + self.owed >= self.cap
-
-    # moving values
-
-    def get(self, p, to, ext=None):
-        """A value for a reader who is there: the value, NOTHING, or LATER: `to(v, e)` will be called."""
-        if self.buf:
-            v = self.buf.popleft()
-            if ext:
-                ext.slot = True
-                self.held += 1
-            else:
-                self.refill()
-            return keep(p, v)
-        y = self.first(True)
-        if y is None or (ext and (self.cap or self.over)):
-            return NOTHING
-        if isinstance(y, Node):
-            alt = y.alt
-            if y.make:
-                alt.to = to or _Given(p).given
-                alt.holder = ext
-                alt.commit(y)
-                return LATER
-            v = moved(y.v)
-            alt.commit(y, ext)
-        else:
-            self.unlink(True, y)
-            v = y.v
-            if ext:
-                ext.writer = y
-                y.at = HELD
-            else:
-                y.at = None
-                core.push(y)
-        return keep(p, v)
-
-    def refill(self):
-        """A slot is free: the first waiting writer's value enters it (1.5)."""
-        while not self.full():
-            y = self.first(True)
-            if y is None:
-                break
-            if isinstance(y, Node):
-                if y.make:
-                    self.owed += 1
-                    y.alt.to = self.pay
-                else:
-                    self.enter(moved(y.v))
-                y.alt.commit(y)
-            else:
-                self.unlink(True, y)
-                y.at = None
-                self.enter(y.v)
-                core.push(y)
-        self.note(True)
-
-    def enter(self, v):
-        if len(self.buf) >= self.size:
-            n = self.size * 2
-            more = deque((), n)
-            while self.buf:
-                more.append(self.buf.popleft())
-            self.buf, self.size = more, n
-        self.buf.append(v)
-        self.note(False)
-
-    def serve(self):
-        """A slot is free for an extended read that waits for one."""
-        while self.buf:
-            x = self.first(False)
-            if x is None:
-                return
-            self.hand(x, self.buf.popleft(), None)
-            self.refill()
-        if self.ended(False) and self.first(True) is None:
-            self._tell(False)
-
-    def pay(self, v, e):
-        """The value for which a slot was kept is made, or (e) will never be."""
-        self.owed -= 1
-        if self.pz or (self.hr and not self.nr and self.first(False) is None):
-            if e is None:
-                self.dropped += 1
-                self.lose(moved(v))
-        else:
-            if e is None:
-                self.put(v, None)
-            self.refill()
-            self.serve()
-        if self.hw and not self.nw and not self.buf and not self.owed:
-            self._tell(False)
-
-    def direct(self):
-        """The reader who waits and to whom a value goes straight, past the buffer (1.5); an extended read needs a slot."""
-        x = None if self.buf else self.first(False)
-        if x is not None and isinstance(x, Node) and x.alt.ext and self.full():
-            return None if self.cap or self.over else x
-        return x
+    def get(self, p, to):
+        """A value for a reader who is there, or NOTHING."""
+        y = self.k.w
+        return NOTHING if y is None else keep(p, self.taken(y))
 
     def put(self, v, p):
-        """A writer's value: True if it committed, HELD if it did and an extended read holds `p`, False if it must wait."""
-        x = self.direct()
-        if x is not None:
-            return self.hand(x, moved(v), p)
-        if not self.cap and not self.over:
-            return False
-        if not self.full():
-            self.enter(moved(v))
-        elif self.over == 2 or (self.over == 1 and not self.buf):
-            self.dropped += 1
-            self.lose(moved(v))
-        elif self.over == 1:
-            self.dropped += 1
-            old = self.buf.popleft()
-            self.buf.append(moved(v))
-            self.lose(old)
-        else:
-            return False
-        return True
+        """A writer's value: True if it committed, False if it must wait."""
+        x = self.k.r
+        return x is not None and self.passed(x, moved(v))
 
-    def hand(self, x, v, p):
-        """Gives v to who waits in the readers' line."""
-        if isinstance(x, Node):
-            alt = x.alt
-            if alt.ext:
-                if self.cap or self.over:
-                    alt.slot = True
-                    self.held += 1
-                elif p is not None:
-                    alt.writer = p
-            alt.v = keep(alt.p, v)
-            alt.commit(x)
-            return HELD if alt.ext and alt.writer else True
+    def taken(self, y):
+        """The value of y, a Proc that waits with it."""
+        self.unlink(True, y)
+        y.at = None
+        core.push(y)
+        return y.v
+
+    def passed(self, x, v):
         self.unlink(False, x)
         x.v = keep(x, v)
         core.push(x)
         return True
-
-    def claim(self):
-        """For an output guard whose value is yet to be made: takes a reader or a slot; gives what to call with it, and the
-        extended read that holds who calls it, or None."""
-        x = None if self.buf else self.first(False)
-        if x is None or self.cap or self.over:
-            self.owed += 1
-            return self.pay, None
-        if isinstance(x, Node):
-            alt = x.alt
-            alt.withdraw()
-            alt.won = x.i
-            alt.pending = True
-            return alt.given, alt if alt.ext else None
-        self.unlink(False, x)
-        return _Given(x).given, None
 
     # ends of the channel
 
@@ -389,7 +216,7 @@ class Channel:
             line.append(x)
             x = x.nx
         for x in line:
-            if isinstance(x, Node):
+            if not isinstance(x, core.Proc):
                 x.alt.told(x)
             elif self.unlink(out, x):
                 x.at = None
@@ -415,20 +242,6 @@ class Channel:
             self._tell(False)
         else:
             self.note(False)
-
-
-class _Given:
-    def __init__(self, p):
-        self.p = p
-
-    def given(self, v, e):
-        p = self.p
-        if e is None:
-            p.v = keep(p, moved(v))
-            core.push(p)
-        else:
-            p.at = None
-            fail(p, e)
 
 
 def fail(p, e):
@@ -558,108 +371,6 @@ def write(wr, v, p):
     return core.ONCE
 
 
-class Ext:
-    """An extended read (1.6): holds the writer, or the slot, until its block ends."""
-
-    ext = True
-    live = True
-
-    def __init__(self, rd):
-        self.rd = rd
-        self.writer = None
-        self.slot = self.pending = False
-
-    def note(self, node):
-        pass
-
-    def withdraw(self):
-        self.c.unlink(False, self.node)
-
-    def commit(self, node, ext=None):
-        self.withdraw()
-        core.push(self.p)
-
-    def told(self, node):
-        self.withdraw()
-        self.p.at = None
-        fail(self.p, self.c.error(True))
-
-    def given(self, v, e):
-        if e is None:
-            self.v = keep(self.p, moved(v))
-            core.push(self.p)
-        else:
-            self.p.at = None
-            fail(self.p, e)
-
-    async def __aenter__(self):
-        p = self.p = core.cur()
-        begin(p, "extended read")
-        rd = self.rd
-        if rd.x:
-            raise closed(rd, "%s: extended read" % p.x.path)
-        c = self.c = rd.c.x
-        self.name = c.name
-        v = NOTHING if c.pz else c.get(p, self.given, self)
-        if v is NOTHING:
-            if c.ended(False):
-                e = c.error(True)
-                e.met = True
-                raise e
-            self.node = Node(self, 0, c, False)
-            c.link(False, self.node)
-            c.note(True)
-        elif v is not LATER:
-            return v
-        p.at = self
-        await core.ONCE
-        resume(p)
-        return self.v
-
-    async def __aexit__(self, *_):
-        w, c = self.writer, self.c
-        if w is not None:
-            self.writer = None
-            if w.at is HELD:
-                w.at = REQ if w.x.asked else None
-            core.push(w)
-        if self.slot:
-            self.slot = False
-            c.held -= 1
-            if not c.pz:
-                c.refill()
-                c.serve()
-
-
-class _Iter:
-    """`async for`: ends on Retired, and only on it (3.4)."""
-
-    def __init__(self, rd):
-        self.rd = rd
-
-    def __anext__(self):
-        return self
-
-    def __iter__(self):
-        return self
-
-    __await__ = __iter__
-
-    def __next__(self):
-        try:
-            return next(self.rd)
-        except Retired as e:
-            self.over(e)
-
-    def throw(self, e, value=None, traceback=None):
-        self.over(value or e)
-
-    def over(self, e):
-        if isinstance(e, Retired):
-            raise StopAsyncIteration
-        raise e
-
-
 class _End:
     """What both kinds of ends have besides their operations."""
 
@@ -689,9 +400,13 @@ class _Reader:
     poison = _End.poison
 
     def __aiter__(self):
-        return _Iter(self)
+        from ._iter import Iter
+
+        return Iter(self)
 
     def extended(self):
+        from ._ext import Ext
+
         return Ext(self)
 
 

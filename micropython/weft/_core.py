@@ -2,6 +2,8 @@
 
 import sys
 
+time = None  # _time, once it is loaded: before that there are neither deadlines nor sources
+
 try:
     if "weft_native" in sys.modules or getattr(sys.implementation, "name", "") == "micropython":
         from weft_native import *  # noqa: F403

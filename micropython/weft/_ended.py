@@ -3,8 +3,8 @@
 from collections import namedtuple
 
 from . import _alt
-from ._proc import quiet
-from .errors import Cancelled, Poisoned
+from ._proc import Process, quiet
+from .errors import BadUse, Cancelled, Poisoned
 
 Ended = namedtuple("Ended", ("how", "result", "error"))
 
@@ -40,6 +40,26 @@ class End(_alt.Guard):
     __iter__ = __await__
 
 
+def over(proc):
+    """How it ended; None: it has not, or it was never started."""
+    return ended(proc) if proc.done and proc.k is not None else None
+
+
+def enter(proc, n):
+    proc.watchers = proc.watchers + (n,)
+
+
+def leave(proc, n):
+    proc.watchers = tuple([m for m in proc.watchers if m is not n])
+
+
+Process.over, Process.enter, Process.leave = (
+    over,
+    enter,
+    leave,
+)  # what _alt asks of an End's process
+
+
 def tell(proc):
     """The process has ended: those who wait for that go on. Is its failure theirs?"""
     proc.watchers, nodes = (), proc.watchers
@@ -48,3 +68,11 @@ def tell(proc):
             n.alt.v = ended(proc)
             n.alt.commit(n)
     return proc.watch and any([by is None or not by.done for by in proc.watching])
+
+
+def watched(process):
+    """The same process: if it fails while one who asked for its end lives, that is theirs and not its group's (7.11)."""
+    if process.begun:
+        raise BadUse("watched: process %s was started before" % process.path)
+    process.watch = True
+    return process

@@ -17,6 +17,7 @@ class Limit:
 
     proc = None
     expired = False
+    lost = False  # another's request took the place of its own
 
     def __init__(self, t, quiet):
         self.t, self.quiet = t, quiet
@@ -58,9 +59,9 @@ class Limit:
 
     def reschedule(self, seconds):
         """Another time, in seconds from now; None: never. Bad use once the request was met."""
-        if self.expired and not self.taken_back():
+        if self.expired and not self.lost and not self.taken_back():
             raise BadUse("reschedule: the limit has ended its block")
-        self.expired = False
+        self.expired = self.lost = False
         _time.disarm(self)
         self.t = later(seconds)
         self.arm()
@@ -85,6 +86,17 @@ class Limit:
 
     async def __aexit__(self, kind, error, tb):
         return self.leave(here(), error)
+
+
+def overtaken(it, by):
+    """`it`, a request that was not met yet, and another for the limit `by` (None: somebody else's): the outermost's stays."""
+    least = it.by
+    if least is not None and (by is None or by.depth < least.depth):
+        it.by = by
+    else:
+        least = by
+    if least is not None:
+        least.lost = True
 
 
 def here():

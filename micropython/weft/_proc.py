@@ -7,17 +7,16 @@ Invariants
 - `_run` is the outermost run, one at a time; `_all` its processes that have not finished.
 """
 
-from . import _alt, _chan, _time
+from . import _chan
 from . import _core as core
 from ._chan import ENDS, FLIGHT, LATE, REQ, begin, cancelled, resume, shut
-from .errors import BadUse, Cancelled, Failures, NoRoom, Poisoned, Retired
+from .errors import BadUse, Cancelled, NoRoom, Poisoned, Retired
 
 _all = []
 _run = None
 dead = None  # under threads: the deadlock that was found
 WRAPS = ()  # weft.threads: its ends, around the core's
 shell = None  # in a guest of asyncio: what a coroutine is wrapped in
-_guests = []
 
 
 class Process:
@@ -27,6 +26,7 @@ class Process:
     watchers = ()  # Nodes of selects that wait for its end
     watching = ()  # who asked for its end; None is ordinary code
     watch = False  # its failure is its watchers'
+    groups = 0  # how many blocks of a Group it is in
 
     # A process that waits pays for each field that it has: these it gets when they differ.
     k = party = result = error = rots = fault = None
@@ -96,20 +96,6 @@ class Process:
         p = core.cur()
         return End(self, p and p.x)
 
-    def over(self):
-        """How it ended; None: it has not, or it was never started."""
-        if not self.done or self.k is None:
-            return None
-        from ._ended import ended
-
-        return ended(self)
-
-    def enter(self, n):
-        self.watchers = self.watchers + (n,)
-
-    def leave(self, n):
-        self.watchers = tuple([m for m in self.watchers if m is not n])
-
     def flies(self):
         """Is a Cancelled on its way to it, and not met?"""
         return self.k is not None and self.k.at is FLIGHT and core.cur() is not self.k
@@ -121,8 +107,10 @@ class Process:
             return
         if self.asked or self.flies():
             it = self if self.asked else self.flight
-            if it.by is not None and (by is None or by.depth < it.by.depth):
-                it.by = by
+            if by is not None or it.by is not None:
+                from ._limits import overtaken
+
+                overtaken(it, by)
             return
         self.by = by
         self.asked = True
@@ -155,14 +143,6 @@ class Process:
 def _unlink(end, out, p):
     """A process that waits at an end: the channel is asked, for the end may be closed since."""
     return end.channel.unlink(out, p)
-
-
-def watched(process):
-    """The same process: if it fails while one who asked for its end lives, that is theirs and not its group's (7.11)."""
-    if process.begun:
-        raise BadUse("watched: process %s was started before" % process.path)
-    process.watch = True
-    return process
 
 
 def name_of(fn):
@@ -335,7 +315,11 @@ class Party:
         if also is not None:
             wrong.append(also)
         if wrong:
-            raise wrong[0] if len(wrong) == 1 else Failures(wrong)
+            if len(wrong) == 1:
+                raise wrong[0]
+            from .errors import Failures
+
+            raise Failures(wrong)
         return [k.result for k in self.kids]
 
 
@@ -367,88 +351,12 @@ async def Parallel(*processes):
     return party.verdict()
 
 
-async def Sequence(*processes):
-    """Runs the processes one after another, gives their results in order (7.3)."""
-    waiting = flatten(processes, [])
-    results = []
-    try:
-        while waiting:
-            results.append((await Parallel(waiting.pop(0)))[0])
-    finally:
-        never(waiting)
-    return results
-
-
 def never(ps):
     """They will not be started: what they hold is let go."""
     for x in ps:
         if not x.begun:
             x.begun = x.done = True
             let_go(x, None)
-
-
-def Spawn(*processes):
-    """Starts processes that may outlive their group: they are the outermost run's (7.4)."""
-    if _run is None:
-        raise BadUse("Spawn outside a run")
-    for x in flatten(processes, []):
-        x.start(_run)
-
-
-class Group:
-    """`async with Group() as g: g.start(p)`: leaving the block waits for all (7.5)."""
-
-    async def __aenter__(self):
-        p = core.cur()
-        begin(p, "Group")
-        self.party = Party(p.x)
-        self.party.block = True
-        p.x.groups += 1
-        return self
-
-    def start(self, *processes):
-        ps = flatten(processes, [])
-        for x in ps:
-            x.start(self.party)
-            if self.party.failed:
-                x.cancel()
-        return ps[0] if len(ps) == 1 else ps
-
-    def cancel(self):
-        self.party.stop()
-
-    async def __aexit__(self, kind, error, tb):
-        party = self.party
-        p = party.owner.k
-        party.owner.groups -= 1
-        if party.mine and p.at is REQ:  # its cancellation was not met: taken back
-            p.at = None
-            party.owner.asked = False
-        if error is not None:
-            party.stop()
-        own = None
-        if error is not None and not isinstance(error, (Cancelled, Retired, Poisoned)):
-            own = error
-        try:
-            if p.at is REQ and party.live:
-                party.stop()
-                party.owner.asked = False
-                p.at = None
-                party.stopped = True
-            await party.join()
-        except Cancelled as e:
-            if error is None:
-                error = e
-        if own is not None and not party.failed:
-            return False
-        if party.failed:
-            party.verdict(own)
-        if isinstance(error, Cancelled) and kind is None:
-            raise error
-        return False
-
-
-Process.groups = 0
 
 
 # the outermost run
@@ -469,7 +377,7 @@ def run(*processes, clock="steady", host="weft"):
             core.loop(0)
             if not party.live:
                 break
-            if not _time.idle():
+            if not (core.time and core.time.idle()):
                 if dead is not None:
                     raise dead
                 dead = deadlock()
@@ -487,7 +395,10 @@ def open_run(processes, clock):
     if _run is not None:
         raise BadUse("a run within a run: await Parallel(...)")
     ps = flatten(processes, [])
-    _time.begin(clock)
+    if core.time or clock != "steady":
+        from . import _time
+
+        _time.begin(clock)
     _all.clear()
     _run = Party(None)
     _run.n = len(ps)
@@ -500,32 +411,6 @@ def open_run(processes, clock):
         _run = None
         raise
     return _run
-
-
-def live():
-    return len(_all)
-
-
-def guest(party, wrap):
-    """A task of asyncio runs these; there may be several at a time."""
-    global _run, shell
-    if _run is None:
-        _time.begin("steady")
-        _all.clear()
-        _run, shell = party, wrap
-    elif shell is None:
-        raise BadUse("a run within a run: await Parallel(...) in a process")
-    _guests.append(party)
-
-
-def guest_over(party):
-    global _run, shell
-    _guests.remove(party)
-    if _run is party:
-        _run = _guests[0] if _guests else None
-    if _run is None:
-        shell = None
-        _time.watcher = None
 
 
 def close_run(party):
@@ -557,20 +442,3 @@ def drain():
     core.hooks(_chan.read, _chan.write, lambda p, v: None, lambda p, e: None)
     core.loop(1)
     core.hooks(_chan.read, _chan.write, ended, failed)
-
-
-def _alt_give_up(self, p):
-    if not self.live:
-        return False
-    self.withdraw()
-    return True
-
-
-_alt.Alt.give_up = _alt_give_up
-
-
-def _ext_give_up(self, p):
-    return self.c.unlink(False, self.node)
-
-
-_chan.Ext.give_up = _ext_give_up

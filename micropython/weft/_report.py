@@ -1,6 +1,6 @@
 """What a deadlock says (rule 10): who waits where, and the knot. Loaded when there is one."""
 
-from . import _alt, _chan
+from . import _alt
 from . import _core as core
 from ._proc import Party, Process, _all
 from ._wait import Barrier
@@ -32,7 +32,7 @@ def place(p):
                 if n.kind == _alt.SYNC and n.on:
                     sides.append((None, n.end))
         return "select of " + ", ".join(words), sides
-    if isinstance(at, _chan.Ext):
+    if hasattr(at, "rd"):
         return "extended read of %r" % at.c.name, [(at.c, True)]
     if isinstance(at, Party):
         return "waiting for its processes", [(at, None)]

@@ -7,6 +7,8 @@ Invariants
   is in it is outside (10.3). Nothing here costs a network that has neither timers nor sources.
 """
 
+import sys
+
 from . import _core as core
 from .errors import BadUse
 
@@ -30,6 +32,7 @@ except ImportError:
 
 
 FAR = 1 << 60
+core.time = sys.modules[__name__]
 _timers = []
 _sources = []
 _poller = None

@@ -1,34 +1,14 @@
 """Processes as coroutines on one scheduler: operations are awaited."""
 
-from ._alt import Alternative, Input, Output, after, at, select, skip  # noqa: F401
 from ._chan import Channel, poison, retire  # noqa: F401
-from ._io import io  # noqa: F401
 from ._proc import (  # noqa: F401
-    Group,
     Parallel,
     Process,
-    Sequence,
-    Spawn,
     current_process,
     process,
     run,
-    watched,
 )
-from ._time import now  # noqa: F401
-from ._wait import Barrier, Timer, sleep, sleep_ms, yield_  # noqa: F401
-from .errors import (  # noqa: F401
-    BadUse,
-    Cancelled,
-    ChannelEnd,
-    Deadlock,
-    Failures,
-    NoRoom,
-    PeerDied,
-    Poisoned,
-    Retired,
-    TimeoutError,
-    WeftError,
-)
+from .errors import *  # noqa: F403
 
 
 async def run_async(*processes):
@@ -39,9 +19,21 @@ async def run_async(*processes):
 
 
 def __getattr__(name):
-    """timeout, deadline and move_on_after (rule 7.12) are loaded by those who name them."""
-    if name in ("timeout", "deadline", "move_on_after"):
-        from . import _limits
-
-        return getattr(_limits, name)
-    raise AttributeError(name)
+    """What not every program needs is loaded with the first who names it. (A part of such a name is one that its module has not.)"""
+    if name in "Alternative Input Output after at select skip":
+        from . import _alt as m
+    elif name in "Barrier Timer sleep sleep_ms yield_":
+        from . import _wait as m
+    elif name == "now":
+        from . import _time as m
+    elif name in "Group Sequence Spawn":
+        from . import _group as m
+    elif name == "io":
+        from . import _io as m
+    elif name == "watched":
+        from . import _ended as m
+    elif name in "timeout deadline move_on_after":
+        from . import _limits as m
+    else:
+        from . import errors as m
+    return getattr(m, name)

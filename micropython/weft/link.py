@@ -534,6 +534,8 @@ class Link:
     def _frame(self, kind, flags, where, txn, n, val, body):
         if not self._greeted:
             return self._hello(kind, where, txn, val)
+        if kind in (f.BYE, f.GIVE) and val > len(body):
+            raise ValueError("a text is not of the length it says")
         if kind == f.BYE:
             return self._over("the PC said: %s" % _text(body[:val]))
         if kind == f.GIVE:
@@ -578,7 +580,7 @@ class Link:
     def _give(self, flags, number, val, body):
         text = body[8:val]
         zero = text.find(b"\0")
-        if val > len(body) or zero < 0:
+        if zero < 0:
             raise ValueError("a GIVE without its type or name")
         if text[:zero] != b"cbor":
             raise ValueError("an end of type %s, and a board takes cbor" % _text(text[:zero]))

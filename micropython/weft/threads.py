@@ -11,6 +11,8 @@ from ._alt import Input as _Input
 from ._alt import Output as _Output
 from ._alt import after, at, skip  # noqa: F401
 from ._chan import REQ
+from ._ended import watched  # noqa: F401
+from ._group import Group as _Group
 from ._machine import Thread, bare, get_ident
 from ._machine import do as _do
 from ._machine import flush as _flush
@@ -20,7 +22,6 @@ from ._machine import mine as _mine
 from ._machine import parked as _parked
 from ._machine import pause as _pause
 from ._proc import current_process as _current
-from ._proc import watched  # noqa: F401
 from ._time import now as _now
 from .errors import (  # noqa: F401
     BadUse,
@@ -196,7 +197,7 @@ class Channel(_chan.Channel):
 
 class _Extended:
     def __init__(self, end):
-        self.ext = _chan.Ext(end)
+        self.ext = end.extended()
 
     def __enter__(self):
         return wrap(_do(self.ext.__aenter__))
@@ -382,6 +383,8 @@ def Parallel(*processes):
     ps = _proc.flatten(processes, [])
     with _lock:
         if p.k.at is REQ:
+            _proc.never(ps)
+            _flush()
             raise _chan.cancelled(p.k)
         party = _proc.Party(p)
     _begin(ps, party, p)
@@ -405,9 +408,15 @@ def _join(party):
 
 
 def Sequence(*processes):
+    waiting = _proc.flatten(processes, [])
     results = []
-    for x in _proc.flatten(processes, []):
-        results.append(Parallel(x)[0])
+    try:
+        while waiting:
+            results.append(Parallel(waiting.pop(0))[0])
+    finally:
+        with _lock:
+            _proc.never(waiting)
+            _flush()
     return results
 
 
@@ -420,7 +429,7 @@ def Spawn(*processes):
         x.launch()
 
 
-class Group(_proc.Group):
+class Group(_Group):
     """`with Group() as g: g.start(p)`, in a process."""
 
     def __enter__(self):

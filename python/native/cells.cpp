@@ -97,7 +97,10 @@ Value* first_bare(Core& c) {
 
 PyObject* convert(ChannelObject* c, const Native& n, PyObject* value, const char* what) {
   weft_value v;
-  if (to_native(n.type, value, v) < 0) {
+  PyObject* const before = std::exchange(lending_to, reinterpret_cast<PyObject*>(c));
+  const int r = to_native(n.type, value, v);
+  lending_to = before;
+  if (r < 0) {
     drop_native(v);
     return explain(c, n, what);
   }
@@ -109,7 +112,7 @@ PyObject* convert(ChannelObject* c, const Native& n, PyObject* value, const char
 
 // Do the values that wait at a wired channel convert? They stay as they are. -1 with BadUse.
 int check_packed(ChannelObject* c, const Native& n) {
-  if (is_far(c)) return 0;  // its home knows of them
+  if (is_far(c)) return 0;     // its home knows of them
   std::vector<PyObject*> all;  // owned
   c->core.with_lock([&](core::Queue&, core::Queue& writers) {
     const auto add = [&](const Value& v) {
@@ -153,7 +156,9 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
       return -1;
     }
     if (check_packed(c, n) < 0) return -1;
+    if (natives.contains(c)) return attach(c, t, who);  // another thread came first
     natives.emplace(c, n);
+    ++ends_closed;  // alternatives that hold values to be written there look at them again
     c->generation |= kNative;
     return 0;
   }
@@ -208,6 +213,14 @@ int type_channel(ChannelObject* c, PyObject* type) {
 int type_like(const ChannelObject* c, ChannelObject* to) {
   const auto at = natives.find(c);
   return at == natives.end() || at->second.by != kTyped ? 0 : attach(to, at->second.type, kTyped);
+}
+
+int check_move(ChannelObject* c, PyObject* value) {
+  const NativeType* const t = type_of(c);
+  if (t && is_array(t)) return check_only(value);
+  bad_use("write(move=True) on channel %s, which %s%s: it is for arrays alone, on a native channel; write it without",
+          channel_name(c).c_str(), t ? "carries " : "is no native channel", t ? describe(t).c_str() : "");
+  return -1;
 }
 
 PyObject* pack_native(ChannelObject* c, PyObject* value) {
@@ -285,12 +298,19 @@ int cells_to_objects(ChannelObject* c) {
   return r;
 }
 
-int init_cells(PyObject*) {
+namespace {
+PyObject* f_is_native(PyObject*, PyObject* o) {
+  return PyBool_FromLong(Py_IS_TYPE(o, &ChannelType) && is_native(reinterpret_cast<ChannelObject*>(o)));
+}
+PyMethodDef functions[] = {{"_is_native", gated<f_is_native>, METH_O, nullptr}, {}};
+}  // namespace
+
+int init_cells(PyObject* m) {
   CellType.tp_name = "weft._Cell";
   CellType.tp_basicsize = sizeof(CellObject);
   CellType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   CellType.tp_dealloc = drop_cell;
-  return PyType_Ready(&CellType);
+  return PyType_Ready(&CellType) < 0 ? -1 : PyModule_AddFunctions(m, functions);
 }
 
 }  // namespace weft::py

@@ -332,7 +332,15 @@ PyObject* reader_extended(PyObject* o, PyObject* const* args, Py_ssize_t n, PyOb
   const int keeps = k == 1 ? PyObject_IsTrue(args[0]) : 0;
   return keeps < 0 ? nullptr : extended_new(o, keeps != 0);
 }
-PyObject* writer_write(PyObject* o, PyObject* v) { return operation_write(o, v); }
+PyObject* writer_write(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  if (n == 1 && !names) [[likely]]
+    return operation_write(o, args[0]);
+  if (n != 1 || PyTuple_GET_SIZE(names) != 1 || PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "move") != 0)
+    return PyErr_Format(PyExc_TypeError, "write() takes one value, and move=True or False");
+  const int move = PyObject_IsTrue(args[1]);
+  if (move < 0 || (move && check_move(end_of(o)->channel, args[0]) < 0)) return nullptr;
+  return operation_write(o, args[0]);
+}
 PyObject* writer_write_zero(PyObject* o, PyObject* v) { return operation_write_zero(o, v); }
 PyObject* writer_call(PyObject* o, PyObject* args, PyObject* kw) {
   if (PyTuple_GET_SIZE(args) != 1 || kw)
@@ -355,6 +363,10 @@ PyObject* not_a_writer(PyObject* o, PyObject*) {
   }
 PyMethodDef reader_methods[] = {
     {"read", gated<reader_read>, METH_NOARGS, "The next value. Raises Retired, Poisoned, PeerDied, Cancelled, BadUse."},
+    {"read_many", method(gated<with_keyword<"read_many", "most", reader_read_many>>), kKeywords,
+     "At least one value, and those that are in the buffer, up to `most`, as a list. Raises as read()."},
+    {"blocks", method(gated<with_keyword<"blocks", "most", reader_blocks>>), kKeywords,
+     "An iterator over what read_many(most) gives, until the other side has retired."},
     {"write", gated<not_a_writer>, METH_O, nullptr},
     {"extended", method(gated<reader_extended>), METH_FASTCALL | METH_KEYWORDS,
      "A context manager: the value; its writer goes on when the block ends (rule 1.6). redeliver=True, for an end in another OS process: "
@@ -362,8 +374,11 @@ PyMethodDef reader_methods[] = {
     WEFT_END_METHODS,
     {}};
 PyMethodDef writer_methods[] = {
-    {"write", gated<writer_write>, METH_O,
-     "Done when a reader (or the buffer) has the value. Raises Retired, Poisoned, PeerDied, Cancelled, each with .value; BadUse."},
+    {"write", method(gated<writer_write>), kKeywords,
+     "Done when a reader (or the buffer) has the value. Raises Retired, Poisoned, PeerDied, Cancelled, each with .value; BadUse. "
+     "move=True: it is an array for a native component, and this is the only reference to it, or BadUse (rule 16.6)."},
+    {"write_many", method(gated<with_keyword<"write_many", "values", writer_write_many>>), kKeywords,
+     "Each of the values, in order, as so many writes. Raises as write(), with .value: the first that was not written."},
     {"_write_zero", gated<writer_write_zero>, METH_O, nullptr},
     {"read", gated<not_a_reader>, METH_NOARGS, nullptr},
     WEFT_END_METHODS,

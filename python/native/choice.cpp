@@ -2,6 +2,7 @@
 #include "choice.hpp"
 
 #include "abroad.hpp"
+#include "weft/runtime/visiting.hpp"
 
 #include <algorithm>
 
@@ -316,15 +317,13 @@ int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool 
   int r;
   if (far_) return begin_far(p, run, memory, foreign, timers_ ? now() : 0);
   if (standing_) {
-    standing_->choice.waker = &p;
-    r = standing_->begin(now);
+    r = standing_->begin(&p, now);
   } else {
     start_ = memory && mode_ == Mode::fair && n_ > 1 ? &memory->of(key_) : nullptr;
     const std::uint32_t from = start_ ? *start_ : select_ ? select_->next_start() : 0;
     select_.emplace(guards_.get(), n_, mode_, &p, from);
     if (mode_ == Mode::random) select_->seed = next_seed();
-    r = select_->scan(now);
-    if (r == core::Select::none) r = select_->enrol(foreign);
+    r = select_->begin(&p, now, foreign);
     if (r >= 0 && start_) *start_ = select_->next_start();
   }
   p.place = this;
@@ -333,9 +332,8 @@ int Choice::begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool 
 
 int Choice::parked_or(int r, runtime::Run* run) noexcept {
   if (r >= 0) return r;
-  const int t = timers_ ? (standing_ ? standing_->earliest_timer() : select_->earliest_timer()) : -1;
-  const std::int64_t at = t < 0 ? prim::forever : standing_ ? standing_->guard(t).deadline : select_->guard(t).deadline;
-  if (run && !held() && at != prim::forever) {
+  const std::int64_t at = !timers_ ? prim::forever : standing_ ? standing_->deadline() : select_->deadline();
+  if (run && at != prim::forever) {
     timer_.deadline = at;
     timer_.choice = &word();
     run->arm(timer_);
@@ -349,14 +347,10 @@ int Choice::woken() noexcept {
     armed_->disarm(timer_);
     armed_ = nullptr;
   }
-  const std::uint32_t w = held() ? core::DONE : word().word();
-  int r = standing_ ? standing_->finish() : select_->finish();
-  if (standing_ && r == core::Standing::again) {
-    auto& p = static_cast<ProcessBase&>(*standing_->choice.waker);
-    if (p.cancel().load(std::memory_order_relaxed)) return cancelled;
-    return parked_or(standing_->begin([this]() noexcept { return run_->now(); }), run_);
-  }
-  if (r < 0 && w == core::TIMED_OUT) r = standing_ ? standing_->earliest_timer() : select_->earliest_timer();
+  const auto now = [this]() noexcept { return run_->now(); };
+  const auto asked = [](core::Waker* w) noexcept { return static_cast<ProcessBase&>(*w).cancel().load(std::memory_order_relaxed) != 0; };
+  const int r = standing_ ? standing_->woken(now, asked(standing_->choice.waker)) : select_->woken(now, false);
+  if (r == core::Standing::parked) return parked_or(r, run_);
   if (abroad_) return heard(r);
   if (r < 0) return cancelled;
   if (start_)
@@ -371,27 +365,16 @@ bool Choice::withdraw() noexcept {
     if (!abroad_->is_over()) abroad_->withdraw();
     return false;  // its word wakes us
   }
-  return !held() && word().finish_as(core::CANCELLED);
+  return standing_ ? standing_->withdraw() : select_->withdraw();
 }
 
 // Of one that is decided and held by an extended reader only the guard that was chosen.
 void Choice::visit(runtime::Places& v) {
-  const int chosen = held()                      ? standing_ ? standing_->held_guard() : select_->held_guard()
-                                          : word().done() && !abroad_ ? static_cast<int>(word().winner())
-                                                 : -1;
-  for (std::uint32_t i = 0; i < n_; ++i) {
-    if (chosen >= 0 ? static_cast<int>(i) != chosen : !guards_[i].enabled) continue;
-    if (chosen < 0 && guards_[i].has_ended())
-      v.ended(*static_cast<core::Place*>(static_cast<Core*>(guards_[i].where)), i);
-    else if (guards_[i].kind == core::Kind::barrier)
-      v.barrier(*static_cast<core::Place*>(static_cast<BarrierCore*>(guards_[i].where)));
-    else if (guards_[i].kind == core::Kind::latch)
-      v.end(*static_cast<core::Place*>(static_cast<core::LatchCore<Shared>*>(guards_[i].where)));
-    else if (guards_[i].kind == core::Kind::timer && guards_[i].deadline == prim::forever)
-      v.nowhere();
-    else if (guards_[i].kind < core::Kind::barrier)
-      v.channel(*static_cast<core::Place*>(static_cast<Core*>(guards_[i].where)), guards_[i].kind == core::Kind::output);
-  }
+  const int chosen = abroad_ && !held() ? -1 : standing_ ? standing_->committed_to() : select_->committed_to();
+  if (chosen >= 0)
+    runtime::visit_guard(guards_[static_cast<std::size_t>(chosen)], v);
+  else
+    runtime::visit_guards(guards_.get(), n_, v);
 }
 
 // What it had committed to goes with it: a value that was taken is gone, one that was given has been given. A standing one is used again.
@@ -431,8 +414,7 @@ PyObject* Choice::describe() const {
 }
 
 bool Choice::undecided() const noexcept {
-  if (held()) return false;
-  return (standing_ ? static_cast<const core::Choice&>(standing_->choice) : select_->choice).word() == core::WAITING;
+  return standing_ ? standing_->undecided() : select_->undecided();
 }
 
 bool Choice::with_partner() const noexcept {

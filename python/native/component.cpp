@@ -183,6 +183,17 @@ int add_end(NativeCall& c, const weft_parameter& p, const NativeType* t, PyObjec
   c.types.push_back(t);
   return 0;
 }
+int add_barrier(NativeCall& c, const weft_parameter& p, PyObject* value, const std::string& who) {
+  if (!Py_IS_TYPE(value, &BarrierType)) {
+    PyObject* const what = PyObject_Repr(value);
+    if (what) bad_use("%s: its argument '%s' is a Barrier; given was %U", who.c_str(), p.name, what);
+    Py_XDECREF(what);
+    return -1;
+  }
+  c.arguments.push_back({static_cast<std::uint32_t>(c.barriers.size()), {0, nullptr}});
+  c.barriers.push_back(reinterpret_cast<BarrierObject*>(Py_NewRef(value)));
+  return 0;
+}
 int add_value(NativeCall& c, const weft_parameter& p, const NativeType* t, PyObject* value, const std::string& who) {
   c.arguments.push_back({0, {0, nullptr}});
   if (to_native(t, value, c.arguments.back().value) == 0) return 0;
@@ -218,6 +229,10 @@ PyObject* f_call(PyObject*, PyObject* args) {
     const weft_parameter& p = info.parameters[i];
     const NativeType* const t = native_type(p.type);
     PyObject* const value = PyTuple_GET_ITEM(given, i);
+    if (t && p.role == WEFT_BARRIER) {
+      if (add_barrier(*call, p, value, who) < 0) return nullptr;
+      continue;
+    }
     if (!t || (p.role == WEFT_VALUE ? add_value(*call, p, t, value, who) : add_end(*call, p, t, value, who)) < 0) return nullptr;
   }
   for (std::size_t i = 0; i < call->ends.size(); ++i)  // when all else is right

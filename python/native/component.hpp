@@ -17,7 +17,8 @@ struct NativeCall {
   const weft_process_info* info = nullptr;
   const char* component = nullptr;
   std::string compiler;
-  std::vector<EndObject*> ends;  // owned
+  std::vector<EndObject*> ends;          // owned
+  std::vector<BarrierObject*> barriers;  // owned
   std::vector<const NativeType*> types;
   std::vector<weft_argument> arguments;
   std::vector<const NativeType*> argument_types;  // null: an end
@@ -33,6 +34,8 @@ struct NativeCall {
   std::string error;                                        // of the last bad use
   std::unordered_map<std::uint64_t, std::uint32_t> starts;  // where selects begin, by their guards (rule 5.4)
   struct Choosing;
+  Choosing* deciding = nullptr;  // it has chosen a computed output, which is guard `decided`, and makes its value
+  std::uint32_t decided = 0;
   std::deque<std::unique_ptr<Choosing>> choosing;  // by how many guards; kept: whoever reports may look at one that is over
 
   NativeCall();

@@ -22,10 +22,8 @@ weft_status failed(Call& c) {
   PyObject* const e = take_exception();
   if (!e) return refuse(c, "an operation failed and did not say why");
   weft_status s = WEFT_BAD_USE;
-  const std::pair<PyObject*, weft_status> known[] = {{errors.Cancelled, WEFT_CANCELLED},
-                                                     {errors.Retired, WEFT_RETIRED},
-                                                     {errors.Poisoned, WEFT_POISONED},
-                                                     {errors.PeerDied, WEFT_DIED}};
+  const std::pair<PyObject*, weft_status> known[] = {
+      {errors.Cancelled, WEFT_CANCELLED}, {errors.Retired, WEFT_RETIRED}, {errors.Poisoned, WEFT_POISONED}, {errors.PeerDied, WEFT_DIED}};
   for (const auto& [type, status] : known)
     if (PyErr_GivenExceptionMatches(e, type)) s = status;
   if (s == WEFT_BAD_USE) {
@@ -62,17 +60,26 @@ PyObject* call(const char* name, PyObject* args, PyObject* keywords = nullptr) {
   return r;
 }
 
-// A guard of the component as Python's; null with an exception.
-PyObject* guard_of(Call& c, const weft_guard& from) {
+// `from`, whose arrays went into `o`, is the component's again.
+void restore(const NativeType* t, PyObject* o, weft_value& from) noexcept {
+  drop_native(from);
+  from = {0, nullptr};
+  if (o && to_native(t, o, from) < 0) PyErr_Clear();  // there is no memory: it is empty
+}
+
+// A guard of the component as Python's; null with an exception. `value` (owned): what an
+// output writes, which has its arrays.
+PyObject* guard_of(Call& c, weft_guard& from, PyObject*& value) {
   PyObject* g = nullptr;
   PyObject* const loud = from.ends ? Py_BuildValue("{ss}", "ended", "raise") : nullptr;
   if (from.kind == WEFT_INPUT) {
     g = call("Input", PyTuple_Pack(1, object(c.ends[from.end])), loud);
   } else if (from.kind == WEFT_OUTPUT) {
-    PyObject* const value = from_native(c.types[from.end], from.value);
-    g = call("Output", value ? Py_BuildValue("(ON)", object(c.ends[from.end]), value) : nullptr, loud);
+    value = to_python(c.types[from.end], from.value);
+    g = call("Output", value ? Py_BuildValue("(OO)", object(c.ends[from.end]), value) : nullptr, loud);
   } else {
     Py_XDECREF(loud);
+    if (from.kind == WEFT_SYNC) g = Py_NewRef(reinterpret_cast<PyObject*>(c.barriers[from.end]));
     if (from.kind == WEFT_SKIP) g = call("skip", PyTuple_New(0));
     // It is not before its time, whatever is lost of the nanoseconds.
     if (from.kind == WEFT_TIMER && from.deadline == prim::forever) g = call("at", Py_BuildValue("(d)", HUGE_VAL));
@@ -95,8 +102,8 @@ weft_status taken_abroad(Call& c, std::uint32_t end, PyObject* o, weft_value* to
 void unsent_abroad(Call& c, std::uint32_t end, PyObject* o, weft_value* from) noexcept {
   const With lock;
   PyObject* const value = unsent(o);
-  *from = {0, nullptr};
-  if (value && to_native(c.types[end], value, *from) < 0) PyErr_Clear();  // there is no memory: it is empty
+  *from = {0, nullptr};  // it was taken over
+  restore(c.types[end], value, *from);
   Py_XDECREF(value);
 }
 
@@ -109,13 +116,13 @@ weft_status read_abroad(Call& c, std::uint32_t end, weft_value* to) {
 weft_status write_abroad(Call& c, std::uint32_t end, weft_value* from) {
   const With lock;
   const NativeType* const t = c.types[end];
-  PyObject* const o = to_python(t, *from);  // an array is the object's from now on
+  PyObject* const o = to_python(t, *from);  // its arrays are the object's from now on
   PyObject* const done = o ? operation_write(object(c.ends[end]), o) : nullptr;
   const weft_status s = done ? WEFT_OK : failed(c);
   if (done)
     drop_native(*from);
-  else if (o && !from->block && to_native(t, o, *from) < 0)
-    PyErr_Clear();
+  else if (o)
+    restore(t, o, *from);
   Py_XDECREF(done);
   Py_XDECREF(o);
   release_lent();
@@ -126,13 +133,24 @@ weft_status select_abroad(Call& c, weft_guard* guards, std::uint32_t n, bool fai
   const With lock;
   *chosen = n;
   PyObject* all = PyTuple_New(n);
+  std::vector<PyObject*> values(n);  // owned
+  std::vector<bool> had(n);          // a block: else it is in line, empty, or an array that another guard has
   for (std::uint32_t i = 0; all && i < n; ++i) {
-    PyObject* const g = guard_of(c, guards[i]);
+    had[i] = guards[i].value.block != nullptr;
+    PyObject* const g = guard_of(c, guards[i], values[i]);
     if (g)
       PyTuple_SET_ITEM(all, i, g);
     else
       Py_CLEAR(all);
   }
+  const auto give_back = [&](std::uint32_t written) {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      if (values[i] && i != written && had[i]) restore(c.types[guards[i].end], values[i], guards[i].value);
+      if (values[i] && i == written) drop_native(guards[i].value), guards[i].value = {0, nullptr};
+      Py_XDECREF(values[i]);
+    }
+    release_lent();
+  };
   PyObject* const got = all ? call("select", all, Py_BuildValue("{ss}", "mode", fair ? "fair" : "priority")) : nullptr;
   if (!got) {
     PyObject* const e = take_exception();
@@ -140,6 +158,7 @@ weft_status select_abroad(Call& c, weft_guard* guards, std::uint32_t n, bool fai
     if (guard && PyLong_Check(guard)) *chosen = static_cast<std::uint32_t>(PyLong_AsUnsignedLong(guard));
     PyErr_Clear();
     Py_XDECREF(guard);
+    give_back(n);
     restore_exception(e);
     return failed(c);
   }
@@ -147,10 +166,7 @@ weft_status select_abroad(Call& c, weft_guard* guards, std::uint32_t n, bool fai
   weft_guard& g = guards[*chosen];
   weft_status s = WEFT_OK;
   if (g.kind == WEFT_INPUT) s = converted(c, g.end, Py_NewRef(PyTuple_GET_ITEM(got, 1)), &g.value);
-  if (g.kind == WEFT_OUTPUT) {
-    drop_native(g.value);
-    g.value = {0, nullptr};
-  }
+  give_back(*chosen);
   Py_DECREF(got);
   return s;
 }

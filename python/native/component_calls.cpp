@@ -67,7 +67,13 @@ weft_status status_of(Status s) noexcept {
 }
 
 // The end, for an operation; null: bad use.
+bool idle(Call& c, const char* verb) {
+  if (!c.deciding) return true;
+  bad(c, std::string(verb) + " in the function that makes a computed output's value: it does nothing with channels (rule 5.8)");
+  return false;
+}
 EndObject* end_at(Call& c, std::uint32_t number, bool reads, const char* verb) {
+  if (!idle(c, verb)) return nullptr;
   if (number >= c.ends.size() || is_reader(reinterpret_cast<PyObject*>(c.ends[number])) != reads) {
     bad(c, std::string(verb) + ": the process has no such end");
     return nullptr;
@@ -120,13 +126,20 @@ weft_status taken(Call& c, std::uint32_t end, PyObject* o, weft_value* to) {
   if (!is_cell(o)) [[unlikely]]
     return taken_abroad(c, end, o, to);
   *to = take_cell(o);
+  loan_moves(to->block, c.info->name, c.component, true);
   return WEFT_OK;
 }
+PyObject* given(Call& c, std::uint32_t end, const weft_value& v) {
+  loan_moves(v.block, c.info->name, c.component, false);
+  return new_cell(c.types[end], v);
+}
 void not_sent(Call& c, std::uint32_t end, PyObject* o, weft_value* from) noexcept {
-  if (is_cell(o)) [[likely]]
+  if (is_cell(o)) [[likely]] {
     *from = take_cell(o);
-  else
+    loan_moves(from->block, c.info->name, c.component, true);
+  } else {
     unsent_abroad(c, end, o, from);
+  }
 }
 
 weft_status read(weft_process* p, std::uint32_t end, weft_value* to, weft_place at) {
@@ -147,7 +160,7 @@ weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_pla
   EndObject* const e = end_at(c, end, false, "write");
   if (!e) return WEFT_BAD_USE;
   go_to(c, at);
-  Value slot(new_cell(c.types[end], *from));
+  Value slot(given(c, end, *from));
   if (!slot.o) return bad(c, "write: there is no memory left");
   Status s;
   if (!meet<Side::out>(c, e->channel, slot, s)) {
@@ -160,6 +173,55 @@ weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_pla
   }
   e->channel->core.last_writer = c.thread->id;
   return WEFT_OK;  // what a full buffer dropped goes with the slot
+}
+
+// --- extended reads ---------------------------------------------------------------------------------------------------------------------
+
+bool withdraw_extended(ProcessBase& p) noexcept { return p.is(core::NodeFlags::queued) && withdraw_plain<Side::in>(p); }
+void visit_extended(ProcessBase& p, runtime::Places& v) {
+  if (p.is(core::NodeFlags::queued)) weft::detail::visit_plain<false>(p, v);
+}
+constexpr runtime::OpKind extended_op{"extended read", &withdraw_extended, &visit_extended};
+
+weft_status begin_extended(weft_process* p, std::uint32_t end, weft_value* to, void** held, weft_place at) {
+  Call& c = call_of(p);
+  EndObject* const e = end_at(c, end, true, "extended read");
+  if (!e) return WEFT_BAD_USE;
+  go_to(c, at);
+  ThreadProcess& me = *c.thread;
+  if (me.cancel().load(std::memory_order_relaxed)) return WEFT_CANCELLED;
+  Core& core = e->channel->core;
+  Value slot;
+  me.slot = &slot;
+  me.set(core::NodeFlags::extended);
+  Status s = Status::ok;
+  bool far;
+  {
+    const Operation op(c);
+    far = c.abroad.load(std::memory_order_relaxed) && is_wired(e->channel);
+    if (!far) s = core.begin<Side::in>(me);
+  }
+  if (far) {
+    me.clear(core::NodeFlags::extended);
+    return bad(c, "extended read on channel " + channel_name(e->channel) +
+                      ": it has ends in other OS processes, and this is a native component: read it");
+  }
+  if (s == Status::pending) {
+    me.block(extended_op);
+    s = me.status;
+  }
+  me.clear(core::NodeFlags::extended);
+  if (s != Status::ok) return status_of(s);
+  core.last_reader = me.id;
+  *held = me.partner();
+  return taken(c, end, slot.take(), to);
+}
+void end_extended(weft_process* p, std::uint32_t end, void* held) {
+  Call& c = call_of(p);
+  core::Node n;
+  n.hold(static_cast<core::Node*>(held));
+  const Operation op(c);
+  c.ends[end]->channel->core.end_extended(n);
 }
 
 weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::size_t most, std::size_t* n, weft_place at) {
@@ -218,6 +280,56 @@ weft_status write_many(weft_process* p, std::uint32_t end, weft_value* from, std
   return WEFT_OK;
 }
 
+// --- barriers ---------------------------------------------------------------------------------------------------------------------------
+
+bool withdraw_sync(ProcessBase& p) noexcept {
+  const Operation op(*this_call);
+  if (!static_cast<BarrierCore*>(static_cast<core::Place*>(p.place))->withdraw(p)) return false;
+  p.status = Status::cancelled;
+  return true;
+}
+constexpr runtime::OpKind sync_op{"sync", &withdraw_sync,
+                                  [](ProcessBase& p, runtime::Places& v) { v.barrier(*static_cast<core::Place*>(p.place)); }};
+
+BarrierCore* barrier_at(Call& c, std::uint32_t number, const char* verb) {
+  if (!idle(c, verb)) return nullptr;
+  if (number < c.barriers.size()) return &c.barriers[number]->core;
+  bad(c, std::string(verb) + ": the process has no such barrier");
+  return nullptr;
+}
+weft_status sync(weft_process* p, std::uint32_t number, weft_place at) {
+  Call& c = call_of(p);
+  BarrierCore* const b = barrier_at(c, number, "sync");
+  if (!b) return WEFT_BAD_USE;
+  if (b->enrolled() == 0) return bad(c, "sync on a barrier with nobody enrolled: make it with parties, or enrol() first");
+  go_to(c, at);
+  ThreadProcess& me = *c.thread;
+  if (me.cancel().load(std::memory_order_relaxed)) return WEFT_CANCELLED;
+  Status s;
+  {
+    const Operation op(c);
+    s = b->begin_sync(me);
+  }
+  if (s == Status::pending) {
+    me.block(sync_op);
+    s = me.status;
+  }
+  return status_of(s);
+}
+weft_status enrol(weft_process* p, std::uint32_t number) {
+  Call& c = call_of(p);
+  BarrierCore* const b = barrier_at(c, number, "enrol");
+  if (b) b->enrol_party();
+  return b ? WEFT_OK : WEFT_BAD_USE;
+}
+weft_status resign(weft_process* p, std::uint32_t number) {
+  Call& c = call_of(p);
+  BarrierCore* const b = barrier_at(c, number, "resign");
+  if (!b) return WEFT_BAD_USE;
+  const Operation op(c);
+  return b->resign() ? WEFT_OK : bad(c, "resign on a barrier with nobody enrolled");
+}
+
 // --- select -----------------------------------------------------------------------------------------------------------------------------
 
 Call::Choosing& choosing_for(Call& c, std::uint32_t n) {
@@ -234,6 +346,7 @@ void visit_select(ProcessBase& p, runtime::Places& v) {
   auto& x = *static_cast<Call::Choosing*>(p.place);
   for (std::uint32_t i = 0; i < x.size; ++i) {
     core::Guard& g = x.guards[i];
+    if (g.enabled && g.kind == core::Kind::barrier) v.barrier(*static_cast<core::Place*>(static_cast<BarrierCore*>(g.where)));
     if (!g.enabled || g.kind > core::Kind::output) continue;
     if (g.has_ended())
       v.ended(*static_cast<core::Place*>(static_cast<Core*>(g.where)), i);
@@ -262,6 +375,15 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
     if (from.kind == WEFT_SKIP || from.kind == WEFT_TIMER) {
       g.kind = from.kind == WEFT_SKIP ? core::Kind::skip : core::Kind::timer;
       g.deadline = from.deadline;
+    } else if (from.kind == WEFT_SYNC) {
+      BarrierCore* const b = barrier_at(c, from.end, "select");
+      if (!b) return nullptr;
+      g.kind = core::Kind::barrier;
+      g.ops = &core::barrier_ops<BarrierCore>;
+      g.where = b;
+    } else if (from.kind > WEFT_COMPUTED) {
+      bad(c, "select: guard " + std::to_string(i) + " is of no kind");
+      return nullptr;
     } else {
       const bool in = from.kind == WEFT_INPUT;
       EndObject* const e = end_at(c, from.end, in, "select");
@@ -269,7 +391,8 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
       g.kind = in ? core::Kind::input : core::Kind::output;
       g.ops = in ? &core::channel_ops<Core, Side::in> : &core::channel_ops<Core, Side::out>;
       g.where = &e->channel->core;
-      if (!in && !(x.slots[i].o = new_cell(c.types[from.end], from.value))) {
+      if (from.kind == WEFT_COMPUTED) g.node.set(core::NodeFlags::compute);
+      if (from.kind == WEFT_OUTPUT && !(x.slots[i].o = given(c, from.end, from.value))) {
         bad(c, "select: there is no memory left");
         return nullptr;
       }
@@ -323,12 +446,16 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
   {
     const Operation op(c);
     for (std::uint32_t k = 0; k < n && c.abroad.load(std::memory_order_relaxed); ++k)
-      far = far || (guards[k].kind <= WEFT_OUTPUT && is_wired(c.ends[guards[k].end]->channel));
+      far = far || ((guards[k].kind <= WEFT_OUTPUT || guards[k].kind == WEFT_COMPUTED) && is_wired(c.ends[guards[k].end]->channel));
     if (!far) i = s.scan(now);
     if (!far && i == core::Select::none) i = s.enrol();
   }
   if (far) {
     give_back(c, *x, guards, -1);
+    for (std::uint32_t k = 0; k < n; ++k)
+      if (guards[k].kind == WEFT_COMPUTED)
+        return bad(
+            c, "select with a computed output and channels that have ends in other OS processes: that is not built for native components");
     return select_abroad(c, guards, n, fair != 0, chosen);
   }
   if (i == core::Select::parked) {
@@ -374,8 +501,52 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
   } else {
     core.last_writer = me.id;
     give_back(c, *x, guards, i);
+    if (guards[i].kind == WEFT_COMPUTED) {
+      c.deciding = x;
+      c.decided = static_cast<std::uint32_t>(i);
+    }
   }
   return WEFT_OK;
+}
+
+// A partner has what was chosen, and lets us go on.
+constexpr runtime::OpKind held_op{"select", [](ProcessBase&) noexcept { return false; }, nullptr};
+
+// If the channel has got ends in other OS processes since it was chosen.
+void deliver_as_object(ChannelObject* channel, Value& slot) {
+  const With lock;
+  if (!is_wired(channel)) return;
+  if (PyObject* const o = unpack_native(slot.take())) slot.o = pack(channel, o);
+  PyErr_Clear();
+}
+
+weft_status deliver(weft_process* p, weft_value* from) {
+  Call& c = call_of(p);
+  Call::Choosing* const x = std::exchange(c.deciding, nullptr);
+  if (!x) return bad(c, "deliver: no computed output was chosen");
+  core::Guard& g = x->guards[c.decided];
+  Core& core = *static_cast<Core*>(g.where);
+  const auto end = std::find_if(c.ends.begin(), c.ends.end(),
+                                [&](EndObject* e) { return &e->channel->core == &core && is_writer(reinterpret_cast<PyObject*>(e)); });
+  Value& slot = x->slots[c.decided];
+  slot.o = from ? given(c, static_cast<std::uint32_t>(end - c.ends.begin()), *from) : nullptr;
+  const bool made = slot.o != nullptr;
+  if (made && c.abroad.load(std::memory_order_relaxed)) deliver_as_object((*end)->channel, slot);
+  Status s = Status::ok;
+  {
+    const Operation op(c);
+    g.node.slot = &slot;
+    if (slot.o)
+      s = core.deliver(g.node);
+    else
+      core.abandon(g.node);
+  }
+  if (s == Status::pending) {
+    c.thread->place = x;
+    c.thread->block(held_op);
+  }
+  const Value dropped(slot.take());  // by a buffer
+  return made || !from ? WEFT_OK : bad(c, "select: there is no memory left");
 }
 
 // --- the rest ---------------------------------------------------------------------------------------------------------------------------
@@ -413,7 +584,13 @@ constexpr weft_api table{WEFT_COMPONENT_ABI,
                          &now,
                          &last_error,
                          [](void* b, void* p) { keep_part(b, p); },
-                         [](void* b, void* p) { take_part(b, p); }};
+                         [](void* b, void* p) { take_part(b, p); },
+                         &sync,
+                         &enrol,
+                         &resign,
+                         &begin_extended,
+                         &end_extended,
+                         &deliver};
 
 // --- how it ended -----------------------------------------------------------------------------------------------------------------------
 
@@ -463,6 +640,7 @@ PyMethodDef functions[] = {{"_set_component_error", gated<f_set_component_error>
 NativeCall::NativeCall() = default;
 NativeCall::~NativeCall() {
   for (EndObject* e : ends) Py_DECREF(reinterpret_cast<PyObject*>(e));
+  for (BarrierObject* b : barriers) Py_DECREF(reinterpret_cast<PyObject*>(b));
   for (weft_argument& a : arguments) drop_native(a.value);
 }
 

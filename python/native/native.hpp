@@ -375,6 +375,10 @@ PyObject* operation_read(PyObject* end, bool next);
 PyObject* operation_write(PyObject* end, PyObject* value);
 PyObject* operation_write_zero(PyObject* end, PyObject* value);  // awaited, wherever it is called, it gives 0 (weft.compat.apycsp)
 PyObject* operation_sync(BarrierObject* b);
+// Several at a time (many.cpp).
+PyObject* reader_read_many(PyObject* reader, PyObject* most);
+PyObject* reader_blocks(PyObject* reader, PyObject* most);
+PyObject* writer_write_many(PyObject* writer, PyObject* values);
 PyObject* operation_ready(PyObject* owned);  // an awaitable that is done: for __aenter__ and the like
 PyObject* operation_yield();
 PyObject* extended_new(PyObject* end, bool keeps);
@@ -484,6 +488,7 @@ std::optional<std::int64_t> to_ns(PyObject* seconds, const char* what);
 // Types that a file defines; 0 or -1.
 int init_channel(PyObject* m);
 int init_operation(PyObject* m);
+int init_many(PyObject* m);
 int init_function(PyObject* m);
 int init_process(PyObject* m);
 int init_choice(PyObject* m);

@@ -19,11 +19,38 @@ struct alignas(16) BlockHead {
 BlockHead* head_of(void* block) noexcept { return static_cast<BlockHead*>(block) - 1; }
 
 struct DLManaged;
+struct Loan {           // while the debug mode is on
+  PyObject* note;       // who lent it, where: the debug mode's; owned
+  std::uint64_t sum;    // of its numbers, when they may not be touched
+  std::string touched;  // how it was noticed that they were; empty: they were not
+  std::string holder;   // the process that has it, or had it last
+};
 struct Lent {  // a block
   weft_array array;
   Py_buffer view;
   DLManaged* tensor;  // null: it is the buffer protocol's
+  bool constant;
+  Loan* loan;  // null: nobody watches
 };
+prim::atomic<bool> watching{false};
+PyObject *note_loan = nullptr, *tell_loan = nullptr;  // (value, channel) -> note; (note, text)
+
+std::uint64_t sum_of(const weft_buffer& b) noexcept {
+  std::uint64_t h = b.bytes, w = 0;
+  const char* p = static_cast<const char*>(b.data);
+  std::uint64_t left = b.bytes;
+  for (; left >= 8; left -= 8, p += 8) {
+    std::memcpy(&w, p, 8);
+    h = (h ^ w) * 0x9E3779B97F4A7C15ull;
+    h ^= h >> 29;
+  }
+  w = 0;
+  if (left) std::memcpy(&w, p, left);
+  return (h ^ w) * 0x9E3779B97F4A7C15ull;
+}
+void compare(Lent* l, const std::string& when) {
+  if (l->loan->touched.empty() && sum_of(l->array.buffer) != l->loan->sum) l->loan->touched = when;
+}
 prim::Mutex lent_lock;
 std::vector<Lent*> lent_back;  // lent_lock
 prim::atomic<bool> any_back{false};
@@ -190,7 +217,81 @@ int array_buffer(PyObject* o, Py_buffer* view, int flags) {
 
 }  // namespace
 
+PyObject* lending_to = nullptr;
+
+void loan_moves(void* block, const char* process, const char* component, bool taken) {
+  if (!block || !watching.load(std::memory_order_relaxed)) [[likely]]
+    return;
+  for (BlockHead* p = head_of(block)->parts; p; p = p->next) loan_moves(p + 1, process, component, taken);
+  if (head_of(block)->give_back != &give_back_lent) return;
+  auto* const l = static_cast<Lent*>(block);
+  if (!l->loan) return;
+  const std::string who = std::string("process ") + process + " of component " + component;
+  if (taken)
+    compare(l, "before " + who + " had it");
+  else if (l->constant)
+    compare(l, "while " + who + " had it, which only reads it");
+  else
+    l->loan->sum = sum_of(l->array.buffer);
+  l->loan->holder = taken ? who : "";
+}
+
+namespace {
+// With the GIL: the loan is over.
+void end_loan(Lent* l, const char* how) {
+  if (!l->loan) return;
+  const std::unique_ptr<Loan> loan(std::exchange(l->loan, nullptr));
+  if (loan->touched.empty() && (loan->holder.empty() || l->constant) && sum_of(l->array.buffer) != loan->sum)
+    loan->touched = loan->holder.empty() ? how : "while " + loan->holder + " had it, which only reads it";
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  if (!loan->touched.empty() && tell_loan) {
+    PyObject* const r = PyObject_CallFunction(tell_loan, "Os", loan->note, loan->touched.c_str());
+    if (!r) PyErr_WriteUnraisable(tell_loan);
+    Py_XDECREF(r);
+  }
+  Py_DECREF(loan->note);
+  PyErr_Restore(t, v, tb);
+}
+
+PyObject* f_watch_loans(PyObject*, PyObject* args) {
+  PyObject *note, *tell;
+  if (!PyArg_ParseTuple(args, "OO", &note, &tell)) return nullptr;
+  Py_XSETREF(note_loan, note == Py_None ? nullptr : Py_NewRef(note));
+  Py_XSETREF(tell_loan, note == Py_None ? nullptr : Py_NewRef(tell));
+  watching.store(note != Py_None, std::memory_order_relaxed);
+  Py_RETURN_NONE;
+}
+PyMethodDef functions[] = {{"_watch_loans", gated<f_watch_loans>, METH_VARARGS, nullptr}, {}};
+}  // namespace
+
+int check_only(PyObject* v) {
+  const char* why = nullptr;
+#if PY_VERSION_HEX >= 0x030E0000
+  const bool only = PyUnstable_Object_IsUniqueReferencedTemporary(v) != 0;
+#else
+  const bool only = Py_REFCNT(v) == 1;
+#endif
+  if (!PyObject_CheckBuffer(v)) {
+    why = "it has no buffer of Python's protocol, so who else has its memory is not known";
+  } else if (!only) {
+    why = "somebody else refers to it, perhaps a variable here: write what was just made, or popped";
+  } else if (PyMemoryView_Check(v)) {
+    PyObject* const of = PyMemoryView_GET_BUFFER(v)->obj;
+    if (of && Py_REFCNT(of) > 1) why = "it is a view of memory that somebody else refers to";
+  } else if (PyObject* const base = PyObject_GetAttrString(v, "base")) {  // of numpy
+    if (base != Py_None) why = "it is a view of another array: write that, or a copy";
+    Py_DECREF(base);
+  } else {
+    PyErr_Clear();
+  }
+  if (!why) return 0;
+  bad_use("write(move=True) hands over the only reference to an array, and this %.100s is not that: %s", Py_TYPE(v)->tp_name, why);
+  return -1;
+}
+
 PyObject* view_of(const NativeType* t, weft_value& v) {
+  if (v.block && head_of(v.block)->give_back == &give_back_lent) end_loan(static_cast<Lent*>(v.block), "on its way back to Python");
   ArrayObject* const a = PyObject_New(ArrayObject, &ArrayType);
   if (!a) {
     drop_native(v);
@@ -220,12 +321,20 @@ int lend(const NativeType* t, PyObject* v, weft_value& to) {
     return -1;
   }
   auto* const l = new (memory) Lent{};
-  const int r = PyObject_CheckBuffer(v) ? lend_buffer(t, v, l) : lend_tensor(t, v, l);
+  l->constant = t->constant;
+  int r = PyObject_CheckBuffer(v) ? lend_buffer(t, v, l) : lend_tensor(t, v, l);
   if (r != 0) {
     release_block(memory);
     return r < 0 ? -1 : refuse(t, v);
   }
   head_of(memory)->give_back = &give_back_lent;
+  if (watching.load(std::memory_order_relaxed)) [[unlikely]] {
+    PyObject* const note = note_loan ? PyObject_CallFunction(note_loan, "OO", v, lending_to ? lending_to : Py_None) : nullptr;
+    if (note)
+      l->loan = new Loan{note, sum_of(l->array.buffer), {}, {}};
+    else
+      PyErr_WriteUnraisable(v);
+  }
   to = {l->array.buffer.bytes / t->item(), memory};
   return 0;
 }
@@ -273,6 +382,7 @@ void release_lent() noexcept {
   }
   const Beyond beyond;
   for (Lent* l : all) {
+    end_loan(l, "before anybody had it");
     if (!l->tensor)
       PyBuffer_Release(&l->view);
     else if (l->tensor->deleter)
@@ -281,14 +391,14 @@ void release_lent() noexcept {
   }
 }
 
-int init_native_arrays(PyObject*) {
+int init_native_arrays(PyObject* m) {
   static PyBufferProcs buffer{&array_buffer, nullptr};
   ArrayType.tp_name = "weft.native.Array";
   ArrayType.tp_basicsize = sizeof(ArrayObject);
   ArrayType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   ArrayType.tp_dealloc = array_dealloc;
   ArrayType.tp_as_buffer = &buffer;
-  return PyType_Ready(&ArrayType);
+  return PyType_Ready(&ArrayType) < 0 ? -1 : PyModule_AddFunctions(m, functions);
 }
 
 }  // namespace weft::py

@@ -174,6 +174,8 @@ const NativeType* native_type(const char* text) {
   return t;
 }
 
+bool is_array(const NativeType* t) noexcept { return t->kind == 'a'; }
+
 std::string describe(const NativeType* t, bool whole) {
   switch (t->kind) {
     case 'i': return "int";

@@ -31,6 +31,12 @@ void release_block(void* block) noexcept;
 void keep_part(void* block, void* part) noexcept;  // which is released with the block
 void take_part(void* block, void* part) noexcept;  // and is no part any longer
 void release_lent() noexcept;                      // with the GIL: what components have given back
+// In the debug mode: an array is lent to this channel; a process of a component has taken what is in the block, or gives it on.
+extern PyObject* lending_to;
+void loan_moves(void* block, const char* process, const char* component, bool taken);
+// For write(move=True): -1 with BadUse, if somebody else may have the memory.
+int check_only(PyObject* value);
+bool is_array(const NativeType* t) noexcept;
 inline void drop_native(weft_value& v) noexcept { release_block(std::exchange(v.block, nullptr)); }
 PyObject* to_python(const NativeType* t, weft_value& v);  // the same; of an array, which it takes over, a view
 

@@ -28,3 +28,8 @@ def basics() -> Any:
 @functools.cache
 def messages() -> Any:
     return weft.native.load(HERE / "component_messages.cpp")
+
+
+@functools.cache
+def parties() -> Any:
+    return weft.native.load(HERE / "component_parties.cpp")

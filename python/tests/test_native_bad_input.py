@@ -162,7 +162,7 @@ def test_there_is_no_compiler(tmp_path, monkeypatch):
 
 
 def test_flags_are_for_sources(tmp_path):
-    with pytest.raises(BadUse, match="flags are for the compiler"):
+    with pytest.raises(BadUse, match="flags and debug are for the compiler"):
         weft.native.load(basics().path, flags=("-g",))
 
 
@@ -171,7 +171,7 @@ DECLARATIONS = [
     ('.argument("on")', "taken by load"),
     ("", "has 1 parameters, and 0 are named"),
     ('.argument("a").argument("b")', "one more than its function has"),
-    ('.argument("a", 2)', "an end has no default"),
+    ('.argument("a", 2)', "an end or a barrier has no default"),
 ]
 
 
@@ -291,7 +291,11 @@ def test_weft_build_on_the_command_line(tmp_path):
     bad = weft_build(path)
     assert bad.returncode == 2
     assert "#error none" in bad.stderr
-    path.write_text('extern "C" int answer() { return 42; }\n')
+    source(
+        tmp_path,
+        HEADER + "void f(Writer<int> out) { out.write(7); }\n"
+        'WEFT_COMPONENT(m, "") { component.process<&f>("f").argument("out"); }\n',
+    )
     out = tmp_path / "out.so"
     good = weft_build(path, "-o", out)
     assert (good.returncode, good.stdout) == (0, f"{out}\n")

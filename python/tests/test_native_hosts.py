@@ -11,8 +11,9 @@ import signal
 from typing import Any
 
 import away_native
+import numpy as np
 import pytest
-from components import HERE, basics, needs_compiler
+from components import HERE, basics, messages, needs_compiler
 
 import weft.native
 import weft.threads as th
@@ -124,6 +125,58 @@ def test_arrays_are_copied(
         assert got[0] == 7.0
 
 
+def test_aggregates_and_values_go_there_and_come_back(host: Any) -> None:  # rules 16.4, 16.7
+    m = messages()
+    sample = m.Sample(0.5, 7)
+    assert through(m.samples, [sample], host) == [sample]
+    track = m.Track("t", [sample, sample], None)
+    assert through(m.tracks, [track], host) == [track]
+    values = [{"limit": 2.5, "name": "x", "all": [None, True, b"y", 2**60]}]
+    assert through(m.values, values, host) == values
+    a, c = Channel("a"), Channel("c")  # and as an argument
+    by = m.Sample(1.0, 1)
+    got = th.run(source(-a, [sample]), m.later(+a, -c, by, on=host), collect(+c))[2]
+    assert got == [m.Sample(1.5, 8)]
+
+
+def test_arrays_within_values_are_copied(host: Any) -> None:  # rule 16.7
+    m = messages()
+    image = np.arange(6.0).reshape(2, 3)
+    frame = m.Frame(m.Sample(0.0, 1), image, [np.ones(2, np.float32), np.zeros(0, np.float32)])
+    (got,) = through(m.frames, [frame], host)
+    assert got.at == frame.at
+    assert np.asarray(got.image).tolist() == image.tolist()
+    assert [np.asarray(row).tolist() for row in got.rows] == [[1.0, 1.0], []]
+    got.image[0, 0] = 9.0  # ours
+    assert image[0, 0] == 0.0
+    (marked,) = through(m.marks, [np.zeros((2, 2))], host)
+    assert np.asarray(marked).tolist() == [[0.0, 1.0], [10.0, 11.0]]
+    ((n, numbers),) = through(m.pairs, [(3, array.array("d", [1.5]))], host)
+    assert (n, numbers.tolist()) == (3, [1.5])
+
+
+def test_an_array_that_was_not_written_is_the_components_yet(host: Any) -> None:  # rules 3.2, 5.1
+    m = messages()
+    go, out, log = Channel("go"), Channel("out"), Channel("log")
+
+    @th.process
+    def leaves(go: Any, reader: Any, log: Any) -> str:
+        reader.retire()
+        go.write(1)
+        return str(log.read())
+
+    r = out.reader()
+    assert th.run(leaves(-go, r, +log), m.keeps(+go, -out, -log, on=host))[0] == "7 with 3"
+    ins, a, b, log = Channel("ins"), Channel("a"), Channel("b"), Channel("log")
+    sizes = [array.array("d", range(n)) for n in (1, 0, 2)]
+    got = th.run(
+        source(-ins, sizes),
+        m.either(+ins, -a, -b, -log, on=host),
+        collect(+log),
+    )
+    assert got[2][:1] == ["nobody, and 1 are here"]
+
+
 def test_a_component_there_and_one_here_meet(host: Any) -> None:  # rule 16.7
     a, b, c = Channel("a"), Channel("b", capacity=3), Channel("c")
     f = basics()
@@ -187,6 +240,40 @@ def test_an_end_goes_away_while_a_component_waits_here(host: Any) -> None:
         th.run(away_native.gives.on(host)(a.writer(), [3, 4]), takes_here(c.reader(), 2))
         w.retire()
         assert collect_here(r) == []
+
+
+@pytest.mark.parametrize("capacity", [0, 3])
+@pytest.mark.parametrize("when", range(4))
+def test_a_channel_is_wired_while_components_are_busy_there(
+    host: Any, capacity: int, when: int
+) -> None:
+    """They are in operations without the interpreter's lock; nothing is lost or overtaken (rules 1.2, 1.5, 16.7)."""
+    a, b, c = Channel("a"), Channel("b", capacity=capacity), Channel("c")
+    f = basics()
+    more = b.writer()
+
+    go = Channel("go")
+
+    @th.process
+    def hears(inp: Any, go: Any) -> list[int]:
+        got = [inp.read() for _ in range(30 * when)]
+        go.write(None)
+        return got + list(inp)
+
+    @th.process
+    def joins(go: Any, out: Any) -> None:
+        go.read()
+        th.Parallel(away_native.gives.on(host)(out, [-1, -2, -3]))
+
+    got = th.run(
+        hears(+c, -go),
+        joins(+go, more),
+        f.count_to(-a, 500),
+        f.ints(+a, -b),
+        f.ints(+b, -c),
+    )[0]
+    assert [x for x in got if x >= 0] == list(range(500))
+    assert [x for x in got if x < 0] == [-1, -2, -3]
 
 
 @th.process

@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 
 import pytest
-from components import basics, needs_compiler
+from components import basics, needs_compiler, parties
 from parts import co_echo, gr_echo, th_echo
 
 from weft import coroutines as co
+from weft import threads as th
 from weft.errors import Deadlock, Poisoned
+from weft.native import ComponentError
 
 pytestmark = needs_compiler
 SEEDS = range(40)
@@ -131,3 +133,140 @@ def test_a_chain_that_bites_its_tail_is_a_deadlock(seed):  # rules 10.1, 10.2, 1
         co.run(*ring)
     assert "/ints" in str(found.value), f"seed {seed}"
     assert all(f"'{name}'" in str(found.value) for name in names), f"seed {seed}"
+
+
+# --- stars: one channel, many of every kind -----------------------------------------------------------
+
+
+def reader_of(choose, end, got):
+    """A process that reads all there is, one by one, in blocks or by choice, into `got`."""
+
+    @co.process
+    async def singly(r):
+        async for x in r:
+            got.append(x)
+
+    @co.process
+    async def in_blocks(r):
+        async for block in r.blocks(choose.randint(1, 7)):
+            got.extend(block)
+
+    @co.process
+    async def by_choice(r):
+        with pytest.raises(co.Retired):
+            while True:
+                got.append((await co.select(r))[1])
+
+    @co.process
+    async def extended(r):
+        with pytest.raises(co.Retired):
+            while True:
+                async with r.extended() as x:
+                    got.append(x)
+
+    return choose.choice([singly, in_blocks, by_choice, extended])(end)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_writers_and_readers_of_every_kind_at_one_channel(
+    seed,
+):  # rules 1.2, 1.3, 3.1, 3.3, 16.1, 16.9
+    choose = random.Random(seed)
+    c, got = channel(choose, "c"), []
+
+    @co.process
+    async def in_blocks(w, n):
+        await w.write_many(range(n))
+
+    writers = [basics().count_to, numbers, in_blocks]
+    made = [choose.choice(writers)(-c, 50) for _ in range(choose.randint(1, 4))]
+    made.append(basics().count_to(-c, 50))
+    readers = [reader_of(choose, +c, got) for _ in range(choose.randint(1, 3))]
+    co.run(*made, *readers)
+    assert sorted(got) == sorted([*range(50)] * len(made)), f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_readers_retire_one_after_another(seed):  # rules 3.1, 3.2, 16.1
+    """Nobody reads any more at last: every writer is told, of whichever kind, and what was read was written once."""
+    choose = random.Random(seed)
+    c, got = channel(choose, "c"), []
+
+    @co.process
+    async def some(r, n):
+        for _ in range(n):
+            got.append(await r.read())
+
+    readers = [some(+c, choose.randint(1, 20)) for _ in range(choose.randint(1, 4))]
+    made = [
+        choose.choice([basics().count_to, numbers])(-c, 1000) for _ in range(choose.randint(0, 2))
+    ]
+    co.run(*readers, *made, basics().count_to(-c, 1000))
+    assert all(got.count(x) <= len(made) + 1 for x in got), f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_parties_of_every_kind_at_a_barrier(seed):  # rules 8.1, 8.2, 8.4, 16.1
+    """No party begins a phase before all have ended the one before."""
+    choose = random.Random(seed)
+    n, phases = choose.randint(1, 3), 5
+    native = choose.randint(1, 3)
+    barrier = co.Barrier(n + native)
+    log = co.Channel("log", overflow="unbounded")
+    reader = +log
+
+    @co.process
+    async def meets(w):
+        for phase in range(phases):
+            await w.write(f"before {phase}")
+            if choose.random() < 0.5:
+                await barrier.sync()
+            else:
+                await co.select(barrier)
+        barrier.resign()
+
+    @th.process
+    def blocks(w):
+        for phase in range(phases):
+            w.write(f"before {phase}")
+            barrier.sync()
+        barrier.resign()
+
+    others = [choose.choice([meets, blocks])(-log) for _ in range(n)]
+    co.run(*(parties().phases(barrier, -log, phases) for _ in range(native)), *others)
+    got = co.run(collect(reader))
+    each = n + native
+    assert [x for k in range(phases) for x in got[k * each : (k + 1) * each]] == got
+    assert all(set(got[k * each : (k + 1) * each]) == {f"before {k}"} for k in range(phases)), (
+        f"seed {seed}"
+    )
+    assert barrier.parties == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_server_of_computed_values_among_clients(seed):  # rules 5.2, 5.8, 16.1
+    """Whatever is read is the sum of what was written until then: sums only grow, and the last is all."""
+    choose = random.Random(seed)
+    a, c = channel(choose, "a"), co.Channel("c")
+    clients = choose.randint(1, 3)
+
+    @co.process
+    async def client(w, r):
+        seen = []
+        for _ in range(10):
+            await w.write(1)
+            seen.append(await r.read())
+        return seen
+
+    seen = co.run(*(client(-a, +c) for _ in range(clients)), parties().serves(+a, -c))[:-1]
+    assert all(s == sorted(s) for s in seen), f"seed {seed}"
+    assert max(max(s) for s in seen) <= 10 * clients
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_component_that_throws_in_a_network(seed):  # rules 6.2, 7.2, 16.1
+    choose = random.Random(seed)
+    first, steps, last = chain(choose, choose.randint(1, 4))
+    with pytest.raises(ComponentError, match="it is 7") as failed:
+        co.run(numbers(-first, 10**9), *steps, basics().fails(+last, at=7))
+    assert failed.value.process == "fails"

@@ -5,6 +5,7 @@ The package inside is a small one made here, so that this tests how Weft is pack
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -40,6 +41,7 @@ PyMODINIT_FUNC PyInit__native() {
 """
 
 PAGE = "python/docs/package.md"  # what an index shows of the package
+PURE = "python/pure.cmake"
 PACKAGE = {
     "python/src/weft/__init__.py": "from weft._native import version as __version__\n",
     "python/src/weft/cli.py": "import weft\n\ndef main() -> None:\n    print('weft', weft.__version__)\n",
@@ -62,10 +64,18 @@ def pip(*arguments: str | Path) -> None:
 
 def copy_checkout(path: Path) -> None:
     """What a build needs of this checkout, with the small package in it."""
-    for name in ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", ".gitignore", PAGE):
+    for name in (
+        "pyproject.toml",
+        "CMakeLists.txt",
+        "README.md",
+        "LICENSE",
+        ".gitignore",
+        PAGE,
+        PURE,
+    ):
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, path / name)
-    for name in ("cpp/include", "cpp/src", "cpp/cmake", "lf/src", "mcu", "tools"):
+    for name in ("cpp/include", "cpp/src", "cpp/cmake", "lf/src", "mcu", "micropython", "tools"):
         shutil.copytree(
             ROOT / name,
             path / name,
@@ -113,8 +123,19 @@ def test_the_source_distribution_has_what_a_build_needs_and_no_more(sdist: Path)
         "cpp/include/weft/version.hpp",
     }
     assert needed | {"cpp/cmake/weft-config.cmake.in", "python/native/native.cpp"} <= names
+    assert {PURE, "micropython/weft/_plain.py", "micropython/weft/threads.py"} <= names
     assert {PAGE, "mcu/include/weft_mcu/lf.h", "mcu/src/actors.c", "mcu/program.mk"} <= names
-    apart = ("tools", "python/tests", ".ci", "mcu/emulator", "mcu/tests", "mcu/csp", "lf/tests")
+    apart = (
+        "micropython/native",
+        "micropython/tests",
+        "tools",
+        "python/tests",
+        ".ci",
+        "mcu/emulator",
+        "mcu/tests",
+        "mcu/csp",
+        "lf/tests",
+    )
     assert {name for name in names if name.startswith(apart)} == set()
 
 
@@ -128,7 +149,11 @@ def test_the_wheel_has_the_package_the_extension_and_the_command(wheel: Path) ->
     runtime = {name for name in names if name.startswith("weft_lf/mcu/")}
     package = sorted(name for name in names if name.startswith("weft/"))
     assert next(name for name in package if name.endswith(".so")).startswith("weft/_native.")
-    assert [name for name in package if not name.endswith(".so")] == [
+    pure = [name for name in package if name.startswith("weft/_pure/")]
+    assert {"weft/_pure/coroutines.py", "weft/_pure/threads.py", "weft/_pure/_plain.py"} <= {*pure}
+    for name in pure:  # what the package for MicroPython has, as it is there
+        assert (ROOT / "micropython/weft" / name.removeprefix("weft/_pure/")).is_file()
+    assert [name for name in package if not name.endswith(".so") and name not in pure] == [
         "weft/__init__.py",
         "weft/cli.py",
         "weft/py.typed",
@@ -156,6 +181,26 @@ def test_the_metadata_of_the_wheel_says_what_is_needed_and_needs_no_repository(w
     assert extras == {"cli", "greenlets", "lf", "processes", "serial"}
     assert "Processes and channels for Python" in metadata  # the page is there
     assert links_that_lead_nowhere(metadata) == []
+
+
+def test_a_wheel_without_the_extension_needs_no_compiler(tmp_path: Path) -> None:
+    """Of this checkout's own package: it runs in pure Python, and says so."""
+    environment = {**os.environ, "CXX": "false", "CC": "false"}
+    asked = ["--no-deps", "--no-build-isolation", "-C", "cmake.define.WEFT_PURE=ON"]
+    command = [sys.executable, "-m", "pip", "-q", "install", *asked, "--target", tmp_path, ROOT]
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    assert not list(tmp_path.rglob("*.so"))
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "import weft\n"
+        "@weft.process\nasync def put(w): await w.write(42)\n"
+        "@weft.process\nasync def get(r): return await r.read()\n"
+        "c = weft.Channel()\n"
+        "print(weft.run(put(c.writer()), get(c.reader())))\n"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
+    assert done.stdout == "[None, 42]\n", done.stderr
+    assert done.stderr.startswith("weft: no extension module") and done.stderr.count("\n") == 1
 
 
 def test_links_that_lead_nowhere_are_found() -> None:

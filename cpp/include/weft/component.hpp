@@ -48,6 +48,23 @@ struct Written {};  // what a select gives for an output
 // The time on the clock of the run.
 inline std::chrono::nanoseconds now() { return std::chrono::nanoseconds(detail::running.api->now(detail::running.process)); }
 
+// What was read, while its writer waits: it goes on when this goes (rule 1.6).
+template <class T>
+class Extended {
+ public:
+  Extended(std::uint32_t end, void* held, T value) : end_(end), held_(held), value_(std::move(value)) {}
+  Extended(const Extended&) = delete;
+  Extended& operator=(const Extended&) = delete;
+  ~Extended() { detail::running.api->end_extended(detail::running.process, end_, held_); }
+  T& operator*() noexcept { return value_; }
+  T* operator->() noexcept { return &value_; }
+
+ private:
+  const std::uint32_t end_;
+  void* const held_;
+  T value_;
+};
+
 template <class T>
 class Reader {
   static_assert(detail::Crosses<T>, "no channel to Python carries values of this type: see weft/component.hpp, Codec");
@@ -83,6 +100,19 @@ class Reader {
     if (failed) std::rethrow_exception(failed);
     detail::check(s, end_);
     return all;
+  }
+  // { auto x = reader.extended(); use(*x); }   Throws as read() does.
+  Extended<T> extended(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    detail::Block b;
+    void* held = nullptr;
+    const weft_api& api = *detail::running.api;
+    detail::check(api.begin_extended(detail::running.process, end_, &b.value, &held, detail::place(file, line)), end_);
+    try {
+      return Extended<T>(end_, held, detail::decode<T>(b));
+    } catch (...) {
+      api.end_extended(detail::running.process, end_, held);
+      throw;
+    }
   }
   void retire() { detail::check(detail::running.api->retire(detail::running.process, end_), end_); }
   void poison(std::uint8_t strength = 1) { detail::check(detail::running.api->poison(detail::running.process, end_, strength), end_); }
@@ -212,6 +242,55 @@ template <class T>
 Output<T> output(const Writer<T>& w, std::type_identity_t<T> v) { return {w.number(), std::move(v)}; }
 template <class T>
   requires detail::kParts<T> Output<T> output(const Writer<T>& w, std::type_identity_t<T>& v) { return {w.number(), v}; }
+
+// Its value is made when it has been chosen, before the reader goes on; the function does nothing with channels (rule 5.8).
+//   select(in, output(w, [&] { return next(); }))
+template <class T, class F>
+struct Computed {
+  std::uint32_t end;
+  F make;
+  using chosen_type = Written;
+  weft_guard guard(std::int64_t) const noexcept { return {WEFT_COMPUTED, end, 1, 0, 0, {}}; }
+  Written chosen(weft_guard&) const {
+    const weft_api& api = *detail::running.api;
+    detail::Block b;
+    try {
+      detail::encode<T>(make(), b, api.allocate);
+    } catch (...) {
+      api.deliver(detail::running.process, nullptr);
+      throw;
+    }
+    const weft_status s = api.deliver(detail::running.process, &b.value);
+    if (s == WEFT_OK) b.value.block = nullptr;
+    detail::check(s, end);
+    return {};
+  }
+};
+template <class T, class F>
+  requires(std::is_invocable_r_v<T, const F&> && !std::is_same_v<std::decay_t<F>, T>)
+Computed<T, F> output(const Writer<T>& w, F make) { return {w.number(), std::move(make)}; }
+
+// A barrier of Python's, with its parties (rule 8): as a parameter, and as a guard of select().
+class Barrier {
+ public:
+  explicit Barrier(detail::End e) noexcept : number_(e.number) {}
+  Barrier(Barrier&&) noexcept = default;
+  Barrier& operator=(Barrier&&) noexcept = default;
+
+  // Until every enrolled party has come. Throws Cancelled, BadUse.
+  void sync(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    detail::check(detail::running.api->sync(detail::running.process, number_, detail::place(file, line)), 0);
+  }
+  void enrol() { detail::check(detail::running.api->enrol(detail::running.process, number_), 0); }
+  void resign() { detail::check(detail::running.api->resign(detail::running.process, number_), 0); }
+
+  using chosen_type = std::monostate;
+  weft_guard guard(std::int64_t) const noexcept { return {WEFT_SYNC, number_, 1, 0, 0, {}}; }
+  std::monostate chosen(weft_guard&) const noexcept { return {}; }
+
+ private:
+  std::uint32_t number_;
+};
 
 struct After {
   std::chrono::nanoseconds span;
@@ -367,6 +446,13 @@ struct Parameter<Writer<T>> {
   static Writer<T> of(weft_argument& a) noexcept { return Writer<T>(End{a.end}); }
 };
 
+template <>
+struct Parameter<Barrier> {
+  static constexpr std::uint32_t kRole = WEFT_BARRIER;
+  using value_type = std::monostate;
+  static Barrier of(weft_argument& a) noexcept { return Barrier(End{a.end}); }
+};
+
 inline char* copy_text(const weft_api* api, const char* text) noexcept {
   const std::size_t n = std::strlen(text) + 1;
   auto* const to = static_cast<char*>(api->allocate(n));
@@ -487,7 +573,8 @@ class Process {
   template <class T>
   void give(Made& m, const T& v) {
     if (m.parameter.role != WEFT_VALUE)
-      throw std::logic_error(std::string("process ") + info_.name + ": an end has no default, but " + m.parameter.name + " is given one");
+      throw std::logic_error(std::string("process ") + info_.name + ": an end or a barrier has no default, but " + m.parameter.name +
+                             " is given one");
     m.parameter.has_default = 1;
     if (m.type == "i") {
       if constexpr (std::is_integral_v<T>) return set(m, static_cast<std::int64_t>(v));

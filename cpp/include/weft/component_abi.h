@@ -68,11 +68,18 @@ typedef struct weft_place {
   uint32_t line;
 } weft_place;
 
-typedef enum weft_guard_kind { WEFT_INPUT = 0, WEFT_OUTPUT = 1, WEFT_TIMER = 2, WEFT_SKIP = 3 } weft_guard_kind;
+typedef enum weft_guard_kind {
+  WEFT_INPUT = 0,
+  WEFT_OUTPUT = 1,
+  WEFT_TIMER = 2,
+  WEFT_SKIP = 3,
+  WEFT_SYNC = 4,     // of a barrier
+  WEFT_COMPUTED = 5  // an output without a value: who chose it makes it, and calls api->deliver (rule 5.8)
+} weft_guard_kind;
 
 typedef struct weft_guard {
   uint32_t kind;
-  uint32_t end;      // of an input or output
+  uint32_t end;      // of an input or output; the barrier
   uint32_t on;       // its precondition
   uint32_t ends;     // that its channel has retired is an outcome (rule 5.6)
   int64_t deadline;  // of a timer: ns, as now() gives them
@@ -102,9 +109,17 @@ typedef struct weft_api {
   // The second edition.
   void (*keep)(void* block, void* part);  // `part` is released with the block
   void (*take)(void* block, void* part);  // and is nobody's part any longer
+  weft_status (*sync)(weft_process*, uint32_t barrier, weft_place at);
+  weft_status (*enrol)(weft_process*, uint32_t barrier);
+  weft_status (*resign)(weft_process*, uint32_t barrier);
+  // The writer goes on at the end of the block: what *held is, is the host's (rule 1.6).
+  weft_status (*begin_extended)(weft_process*, uint32_t end, weft_value* to, void** held, weft_place at);
+  void (*end_extended)(weft_process*, uint32_t end, void* held);
+  // After a select that chose a WEFT_COMPUTED, before anything else: the value, or null: there is none.
+  weft_status (*deliver)(weft_process*, weft_value* from);
 } weft_api;
 
-typedef enum weft_role { WEFT_VALUE = 0, WEFT_READER = 1, WEFT_WRITER = 2 } weft_role;
+typedef enum weft_role { WEFT_VALUE = 0, WEFT_READER = 1, WEFT_WRITER = 2, WEFT_BARRIER = 3 } weft_role;
 
 typedef struct weft_parameter {
   const char* name;
@@ -116,7 +131,7 @@ typedef struct weft_parameter {
 } weft_parameter;
 
 typedef struct weft_argument {
-  uint32_t end;      // of a reader or writer
+  uint32_t end;      // of a reader or writer; which barrier
   weft_value value;  // else; run() takes it over
 } weft_argument;
 

@@ -62,7 +62,6 @@ struct EndOf : Conditional<EndOf> {
     g.ops = &core::barrier_ops<core::LatchCore<Shared>>;
     g.where = &state->latch;
   }
-  const core::Place* place() const noexcept { return &state->latch; }
 
   struct Awaiter {
     std::shared_ptr<detail::WatchState> state;

@@ -43,9 +43,7 @@ class Extended {
     }
     std::uint32_t size() const noexcept { return 1; }
     core::Guard* data() noexcept { return guards; }
-    const core::Place* place(std::size_t) const noexcept { return c; }
     void passed(std::size_t, runtime::Passed& v) noexcept { v.at(*c, false); }
-    void used_by(std::size_t, std::uint32_t process) noexcept { c->last_reader = process; }
     Value take(std::size_t) noexcept { return true; }
     Status compute(std::size_t) noexcept { return Status::ok; }
     [[noreturn]] void raise(std::size_t, Status s) { detail::throw_end_of(c, s, "extended read"); }

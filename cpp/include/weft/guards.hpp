@@ -1,8 +1,8 @@
 // The guards of a choice (rule 5.2), and the sets of guards that a select works on.
 //
 // A set has: size(), data() (the core's guards), fill(process) once before it is used, refill_timers(process) before each further use,
-// place(i), used_by(i, id) after a commit, take(i) the value that came, compute(i) for an output that makes its value after the commit,
-// raise(i, status) for a guard that has ended.
+// take(i) the value that came, compute(i) for an output that makes its value after the commit, raise(i, status) for a guard that has
+// ended, passed(i, …) for what measures.
 #pragma once
 #include <array>
 #include <functional>
@@ -66,7 +66,6 @@ struct In : OfChannel<In<T, P>> {
     g.where = c;
     g.node.slot = &slot;
   }
-  const core::Place* place() const noexcept { return c; }
 };
 
 template <class T, class P>
@@ -86,7 +85,6 @@ struct Out : OfChannel<Out<T, P>> {
     g.where = c;
     g.node.slot = &value;
   }
-  const core::Place* place() const noexcept { return c; }
 };
 
 template <class F, class T, class P>
@@ -108,7 +106,6 @@ struct OutWith : OfChannel<OutWith<F, T, P>> {
     g.node.slot = &slot;
     g.node.set(core::NodeFlags::compute);
   }
-  const core::Place* place() const noexcept { return c; }
   // Committed: make the value and hand it over (rule 5.8). `pending`: an extended reader holds us.
   Status compute(core::Guard& g) {
     try {
@@ -132,12 +129,10 @@ struct At : Conditional<At> {
     g.kind = span && ns <= 0 ? core::Kind::skip : core::Kind::timer;
     g.deadline = span ? runtime::later(detail::run_of(p).now(), ns) : ns;
   }
-  const core::Place* place() const noexcept { return nullptr; }
 };
 struct Skip : Conditional<Skip> {
   using Value = void;
   void fill(core::Guard& g, runtime::ProcessBase&) noexcept { g.kind = core::Kind::skip; }
-  const core::Place* place() const noexcept { return nullptr; }
 };
 struct Meet : Conditional<Meet> {
   using Value = void;
@@ -148,7 +143,6 @@ struct Meet : Conditional<Meet> {
     g.ops = &core::barrier_ops<Barrier::Core>;
     g.where = b.core();
   }
-  const core::Place* place() const noexcept { return b.core(); }
 };
 
 template <class T, class P>
@@ -249,24 +243,10 @@ struct FixedGuards {
       if constexpr (std::is_same_v<std::remove_reference_t<decltype(g)>, At>) g.fill(guards[i], p);
     });
   }
-  const core::Place* place(std::size_t at) const {
-    const core::Place* r = nullptr;
-    const_cast<FixedGuards*>(this)->each([&](auto& g, std::size_t i) {
-      if (i == at) r = g.place();
-    });
-    return r;
-  }
   void passed(std::size_t at, runtime::Passed& v) noexcept {
     each([&](auto& g, std::size_t i) {
       if constexpr (requires { g.c; })
         if (i == at) v.at(*g.c, guards[i].kind == core::Kind::output);
-    });
-  }
-  // For the records of who holds which end.
-  void used_by(std::size_t at, std::uint32_t process) noexcept {
-    each([&](auto& g, std::size_t i) {
-      if constexpr (requires { g.c; })
-        if (i == at) (guards[i].kind == core::Kind::input ? g.c->last_reader : g.c->last_writer) = process;
     });
   }
   Value take(std::size_t at) {
@@ -334,11 +314,7 @@ struct ManyReaders {
     }
   }
   void refill_timers(runtime::ProcessBase&) noexcept {}
-  const core::Place* place(std::size_t i) const { return cores[i]; }
   void passed(std::size_t i, runtime::Passed& v) noexcept { v.at(*cores[i], false); }
-  void used_by(std::size_t i, std::uint32_t process) noexcept {
-    static_cast<detail::CoreOf<T, P>*>(guards[i].where)->last_reader = process;
-  }
   Value take(std::size_t) { return Value(slot.take()); }
   Status compute(std::size_t) { return Status::ok; }
   [[noreturn]] void raise(std::size_t i, Status s) { throw_end_of(cores[i], s, "select", static_cast<int>(i)); }
@@ -370,19 +346,9 @@ struct ManyGuards {
     for (std::size_t i = 0; i < gs.size(); ++i)
       if (At* t = std::get_if<At>(&gs[i])) t->fill(guards[i], p);
   }
-  const core::Place* place(std::size_t i) {
-    const core::Place* r = nullptr;
-    on(i, [&](auto& g) { r = g.place(); });
-    return r;
-  }
   void passed(std::size_t i, runtime::Passed& v) noexcept {
     on(i, [&](auto& g) {
       if constexpr (requires { g.c; }) v.at(*g.c, guards[i].kind == core::Kind::output);
-    });
-  }
-  void used_by(std::size_t i, std::uint32_t process) noexcept {
-    on(i, [&](auto& g) {
-      if constexpr (requires { g.c; }) (guards[i].kind == core::Kind::input ? g.c->last_reader : g.c->last_writer) = process;
     });
   }
   Value take(std::size_t i) { return Value(std::get<In<T, P>>(gs[i]).slot.take()); }
@@ -416,7 +382,7 @@ void raise_fault(Set& set, const core::Fault& f, const char* verb) {
     case core::Fault::no_guard: bad_use("select needs at least one guard");
     case core::Fault::none_on: none_holds();
     case core::Fault::both_ends:
-      bad_use(both() + "both ends of channel " + runtime::name_of(*set.place(f.a)) +
+      bad_use(both() + "both ends of channel " + runtime::name_of(*set.data()[f.a].where) +
               ": a process cannot talk to itself; give one end to another process");
     case core::Fault::barrier_twice: bad_use(both() + "the same barrier: a process is one party; give each barrier once");
   }

@@ -1,8 +1,9 @@
-// A select in progress (rules 5.1, 5.4, 5.8, 6): between the core's engines and a process.
+// A select in progress (rules 5.1, 5.4, 5.8, 6): between the core's choice (core/choosing.hpp) and a process.
 #pragma once
 #include <array>
 
 #include "guards.hpp"
+#include "runtime/visiting.hpp"
 
 namespace weft::inline WEFT_ABI::detail {
 
@@ -106,169 +107,133 @@ inline void Turns::next(std::uint64_t key, std::uint32_t at) {
   c.lock.unlock();
 }
 
-// One select in progress: the same for one-shot and standing, coroutine and thread. Engine: core::Select or core::Standing.
+// One select in progress, in a coroutine or a thread: what does not depend on its guards' types. Engine: core::Select or core::Standing.
 //
 //   begin() ─true─► result()           begin() ─false─► parked ──woken──► woken() ─true─► result()
-//                                                                          └─false: still held by an extended reader
-template <class Set, class Engine>
-class Selecting {
+//                                                                          └─false: parked again (choosing.hpp)
+template <class Engine>
+class SelectingWith {
  public:
-  Selecting(Set& s, Engine& e, runtime::ProcessBase* me) : p(me), set(s), engine(e) {}
+  SelectingWith(Engine& e, runtime::ProcessBase* me) noexcept : p(me), engine(e) {}
 
   runtime::ProcessBase* const p;
 
-  bool begin() {
-    detail::meet_request(*p);
-    engine.choice.waker = p;
-    int k;
-    if constexpr (std::is_same_v<Engine, core::Standing>) {
-      k = engine.begin([&] { return run_of(*p).now(); });
-    } else {
-      engine.choice.reset();
-      k = engine.scan([&] { return run_of(*p).now(); });
-    }
-    if constexpr (!std::is_same_v<Engine, core::Standing>)
-      if (k == core::Select::none) k = engine.enrol();
-    return begun(k);
-  }
-
- private:
-  bool begun(int k) {
-    if (k == core::Select::parked) {
-      // After the word is WAITING: a timer that another thread fires before that would find nobody and be lost.
-      if (!engine.held()) arm();
-      park();
-      return false;
-    }
-    chosen = k;
-    return computed();
-  }
-
-  // A standing alternative lost a guard and is not over: on with it (rule 5.6), unless a cancellation came meanwhile.
-  [[gnu::noinline, gnu::cold]] bool go_on() {
-    p->op = nullptr;
-    if (p->cancel().load(std::memory_order_relaxed) == 0) return begun(engine.begin([&] { return run_of(*p).now(); }));
-    cancelled = true;
-    return true;
-  }
-
- public:
-  // After a wake-up, in the owner's context.
-  [[gnu::always_inline]] bool woken() {
-    if (computing) {  // the extended reader's block has ended
-      p->op = nullptr;
-      return true;
-    }
-    disarm();
-    const int t = engine.earliest_timer();
-    chosen = engine.finish();
-    if constexpr (std::is_same_v<Engine, core::Standing>)
-      if (chosen == core::Standing::again) return go_on();
-    if (chosen == core::Select::none) {
-      if (cancelled) {
-        p->op = nullptr;
-        return true;
-      }
-      chosen = t;
-      timed_out = true;
-    }
-    p->op = nullptr;
-    return computed();
-  }
-
-  Chosen<typename Set::Value> result() {
-    p->op = nullptr;
-    if (cancelled) {
-      throw_cancelled(*p);
-    }
-    if (compute_failure) std::rethrow_exception(compute_failure);
-    const auto i = static_cast<std::size_t>(chosen);
-    if (!timed_out && is_end(engine.status())) set.raise(i, engine.status());
-    set.used_by(i, p->id);
-    if (timed_out || set.data()[i].kind != core::Kind::input) return {chosen, {}};
-    return {chosen, set.take(i)};
-  }
-
   static bool withdraw(runtime::ProcessBase& p) noexcept {
-    auto* s = static_cast<Selecting*>(p.place);
-    if (s->computing || s->engine.held()) return false;
-    if (!s->engine.choice.finish_as(core::CANCELLED)) return false;
-    s->cancelled = true;
-    return true;
+    SelectingWith& s = of(p);
+    return !s.computing && s.engine.withdraw();
   }
-  static void visit(runtime::ProcessBase& p, runtime::Places& v) {
-    auto* s = static_cast<Selecting*>(p.place);
-    for (std::uint32_t i = 0; i < s->set.size(); ++i) {
-      core::Guard& g = s->set.data()[i];
-      if (!g.enabled) continue;
-      if (g.has_ended())
-        v.ended(*s->set.place(i), i);
-      else if (g.kind == core::Kind::input || g.kind == core::Kind::output)
-        v.channel(*s->set.place(i), g.kind == core::Kind::output);
-      else if (g.kind == core::Kind::barrier)
-        v.barrier(*s->set.place(i));
-      else if (g.kind == core::Kind::latch)
-        v.end(*s->set.place(i));
-      else if (g.kind == core::Kind::timer && g.deadline == prim::forever)
-        v.nowhere();
-    }
-  }
+  static void visit(runtime::ProcessBase& p, runtime::Places& v) { runtime::visit_guards(of(p).engine.guards(), of(p).engine.size(), v); }
   static void undecided(runtime::ProcessBase& p, runtime::Places& v) {
-    auto* s = static_cast<Selecting*>(p.place);
-    if (s->computing || s->engine.held() || s->engine.choice.word() != core::WAITING) return;
-    s->armed ? v.timed() : visit(p, v);
+    SelectingWith& s = of(p);
+    if (s.computing || !s.engine.undecided()) return;
+    s.armed ? v.timed() : visit(p, v);
   }
-  static void passed(runtime::ProcessBase& p, runtime::Passed& v) {
-    auto* s = static_cast<Selecting*>(p.place);
-    if (s->engine.choice.done() && s->engine.choice.winner() < s->set.size()) s->set.passed(s->engine.choice.winner(), v);
-  }
-  static constexpr runtime::OpKind kind{"select", &withdraw, &visit, &undecided, &passed};
 
- private:
-  void park() {
+ protected:
+  static SelectingWith& of(runtime::ProcessBase& p) noexcept { return *static_cast<SelectingWith*>(p.place); }
+
+  int begin_choice() {
+    meet_request(*p);
+    return arm_if_parked(engine.begin(p, [this] { return run_of(*p).now(); }));
+  }
+  // After a wake-up, in the owner's context.
+  [[gnu::always_inline]] int woken_choice() {
+    if (armed) [[unlikely]] {
+      armed = false;
+      run_of(*p).disarm(timer);
+    }
+    const int k = engine.woken([this] { return run_of(*p).now(); }, p->cancel().load(std::memory_order_relaxed) != 0);
+    return k == Engine::parked ? arm_if_parked(k) : k;
+  }
+  void park(const runtime::OpKind& kind) noexcept {
     p->place = this;
     p->op = &kind;
   }
-  void arm() {
-    const int t = engine.earliest_timer();
-    if (t == core::Select::none || set.data()[t].deadline == prim::forever) return;
-    timer.deadline = set.data()[t].deadline;
-    timer.choice = &engine.choice;
-    run_of(*p).arm(timer);
-    armed = true;
-  }
-  void disarm() {
-    if (!armed) return;
-    armed = false;
-    run_of(*p).disarm(timer);
-  }
-  // A computed output makes its value now. False: an extended reader holds us.
-  bool computed() {
-    if constexpr (Set::computes) {
-      const auto i = static_cast<std::size_t>(chosen);
-      if (timed_out || !set.data()[i].node.is(core::NodeFlags::compute) || is_end(engine.status())) return true;
-      try {
-        if (set.compute(i) == Status::ok) return true;
-      } catch (...) {
-        compute_failure = std::current_exception();
-        return true;
-      }
-      computing = true;
-      park();
-      return false;
+
+  Engine& engine;
+  runtime::TimerNode timer;
+  int chosen = Engine::none;  // when it is over: it was withdrawn
+  bool computing = false;     // committed and computed; an extended reader holds us
+
+ private:
+  int arm_if_parked(int k) {
+    if (k != Engine::parked) return k;
+    if (const std::int64_t at = engine.deadline(); at != prim::forever) {
+      timer.deadline = at;
+      timer.choice = &engine.choice;
+      run_of(*p).arm(timer);
+      armed = true;
     }
+    return k;
+  }
+
+  bool armed = false;
+};
+
+// What does: the values.
+template <class Set, class Engine>
+class Selecting : public SelectingWith<Engine> {
+  using Base = SelectingWith<Engine>;
+  using Base::chosen, Base::computing, Base::engine;
+
+ public:
+  using Base::p;
+
+  Selecting(Set& s, Engine& e, runtime::ProcessBase* me) noexcept : Base(e, me), set(s) {}
+
+  bool begin() { return decided(this->begin_choice()); }
+  [[gnu::always_inline]] bool woken() {
+    if (!computing) return decided(this->woken_choice());
+    p->op = nullptr;  // the extended reader's block has ended
     return true;
   }
 
+  Chosen<typename Set::Value> result() {
+    if (chosen == Engine::none) throw_cancelled(*p);
+    if (compute_failure) std::rethrow_exception(compute_failure);
+    const auto i = static_cast<std::size_t>(chosen);
+    if (is_end(engine.status())) set.raise(i, engine.status());
+    core::Guard& g = engine.guard(chosen);
+    if (g.kind <= core::Kind::output) (g.kind == core::Kind::input ? g.where->last_reader : g.where->last_writer) = p->id;
+    if (g.kind != core::Kind::input) return {chosen, {}};
+    return {chosen, set.take(i)};
+  }
+
+  static void passed(runtime::ProcessBase& p, runtime::Passed& v) {
+    auto& s = static_cast<Selecting&>(Base::of(p));
+    if (const int i = s.engine.committed_to(); i != Engine::none) s.set.passed(static_cast<std::size_t>(i), v);
+  }
+  static constexpr runtime::OpKind kind{"select", &Base::withdraw, &Base::visit, &Base::undecided, &passed};
+
+ private:
+  [[gnu::always_inline]] bool decided(int k) {
+    if (k == Engine::parked) {
+      this->park(kind);
+      return false;
+    }
+    p->op = nullptr;
+    chosen = k;
+    if constexpr (Set::computes)
+      if (k != Engine::none) return computed();
+    return true;
+  }
+  // A computed output makes its value now. False: an extended reader holds us.
+  bool computed() {
+    const auto i = static_cast<std::size_t>(chosen);
+    if (!engine.guard(chosen).node.is(core::NodeFlags::compute) || is_end(engine.status())) return true;
+    try {
+      if (set.compute(i) == Status::ok) return true;
+    } catch (...) {
+      compute_failure = std::current_exception();
+      return true;
+    }
+    computing = true;
+    this->park(kind);
+    return false;
+  }
+
   Set& set;
-  Engine& engine;
-  runtime::TimerNode timer;
-  int chosen = core::Select::none;
   std::exception_ptr compute_failure;
-  bool computing = false;  // committed and computed; an extended reader holds us
-  bool armed = false;
-  bool timed_out = false;
-  bool cancelled = false;
 };
 
 // Awaits a Selecting in a coroutine. While it is parked the process's ops are ours, so that woken() runs before the coroutine does.
@@ -300,7 +265,7 @@ class SelectAwaiter : Selecting<Set, Engine> {
   static void wake(core::Waker* w) noexcept { runtime::executor_of(*process(w)).post(w); }
   static void run(core::Waker* w) {
     runtime::ProcessBase* p = process(w);
-    auto* self = static_cast<SelectAwaiter*>(static_cast<Base*>(p->place));
+    auto* self = static_cast<SelectAwaiter*>(static_cast<SelectingWith<Engine>*>(p->place));
     runtime::this_context->running = p;
     if (runtime::Observer* const o = runtime::watched()) [[unlikely]]
       o->resumes(*p, runtime::this_context);

@@ -1,4 +1,4 @@
-/* weft_mcu/link.h: channels whose other end is in a Weft program on a PC, over a serial line (LINK.md here; WIRE.md 2.6, 12.6 to 12.8).
+/* weft_mcu/link.h: channels whose other end is in a Weft program on a PC, over a serial line (mcu/LINK.md; WIRE.md 2.6, 12.6 to 12.8).
  *
  * The channels are the PC's: an operation here is an offer to it, over with one answer or with the session. This code does no input or
  * output, asks no clock and has no heap: who has the line gives it what has come, asks it for what is to go out, and says what time it is.

@@ -1,6 +1,10 @@
 """What converted scenarios import in place of pytest and conformance.scenarios. Runs on MicroPython and CPython."""
 
+import itertools
 import re
+
+if not hasattr(itertools, "pairwise"):  # Python 3.9, which Debian's PyPy is
+    itertools.pairwise = lambda things: zip(things, things[1:])
 
 REGISTRY = []  # [name, function, rules, needs, outermost]
 
@@ -96,6 +100,6 @@ def run_all(module, left_out, run, process, threads=False):
             else:
                 import traceback
 
-                traceback.print_exception(e)
+                traceback.print_exception(type(e), e, e.__traceback__)
             continue
         print("ok", full)

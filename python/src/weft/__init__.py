@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
 _BACKENDS = ("coroutines", "threads", "greenlets", "processes")
 _LIST = "'coroutines', 'threads', 'greenlets' or 'processes'"
 _chosen: str | None = None
+# Without the extension module, or if WEFT_PURE asks for it, weft is what weft._fallback makes of it.
+_pure = bool(os.environ.get("WEFT_PURE"))
+_pure = _pure or PathFinder.find_spec("weft._native", __path__) is None  # noqa: F405
+if _pure:
+    from weft._fallback import take_over
+
+    take_over(__path__)  # noqa: F405
 
 
 def use(backend: str) -> None:
@@ -46,6 +54,10 @@ def _backend() -> Any:
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
+        if _pure:
+            from weft._fallback import version
+
+            return version()
         from weft._extension import native
 
         return native.version
@@ -54,7 +66,7 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
     backend = _backend()
-    if name in backend.__all__:
+    if name in backend.__all__ or _pure:
         return getattr(backend, name)
     raise AttributeError(f"module 'weft' has no attribute {name!r}")
 

@@ -494,10 +494,20 @@ Exit status:
     is_flag=True,
     help="With symbols and assertions, not optimised; failures have the frames of C++.",
 )
+@click.option(
+    "--stub",
+    is_flag=True,
+    help="Write NAME.pyi too, for type checkers: beside the library of -o, or here.",
+)
 @click.option("--json", "as_json", is_flag=True, help="What was built as JSON on stdout.")
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 def build_command(
-    source: str, output: str | None, debug: bool, as_json: bool, flags: tuple[str, ...]
+    source: str,
+    output: str | None,
+    debug: bool,
+    stub: bool,
+    as_json: bool,
+    flags: tuple[str, ...],
 ) -> int:
     """Build a native component from its C++ SOURCE, and say what is in it.
 
@@ -518,6 +528,7 @@ def build_command(
     try:
         library = native.build(source, output=output, debug=debug, flags=flags)
         component = native.load(library)
+        written = native.write_stub(component, Path(output or ".").parent) if stub else None
     except Refused as error:
         if "\n" not in str(error):
             raise BadUse(str(error)) from None
@@ -540,11 +551,14 @@ def build_command(
             "doc": component.__doc__,
             "compiler": component.compiler,
             "debug": debug,
+            "stub": str(written) if written else None,
             "processes": processes,
         }
         click.echo(json.dumps(said))
         return 0
     click.echo(str(library))
+    if written:
+        click.echo(str(written))
     for name, parameters in processes.items():
         click.echo(f"  {component.__name__}.{name}{parameters}", err=True)
     return 0

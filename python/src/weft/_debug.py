@@ -203,6 +203,9 @@ class Debug:
             ]
         made: list[_Sent | None] = []
         for channel, value in writes:
+            if channel is not None and _native._is_native(channel):
+                made.append(None)  # converted: copied, or lent, which the extension watches
+                continue
             digest = None if channel is None or is_atom(value) else fingerprint(value)
             if digest is None and channel is not None and not is_atom(value):
                 self.unwatched.add(type(value).__name__)
@@ -292,13 +295,33 @@ class Debug:
         if sent.told:
             return
         sent.told = True
-        changed = Changed(
-            sent.path, type(sent.value).__name__, sent.channel.name, sent.file, sent.line, noticed
+        self._say(
+            Changed(
+                sent.path,
+                type(sent.value).__name__,
+                sent.channel.name,
+                sent.file,
+                sent.line,
+                noticed,
+            )
         )
+
+    def _say(self, changed: Changed) -> None:
         if self._report is not None:
             self._report(changed)
         else:
             warnings.warn_explicit(str(changed), WeftWarning, changed.file, changed.line)
+
+    # --- arrays that are lent to native components (rule 16.6) ----------------------------------------
+
+    def _lent(self, value: Any, channel: Any) -> Changed:
+        process = _native.current_process()
+        path = process.path if process is not None else threading.current_thread().name
+        name = "(an argument)" if channel is None else channel.name
+        return Changed(path, type(value).__name__, name, *_leaving.caller(), "")
+
+    def _touched(self, note: Changed, noticed: str) -> None:
+        self._say(note._replace(noticed=noticed))
 
 
 _present: Debug | None = None
@@ -307,6 +330,9 @@ _present: Debug | None = None
 def debug(on: bool, report: Callable[[Changed], object] | None = None) -> Debug | None:
     """Turns the debug mode on or off: it detects objects that were changed after they were sent (rule 9.2), and names
     each process that the end of a channel left, with its line, in a warning to the logger `weft` (rule 3.5).
+
+    An array that is lent to a native component (rule 16.6) is summed when it is lent, and again when the component takes it, gives it on
+    and, if it only reads it, gives it back.
 
     It pickles every mutable object that is sent, twice, and again when it is taken and around every operation of its
     sender. `WEFT_DEBUG=1` in the environment turns it on at the start.
@@ -321,12 +347,14 @@ def debug(on: bool, report: Callable[[Changed], object] | None = None) -> Debug 
     if before is not None:
         _observers.remove(before._event)
         _observers.remove(_naming.event)
+        _native._watch_loans(None, None)
         _present = None
     if not on:
         return before
     _present = Debug(report)
     _observers.add(_present._event)
     _observers.add(_naming.event)
+    _native._watch_loans(_present._lent, _present._touched)
     return _present
 
 

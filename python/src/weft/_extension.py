@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import weft
+
+if weft._pure:
+    from weft._fallback import HOW
+
+    raise ImportError(f"weft runs in pure Python here. {HOW}")
+
 try:
     from weft import _native as native
 except ImportError as error:

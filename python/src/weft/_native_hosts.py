@@ -58,8 +58,10 @@ class Call:
 
 
 @functools.cache
-def _opened(path: str) -> Any:
-    return _native._component_open(path)[0]
+def _loaded(path: str) -> Any:
+    import weft.native  # the classes of its aggregates, and what a failure is raised as
+
+    return weft.native.load(path)._capsule
 
 
 def run_component(path: str, number: int, name: str, values: tuple[Any, ...], cpu: int) -> Any:
@@ -69,11 +71,9 @@ def run_component(path: str, number: int, name: str, values: tuple[Any, ...], cp
         BadUse: the library has gone since.
     """
     try:
-        capsule = _opened(path)
+        capsule = _loaded(path)
     except BadUse as error:
         raise BadUse(f"{name} in another OS process: {error}") from None
-    import weft.native  # noqa: F401 – what a failure is raised as
-
     return _native._component_call(capsule, number, values, cpu)()
 
 

@@ -52,6 +52,13 @@ class _Aside:
             )
         return None
 
+    def reducer_override(self, obj: Any) -> Any:
+        """Arrays of a component within a value."""
+        if type(obj) is memoryview and obj.c_contiguous and len(obj.format) == 1:
+            return _Numbers(obj).__reduce_ex__(5)
+        above = getattr(super(), "reducer_override", None)
+        return NotImplemented if above is None else above(obj)
+
 
 class _Ends(_Aside, pickle.Pickler):
     pass
@@ -125,12 +132,13 @@ class _Numbers:
         self._view = view
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return _numbers, (pickle.PickleBuffer(self._view), self._view.format)
+        return _numbers, (pickle.PickleBuffer(self._view), self._view.format, self._view.shape)
 
 
-def _numbers(memory: Any, format: Any) -> memoryview:
-    """What pickle calls for it: memory of the reader's own, to write to as well."""
-    return memoryview(memory).cast("B").cast(format)
+def _numbers(memory: Any, format: Any, shape: Any) -> memoryview:
+    """What pickle calls for it: memory of the reader's own, to write to as well if the array was."""
+    flat = memoryview(memory).cast("B").cast(format)
+    return flat if len(shape) == 1 or 0 in shape else flat.cast("B").cast(format, shape)
 
 
 _native._set_pickling(_dumps, pickle.dumps, pickle.loads)

@@ -26,12 +26,13 @@ from weft import _native_hosts, _native_stack
 from weft._build import build, cmake_dir, include_dir
 from weft._extension import native as _native
 from weft._native_types import class_of, type_text
+from weft._stubs import stub_of
 from weft.errors import BadUse, WeftError
 
-__all__ = ["Component", "ComponentError", "build", "cmake_dir", "include_dir", "load"]
+__all__ = ["Component", "ComponentError", "build", "cmake_dir", "include_dir", "load", "write_stub"]
 
 _SOURCES = {".cpp", ".cc", ".cxx", ".C"}
-_VALUE, _READER, _WRITER = 0, 1, 2  # as weft_role in component_abi.h
+_VALUE, _READER, _WRITER, _BARRIER = 0, 1, 2, 3  # as weft_role in component_abi.h
 _THREADS = 1  # as Kind::thread in native.hpp
 
 
@@ -62,9 +63,11 @@ _native._set_component_error(_failed)
 class Component(ModuleType):
     """A loaded component: a module with a process function for each of its processes."""
 
+    _capsule: Any
     path: str  #: of the library
     compiler: str  #: that built it, and its version
     processes: tuple[str, ...]  #: their names
+    __all__: list[str]
 
     def __repr__(self) -> str:
         return f"<component {self.__name__} of {self.path}: {', '.join(self.processes)}>"
@@ -104,14 +107,44 @@ def load(
     _check_names(name, declared)
     aggregates = _aggregates(name, declared, types)
     made = Component(name, doc)
+    made._capsule = capsule
     made.path = library
     made.compiler = compiler
     made.processes = tuple(entry[0] for entry in declared)
+    made.__file__ = library
+    made.__all__ = [
+        *made.processes,
+        *(class_.__name__ for class_ in aggregates),
+    ]  # help() shows these
     for class_ in aggregates:
         setattr(made, class_.__name__, class_)
     for number, entry in enumerate(declared):
         setattr(made, entry[0], _factory(capsule, library, name, number, entry))
     return made
+
+
+def write_stub(component: Component, folder: str | os.PathLike[str] = ".") -> Path:
+    """Write the stub file of a component, NAME.pyi, into a folder; returns its path. A type checker takes it where the program says
+
+        if TYPE_CHECKING:
+            import filter
+        else:
+            filter = weft.native.load("filter.cpp")
+
+    Raises:
+        BadUse: that is no component, the folder is not there, or the file that is there is no stub of a component.
+    """
+    if not isinstance(component, Component):
+        raise BadUse(
+            f"write_stub: {component!r} is no component: give what weft.native.load returns"
+        )
+    if not Path(folder).is_dir():
+        raise BadUse(f"write_stub: there is no folder {folder}")
+    path = Path(folder) / f"{component.__name__}.pyi"
+    if path.exists() and "weft.native.write_stub" not in path.read_text(errors="replace"):
+        raise BadUse(f"write_stub: {path} is there, and was not written by it: move it away")
+    path.write_text(stub_of(component))
+    return path
 
 
 def _check_names(component: str, declared: list[Any]) -> None:
@@ -137,7 +170,11 @@ def _check_names(component: str, declared: list[Any]) -> None:
                     'after it, has none. (In .argument("name", "text") the text is what help() says of it; a text as the default '
                     'is std::string("text"))'
                 )
-        if process in seen or process in ("path", "compiler", "processes"):
+        if (
+            process in seen
+            or process in ("path", "compiler", "processes")
+            or process.startswith("__")
+        ):
             raise BadUse(
                 f"load: component {component}: the name {process!r} is taken; give that process another"
             )
@@ -171,7 +208,7 @@ def _aggregates(component: str, declared: list[Any], own: tuple[type, ...]) -> l
 
 def _signature(capsule: Any, process: int, parameters: list[Any]) -> inspect.Signature:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    ends = {_READER: "Reader[{}]", _WRITER: "Writer[{}]"}
+    ends = {_READER: "Reader[{}]", _WRITER: "Writer[{}]", _BARRIER: "Barrier"}
     made = [
         inspect.Parameter(
             name,
@@ -232,7 +269,7 @@ def _factory(
             from weft._processes import away_to
 
             call = away_to(call, "processes" if on == "process" else on)
-        ends = [v for v, p in zip(values, parameters, strict=True) if p[1] != _VALUE]
+        ends = [v for v, p in zip(values, parameters, strict=True) if p[1] in (_READER, _WRITER)]
         return _native.ProcessFunction(call, name, _THREADS)(*ends)
 
     factory.on = lambda where: functools.partial(factory, on=where)  # type: ignore[attr-defined]

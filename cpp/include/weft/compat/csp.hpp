@@ -47,7 +47,6 @@ struct Guard {
   virtual ~Guard() = default;
   virtual bool ready() { return false; }
   virtual void fill(core::Guard&, runtime::ProcessBase&) = 0;
-  virtual const core::Place* place() const { return nullptr; }
   virtual void take() {}  // chosen, and it is an input
 };
 
@@ -84,8 +83,6 @@ struct GuardSet {
         gs[i]->fill(guards[i], p);
     }
   }
-  const core::Place* place(std::size_t i) const { return gs[i]->place(); }
-  void used_by(std::size_t, std::uint32_t) noexcept {}
   void passed(std::size_t, runtime::Passed&) noexcept {}  // not measured
   bool take(std::size_t i) {
     gs[i]->take();
@@ -316,7 +313,6 @@ struct Wire final : Guard {
     g.where = channel.core();
     g.node.slot = &slot;
   }
-  const core::Place* place() const override { return channel.core(); }
   void take() override { selected.emplace(slot.take()); }
 
  private:
@@ -605,7 +601,6 @@ struct Together final : Guard {
     g.ops = &core::barrier_ops<weft::Barrier::Core>;
     g.where = barrier.core();
   }
-  const core::Place* place() const override { return barrier.core(); }
 };
 }  // namespace detail
 

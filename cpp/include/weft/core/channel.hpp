@@ -106,7 +106,8 @@ class ChannelCore : public Lending<T, P, ChannelCore<T, P>> {
   template <Side S>
   [[gnu::always_inline]] bool pass(void* slot) noexcept {
     lock_.lock();
-    const bool open = special_ == B::kBuffered && through_buffer<S>(slot);
+    constexpr std::uint8_t past = S == Side::in ? B::kWritersGone : 0;  // what they left is there
+    const bool open = (special_ & ~past) == B::kBuffered && through_buffer<S>(slot);
     lock_.unlock();
     return open;
   }
@@ -449,7 +450,7 @@ class ChannelCore : public Lending<T, P, ChannelCore<T, P>> {
     if (fx.trash.data && fx.trash.discard) fx.trash.discard(fx.trash);
   }
   // Of a far one.
-  FarAgent* agent() noexcept { return static_cast<WithAgent<ChannelCore>*>(this)->agent_; }
+  [[gnu::noinline, gnu::cold]] FarAgent* agent() noexcept { return static_cast<WithAgent<ChannelCore>*>(this)->agent_; }
   friend Sleepy;
   friend Lending<T, P, ChannelCore>;
 

@@ -49,7 +49,7 @@ struct Guard {
   bool silent = false;  // found retired by this select's owner
   bool lined = false;   // enrolled by this select: its line is to be left
   const GuardOps* ops = nullptr;
-  void* where = nullptr;      // ChannelCore<T, P>*, BarrierCore<P>* or LatchCore<P>*
+  Place* where = nullptr;     // a ChannelCore<T, P>, BarrierCore<P> or LatchCore<P>
   std::int64_t deadline = 0;  // timer: steady or virtual ns
 
   State state() noexcept { return ops->state(*this); }

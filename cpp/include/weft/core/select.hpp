@@ -12,7 +12,7 @@
 //
 // Freestanding: guards are an array of the caller's.
 #pragma once
-#include "guard.hpp"
+#include "choosing.hpp"
 
 namespace weft::inline WEFT_ABI {
 enum class Mode : std::uint8_t { fair, priority, random };
@@ -20,16 +20,13 @@ enum class Mode : std::uint8_t { fair, priority, random };
 
 namespace weft::inline WEFT_ABI::core {
 
-class Select {
+class Select : public Choosing<Select> {
  public:
-  static constexpr int none = -1;    // nothing yet
-  static constexpr int parked = -2;  // await the wake-up, then finish()
-
   KeptChoice choice;
 
-  Select() = default;
+  Select() noexcept : Choosing(nullptr, 0) {}
   Select(Guard* guards, std::uint32_t n, Mode mode, Waker* waker, std::uint32_t start = 0) noexcept
-      : g_(guards), n_(n), start_(n ? start % n : 0), mode_(mode) {
+      : Choosing(guards, n), start_(n ? start % n : 0), mode_(mode) {
     choice.waker = waker;
   }
 
@@ -49,19 +46,18 @@ class Select {
     g_[i].enabled = on;
     counted_ = false;
   }
-  Guard& guard(int i) noexcept { return g_[i]; }
-  std::uint32_t size() const noexcept { return n_; }
   std::uint32_t next_start() const noexcept { return start_; }
   // A source of randomness for Mode::random, seeded by the caller.
   std::uint64_t seed = 0x9E3779B97F4A7C15ull;
 
-  // The index of a timer guard that is earliest among the enabled, or none.
-  int earliest_timer() const noexcept {
-    int best = none;
-    for (std::uint32_t i = 0; i < n_; ++i)
-      if (g_[i].enabled && g_[i].kind == Kind::timer && (best == none || g_[i].deadline < g_[best].deadline)) best = static_cast<int>(i);
-    return best;
+  // Phases A and B.
+  template <class Now>
+  int start(Now&& now, bool foreign) noexcept {
+    choice.reset();
+    const int k = scan(now);
+    return k == none ? enrol(foreign) : k;
   }
+  bool may_time() const noexcept { return true; }
 
   // Phase A, timers and skips included. `now`: read only if there is a timer.
   template <class Now>
@@ -72,7 +68,7 @@ class Select {
       r = scan_random();
     } else {
       const std::uint32_t first = mode_ == Mode::fair ? start_ : 0;
-      for (std::uint32_t k = 0, i = first; k < n_; ++k, i = i + 1 == n_ ? 0 : i + 1) {
+      for (std::uint32_t k = 0, i = first; k < n_; ++k, i = after(i)) {
         Guard& x = g_[i];
         if (!x.enabled) continue;
         if (x.kind >= Kind::timer) {
@@ -128,7 +124,7 @@ class Select {
   // A foreign select was told to look again: commit if it can. `parked`: not yet, or decided already and the wake-up is under way.
   int look_again() noexcept {
     if (choice.done() || held_ != none) return parked;
-    for (std::uint32_t k = 0, i = start_; k < n_; ++k, i = i + 1 == n_ ? 0 : i + 1) {
+    for (std::uint32_t k = 0, i = start_; k < n_; ++k, i = after(i)) {
       Guard& x = g_[i];
       if (!x.enabled || x.kind >= Kind::timer || x.silent || !x.ops->take) continue;
       switch (x.ops->take(x)) {
@@ -158,12 +154,6 @@ class Select {
     const Status s = g_[i].node.status;
     return s == Status::retired && !g_[i].ends ? is_over(i) : chosen(i, s);
   }
-
-  // Committed already, and only the partner's leave to go on is awaited: not to be cancelled (rule 1.6).
-  bool held() const noexcept { return held_ != none; }
-  int held_guard() const noexcept { return held_; }
-
-  Status status() const noexcept { return status_; }
 
  private:
   static constexpr std::uint16_t kOwn = NodeFlags::compute | NodeFlags::extended;  // of a guard's node, by who made it
@@ -222,7 +212,7 @@ class Select {
   }
   std::uint32_t first_decider() const noexcept {
     std::uint32_t i = mode_ == Mode::fair ? start_ : 0;
-    while (!keep_.decides(g_[i])) i = i + 1 == n_ ? 0 : i + 1;
+    while (!keep_.decides(g_[i])) i = after(i);
     return i;
   }
   // The last one that kept this select open has gone: Retired, at guard i or, if i only held it open, at one that decides.
@@ -276,7 +266,7 @@ class Select {
     if (silents_) [[unlikely]]
       forget_silents();
     status_ = s;
-    start_ = i + 1 == n_ ? 0 : i + 1;
+    start_ = after(i);
     return static_cast<int>(i);
   }
 
@@ -300,11 +290,8 @@ class Select {
     for (std::uint32_t i = 0; i < n_; ++i) g_[i].silent = false;
   }
 
-  Guard* g_ = nullptr;
-  std::uint32_t n_ = 0;
   std::uint32_t start_ = 0;
   Mode mode_ = Mode::fair;
-  Status status_ = Status::pending;
   bool silents_ = false;  // some guard was found silent, and over_at_ is of this scan
   bool timers_ = false;   // there is a timer or a skip among the enabled guards
   bool counted_ = false;  // what follows is of these guards as they are
@@ -314,7 +301,6 @@ class Select {
   Keepers keep_;
   bool enrolled_ = false;  // phase B was entered: every line must be left
   int over_at_ = none;
-  int held_ = none;  // the guard that committed in phase A while its partner holds us
 };
 
 }  // namespace weft::inline WEFT_ABI::core

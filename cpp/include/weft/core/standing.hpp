@@ -1,6 +1,6 @@
 // A standing alternative: guards stay enrolled between selects, so that a select costs the same for any number of them (rule 5.9).
 //
-//   begin():  serve the ready list ─► chosen
+//   start():  serve the ready list ─► chosen
 //             list empty: word := WAITING, read the list again ──something──► take WAITING back, serve it
 //                                                             └─nothing───► parked ──woken──► finish()
 //
@@ -17,15 +17,11 @@
 
 namespace weft::inline WEFT_ABI::core {
 
-class Standing {
+class Standing : public Choosing<Standing> {
  public:
-  static constexpr int none = Select::none;
-  static constexpr int parked = Select::parked;
-  static constexpr int again = -3;  // of finish(): a guard fell silent, begin() again
-
   StandingChoice choice;
 
-  Standing(Guard* guards, std::uint32_t n, Waker* waker) noexcept : g_(guards), n_(n) {
+  Standing(Guard* guards, std::uint32_t n, Waker* waker) noexcept : Choosing(guards, n) {
     choice.waker = waker;
     for (std::uint32_t i = 0; i < n_; ++i) {
       Guard& x = g_[i];
@@ -46,12 +42,6 @@ class Standing {
       }
   }
 
-  Guard& guard(int i) noexcept { return g_[i]; }
-  std::uint32_t size() const noexcept { return n_; }
-  Status status() const noexcept { return status_; }
-  bool held() const noexcept { return held_ != none; }
-  int held_guard() const noexcept { return held_; }
-
   void enable(std::uint32_t i, bool on) noexcept {
     if (g_[i].enabled != on) {
       const std::uint32_t more = on ? 1u : -1u;
@@ -62,16 +52,10 @@ class Standing {
     if (g_[i].flat) g_[i].ops->enable(g_[i], on);
   }
 
-  int earliest_timer() const noexcept {
-    int best = none;
-    if (flat_) return best;
-    for (std::uint32_t i = 0; i < n_; ++i)
-      if (g_[i].enabled && g_[i].kind == Kind::timer && (best == none || g_[i].deadline < g_[best].deadline)) best = static_cast<int>(i);
-    return best;
-  }
+  bool may_time() const noexcept { return !flat_; }
 
   template <class Now>
-  int begin(Now&& now) noexcept {
+  int start(Now&& now, bool = false) noexcept {
     for (;;) {
       if (all_gone()) [[unlikely]]
         stay_over();
@@ -181,13 +165,13 @@ class Standing {
   template <class Now>
   int scan_others(Now& now) noexcept {
     int skip = none;
-    for (std::uint32_t k = 0, i = turn_; k < n_; ++k, i = i + 1 == n_ ? 0 : i + 1) {
+    for (std::uint32_t k = 0, i = turn_; k < n_; ++k, i = after(i)) {
       Guard& x = g_[i];
       if (x.flat || !x.enabled) continue;
       if (x.kind == Kind::skip) skip = static_cast<int>(i);
       if (x.kind >= Kind::timer) continue;
       if (const int c = attempt(i, false); c != none) {
-        turn_ = i + 1 == n_ ? 0 : i + 1;
+        turn_ = after(i);
         return c;
       }
     }
@@ -230,16 +214,12 @@ class Standing {
       if (!g_[i].flat && g_[i].enabled && g_[i].kind < Kind::timer) g_[i].ops->leave(g_[i]);
   }
 
-  Guard* g_;
   std::uint32_t on_[static_cast<int>(Kind::skip) + 1] = {};        // guards that are on, by kind
   alignas(std::uint64_t) std::array<std::uint32_t, 2> gone_ = {};  // of them, those that are silent; asked as one word
-  std::uint32_t n_;
   std::uint32_t turn_ = 0;
   bool flat_ = true;  // every guard is enrolled for good
   bool enrolled_ = false;
   bool contested_ = false;  // a guard's node says so
-  int held_ = none;
-  Status status_ = Status::pending;
 };
 
 }  // namespace weft::inline WEFT_ABI::core

@@ -15,7 +15,7 @@ namespace weft::inline WEFT_ABI::wire {
 template <class T>
 class FarExtended {
  public:
-  FarExtended(FarExtended&& o) noexcept : end_(std::move(o.end_)), value_(std::move(o.value_)), number_(o.number_), keeps_(o.keeps_) {}
+  FarExtended(FarExtended&& o) noexcept : peer_(std::move(o.peer_)), value_(std::move(o.value_)), number_(o.number_), keeps_(o.keeps_) {}
   FarExtended(const FarExtended&) = delete;
   FarExtended& operator=(const FarExtended&) = delete;
   ~FarExtended() { over(false); }
@@ -26,23 +26,25 @@ class FarExtended {
   // was begun without redeliver.
   void give_back() {
     if (!keeps_) weft::detail::bad_use("give_back(): the read was begun as extended(); begin it as extended(wire::redeliver)");
-    if (!end_) weft::detail::bad_use("give_back(): it has been given back already");
+    if (!peer_) weft::detail::bad_use("give_back(): it has been given back already");
     over(true);
   }
 
  private:
   template <class>
   friend class FarExtendedAwaiter;
-  FarExtended(std::shared_ptr<FarEnd> e, T v, std::uint64_t number, bool keeps) noexcept
-      : end_(std::move(e)), value_(std::move(v)), number_(number), keeps_(keeps) {}
+  FarExtended(std::shared_ptr<Peer> p, T v, std::uint64_t number, bool keeps) noexcept
+      : peer_(std::move(p)), value_(std::move(v)), number_(number), keeps_(keeps) {}
   void over(bool back) noexcept {
-    const std::shared_ptr<FarEnd> e = std::move(end_);
-    if (!e) return;
-    const Space::Step step(*e->peer->space);
-    e->peer->far.held_end(number_, back);
+    std::shared_ptr<Peer> p = std::move(peer_);
+    if (!p) return;
+    const std::shared_ptr<Space> space = p->space;
+    const Space::Step step(*space);
+    p->far.held_end(number_, back);
+    space->bury(std::move(p));
   }
 
-  std::shared_ptr<FarEnd> end_;  // null: its end has been told
+  std::shared_ptr<Peer> peer_;  // not the end, which may be closed meanwhile; null: its end has been told
   T value_;
   std::uint64_t number_;
   bool keeps_;
@@ -57,7 +59,7 @@ class FarExtendedAwaiter final : public detail::FarWait {
   }
   FarExtended<T> await_resume() {
     look(end_->place, "extended read", -1, [](FarWait&) { return Error::Carried{}; });
-    return FarExtended<T>(end_, room_.take(), number(), guard_.keeps);
+    return FarExtended<T>(end_->peer, room_.take(), number(), guard_.keeps);
   }
   FarExtended<T> wait(runtime::ThreadProcess& self) {
     block(self);

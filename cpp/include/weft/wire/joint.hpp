@@ -8,6 +8,7 @@
 #include "../runtime/outside.hpp"
 #include "end.hpp"
 #include "held.hpp"
+#include "select.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 

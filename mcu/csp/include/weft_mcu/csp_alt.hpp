@@ -54,7 +54,7 @@ class Alternative {
     int await_resume() noexcept { return alt->finish(); }
   };
 
-  void guard(std::uint32_t i, core::Kind kind, const core::GuardOps* ops, void* where, void* slot) noexcept {
+  void guard(std::uint32_t i, core::Kind kind, const core::GuardOps* ops, core::Place* where, void* slot) noexcept {
     core::Guard& g = guards_[i];
     g.kind = kind;
     g.ops = ops;

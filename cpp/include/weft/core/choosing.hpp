@@ -1,0 +1,99 @@
+// A choice from its beginning to its outcome: the same for both engines (select.hpp, standing.hpp), every language and every way to wait.
+//
+//   begin() ─► chosen
+//      └────► parked ─► arm a timer for deadline(), sleep ──woken──► woken() ─► chosen, none: it was withdrawn
+//                                   ▲   withdraw(), the timer and            │
+//                                   │   partners compete for the word        └► parked: a guard fell silent, others are left (rule 5.6)
+//                                   └────────────────────────────────────────────┘
+//
+// What is left to the owner: it makes the guards and asks find_fault() about them (guard.hpp), keeps where its next select begins, sleeps,
+// and takes the value that came. Its timer ends the choice by Choice::finish_as(TIMED_OUT), and is disarmed before woken().
+//
+// Engine has choice, start(now, foreign) and finish(), which says `again` if start() is to be called once more.
+#pragma once
+#include "guard.hpp"
+
+namespace weft::inline WEFT_ABI::core {
+
+template <class Engine>
+class Choosing {
+ public:
+  static constexpr int none = -1;    // nothing yet; of woken() and finish(): it was withdrawn, or timed out
+  static constexpr int parked = -2;  // await the wake-up, then woken()
+  static constexpr int again = -3;   // of finish()
+
+  Guard& guard(int i) noexcept { return g_[i]; }
+  Guard* guards() noexcept { return g_; }
+  std::uint32_t size() const noexcept { return n_; }
+  // Of what was chosen: ok, timed_out, or how the channel of the guard has ended.
+  Status status() const noexcept { return status_; }
+
+  // Committed already, and only the partner's leave to go on is awaited: not to be cancelled (rule 1.6).
+  bool held() const noexcept { return held_ != none; }
+  int held_guard() const noexcept { return held_; }
+  bool undecided() const noexcept { return !held() && engine().choice.word() == WAITING; }
+  // The guard with which it is committed, though it has not gone on; none.
+  int committed_to() const noexcept {
+    if (held()) return held_;
+    return engine().choice.done() ? static_cast<int>(engine().choice.winner()) : none;
+  }
+
+  // `now`: read only if there is a timer.
+  template <class Now>
+  int begin(Waker* waker, Now&& now, bool foreign = false) noexcept {
+    engine().choice.waker = waker;
+    return engine().start(now, foreign);
+  }
+  // While it is parked: when a timer guard is due. prim::forever: never. Asked after the word is WAITING: a timer that fires before that
+  // would find nobody and be lost.
+  std::int64_t deadline() const noexcept {
+    const int t = held() ? none : earliest_timer();
+    return t == none ? prim::forever : g_[t].deadline;
+  }
+  // `cancelled`: a request to cancel has come meanwhile; no other guard is waited for.
+  template <class Now>
+  [[gnu::always_inline]] int woken(Now&& now, bool cancelled) noexcept {
+    const bool late = engine().choice.word() == TIMED_OUT;
+    const int r = engine().finish();
+    if (r >= 0) [[likely]]
+      return r;
+    if (r == again) return cancelled ? none : go_on(now);
+    return late ? timed_out() : none;
+  }
+  // A cancellation competes for the word. True: nothing has happened, and nothing will; the caller wakes the owner.
+  bool withdraw() noexcept { return !held() && engine().choice.finish_as(CANCELLED); }
+
+  // The timer guard that is due first among those that are on, or none.
+  int earliest_timer() const noexcept {
+    int best = none;
+    if (!engine().may_time()) return best;
+    for (std::uint32_t i = 0; i < n_; ++i)
+      if (g_[i].enabled && g_[i].kind == Kind::timer && (best == none || g_[i].deadline < g_[best].deadline)) best = static_cast<int>(i);
+    return best;
+  }
+
+ protected:
+  Choosing(Guard* guards, std::uint32_t n) noexcept : g_(guards), n_(n) {}
+  ~Choosing() = default;
+
+  std::uint32_t after(std::uint32_t i) const noexcept { return i + 1 == n_ ? 0 : i + 1; }
+
+  Guard* g_;
+  std::uint32_t n_;
+  Status status_ = Status::pending;
+  int held_ = none;  // the guard that committed while its partner holds us
+
+ private:
+  template <class Now>
+  [[gnu::noinline, gnu::cold]] int go_on(Now& now) noexcept {
+    return engine().start(now, false);
+  }
+  [[gnu::noinline, gnu::cold]] int timed_out() noexcept {
+    status_ = Status::timed_out;
+    return earliest_timer();
+  }
+  Engine& engine() noexcept { return static_cast<Engine&>(*this); }
+  const Engine& engine() const noexcept { return static_cast<const Engine&>(*this); }
+};
+
+}  // namespace weft::inline WEFT_ABI::core

@@ -1,0 +1,16 @@
+// The places of a choice's guards, for a report.
+#pragma once
+#include "../core/guard.hpp"
+#include "process.hpp"
+
+namespace weft::inline WEFT_ABI::runtime {
+
+// Of one guard; of all that are on.
+void visit_guard(const core::Guard& g, Places& v);
+void visit_guards(core::Guard* g, std::uint32_t n, Places& v);
+
+}  // namespace weft::inline WEFT_ABI::runtime
+
+#if !defined(WEFT_COMPILED)
+#include "../impl/visiting.ipp"
+#endif

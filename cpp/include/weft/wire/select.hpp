@@ -1,0 +1,415 @@
+// A select over far ends, and what is here beside them: the first guard that is ready, in the order in which they were added (rule 5.2).
+//
+//   wire::FarSelect s;
+//   s.in(r).out(w, 5).on(weft::after(1s));
+//   if (s() == 0) use(s.value<int>());        // in a coroutine: co_await s.go()
+//
+// If all ends have one home, that one decides it, in one round trip (WIRE.md 4.5). Else the homes are asked in turn (WIRE.md 5): a round
+// trip for each until one is ready, and two once somebody comes. At least one end is far.
+//
+// One object is one select. For a fair sequence of them (rule 5.4) each begins at the guard after the one that was chosen last: from(i).
+// It throws what a select of local ends throws, with the index of the guard; PeerDied is in doubt if an output was under way.
+//
+// With a timer, a process's end, or a value that is made after the commit, its process waits by an ordinary select for them and for a
+// latch, which is set when the homes have said something:
+//
+//   begin ──over at once──► chosen
+//     └──► waits ──the latch: over──► chosen
+//            ├──the latch: committed──► makes the value ──► waits for the latch again
+//            └──a timer, an end──► asks the homes back ──► waits for the latch: over, or committed after all
+#pragma once
+#include <algorithm>
+#include <functional>
+#include <variant>
+
+#include "../ended.hpp"
+#include "ends.hpp"
+#include "span.hpp"
+
+namespace weft::inline WEFT_ABI::wire {
+
+class FarSelect {
+ public:
+  template <class T>
+  FarSelect& in(const FarReader<T>& r) {
+    return far(r.checked("select"), false, std::make_unique<RoomOf<T>>());
+  }
+  template <class T>
+  FarSelect& out(const FarWriter<T>& w, std::type_identity_t<T> v) {
+    return far(w.checked("select"), true, std::make_unique<RoomOf<T>>(std::move(v)));
+  }
+  // Of a channel that was made here.
+  template <class T>
+  FarSelect& in(const Reader<T>& r) {
+    return here<T, core::Side::in>(*r.checked("select"), std::make_unique<RoomOf<T>>());
+  }
+  template <class T>
+  FarSelect& out(const Writer<T>& w, std::type_identity_t<T> v) {
+    return here<T, core::Side::out>(*w.checked("select"), std::make_unique<RoomOf<T>>(std::move(v)));
+  }
+  // f makes the value, once this has been chosen and before the reader goes on (rule 5.8). If it throws, that is what the select throws.
+  template <class T, class F>
+  FarSelect& out_with(const FarWriter<T>& w, F f) {
+    return makes<T>(far(w.checked("select"), true, std::make_unique<RoomOf<T>>()), std::move(f));
+  }
+  template <class T, class F>
+  FarSelect& out_with(const Writer<T>& w, F f) {
+    return makes<T>(here<T, core::Side::out>(*w.checked("select"), std::make_unique<RoomOf<T>>()), std::move(f));
+  }
+  // weft::after(1s), weft::at(ns), weft::skip(), a watch's ended(); each may have its own when().
+  FarSelect& on(std::variant<At, Skip, EndOf> g) {
+    others_.push_back({static_cast<int>(number_++), std::move(g)});
+    return *this;
+  }
+  // The end that was added last has a precondition: if it is false that one takes no part (rule 5.2), but may hold the select open
+  // (rule 5.6).
+  FarSelect& when(bool on) {
+    last("when").off = !on;
+    spans_ = spans_ || !on;
+    return *this;
+  }
+  // That the channel of the end that was added last has retired is ready at once, as poison is (rule 5.6).
+  FarSelect& ends() {
+    static_cast<void>(last("ends"));
+    loud_.back() = spans_ = true;
+    return *this;
+  }
+  // Guard i is asked first, and those before it last.
+  FarSelect& from(int i) {
+    first_ = static_cast<std::uint32_t>(i);
+    fair_ = true;
+    return *this;
+  }
+
+  class Awaiter final : public detail::FarWait {
+   public:
+    Awaiter(FarSelect& s, runtime::ProcessBase* p) : FarWait(p, kKind), s_(s) {
+      if (std::exchange(s.used_, true)) weft::detail::bad_use("select: a FarSelect is used once: make another for the next");
+      if (s.guards_.empty()) weft::detail::bad_use("select: no end of a channel");
+      if (s.far_ == s.guards_.size()) weft::detail::bad_use("select: all ends are of this program; weft::select is for those");
+      if (s.first_ >= s.number_) weft::detail::bad_use("select: from() says a guard that there is not");
+      if (std::all_of(s.guards_.begin(), s.guards_.end(), [](const FarGuard& g) { return g.off; }) &&
+          std::none_of(s.others_.begin(), s.others_.end(), [](const Other& o) { return o.is_on(); }))
+        weft::detail::none_holds();
+      if (s.first_ != 0) s.spans_ = true;  // a home keeps to the order of the offer
+      guards = s.guards_;
+    }
+    bool await_ready() {
+      if (s_.simple()) return FarWait::await_ready();
+      // While it is parked the process's ops are ours, so that woken() runs before the coroutine does.
+      struct Ops {
+        Awaiter* a;
+        explicit Ops(Awaiter* me) : a(me) {
+          a->usual_ = a->process().ops;
+          a->process().runs_by(kOps);
+        }
+        ~Ops() {
+          if (a) a->process().runs_by(*a->usual_);
+        }
+      } ops(this);
+      const bool over = begin_and_wait();
+      if (!over) ops.a = nullptr;
+      return over;
+    }
+    // The index of the guard that was chosen.
+    int await_resume() {
+      process().op = nullptr;
+      if (failure_) std::rethrow_exception(failure_);
+      if (instead_ >= 0 && outcome.status == Status::cancelled) return instead_;
+      const std::size_t i = end_of(outcome.guard);
+      look(*s_.places_[i], "select", outcome.lost ? -1 : s_.numbers_[i], [](FarWait&) { return Error::Carried{}; });
+      s_.chosen_ = static_cast<int>(i);
+      return s_.numbers_[i];
+    }
+    int wait(runtime::ThreadProcess& self) {
+      if (s_.simple()) {
+        block(self);
+      } else {
+        for (bool over = begin_and_wait(); !over; over = woken()) self.block(kind());
+      }
+      return await_resume();
+    }
+
+   private:
+    std::size_t end_of(std::uint32_t guard) const noexcept { return order_.empty() ? guard : order_[guard]; }
+    Peer* peer() const noexcept override { return s_.ends_[outcome.lost ? end_of(outcome.guard) : s_.far_]->peer.get(); }
+    bool start() override {
+      if (!s_.spans_ && !looks_) return FarWait::start();
+      std::vector<Span::Guard> all;
+      if (order_.empty())
+        for (std::size_t i = 0; i < s_.guards_.size(); ++i) order_.push_back((s_.first_ + i) % s_.guards_.size());
+      for (const std::size_t i : order_)
+        all.push_back({s_.ends_[i] ? s_.ends_[i]->peer.get() : nullptr, s_.ports_[i], s_.guards_[i].end, s_.guards_[i].writes,
+                       &s_.rooms_[i], s_.loud_[i] != 0, s_.guards_[i].off, s_.guards_[i].later});
+      span_.emplace(*peer()->space, *this, std::move(all), 0, Span::kept(kinds()), looks_);
+      return span_->begin();
+    }
+    void stop() override { span_ ? span_->withdraw() : FarWait::stop(); }
+    core::Kinds kinds() const {
+      core::Kinds seen;
+      core::Guard g;
+      for (const FarGuard& x : s_.guards_) {
+        g.kind = x.writes ? core::Kind::output : core::Kind::input;
+        g.enabled = !x.off;
+        seen.add(g);
+      }
+      for (const Other& o : s_.others_) {
+        o.fill(g, process());
+        seen.add(g);
+      }
+      return seen;
+    }
+
+    // --- with a timer, an end of a process, a value that is made: see the head ---
+
+    static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+    // True: it is over. Else its process waits, and woken() is to be called.
+    bool begin_and_wait() {
+      weft::detail::meet_request(process());
+      put_in_order();
+      if (order_.empty() && instead_ >= 0) {  // nothing that is asked first
+        outcome.status = Status::cancelled;
+        return true;
+      }
+      {
+        const Space::Step step(*peer()->space);
+        if (start()) return true;
+      }
+      return wait_on(static_cast<std::uint32_t>(lasting_.size()) + 1);
+    }
+    // Whom to ask, what to wait for, and what is chosen if nobody is ready and that need not be waited for.
+    void put_in_order() {
+      const std::int64_t now = weft::detail::run_of(process()).now();
+      std::int64_t earliest = 0;
+      int skip = -1, timer = -1;
+      bool asks = true;
+      meanwhile_ = runtime::FixedArray<core::Guard>(s_.others_.size() + 1);
+      for (std::uint32_t k = 0; k < s_.number_ && asks; ++k) {
+        const auto number = static_cast<int>((s_.first_ + k) % s_.number_);
+        const auto far = std::find(s_.numbers_.begin(), s_.numbers_.end(), number);
+        if (far != s_.numbers_.end()) {
+          order_.push_back(static_cast<std::size_t>(far - s_.numbers_.begin()));
+          continue;
+        }
+        const Other& o = *std::find_if(s_.others_.begin(), s_.others_.end(), [&](const Other& x) { return x.number == number; });
+        if (!o.is_on()) continue;
+        core::Guard& g = meanwhile_[lasting_.size() + 1];
+        o.fill(g, process());
+        if (g.kind == core::Kind::skip) {
+          skip = skip < 0 ? number : skip;
+          asks = s_.fair_;
+        } else if (g.kind == core::Kind::latch && g.state() == core::State::ready) {
+          instead_ = number;
+          asks = false;
+        } else {
+          if (g.kind == core::Kind::timer && g.deadline <= now && (timer < 0 || g.deadline < earliest))
+            timer = number, earliest = g.deadline;
+          lasting_.push_back(number);
+          if (g.kind == core::Kind::latch) s_.spans_ = true;  // its place says whether it is over (rule 5.6)
+        }
+      }
+      if (instead_ < 0) instead_ = skip >= 0 ? skip : timer;
+      looks_ = instead_ >= 0;
+      if (looks_) lasting_.clear();
+    }
+    bool wait_on(std::uint32_t n) {
+      core::Guard& word = meanwhile_[0];
+      word.kind = core::Kind::latch;
+      word.ops = &core::barrier_ops<core::LatchCore<Shared>>;
+      word.where = &latches_[latch_];
+      select_.bind(meanwhile_.get(), n, Mode::priority, &process(), 0);
+      select_.choice.reset();
+      park();
+      int k = select_.scan([&] { return weft::detail::run_of(process()).now(); });
+      if (k == core::Select::none) k = select_.enrol();
+      if (k != core::Select::parked) return heard(k);
+      const int t = select_.earliest_timer();
+      if (t == core::Select::none || meanwhile_[static_cast<std::size_t>(t)].deadline == prim::forever) return false;
+      timer_.deadline = meanwhile_[static_cast<std::size_t>(t)].deadline;
+      timer_.choice = &select_.choice;
+      weft::detail::run_of(process()).arm(timer_);
+      armed_ = true;
+      return false;
+    }
+    // After a wake-up, in the owner's context. False: it waits on.
+    bool woken() {
+      process().op = nullptr;
+      if (std::exchange(armed_, false)) weft::detail::run_of(process()).disarm(timer_);
+      const int timer = select_.earliest_timer();
+      const int k = select_.finish();
+      return heard(k == core::Select::none ? timer : k);
+    }
+    bool heard(int k) {
+      process().op = nullptr;
+      std::uint32_t make;
+      {
+        const Space::Step step(*peer()->space);
+        if (k > 0 && !over_ && making_ == kNone) {
+          instead_ = lasting_[static_cast<std::size_t>(k) - 1];
+          stop();
+        }
+        if (over_) return true;
+        make = std::exchange(making_, kNone);
+        if (make != kNone) latch_ = 1;  // the first has been set
+      }
+      if (make == kNone) return wait_on(1);
+      try {
+        s_.makers_[end_of(make)]();
+      } catch (...) {
+        failure_ = std::current_exception();
+      }
+      {
+        const Space::Step step(*peer()->space);
+        if (over_) return true;  // its session has ended meanwhile
+        if (failure_) {
+          span_ ? span_->failed() : peer()->far.failed(*this);
+          return true;
+        }
+        if (span_ ? span_->made() : peer()->far.made(*this)) return true;
+      }
+      return wait_on(1);
+    }
+    void committed(std::uint32_t guard) noexcept override {
+      making_ = guard;
+      latches_[0].set();
+    }
+    void over() noexcept override {
+      if (s_.simple()) return FarWait::over();
+      over_ = true;
+      latches_[latch_].set();
+    }
+    static void wake(core::Waker* w) noexcept { runtime::executor_of(of_waker(w)).post(w); }
+    static void run(core::Waker* w) {
+      runtime::ProcessBase& p = of_waker(w);
+      auto& me = static_cast<Awaiter&>(of(p));
+      runtime::this_context->running = &p;
+      if (runtime::Observer* const o = runtime::watched()) o->resumes(p, runtime::this_context);
+      if (!me.woken()) return;
+      p.runs_by(*me.usual_);
+      p.ops->run(&p);
+    }
+    static runtime::ProcessBase& of_waker(core::Waker* w) noexcept { return *static_cast<runtime::ProcessBase*>(w); }
+    static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept { return &runtime::executor_of(p); }
+    static inline const runtime::ProcessOps kOps{{&Awaiter::wake, &Awaiter::run, nullptr, 0}, &Awaiter::executor_of};
+
+    static void visit(runtime::ProcessBase& p, runtime::Places& v) {
+      const FarSelect& s = static_cast<Awaiter&>(of(p)).s_;
+      for (std::size_t i = 0; i < s.places_.size(); ++i)
+        if (!s.guards_[i].off) v.channel(*s.places_[i], s.guards_[i].writes);
+    }
+    static constexpr runtime::OpKind kKind{"select", &withdraw, &visit};
+
+    FarSelect& s_;
+    std::vector<std::size_t> order_;  // of a choice that spans: the ends, as they are asked
+    bool looks_ = false;
+    int instead_ = -1;  // the guard that is chosen if the homes say that nothing has happened; -1: none
+    std::vector<int> lasting_;
+    runtime::FixedArray<core::Guard> meanwhile_;  // what is waited for: the latch, and lasting_
+    core::Select select_;
+    runtime::TimerNode timer_;
+    bool armed_ = false;
+    std::exception_ptr failure_;
+    const core::WakerOps* usual_ = nullptr;
+    // The space's lock:
+    std::uint32_t making_ = kNone;  // the guard that has committed without its value
+    std::uint32_t latch_ = 0;       // that is set next
+    bool over_ = false;
+    core::LatchCore<Shared> latches_[2];
+    std::optional<Span> span_;  // last: it lets go of what it has under way
+  };
+  struct Go {
+    FarSelect& s;
+    Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(s, p); }
+  };
+  // co_await: the index of the guard that was chosen.
+  [[nodiscard]] Go go() { return {*this}; }
+  // The same in a thread.
+  int operator()() {
+    runtime::ThreadProcess& self = weft::detail::blocking_caller("select");
+    return Awaiter(*this, &self).wait(self);
+  }
+  // The value of the input that was chosen, once. Throws BadUse if none was, or it is of another type.
+  template <class T>
+  T value() {
+    auto* const room = chosen_ < 0 || guards_[static_cast<std::size_t>(chosen_)].writes
+                           ? nullptr
+                           : dynamic_cast<RoomOf<T>*>(rooms_[static_cast<std::size_t>(chosen_)].get());
+    if (!room || !room->full()) weft::detail::bad_use("value(): no input of this type was chosen, or it was asked for already");
+    return room->take();
+  }
+
+ private:
+  struct Other {
+    int number;
+    std::variant<At, Skip, EndOf> guard;
+    bool is_on() const {
+      return std::visit([](const auto& g) { return g.enabled; }, guard);
+    }
+    void fill(core::Guard& g, runtime::ProcessBase& p) const {
+      auto mine = guard;
+      g.enabled = is_on();
+      std::visit([&](auto& x) { x.fill(g, p); }, mine);
+    }
+  };
+  bool simple() const noexcept { return others_.empty() && makers_.empty(); }
+  FarGuard& last(const char* what) {
+    if (guards_.empty() || numbers_.back() != static_cast<int>(number_) - 1)
+      weft::detail::bad_use(std::string("select: ") + what + "() is of the end that was added last, and none was");
+    return guards_.back();
+  }
+  template <class T, class F>
+  FarSelect& makes(FarSelect& me, F f) {
+    auto* const room = static_cast<RoomOf<T>*>(rooms_.back().get());  // it may move to who decides, and stays the same
+    makers_.resize(guards_.size());
+    makers_.back() = [room, f = std::move(f)]() mutable { room->put(f()); };
+    guards_.back().later = true;
+    return me;
+  }
+  FarSelect& far(const std::shared_ptr<FarEnd>& e, bool writes, std::unique_ptr<Room> room) {
+    if (far_ == guards_.size() && !ends_.empty()) spans_ = true;  // after local ones alone
+    for (const auto& other : ends_) {
+      if (!other) continue;
+      if (other->peer->space != e->peer->space) weft::detail::bad_use("select: ends of two spaces of this program");
+      spans_ = spans_ || other->peer != e->peer;
+    }
+    if (far_ == guards_.size()) far_ = ends_.size();
+    return add(e, nullptr, e->place, e->number, writes, std::move(room));
+  }
+  template <class T, core::Side S>
+  FarSelect& here(typename Reader<T>::Core& c, std::unique_ptr<Room> room) {
+    spans_ = true;
+    const bool none_far = far_ == guards_.size();
+    add(nullptr, std::make_shared<PortOf<T, S>>(PortOf<T, S>::another_of(c)), c, 0, S == core::Side::out, std::move(room));
+    if (none_far) far_ = guards_.size();
+    return *this;
+  }
+  FarSelect& add(std::shared_ptr<FarEnd> e, std::shared_ptr<Port> port, const core::Place& at, std::uint32_t end, bool writes,
+                 std::unique_ptr<Room> room) {
+    ends_.push_back(std::move(e));
+    ports_.push_back(std::move(port));
+    places_.push_back(&at);
+    guards_.push_back({end, writes, room.get()});
+    rooms_.push_back(std::move(room));
+    loud_.push_back(0);
+    numbers_.push_back(static_cast<int>(number_++));
+    return *this;
+  }
+
+  // By end, in the order in which they were added:
+  std::vector<std::shared_ptr<FarEnd>> ends_;  // null: of a local one
+  std::vector<std::shared_ptr<Port>> ports_;   // of the local ones
+  std::vector<const core::Place*> places_;
+  std::vector<std::unique_ptr<Room>> rooms_;
+  std::vector<FarGuard> guards_;
+  std::vector<char> loud_;
+  std::vector<int> numbers_;                   // among all guards
+  std::vector<std::function<void()>> makers_;  // of outputs with a function
+  std::vector<Other> others_;
+  std::size_t far_ = 0;  // the first that is far; none: their number
+  std::uint32_t first_ = 0, number_ = 0;
+  bool fair_ = false, spans_ = false, used_ = false;
+  int chosen_ = -1;  // the end
+};
+
+}  // namespace weft::inline WEFT_ABI::wire

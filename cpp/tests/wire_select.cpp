@@ -1,0 +1,175 @@
+// FarSelect with what is here beside far ends: timers, skips, ends of processes; and ends() (WIRE.md 5.9, rules 5.2, 5.6, 5.7).
+#include <doctest/doctest.h>
+
+#include <thread>
+
+#include "weft/weft.hpp"
+#include "weft/wire/joint.hpp"
+#include "weft/wire/stream.hpp"
+
+namespace {
+using namespace weft;
+using namespace std::chrono_literals;
+namespace w = weft::wire;
+
+struct Pair {
+  std::shared_ptr<w::Space> home = w::Space::make("home"), far = w::Space::make("far");
+  int fds[2];
+  std::optional<w::StreamLink> h, f;
+  Channel<int> c;
+  w::FarReader<int> r;
+  Pair() {
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+    h.emplace(home, fds[0]);
+    f.emplace(far, fds[1]);
+    h->give(c.reader(), "c");
+    r = f->reader<int>("c");
+  }
+};
+
+TEST_CASE(
+    "wire 5.9: who only looks takes what is there, else the skip, or the timeout of 0; with priority nothing behind a skip (rule 5.7)") {
+  const Outside outside;
+  Pair p;
+  Channel<int> full{buffer(1)};
+  p.h->give(full.reader(), "full");
+  auto b = p.f->reader<int>("full");
+  Writer<int> to = full.writer();
+  for (const bool timeout : {false, true}) {
+    w::FarSelect none;
+    none.in(p.r);
+    timeout ? none.on(weft::after(0ns)) : none.on(weft::skip());
+    CHECK(none() == 1);
+    to(7);
+    w::FarSelect some;
+    some.in(p.r).in(b);
+    timeout ? some.on(weft::after(0ns)) : some.on(weft::skip());
+    CHECK(some() == 1);
+    CHECK(some.value<int>() == 7);
+    to(8);
+    w::FarSelect behind;
+    behind.in(p.r).on(weft::skip()).in(b);
+    CHECK(behind() == 1);
+    w::FarSelect fair;
+    fair.in(p.r).on(weft::skip()).in(b).from(1);
+    CHECK(fair() == 2);
+    CHECK(fair.value<int>() == 8);
+  }
+  w::FarSelect off;
+  off.on(weft::skip().when(false)).in(p.r).on(weft::at(0));
+  CHECK(off() == 2);
+}
+
+TEST_CASE("wire 5.9: a deadline that comes asks the homes back: nothing is lost, whichever was first (rules 5.2, 6.4)") {
+  const Outside outside;
+  Pair p;
+  Channel<int> own;
+  const Reader<int> mine = own.reader();
+  const Writer<int> nobody = own.writer();
+  std::thread writes([to = p.c.writer(), token = Outside()] {
+    for (int i = 0; i < 60; ++i) to(i);
+  });
+  int next = 0, late = 0;
+  for (int round = 0; next < 60; ++round) {
+    w::FarSelect s;
+    s.on(weft::after(std::chrono::microseconds(round % 7 * 40))).in(p.r);
+    if (round % 2) s.in(mine);
+    const int k = s();
+    if (k == 0) {
+      ++late;
+      continue;
+    }
+    CHECK(k == 1);
+    CHECK(s.value<int>() == next++);
+  }
+  writes.join();
+  CHECK(next == 60);
+}
+
+Process waits_with_deadline(w::FarReader<int> r, int& chosen) {
+  w::FarSelect s;
+  s.in(r).on(weft::after(1ms)).on(weft::at(prim::forever));
+  chosen = co_await s.go();
+}
+
+TEST_CASE("wire 5.9: so it is in a coroutine") {
+  Pair p;
+  Writer<int> kept = p.c.writer();
+  int chosen = -1;
+  run(waits_with_deadline(p.r, chosen));
+  CHECK(chosen == 1);
+}
+
+Process ends_when_told(Reader<int> go) {
+  try {
+    co_await go.read();
+  } catch (const Retired&) {
+  }
+}
+Process watches(w::FarReader<int> r, Writer<int> go, Watch<void> watch, Writer<int> lets_end, std::vector<int>& chosen) {
+  {
+    w::FarSelect s;
+    s.on(watch.ended()).in(r);
+    co_await go.write(1);
+    chosen.push_back(co_await s.go());
+  }
+  lets_end.retire();
+  w::FarSelect s;
+  s.in(r).on(watch.ended());
+  chosen.push_back(co_await s.go());
+  w::FarSelect again;  // it has ended: who is behind it is not asked
+  again.on(watch.ended()).in(r);
+  chosen.push_back(co_await again.go());
+}
+
+TEST_CASE("wire 5.9: the end of a process beside far ends (rule 7.11)") {
+  Pair p;
+  Channel<int> go, until;
+  const Watch<void> watch;
+  std::vector<int> chosen;
+  Writer<int> to = p.c.writer();
+  std::thread writes([&, g = go.reader(), token = Outside()] { to(g()); });
+  run(watches(p.r, go.writer(), watch, until.writer(), chosen), watch.of(ends_when_told(until.reader())));
+  writes.join();
+  CHECK(chosen == std::vector<int>{1, 1, 0});
+}
+
+TEST_CASE(
+    "wire 5.9: ends(): that a channel has retired is ready at once, with its guard (rule 5.6); a select with a deadline is over by 5.6") {
+  const Outside outside;
+  Pair p;
+  Channel<int> stop;
+  p.h->give(stop.reader(), "stop");
+  auto s = p.f->reader<int>("stop");
+  Writer<int> kept = p.c.writer();
+  stop.writer().retire();
+  w::FarSelect loud;
+  loud.in(p.r).in(s).ends();
+  try {
+    loud();
+    CHECK(false);
+  } catch (const Retired& e) {
+    CHECK(e.guard == 1);
+  }
+  kept.retire();
+  w::FarSelect all;
+  all.in(p.r).in(s).on(weft::after(1h));
+  CHECK_THROWS_AS(all(), Retired);
+}
+
+TEST_CASE("wire 5.9, rule 11: when() and ends() of nothing, and of a timer, are bad use; so is a select without a far end") {
+  Pair p;
+  w::FarSelect a, b, c;
+  CHECK_THROWS_AS(a.when(true), BadUse);
+  b.in(p.r).on(weft::skip());
+  CHECK_THROWS_AS(b.ends(), BadUse);
+  c.on(weft::skip());
+  CHECK_THROWS_AS(c(), BadUse);
+  w::FarSelect once;
+  once.in(p.r).on(weft::skip());
+  const Outside outside;
+  CHECK(once() == 1);
+  CHECK_THROWS_AS(once(), BadUse);
+}
+
+}  // namespace

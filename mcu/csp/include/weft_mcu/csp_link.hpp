@@ -1,0 +1,209 @@
+// weft_mcu/csp_link.hpp: processes that read and write channels of a Weft program on a PC (mcu/LINK.md).
+//
+//   weft_link_end ends[] = {WEFT_LINK_READER("numbers"), WEFT_LINK_WRITER("squares")};
+//   uint8_t room[256] = {};
+//   weft_link session = make_link(ends, room, "squares");
+//   Pc pc{scheduler, session};                  // these are static and constinit; pc.start() after uart_init()
+//   FarReader<int32_t> numbers{pc, ends[0]};
+//   while (co_await numbers.read(n) == Status::ok) …
+//
+// The channel is the PC's: an operation is an offer to it, whose operation, guard and bytes lie in the frame of its process. Before the PC
+// has handed the end out the operation waits; when the session is over it returns died (in_doubt: a value may have been taken), and the
+// next one waits for the next session.
+//
+// Invariant: the link is touched in actions of the scheduler's actor alone; what became runnable in a turn of the line runs behind it.
+#pragma once
+#include <concepts>
+#include <limits>
+
+#include "link_uart.h"
+#include "weft_mcu/cbor.h"
+#include "weft_mcu/csp_scheduler.hpp"
+
+namespace weft::inline WEFT_ABI::mcu {
+
+// How a T is a value of the PC's. Specialise it for a type of your own: `room` bytes are enough for each value; get() sets r.bad for what is no T.
+template <class T>
+struct FarValue;
+template <std::integral T>
+struct FarValue<T> {
+  static constexpr std::uint16_t room = 9;
+  static void put(weft_cbor& w, T v) noexcept {
+    if constexpr (std::unsigned_integral<T>)
+      weft_cbor_uint(&w, v);
+    else
+      weft_cbor_int(&w, v);
+  }
+  static T get(weft_cbor& r) noexcept {
+    if constexpr (sizeof(T) == 8 && std::unsigned_integral<T>) {
+      const weft_cbor_item i = weft_cbor_next(&r);
+      r.bad |= i.kind != WEFT_CBOR_UINT;
+      return i.n;
+    } else {
+      const std::int64_t n = weft_cbor_read_int(&r);
+      r.bad |= n < static_cast<std::int64_t>(std::numeric_limits<T>::min()) || n > static_cast<std::int64_t>(std::numeric_limits<T>::max());
+      return static_cast<T>(n);
+    }
+  }
+};
+template <>
+struct FarValue<bool> {
+  static constexpr std::uint16_t room = 1;
+  static void put(weft_cbor& w, bool v) noexcept { weft_cbor_bool(&w, v); }
+  static bool get(weft_cbor& r) noexcept { return weft_cbor_read_bool(&r); }
+};
+template <>
+struct FarValue<float> {
+  static constexpr std::uint16_t room = 9;  // a PC sends 64 bits
+  static void put(weft_cbor& w, float v) noexcept { weft_cbor_float(&w, v); }
+  static float get(weft_cbor& r) noexcept { return weft_cbor_read_float(&r); }
+};
+
+// A link of these ends; what goes out waits in `room`.
+template <std::size_t Ends, std::size_t Bytes>
+constexpr weft_link make_link(weft_link_end (&ends)[Ends], std::uint8_t (&room)[Bytes], const char* name) noexcept {
+  static_assert(Bytes >= 128 && Bytes < 65536);
+  weft_link l{};
+  l.ends = ends;
+  l.count = Ends;
+  l.out = room;
+  l.out_room = Bytes;
+  l.name = name;
+  return l;
+}
+
+// The line and the processes that use it.
+class Pc : weft_link_uart {
+ public:
+  constexpr Pc(Scheduler& s, weft_link& l) noexcept : weft_link_uart{}, scheduler_(&s) {
+    link = &l;
+    actor = s.actor();
+    after = [](weft_link_uart* line) { static_cast<Pc*>(line)->scheduler_->run_runnable(); };
+  }
+  Pc(const Pc&) = delete;
+  Pc& operator=(const Pc&) = delete;
+
+  void start() noexcept {
+    queue = scheduler_->queue();
+    weft_link_uart_start(this);
+  }
+  // True: it is under way.
+  bool offer(weft_link_op& op) noexcept {
+    const bool waits = weft_link_offer(link, &op);
+    weft_link_uart_kick(this);
+    return waits;
+  }
+  void retire(weft_link_end& e) noexcept {
+    weft_link_retire(link, &e);
+    weft_link_uart_kick(this);
+  }
+  void poison(weft_link_end& e, std::uint8_t strength = 1) noexcept {
+    weft_link_poison(link, &e, strength);
+    weft_link_uart_kick(this);
+  }
+  // Ends the session; the next one begins by itself.
+  void close(const char* why) noexcept {
+    weft_link_close(link, why);
+    weft_link_uart_kick(this);
+  }
+  const weft_link& state() const noexcept { return *link; }
+
+ private:
+  Scheduler* scheduler_;
+};
+
+namespace detail {
+
+constexpr Status status_of(const weft_link_op& op) noexcept {
+  switch (op.status) {
+    case WEFT_LINK_OK: return Status::ok;
+    case WEFT_LINK_POISONED: return Status::poisoned;
+    case WEFT_LINK_DIED: return op.in_doubt ? Status::in_doubt : Status::died;
+    default: return Status::retired;  // the end was given up, or its channel has retired
+  }
+}
+
+template <class T, bool Writes>
+struct Far : weft_link_op {
+  Pc* pc;
+  T* value;
+  weft_link_guard guard{};
+  Process::promise_type* me = nullptr;
+  std::uint8_t bytes[FarValue<T>::room];
+
+  Far(Pc& p, weft_link_end& e, T* v) noexcept : weft_link_op{}, pc(&p), value(v) {
+    guard.end = &e;
+    count = 1;
+    into = bytes;
+    room = sizeof bytes;
+    over = [](weft_link_op* op) {
+      Process::promise_type* const who = static_cast<Far*>(op)->me;
+      who->scheduler().push(who);
+    };
+  }
+  Far(const Far&) = delete;
+  bool await_ready() const noexcept { return false; }
+  bool await_suspend(Process::Handle h) noexcept {
+    me = &h.promise();
+    guards = &guard;
+    if constexpr (Writes) {
+      weft_cbor w = weft_cbor_writer(bytes, sizeof bytes);
+      FarValue<T>::put(w, *value);
+      guard.value = bytes;
+      guard.length = static_cast<std::uint16_t>(w.at - bytes);
+    }
+    return pc->offer(*this);
+  }
+  Status await_resume() noexcept {
+    if constexpr (!Writes) {
+      weft_cbor r = weft_cbor_reader(bytes, length);
+      const T v = status == WEFT_LINK_OK ? FarValue<T>::get(r) : T{};
+      if (status == WEFT_LINK_TOO_LONG || r.bad) {  // silence would be worse: the PC reads why
+        pc->close("a value that is not of the type that the board reads");
+        return Status::died;
+      }
+      if (status == WEFT_LINK_OK) *value = v;
+    }
+    return status_of(*this);
+  }
+};
+
+}  // namespace detail
+
+// An end that is the process's own: given up when it is destroyed.
+template <class T, bool Writes>
+class FarEnd {
+ public:
+  FarEnd(Pc& pc, weft_link_end& e) noexcept : pc_(&pc), end_(&e) {}
+  FarEnd(FarEnd&& other) noexcept : pc_(std::exchange(other.pc_, nullptr)), end_(other.end_) {}
+  FarEnd& operator=(FarEnd&&) = delete;
+  ~FarEnd() { drop(); }
+  void drop() noexcept {
+    if (Pc* p = std::exchange(pc_, nullptr)) p->retire(*end_);
+  }
+  void poison(std::uint8_t strength = 1) noexcept { pc_->poison(*end_, strength); }
+
+ protected:
+  Pc* pc_;
+  weft_link_end* end_;
+};
+template <class T>
+struct FarReader : FarEnd<T, false> {
+  using FarEnd<T, false>::FarEnd;
+  // co_await: ok and `to` written; retired, poisoned, died.
+  [[nodiscard]] auto read(T& to) noexcept { return detail::Far<T, false>{*this->pc_, *this->end_, &to}; }
+};
+template <class T>
+struct FarWriter : FarEnd<T, true> {
+  using FarEnd<T, true>::FarEnd;
+  // co_await: ok once the PC's channel has taken the value; retired, poisoned, died, in_doubt.
+  [[nodiscard]] auto write(T value) noexcept {
+    struct Write : detail::Far<T, true> {
+      T held;
+      Write(Pc& p, weft_link_end& e, T v) noexcept : detail::Far<T, true>{p, e, &held}, held(v) {}
+    };
+    return Write{*this->pc_, *this->end_, value};
+  }
+};
+
+}  // namespace weft::mcu

@@ -1,0 +1,15 @@
+"""For test_rp2040.py: leaves a function running on core 1 that allocates all the while; the prompt comes back, and then a soft reset."""
+
+import _thread
+
+
+def busy(s):
+    while True:
+        s[0] = [s[0] and s[0][:10], bytes(40)]
+
+
+state = [None]
+_thread.start_new_thread(busy, (state,))
+while state[0] is None:
+    pass
+print("core 1 runs")

@@ -1,0 +1,206 @@
+"""Channels between a bare RP2040 and a PC (mcu/LINK.md): the C11 client, in an actor and in CSP processes, under mcu/emulator."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from weft import serial
+from weft.threads import Channel, Output, PeerDied, Poisoned, Retired, after, process, run, select
+
+from . import tiers
+from .cable import Spoiler
+from .link_boards import Bare
+
+PATIENT = 20.0  # s of lease: an emulator on a busy machine may be slow, and has not died
+MAKE = ["make", "-s", "-C", str(tiers.ROOT / "mcu")]
+
+
+@pytest.fixture(scope="module")
+def squares(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bare]:
+    subprocess.run([*MAKE, "pc_squares"], check=True)
+    made = Bare(tmp_path_factory.mktemp("squares"), "pc_squares")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def sensors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bare]:
+    subprocess.run([*MAKE, "-f", "csp/csp.mk", "pc_sensors"], check=True)
+    made = Bare(tmp_path_factory.mktemp("sensors"), "pc_sensors")
+    yield made
+    made.close()
+
+
+@contextmanager
+def session(
+    board: Bare, lease: float = PATIENT, baud: int = 19200
+) -> Iterator[tuple[serial.Board, Any, Any]]:
+    """With an actor that squares: the board, the end of `numbers`, the end of `squares`."""
+    with serial.connect(board.cable.device, baud=baud, lease=lease) as pc:
+        numbers, squares = Channel("numbers"), Channel("squares")
+        pc.give("numbers", numbers.reader())
+        pc.give("squares", squares.writer())
+        yield pc, numbers.writer(), squares.reader()
+
+
+def test_an_actor_reads_and_writes_channels_of_the_pc_session_after_session(squares: Bare) -> None:
+    """rules 1.1, 3.1; wire 12.6 to 12.8"""
+    for _ in range(2):
+        with session(squares) as (_pc, to, back):
+            for n in (0, 23, -24, 255, 65536, 2**31 - 1, -(2**31)):
+                to(n)
+                assert back() == n * n
+            to.retire()
+            with pytest.raises(Retired):
+                back()
+
+
+def test_a_write_is_done_when_the_board_has_the_value(squares: Bare) -> None:
+    """rule 1.1: nobody takes the squares, so it takes one number, and then no more"""
+    with session(squares) as (_pc, to, back):
+
+        @process
+        def feed() -> int:
+            to(0)
+            return select(Output(to, 1), after(0.3))[0]
+
+        assert run(feed()) == 1
+        assert back() == 0
+
+
+def test_what_is_no_integer_ends_the_board_s_part(squares: Bare) -> None:
+    with session(squares) as (_pc, to, back):
+        to(["not", 1.5])
+        with pytest.raises(Retired):
+            back()
+        with pytest.raises(Retired):
+            to(2)
+
+
+def test_poison_reaches_the_board(squares: Bare) -> None:
+    """rule 4.1"""
+    with session(squares) as (_pc, to, back):
+        to(2)
+        assert back() == 4
+        to.poison(7)
+        with pytest.raises(Retired):
+            back()
+        with pytest.raises(Poisoned):
+            to(3)
+
+
+def test_a_board_that_is_switched_off_and_on_is_another_one(squares: Bare) -> None:
+    """wire 12.6: its random bits are the same in each run of the emulator"""
+    with session(squares) as (pc, to, back):
+        to(2)
+        assert back() == 4
+        squares.power_on()
+        with pytest.raises(PeerDied):
+            back()
+        assert pc.wait() == "it has started anew"
+    with session(squares) as (_pc, to, back):
+        to(3)
+        assert back() == 9
+
+
+def test_a_cable_that_is_plugged_out_and_in_again(squares: Bare) -> None:
+    """wire 12.6: each side learns by its lease that the other is gone"""
+    with session(squares, lease=1.0) as (pc, to, back):
+        to(2)
+        assert back() == 4
+        squares.cable.cut = True
+        with pytest.raises(PeerDied):
+            back()
+        assert "lease" in pc.wait()
+    squares.cable.cut = False
+    with session(squares) as (_pc, to, back):
+        to(3)
+        assert back() == 9
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_over_a_line_that_spoils_bytes_all_arrives_once_in_order(squares: Bare, seed: int) -> None:
+    """wire 12.6, 13.1"""
+    faults = Spoiler(seed, 4)
+    squares.cable.faults = faults
+    try:
+        with session(squares, baud=0) as (_pc, to, back):
+
+            @process
+            def feed(out: Any) -> None:
+                for n in range(25):
+                    out(n)
+
+            @process
+            def collect(source: Any) -> list[int]:
+                return list(source)
+
+            assert run(feed(to), collect(back))[1] == [n * n for n in range(25)]
+        assert faults.spoilt > 0
+    finally:
+        squares.cable.faults = None
+
+
+def test_csp_processes_of_the_board_hold_their_sampler_back_while_the_pc_does_not_read(
+    sensors: Bare,
+) -> None:
+    """rules 1.1, 1.5 across the line: no sample is lost, however late the PC comes"""
+    with serial.connect(sensors.cable.device, baud=19200, lease=PATIENT) as pc:
+        rates, means = Channel("rates"), Channel("means")
+        pc.give("rates", rates.reader())
+        pc.give("means", means.writer())
+        rate, mean = rates.writer(), means.reader()
+        rate(1)
+        first = [mean() for _ in range(4)]
+        rate(3)
+        assert first == list(range(4))
+        # What was measured with the old rate is before the new one; then each mean is of three samples behind those of the last.
+        seen = [mean() for _ in range(6)]
+        assert seen[-3:] == [seen[-1] - 6, seen[-1] - 3, seen[-1]]
+
+
+def test_a_process_of_the_board_goes_on_with_the_next_session_and_ends_when_the_pc_wants_no_more(
+    sensors: Bare,
+) -> None:
+    with serial.connect(sensors.cable.device, baud=19200, lease=PATIENT) as pc:
+        means = Channel("means")
+        pc.give("means", means.writer())
+        mean = means.reader()
+        before = [mean(), mean()]
+        assert before[1] > before[0]
+        mean.retire()
+        # The uplink has ended, and with it filter and sampler; control reads on, until its write finds nobody.
+        rates = Channel("rates")
+        pc.give("rates", rates.reader())
+        rate = rates.writer()
+        rate(9)
+        with pytest.raises(Retired):
+            rate(9)
+
+
+PAGE = tiers.ROOT / "mcu" / "LINK.md"
+
+
+def test_the_program_of_the_page_as_it_stands(
+    squares: Bare, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """But for the path of the device, which is here that of the cable."""
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+    exec(program.replace("/dev/ttyUSB0", squares.cable.device), {"__name__": "pc"})
+    assert capsys.readouterr().out.split() == ["0", "1", "4", "9", "16"]
+
+
+@pytest.mark.parametrize(
+    ("language", "source"),
+    [("c", "examples/pc_squares.c"), ("cpp", "csp/examples/pc_sensors.cpp")],
+)
+def test_what_the_page_shows_of_a_firmware_is_in_it(language: str, source: str) -> None:
+    (shown,) = re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+    text = (PAGE.parent / source).read_text(encoding="utf-8")
+    assert [line for line in shown.splitlines() if line not in text] == []

@@ -1,0 +1,257 @@
+"""Channels that have a buffer, or a choice or an extended read in a line: what plain ones (_chan) need not load.
+
+Invariants
+- Loaded before the first Node is made and before the first channel has a buffer; from then on every channel uses these.
+- While a reader waits the buffer is empty. A slot is taken by a value (`buf`), by an extended read (`held`) or by a
+  value that is yet to be made (`owed`).
+"""
+
+from collections import deque
+
+from . import _chan
+from . import _core as core
+from ._chan import HELD, LATER, NOTHING, Channel, fail, keep, moved
+from .errors import BadUse
+
+OVERFLOWS = ("block", "drop_oldest", "drop_newest", "unbounded")
+
+
+def furnish(c, capacity, overflow):
+    """Gives a channel its buffer."""
+    if not isinstance(capacity, int) or capacity < 0:
+        raise BadUse("capacity is 0 or more, not %r" % (capacity,))
+    if overflow not in OVERFLOWS:
+        raise BadUse("overflow is one of %s, not %r" % (", ".join(OVERFLOWS), overflow))
+    if overflow != "block" and not capacity and overflow != "unbounded":
+        raise BadUse("overflow %r needs a capacity of 1 or more" % (overflow,))
+    c.cap, c.over = capacity, OVERFLOWS.index(overflow)
+    if capacity or c.over:
+        c.size = capacity or 4
+        c.buf = deque((), c.size)
+
+
+class Node:
+    """A place in a line: `alt` is told what comes of it (_alt.Alt, or Ext)."""
+
+    def __init__(self, alt, i, c, out):
+        self.alt, self.i, self.c, self.out = alt, i, c, out
+        self.nx = self.v = self.make = self.end = None
+        self.on = True
+        self.loud = self.gone = self.queued = False
+
+
+class Stats:
+    def __init__(self, c):
+        self.dropped, self.readers, self.writers = c.dropped, c.nr, c.nw
+        self.buffered = len(c.buf)
+        self.waiting_readers, self.waiting_writers = _count(c.k.r), _count(c.k.w)
+
+
+def _count(x):
+    n = 0
+    while x is not None:
+        n += not isinstance(x, Node) or (x.alt.live and not x.gone)
+        x = x.nx
+    return n
+
+
+class _Given:
+    def __init__(self, p):
+        self.p = p
+
+    def given(self, v, e):
+        p = self.p
+        if e is None:
+            p.v = keep(p, moved(v))
+            core.push(p)
+        else:
+            p.at = None
+            fail(p, e)
+
+
+def first(self, out):
+    """The first in a line who can commit; an alternative that does not wait is passed over."""
+    x = self.k.w if out else self.k.r
+    while x is not None and isinstance(x, Node) and not (x.alt.live and x.on and not x.gone):
+        x = x.nx
+    return x
+
+
+def note(self, out):
+    """Something happened for the line `out`: standing alternatives look at it when they select."""
+    x = self.k.w if out else self.k.r
+    while x is not None:
+        if isinstance(x, Node):
+            x.alt.note(x)
+        x = x.nx
+
+
+def full(self):
+    return self.over != 3 and len(self.buf) + self.held + self.owed >= self.cap
+
+
+def get(self, p, to, ext=None):
+    """A value for a reader who is there: the value, NOTHING, or LATER: `to(v, e)` will be called."""
+    if self.buf:
+        v = self.buf.popleft()
+        if ext:
+            ext.slot = True
+            self.held += 1
+        else:
+            self.refill()
+        return keep(p, v)
+    y = self.first(True)
+    if y is None or (ext and (self.cap or self.over)):
+        return NOTHING
+    if isinstance(y, Node):
+        alt = y.alt
+        if y.make:
+            alt.to = to or _Given(p).given
+            alt.holder = ext
+            alt.commit(y)
+            return LATER
+        v = moved(y.v)
+        alt.commit(y, ext)
+    elif ext:
+        self.unlink(True, y)
+        v = y.v
+        ext.writer = y
+        y.at = HELD
+    else:
+        v = self.taken(y)
+    return keep(p, v)
+
+
+def refill(self):
+    """A slot is free: the first waiting writer's value enters it (1.5)."""
+    while not self.full():
+        y = self.first(True)
+        if y is None:
+            break
+        if isinstance(y, Node):
+            if y.make:
+                self.owed += 1
+                y.alt.to = self.pay
+            else:
+                self.enter(moved(y.v))
+            y.alt.commit(y)
+        else:
+            self.enter(self.taken(y))
+    self.note(True)
+
+
+def enter(self, v):
+    if len(self.buf) >= self.size:
+        n = self.size * 2
+        more = deque((), n)
+        while self.buf:
+            more.append(self.buf.popleft())
+        self.buf, self.size = more, n
+    self.buf.append(v)
+    self.note(False)
+
+
+def serve(self):
+    """A slot is free for an extended read that waits for one."""
+    while self.buf:
+        x = self.first(False)
+        if x is None:
+            return
+        self.hand(x, self.buf.popleft(), None)
+        self.refill()
+    if self.ended(False) and self.first(True) is None:
+        self._tell(False)
+
+
+def pay(self, v, e):
+    """The value for which a slot was kept is made, or (e) will never be."""
+    self.owed -= 1
+    if self.pz or (self.hr and not self.nr and self.first(False) is None):
+        if e is None:
+            self.dropped += 1
+            self.lose(moved(v))
+    else:
+        if e is None:
+            self.put(v, None)
+        self.refill()
+        self.serve()
+    if self.hw and not self.nw and not self.buf and not self.owed:
+        self._tell(False)
+
+
+def direct(self):
+    """The reader who waits and to whom a value goes straight, past the buffer (1.5); an extended read needs a slot."""
+    x = None if self.buf else self.first(False)
+    if x is not None and isinstance(x, Node) and x.alt.ext and self.full():
+        return None if self.cap or self.over else x
+    return x
+
+
+def put(self, v, p):
+    """A writer's value: True if it committed, HELD if it did and an extended read holds `p`, False if it must wait."""
+    x = self.direct()
+    if x is not None:
+        return self.hand(x, moved(v), p)
+    if not self.cap and not self.over:
+        return False
+    if not self.full():
+        self.enter(moved(v))
+    elif self.over == 2 or (self.over == 1 and not self.buf):
+        self.dropped += 1
+        self.lose(moved(v))
+    elif self.over == 1:
+        self.dropped += 1
+        old = self.buf.popleft()
+        self.buf.append(moved(v))
+        self.lose(old)
+    else:
+        return False
+    return True
+
+
+def hand(self, x, v, p):
+    """Gives v to who waits in the readers' line."""
+    if isinstance(x, Node):
+        alt = x.alt
+        if alt.ext:
+            if self.cap or self.over:
+                alt.slot = True
+                self.held += 1
+            elif p is not None:
+                alt.writer = p
+        alt.v = keep(alt.p, v)
+        alt.commit(x)
+        return HELD if alt.ext and alt.writer else True
+    return self.passed(x, v)
+
+
+def claim(self):
+    """For an output guard whose value is yet to be made: takes a reader or a slot; gives what to call with it, and the
+    extended read that holds who calls it, or None."""
+    x = None if self.buf else self.first(False)
+    if x is None or self.cap or self.over:
+        self.owed += 1
+        return self.pay, None
+    if isinstance(x, Node):
+        alt = x.alt
+        alt.withdraw()
+        alt.won = x.i
+        alt.pending = True
+        return alt.given, alt if alt.ext else None
+    self.unlink(False, x)
+    return _Given(x).given, None
+
+
+_chan.Node = Node
+Channel.first = first
+Channel.note = note
+Channel.full = full
+Channel.get = get
+Channel.refill = refill
+Channel.enter = enter
+Channel.serve = serve
+Channel.pay = pay
+Channel.direct = direct
+Channel.put = put
+Channel.hand = hand
+Channel.claim = claim

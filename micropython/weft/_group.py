@@ -1,0 +1,80 @@
+"""What starts processes besides Parallel (rules 7.3 to 7.5): loaded with the first that is named."""
+
+from . import _core as core
+from . import _proc
+from ._chan import REQ, begin
+from ._proc import Parallel, Party, flatten, never
+from .errors import BadUse, Cancelled, Poisoned, Retired
+
+
+async def Sequence(*processes):
+    """Runs the processes one after another, gives their results in order (7.3)."""
+    waiting = flatten(processes, [])
+    results = []
+    try:
+        while waiting:
+            results.append((await Parallel(waiting.pop(0)))[0])
+    finally:
+        never(waiting)
+    return results
+
+
+def Spawn(*processes):
+    """Starts processes that may outlive their group: they are the outermost run's (7.4)."""
+    if _proc._run is None:
+        raise BadUse("Spawn outside a run")
+    for x in flatten(processes, []):
+        x.start(_proc._run)
+
+
+class Group:
+    """`async with Group() as g: g.start(p)`: leaving the block waits for all (7.5)."""
+
+    async def __aenter__(self):
+        p = core.cur()
+        begin(p, "Group")
+        self.party = Party(p.x)
+        self.party.block = True
+        p.x.groups += 1
+        return self
+
+    def start(self, *processes):
+        ps = flatten(processes, [])
+        for x in ps:
+            x.start(self.party)
+            if self.party.failed:
+                x.cancel()
+        return ps[0] if len(ps) == 1 else ps
+
+    def cancel(self):
+        self.party.stop()
+
+    async def __aexit__(self, kind, error, tb):
+        party = self.party
+        p = party.owner.k
+        party.owner.groups -= 1
+        if party.mine and p.at is REQ:  # its cancellation was not met: taken back
+            p.at = None
+            party.owner.asked = False
+        if error is not None:
+            party.stop()
+        own = None
+        if error is not None and not isinstance(error, (Cancelled, Retired, Poisoned)):
+            own = error
+        try:
+            if p.at is REQ and party.live:
+                party.stop()
+                party.owner.asked = False
+                p.at = None
+                party.stopped = True
+            await party.join()
+        except Cancelled as e:
+            if error is None:
+                error = e
+        if own is not None and not party.failed:
+            return False
+        if party.failed:
+            party.verdict(own)
+        if isinstance(error, Cancelled) and kind is None:
+            raise error
+        return False

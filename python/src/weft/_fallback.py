@@ -1,0 +1,81 @@
+"""Weft without its extension module: coroutines and threads in pure Python.
+
+The build copies the package for MicroPython into the folder _pure; the folder _without has the modules `weft.coroutines`,
+`weft.threads` and `weft.errors` that stand on it. weft/__init__.py calls `take_over` if there is no extension module.
+
+Invariants
+- `take_over` runs before any other module of weft is imported. It puts _without before the package's own folder; nothing
+  else decides which of the two a module is.
+- `weft.errors` is imported before the rest of _pure, so that several failures are an exception group here too (rule 7.2).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+HOW = (
+    "weft.processes, weft.greenlets, native components, what observes a network and the compatible modules need the "
+    "extension module: install a C++20 compiler and the headers of Python, then "
+    "pip install --force-reinstall --no-binary weft weft"
+)
+NAMES = (
+    "Alternative",
+    "Barrier",
+    "Channel",
+    "Group",
+    "Input",
+    "Output",
+    "Parallel",
+    "Sequence",
+    "Spawn",
+    "Timer",
+    "after",
+    "at",
+    "current_process",
+    "deadline",
+    "io",
+    "move_on_after",
+    "now",
+    "poison",
+    "process",
+    "retire",
+    "run",
+    "select",
+    "skip",
+    "sleep",
+    "timeout",
+    "watched",
+    "yield_",
+)
+
+
+def take_over(path: list[str]) -> None:
+    """Makes the modules in _without those of the package, and says so in one line, unless WEFT_PURE asked for it."""
+    path.insert(0, str(Path(__file__).with_name("_without")))
+    if not os.environ.get("WEFT_PURE"):
+        print(
+            f"weft: no extension module for this Python: coroutines and threads run in pure Python. {HOW}",
+            file=sys.stderr,
+        )
+
+
+def version() -> str:
+    return str(pure().__version__)
+
+
+def pure(name: str = "") -> ModuleType:
+    """A module of _pure, after weft.errors."""
+    import_module("weft.errors")
+    return import_module(f"weft._pure.{name}" if name else "weft._pure")
+
+
+def not_here(module: str, name: str) -> Any:
+    """What `__getattr__` of a module in _without raises."""
+    if name.startswith("_"):
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    raise AttributeError(f"{module} has no {name!r} in pure Python. {HOW}")

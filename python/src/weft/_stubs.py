@@ -1,0 +1,100 @@
+"""Stub files of native components, for type checkers and editors: what a component declares, as Python's annotations say it.
+
+Invariant: a stub says what the component's module has, in the names of `weft.coroutines`; it is written from the module alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import keyword
+import re
+from types import ModuleType
+from typing import Any
+
+__all__ = ["stub_of"]
+
+_SIMPLE = (bool, int, float, str, bytes, type(None))
+
+
+def _default(value: Any) -> str:
+    return repr(value) if isinstance(value, _SIMPLE) and value == value else "..."
+
+
+def _annotation(parameter: inspect.Parameter) -> str:
+    """Who writes an array may write any that lends its memory, which no annotation says."""
+    text = str(parameter.annotation)
+    return re.sub(r"\bmemoryview\b", "Any", text) if not text.startswith("Writer[") else text
+
+
+def _function(name: str, function: Any) -> list[str]:
+    signature = inspect.signature(function)
+    parts, starred = [], False
+    for p in signature.parameters.values():
+        if p.kind is inspect.Parameter.KEYWORD_ONLY and not starred:
+            parts.append("*")
+            starred = True
+        default = "" if p.default is p.empty else f" = {_default(p.default)}"
+        parts.append(f"{p.name}: {_annotation(p)}{default}")
+    lines = [f"def {name}({', '.join(parts)}) -> Process[None]:"]
+    return [*lines, *_docstring(inspect.getdoc(function) or ""), ""]
+
+
+def _docstring(text: str) -> list[str]:
+    text = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    if text.endswith('"'):
+        text += " "
+    first, *rest = text.split("\n")
+    if not rest:
+        return [f'    """{first}"""']
+    return [
+        f'    """{first}',
+        *(f"    {line}".rstrip() for line in rest),
+        '    """',
+    ]
+
+
+def _aggregate(cls: type) -> list[str]:
+    if cls.__module__ not in ("weft.native", "__main__"):
+        return [f"from {cls.__module__} import {cls.__qualname__} as {cls.__name__}", ""]
+    if dataclasses.is_dataclass(cls):
+        fields = [(f.name, f.type) for f in dataclasses.fields(cls)]
+        head = ["@dataclass", f"class {cls.__name__}:"]
+    else:
+        fields = list(inspect.get_annotations(cls).items())
+        head = [f"class {cls.__name__}(NamedTuple):"]
+    told = [
+        f"    {n}: {t if isinstance(t, str) else inspect.formatannotation(t)}" for n, t in fields
+    ]
+    return [*head, *(told or ["    pass"]), ""]
+
+
+def stub_of(component: ModuleType) -> str:
+    """The text of the stub file of a loaded component."""
+    aggregates = [
+        value
+        for name, value in vars(component).items()
+        if isinstance(value, type) and name == value.__name__ and not keyword.iskeyword(name)
+    ]
+    lines = [
+        f'"""{component.__doc__ or component.__name__}"""'
+        if "\n" not in (component.__doc__ or "") and '"' not in (component.__doc__ or "")
+        else f"# {component.__name__}",
+        "",
+        "# Written by weft.native.write_stub: write it again when the component has changed.",
+        "",
+        "from dataclasses import dataclass",
+        "from typing import Any, NamedTuple",
+        "",
+        "from weft.coroutines import Barrier, Process, Reader, Writer",
+        "",
+        "path: str",
+        "compiler: str",
+        "processes: tuple[str, ...]",
+        "",
+    ]
+    for cls in aggregates:
+        lines += _aggregate(cls)
+    for name in component.processes:
+        lines += _function(name, getattr(component, name))
+    return "\n".join(lines).rstrip() + "\n"
