@@ -36,7 +36,7 @@ NO_SCENARIO = {
     "6.7": "signals come from outside; python/tests/test_signals.py and cpp/tests/hosted_parking.cpp have them",
     "7.10": "par_read and par_write are C++; cpp/tests/library_blocks.cpp and explore_together.hpp have them",
     "9.2": "what a debug mode detects is its runtime's; python/tests/test_debug.py has it",
-    "10.4": "of guests; python/tests/test_asyncio_guest.py has it",
+    "10.4": "of guests; python/tests/test_asyncio_loop.py has it",
     "10.5": "a report on demand; python/tests/test_observe.py and cpp/tests/hosted_observing.cpp have it",
     "10.6": "a message, not an outcome; python/tests/test_standstill.py and cpp/tests/hosted_standstill.cpp have it",
     "11.3": "of the freestanding layer only; cpp/tests has it",

@@ -1,6 +1,7 @@
 // Rules 10.5 and 14: partial deadlock, the watchdog, measuring.
 #include <condition_variable>
 #include <mutex>
+#include <random>
 
 #include <weft/observe.hpp>
 
@@ -43,6 +44,101 @@ TEST_CASE_TEMPLATE("rules 10.5, 14.3: two that wait for each other while a third
   CHECK(has(d.text(), "2 processes are stuck"));
   CHECK(has(d.text(), "main/right: read 'b' at hosted_observing.cpp:"));
   CHECK(has(d.text(), "held by main/left"));
+}
+
+// A small world: processes 1 to n, each a child of an earlier one or of nobody (0).
+namespace {
+
+struct World {
+  struct One {
+    unsigned parent = 0;
+    bool able = false, for_children = false;
+    std::set<unsigned> places;
+  };
+  struct Place {
+    bool barrier = false;
+    std::set<unsigned> holders;
+  };
+  std::vector<One> all;  // number 0 is nobody
+  std::vector<Place> places;
+
+  explicit World(std::mt19937& random) : all(2 + random() % 6), places(1 + random() % 4) {
+    const auto anybody = [&] { return 1 + static_cast<unsigned>(random() % (all.size() - 1)); };
+    for (Place& p : places) {
+      p.barrier = random() % 4 == 0;
+      for (unsigned k = random() % 3; k > 0 && !p.barrier; --k) p.holders.insert(anybody());
+    }
+    for (unsigned i = 1; i < all.size(); ++i) {
+      all[i].parent = static_cast<unsigned>(random() % i);
+      const unsigned state = random() % 5;
+      all[i].able = state == 0;
+      all[i].for_children = state == 1;
+      for (unsigned k = 1 + random() % 2; k > 0 && state > 1; --k) all[i].places.insert(static_cast<unsigned>(random() % places.size()));
+    }
+  }
+  // By anybody for whom `outside` is true?
+  template <class F>
+  bool may_be_woken(unsigned i, F outside) const {
+    if (all[i].able) return true;
+    bool any = false, children = true;
+    for (unsigned k = 1; k < all.size(); ++k) {
+      any = any || outside(k);
+      children = children && (all[k].parent != i || outside(k));
+    }
+    if (all[i].for_children) return children;
+    for (const unsigned place : all[i].places) {
+      if (places[place].barrier && any) return true;
+      for (const unsigned h : places[place].holders)
+        if (outside(h)) return true;
+    }
+    return false;
+  }
+  std::set<unsigned> stuck() const {
+    weft::runtime::GoingOn g;
+    const auto key = [](const auto& x) { return static_cast<const void*>(&x); };
+    for (unsigned i = 1; i < all.size(); ++i) g.process(i, key(all[all[i].parent]));
+    for (unsigned i = 1; i < all.size(); ++i) {
+      if (all[i].able) g.able(i);
+      if (all[i].for_children) g.waits_for(i, key(all[i]));
+      for (const unsigned p : all[i].places) places[p].barrier ? g.waits_at_barrier(i) : g.waits_at(i, key(places[p]));
+    }
+    for (const Place& p : places)
+      for (const unsigned h : p.holders) g.holds(h, key(p));
+    g.solve();
+    std::set<unsigned> r;
+    for (unsigned i = 1; i < all.size(); ++i)
+      if (!g.is_able(i)) r.insert(i);
+    return r;
+  }
+  // The union of all sets of which nobody outside can wake a member.
+  std::set<unsigned> stuck_by_definition() const {
+    std::set<unsigned> r;
+    for (unsigned bits = 0; bits < 1u << all.size(); bits += 2) {
+      bool closed = true;
+      for (unsigned i = 1; i < all.size(); ++i)
+        closed = closed && (!(bits >> i & 1) || !may_be_woken(i, [&](unsigned k) { return !(bits >> k & 1); }));
+      for (unsigned i = 1; i < all.size() && closed; ++i)
+        if (bits >> i & 1) r.insert(i);
+    }
+    return r;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("rule 14.3: the stuck, against their definition") {
+  std::size_t some = 0, all = 0;
+  for (unsigned seed = 0; seed < 2000; ++seed) {
+    std::mt19937 random(seed);
+    const World w(random);
+    CAPTURE(seed);
+    const std::set<unsigned> stuck = w.stuck();
+    REQUIRE(stuck == w.stuck_by_definition());
+    some += !stuck.empty();
+    all += stuck.size() + 1 == w.all.size();
+  }
+  CHECK(some > 200);  // else the worlds prove nothing
+  CHECK(some > all);
 }
 
 TEST_CASE("rule 14.3: whoever could still be woken is not accused") {

@@ -1,4 +1,4 @@
-// Counts what Python's allocators are asked for: by this the tests know that an operation allocates nothing.
+// Counts the requests to Python's allocators, so that tests can check that an operation allocates nothing.
 //
 // Invariant: from allocations(True) to allocations(False) every request of the three domains passes through count(), under the GIL or (the
 // raw domain) not.

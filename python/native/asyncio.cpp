@@ -30,8 +30,7 @@ std::size_t virtual_loops = 0;
 
 LinkObject* lnk(PyObject* o) noexcept { return reinterpret_cast<LinkObject*>(o); }
 
-struct {  // strings, made at the import: not where they are first used, which takes a lock of C++'s that may not be held where the gate
-          // opens
+struct {  // made at the import: a static made at its first use takes a lock, which must not be held while the gate opens
   PyObject *asyncio, *done, *set_result, *create_future, *blocking, *time;
 } names;
 

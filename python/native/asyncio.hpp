@@ -1,5 +1,5 @@
-// Weft inside a running asyncio loop (rules 6.6 and 13): what is known of a loop, tasks of it that wait at channels, and networks that are
-// its guests.
+// Weft inside a running asyncio loop (rules 6.6 and 13): what is known of a loop, its tasks that wait at
+// channels, and networks that are its guests.
 //
 //   told, woken, work for a guest ──ring()──► on the loop's thread, in a Section: passed on when the section is left
 //                                        └──► else: its eventfd, whose reader opens a section
@@ -41,9 +41,10 @@ PyObject* loop_of(LinkObject* l) noexcept;  // owned; null without an exception:
 std::optional<std::int64_t> loop_time() noexcept;
 void ring(LinkObject* l) noexcept;
 
-// In methods of the loop that are written in Python a signal's handler could raise, with half of the method done (a future that is done
-// whose task is never told). So signals are held back while we call one (Undisturbed); of those that came before and raise, what they
-// raise is nobody's here: it is kept, and raised in the main thread as soon as that runs Python code again.
+// In a method of the loop that is written in Python a signal's handler could raise half-way, and leave a
+// future done whose task is never told. So signals are held back while we call one (Undisturbed). What
+// the handlers of earlier signals raise does not belong here either: it is kept, and raised in the main
+// thread as soon as that runs Python code again.
 PyObject* raised_by_signals() noexcept;  // of those that are there already: owned, or null
 void raise_in_main(PyObject* owned_or_null) noexcept;
 PyObject* raised_meanwhile() noexcept;  // what is kept so far, on the main thread: owned, or null
@@ -105,7 +106,7 @@ struct Party final : runtime::ProcessBase {
 const void* current_task() noexcept;                        // the running loop's
 bool task_lives(LinkObject* l, const void* task) noexcept;  // neither done nor collected, and its loop is not closed
 bool task_lives(Party* p) noexcept;
-void let_waiting_task_go_on(Party* p) noexcept;  // another lets go of what it waits for: it finds that out
+void let_waiting_task_go_on(Party* p) noexcept;  // another task drops what it waits for: it is told
 
 // For an operation that begins in a task: a party, or null with an exception (no loop: `verb` outside any process; cancelled).
 std::unique_ptr<Party> begin_party(const char* verb) noexcept;

@@ -1,4 +1,4 @@
-// What becomes of operations that are left by others than their wake-up. awaiting.hpp has the invariants.
+// What becomes of operations that are left before their wake-up. awaiting.hpp has the invariants.
 #include "awaiting.hpp"
 
 namespace weft::py {

@@ -6,9 +6,9 @@
 // use that changes nothing (rule 11.1). What nobody can leave any more:
 //
 //   open ──its owner ends: leave_blocks()──────► cancelled; its owner's group waits for it
-//     └──collected: group_finalize()───────────► the same; of ordinary code: closed there and then, or, where that cannot be (`left`:
-//     another
-//                                                thread, blocks within it that are open), as soon as it can: close_left_blocks()
+//     └──collected: group_finalize()───────────► the same; of ordinary code: closed at once, or, if that is
+//                                                not possible (`left`: another thread's, or blocks within
+//                                                it are open), as soon as it is: close_left_blocks()
 //
 // Invariant: `innermost` has each owner's blocks that are open, by `around`; one that is `left` is owned by it.
 //
@@ -164,7 +164,7 @@ PyObject* group_enter(PyObject* o, PyObject*) {
     t = &g->outermost->run.self;
   }
   runtime::Scheduler* const home = home_here(*t);
-  // Of a thread that has none, but for a new block in ordinary code, it serves the waiting for the end alone.
+  // A thread that has no scheduler gets one only to wait for the end, unless this is a new block in ordinary code.
   g->scheduler = home ? home : new runtime::Scheduler(*t->run, g->outermost ? nullptr : t);
   g->borrowed = home != nullptr;
   // Coroutine processes of a group in a thread run where the outermost run's do: this thread is busy with the block.
@@ -349,7 +349,7 @@ void group_finalize(PyObject* o) {
   } else if (can_close(g)) {
     close_now(g);
   } else {
-    g->group->close_block();  // a failure there is nothing to whatever block its thread is in meanwhile
+    g->group->close_block();  // a failure in it does not concern the block in which its thread is by now
     g->group->cancel();
     g->spawned->cancel();
     g->state = GroupState::left;

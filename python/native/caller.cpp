@@ -1,4 +1,4 @@
-// Who calls an operation that blocks, and how it waits. One path for threads and greenlets: they differ here alone.
+// Who calls an operation that blocks, and how it waits. Threads and greenlets differ here only.
 //
 //   Caller ──wait()──► a thread: ThreadProcess::block(); that of a block in ordinary code: wait_home()
 //                 │    ordinary code that nobody could wake: BadUse in its place (rule 11.2); that waits for long: told (10.6)

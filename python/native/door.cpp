@@ -33,7 +33,7 @@ class Door {
   void leave() noexcept { sem_post(&places_); }
 
  private:
-  // As few as keep the lock busy: while one is on its way out of the kernel another is there.
+  // Just enough to keep the lock busy: while one thread is on its way out of the kernel, another is ready.
   static constexpr unsigned kPlaces = 4;
   sem_t places_;
 };

@@ -4,16 +4,17 @@
 //                                            └──returns: body() ends the process──► back in the hub
 //
 // Invariants
-//  1 The hub is the greenlet in which the scheduler's loop runs, whichever called run, or waits in a block of ordinary code: there it may
-//  be
-//    another each time. Greenlets are started there alone: one that is started from within another lies deeper on the stack with each
-//    start.
-//  2 A greenlet that parks enters the next one itself if that has started (Scheduler::take), else the hub.
-//  3 What lies on the stack of a greenlet is in place only while it runs. What others may write meanwhile is in its Strand. The same holds
-//    for the hub, where that waits from deeper than a greenlet was started from (a block of ordinary code): what others may touch is on the
-//    heap.
-//  4 greenlet itself keeps the exception state, the context variables, the frames and the depth of recursion of each; not the critical
-//    sections of a free-threaded build, which are ours to take off and put back (Unchained).
+//  1 The hub is the greenlet in which the scheduler's loop runs: the one that called run, or the one that
+//    waits in a block of ordinary code, which may be another each time. Greenlets are started from the
+//    hub only: started from within each other, each would lie deeper on the stack.
+//  2 A greenlet that parks enters the next one itself if that has started (Scheduler::take), else the
+//    hub.
+//  3 The stack of a greenlet is in place only while it runs. What others may write while it is parked is
+//    in its Strand. The same holds for a hub that waits deeper on the stack than a greenlet was started
+//    (a block of ordinary code): what others may touch is on the heap.
+//  4 The package greenlet keeps each one's exception state, context variables, frames and depth of
+//    recursion. It does not keep the critical sections of a free-threaded build: we take those off and
+//    put them back (Unchained).
 #include <greenlet/greenlet.h>
 
 #include "native.hpp"
@@ -59,7 +60,7 @@ PyObject* switch_to(PyGreenlet* g) {
   return PyGreenlet_Switch(g, nullptr, nullptr);
 }
 
-// From the hub. It comes back when one parks and no other that has started is next, or when one ends.
+// From the hub. Returns when one parks and the next one, if any, has not started yet, or when one ends.
 void enter(ProcessObject* p) {
   if (stepping) [[unlikely]]
     step_begins(p);
@@ -156,7 +157,7 @@ PyObject* greenlet_frame(ProcessObject* p) {
   return nullptr;
 }
 
-// Not at the import of weft: who has no greenlet processes needs no greenlet.
+// Not when weft is imported: a program without greenlet processes does not need the package greenlet.
 int need_greenlets() {
   if (!_PyGreenlet_API) PyGreenlet_Import();
   if (_PyGreenlet_API) return 0;

@@ -115,7 +115,7 @@ void guest_ring(runtime::Parking& p) noexcept {  // from any thread
   ring(g->link);
 }
 
-// It counts as waiting until it has run: go_on() must not wait by it again while it stands in the queue.
+// It counts as waiting until it has run: go_on() must not use it again while it is in the queue.
 void end_wake(core::Node* n) noexcept {
   auto* w = static_cast<EndWaker*>(n);
   w->guest->scheduler->post(w);
@@ -140,7 +140,7 @@ void disarm(GuestObject* g) noexcept {
   Py_DECREF(h);
 }
 
-// `least`: ns. A loop whose clock is coarse may be early, and must not be asked for less than its clock can tell.
+// `least`: ns. A loop with a coarse clock may ring early; it must not be asked for less than its clock can tell.
 void arm(GuestObject* g, PyObject* loop, std::int64_t at, std::int64_t least = 0) noexcept {
   if (at == g->armed) return;
   disarm(g);

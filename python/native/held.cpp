@@ -6,14 +6,16 @@
 //                                                             │        process or returned
 //                                                             └──collected──► retired, as any (rule 2.2)
 //
-// Only reads of a channel that carries ends look at their values: one that begins later finds its end in the long way round
-// (check_end); a coroutine that waits there when the first end comes is told (look_at_value); what blocks, a select and an extended
-// read ask the channel.
+// Only reads of a channel that carries ends look at what they take: each asks the channel when it has
+// its value (taken_from).
 //
 // Invariants
-//  1 An end has a receipt if and only if `received` is set; a process is in `first` if and only if `receives` is: from its first receipt
-//  on. 2 A receipt refers to its end and its process, and keeps neither: whichever of them goes first takes it away. 3 What an end inside
-//  another object is to its receiver is not known here: it goes when that object goes.
+//  1 An end has a receipt if and only if `received` is set; a process is in `first` if and only if
+//    `receives` is: from its first receipt on.
+//  2 A receipt refers to its end and its process, and keeps neither: whichever of them goes first takes
+//    it away.
+//  3 What an end inside another object is to its receiver is not known here: it goes when that object
+//    goes.
 #include <algorithm>
 #include <unordered_map>
 
@@ -79,18 +81,7 @@ void let_go_of_received(ProcessObject* p, PyObject* result) noexcept {
 
 }  // namespace
 
-void carry_ends(ChannelObject* c) noexcept {
-  if (c->generation & kCarries) return;
-  c->generation |= kCarries;
-  c->core.with_lock([](core::Queue& readers, core::Queue&) {
-    using Flags = core::NodeFlags;
-    for (core::Link* l = readers.front(); l; l = l->next) {
-      auto* n = static_cast<core::Node*>(l);
-      if (n->is(Flags::of_choice | Flags::foreign | Flags::extended | Flags::standing)) continue;
-      if (ProcessObject* p = coroutine_of(static_cast<ProcessBase*>(n))) look_at_value(p);
-    }
-  });
-}
+void carry_ends(ChannelObject* c) noexcept { c->generation |= kCarries; }
 
 static void note_received(PyObject* value) noexcept {
   if (!is_end(value)) return;

@@ -3,8 +3,10 @@
 //   ordinary code ──waits: wait_home()──► the scheduler's loop: all others run ──its own turn comes: home_run()──► ordinary code
 //
 // Invariants
-//  1 The scheduler runs only while its thread waits for something of Weft. What its processes are woken by meanwhile lies in its inbox.
-//  2 The thread waits nowhere but in that loop: whoever wakes it posts it there, as a coroutine; and whoever cancels it asks the scheduler.
+//  1 The scheduler runs only while its thread waits for something of Weft. Processes that are woken at
+//    other times lie in its inbox until then.
+//  2 The thread waits nowhere but in that loop. Whoever wakes it posts it there, like a coroutine;
+//    whoever cancels it asks the scheduler.
 #include "native.hpp"
 #include "weft/runtime/scheduler.hpp"
 

@@ -1,15 +1,18 @@
 // Ctrl-C: the first says where each process is and cancels all of them, the second is KeyboardInterrupt where it lands.
 //
 // Python's own handler in C only notes a signal; the main thread calls the Python function when it looks (PyErr_CheckSignals). One that
-// comes between its last look and the kernel's putting it to sleep, or on another thread, would be left lying. So a handler of ours goes
-// around Python's and stirs the main thread's Parking. A handler that the program sets while a network runs takes its place again.
+// comes between that look and the moment the kernel puts the thread to sleep, or on another thread, would
+// go unnoticed. So our handler wraps Python's and wakes the main thread. A handler that the program sets
+// while a network runs takes its place again.
 //
 // Invariants
 //  1 `sleeper` is null, or a Parking that lives until main_sleeps_by(nullptr) returns, which waits for handlers on other threads.
-//  2 A bit of `held_back` that is set while nobody holds is taken by whoever set it: none is left lying.
-//  3 While a run begins and ends, handlers are read and set without any bytecode, in which a signal's handler would be called and may
-//    raise: by the functions of `_signal`, around which those of `signal` are Python code. One of them looks for signals itself, and what
-//    is raised there is kept for the run.
+//  2 A bit of `held_back` that is set while nobody is Undisturbed is taken by whoever set it, so no
+//    signal is lost.
+//  3 While a run begins and ends, handlers are read and set without running bytecode: between bytecodes
+//    Python calls a signal's handler, which may raise. So we call the functions of `_signal`, not those
+//    of `signal`, which are Python code. One of them looks for signals itself; what is raised there is
+//    kept for the run.
 #include "interrupt.hpp"
 
 #include "observe.hpp"

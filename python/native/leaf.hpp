@@ -1,6 +1,6 @@
-// Channels and ends that no cycle of references passes through: a channel without a buffer refers to nothing but its name, and its ends
-// only to it. The garbage collector is not told of them, and they have no header of its: of what it looks at among a million processes,
-// they would be three objects in five.
+// Channels and ends that cannot be part of a cycle of references: a channel without a buffer refers to
+// its name only, and its ends refer to it only. The garbage collector does not track them, and they have
+// no header for it. With a million processes they would be three in five of the objects it looks at.
 //
 //   allocate(type, traced) ──► track() ──► untrack() ──► release()
 //

@@ -130,7 +130,8 @@ PySendResult many_send(PyObject* o, PyObject* arg, PyObject** r) {
       if (pass_on(m->end, m->values, m->number) < 0) break;
       if (m->number == PyTuple_GET_SIZE(m->values)) {
         m->over = true;
-        return return_none(r);
+        *r = Py_NewRef(Py_None);
+        return PYGEN_RETURN;
       }
       if (!(m->op = operation_write(m->end, PyTuple_GET_ITEM(m->values, m->number)))) break;
     }

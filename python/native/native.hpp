@@ -1,17 +1,19 @@
 // What the files of the extension share: the objects Python sees, and how they stand on the core.
 //
-// Every channel is core::ChannelCore<Value, Shared>, whoever meets on it: coroutine processes on a scheduler, thread processes, plain
-// threads. What an operation does follows from who calls it: in a coroutine process it makes an awaitable, elsewhere it blocks: a thread,
-// or in a greenlet process that greenlet alone (caller.cpp).
+// Every channel is a core::ChannelCore<Value, Shared>, whatever meets on it: coroutine processes on a
+// scheduler, thread processes, plain threads. Who calls an operation decides how it waits (ways.hpp): in
+// a coroutine process it is an awaitable; elsewhere it blocks the thread, or the greenlet (caller.cpp).
 //
 // Invariants
-//  1 Cores over Value, and all that the files here keep, are touched only with the GIL held; it is given up only in a real sleep
-//    (runtime::around_sleep) and in calls of the interpreter's, never under a lock. Where there is none the gate (gate.hpp) takes its
-//    place: wherever "the GIL" is said here, it is the gate on a free-threaded build.
-//  2 Under a lock of the core no Python code runs: a Value that is destroyed there is queued (pending.hpp) and let go at a safe point,
-//    and so is the retirement of an end that is collected (rules 12.1, 12.2).
-//  3 A process has one outstanding operation; its node is in the process, its slot in the operation. Nothing that another may touch while
-//    a greenlet is parked is on the greenlet's stack: another's lies there then.
+//  1 Cores over Value, and all that the files here keep, are touched only with the GIL held. It is given
+//    up only in a real sleep (runtime::around_sleep) and in calls of the interpreter's, never under a
+//    lock. On a free-threaded build "the GIL" means the gate (gate.hpp).
+//  2 Under a lock of the core no Python code runs: a Value that is destroyed there is queued
+//    (pending.cpp) and dropped at a safe point, and so is the retirement of an end that is collected
+//    (rules 12.1, 12.2).
+//  3 A process has one outstanding operation; its node is in the process, its slot in the operation.
+//    While a greenlet is parked its stack may hold another's frames, so nothing that others may touch is
+//    there.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -107,7 +109,7 @@ struct SelectMemory {
   std::uint32_t& of(std::uint64_t k);  // choice.cpp
 };
 
-// What few processes need: apart, so that the others are smaller.
+// What few processes need. It is apart, so that the others are smaller.
 struct Rare {
   SelectMemory selects;
   std::unique_ptr<Watch> watch;  // null: nobody has asked for the process's end
@@ -142,16 +144,16 @@ struct ProcessObject {
   Rare* rare;        // null: it needs none of it yet
   Kind kind;
   std::uint8_t started;
-  std::uint8_t given_up;  // not started, and nobody need be told: by the Sequence that failed before it, or as `process * 0`
+  std::uint8_t given_up;  // not started, without a warning: its Sequence failed before it, or it was `process * 0`
   std::uint8_t done;
   std::uint8_t failed;
   Ending how;             // once it is done
-  std::uint8_t yielded;   // it is in the run queue by its own will
+  std::uint8_t yielded;   // it has put itself into the run queue
   std::uint8_t within;    // the collector sees the coroutine as a part of the process: it is not tracked itself
   std::uint8_t owed;      // a wake-up is on its way that no operation waits for (awaiting.hpp)
   std::uint8_t over;      // its coroutine has ended, but it is owed a wake-up: its outcome is there already
-  std::uint8_t receives;  // some end that it received is there yet (held.cpp)
-  std::uint8_t lenient;   // an end that leaves it is quiet, met or not: of a compatibility layer
+  std::uint8_t receives;  // it still holds an end that it received (held.cpp)
+  std::uint8_t lenient;   // of a compatibility layer: any Retired or Poisoned that leaves it is quiet
 #ifdef Py_GIL_DISABLED
   std::uint8_t stepping;  // its coroutine runs: its frames are not to be looked at
 #endif
@@ -177,7 +179,7 @@ inline bool is_end(PyObject* o) noexcept { return is_reader(o) || is_writer(o); 
 
 // --- who runs ---------------------------------------------------------------------------------------------------------------------
 
-void coroutine_run(core::Waker* w);  // what marks the operations of a coroutine process, at home on whichever scheduler
+void coroutine_run(core::Waker* w);  // how a coroutine process is run; it also marks its kind (coroutine_of)
 
 inline ProcessObject* object_of(CoroutineProcess* p) noexcept {
 #pragma GCC diagnostic push
@@ -199,7 +201,7 @@ inline ProcessObject* greenlet_of(ProcessBase* p) noexcept {
 inline ProcessObject* current_greenlet() noexcept { return greenlet_of(this_process()); }
 // Any process that has an object; null for the outermost run's own thread.
 ProcessObject* process_object(ProcessBase* p) noexcept;
-// Has it ended, and what runs in it is a finaliser of what it had? Then nobody would close what it opens.
+// Has it ended, so that what runs in it is a finaliser? Then nobody would close what it opens.
 inline bool is_over(ProcessBase* p) noexcept {
   const ProcessObject* const o = process_object(p);
   return o && o->done;
@@ -212,7 +214,7 @@ struct ThreadProcess final : runtime::ThreadProcess {
   PyThreadState* state = nullptr;
   runtime::Scheduler* home = nullptr;  // of a block in ordinary code: what it runs whenever it waits (home.cpp)
 #ifdef Py_GIL_DISABLED
-  bool asleep = false;  // nobody runs its frames
+  bool asleep = false;  // its frames stand still
 #endif
   ThreadProcess(runtime::Run* r, ProcessObject* o) noexcept : runtime::ThreadProcess(r), object(o) {}
 };
@@ -221,12 +223,13 @@ inline ProcessBase& base_of(ProcessObject* p) noexcept {
   return p->kind == Kind::thread && p->thread ? static_cast<ProcessBase&>(*p->thread) : p->base;
 }
 
-// An outermost run: what the runtime's Run does not know.
-// Of a channel at which a process was blocked at a deadlock: ends of the side it waited for, which no process had been given.
+// A channel at which a process was blocked at a deadlock, while ends of the other side were open that no
+// process had been given.
 struct LeftOpen {
   ChannelObject* channel;  // owned
-  bool readers;
+  bool readers;            // those ends are readers
 };
+// An outermost run: what the runtime's Run does not know.
 struct PyRun {
   runtime::Run run;
   ThreadProcess self;
@@ -248,12 +251,12 @@ struct PyRun {
   ~PyRun();
 };
 PyRun& run_of(runtime::Run& r) noexcept;
-// Threads that Weft started (or null: of no run, and idle), which are not foreign to their run.
+// Threads that Weft started are not foreign to their run. `run` null: it is of no run, and idle.
 void own_thread(PyThreadState* t, runtime::Run* run);
 void lend_thread(PyThreadState* t);  // foreign to every run for a time
 void disown_thread(PyThreadState* t) noexcept;
 bool idle_worker(PyThreadState* t) noexcept;  // of the pool of io calls
-class ForeignThread {                         // for a time a worker is one; of another thread: nothing
+class ForeignThread {                         // makes a worker of the pool foreign while it lives; on other threads nothing
  public:
   ForeignThread() : worker_(idle_worker(PyThreadState_Get())) {
     if (worker_) lend_thread(PyThreadState_Get());
@@ -267,15 +270,16 @@ class ForeignThread {                         // for a time a worker is one; of 
  private:
   const bool worker_;
 };
-void forget_threads() noexcept;                  // in the child of a fork
-void strangers_matter() noexcept;                // threads that are no processes: a run stands still, and one may wake it (strangers.cpp)
-void forget_strangers() noexcept;                // in the child of a fork
-void look_again() noexcept;                      // let every run look whether anything outside is left
-void watch_outside(runtime::Run& run) noexcept;  // threads that are no processes may hold ends (rule 10.3)
-PyObject* strangers_of_all();                    // identities of the threads that are foreign to every run
+void forget_threads() noexcept;                     // in the child of a fork
+void strangers_matter() noexcept;                   // a run stands still, and a thread that is no process may wake it (strangers.cpp)
+void forget_strangers() noexcept;                   // in the child of a fork
+void look_again() noexcept;                         // every run looks whether anything outside may wake it
+void watch_outside(runtime::Run& run) noexcept;     // threads that are no processes may hold ends (rule 10.3)
+PyObject* strangers_of_all();                       // identities of the threads that are foreign to every run
 void watch_standstill(runtime::Run& run) noexcept;  // rule 10.6
 bool nobody_else() noexcept;                        // no run, and no other Python thread that could use an end
-// Of live Python threads that are not the run's, as far as they can be seen; of none: that are no processes, but for the one that calls.
+// Of the live Python threads that are not the run's, as far as they can be seen. `run` null: of those that are no processes, without the
+// caller's.
 PyObject* foreign_idents(runtime::Run* run);
 extern thread_local PyRun* root_run;  // the outermost run that this thread runs
 PyObject* block_interrupt(
@@ -293,9 +297,9 @@ inline bool interpreter_ends() noexcept {
 
 extern bool something_pending;
 void settle_pending() noexcept;
-bool ends_pending() noexcept;   // and this thread may settle
-void look_for_ends() noexcept;  // let one of those who sleep settle
-void ring_loops() noexcept;     // of asyncio, where anybody waits
+bool ends_pending() noexcept;   // are ends queued, which this thread may settle?
+void look_for_ends() noexcept;  // wakes a thread that sleeps, which settles
+void ring_loops() noexcept;     // wakes the loops of asyncio in which somebody waits
 inline void settle() noexcept {
   if (something_pending) [[unlikely]]
     settle_pending();
@@ -323,7 +327,7 @@ PyObject* bad_use(const char* format, ...);
 PyObject* no_process(PyObject* o, const char* where);  // `where`: what follows its repr, as " in a list"
 PyObject* raise_closed(EndObject* e, const char* verb);
 PyObject* limit_object(runtime::Limit* l) noexcept;          // borrowed; null: of null
-PyObject* raise_cancelled(ProcessBase& p, PyObject* value);  // meets what the process was asked
+PyObject* raise_cancelled(ProcessBase& p, PyObject* value);  // and the request to end has been met
 // The channel has ended for the caller. `value`: what it meant to write, or null.
 PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyObject* value, bool met = true);
 bool is_met(PyObject* end);                        // a Retired or Poisoned: did an operation make it (rule 3.5)?
@@ -364,7 +368,6 @@ inline PyObject* taken_from(const ChannelObject* c, PyObject* value) {
 void let_go(ProcessObject* p) noexcept;                           // it has ended, and has its outcome
 void poison_held(ProcessObject* p, PyObject* poisoned) noexcept;  // left by that
 void forget_received(EndObject* e) noexcept;                      // it is collected
-void look_at_value(ProcessObject* p) noexcept;                    // of the read in which the coroutine waits
 
 // --- operations -----------------------------------------------------------------------------------------------------------------------
 
@@ -379,7 +382,6 @@ PyObject* writer_write_many(PyObject* writer, PyObject* values);
 PyObject* operation_ready(PyObject* owned);  // an awaitable that is done: for __aenter__ and the like
 PyObject* operation_yield();
 PyObject* extended_new(PyObject* end, bool keeps);
-PySendResult return_none(PyObject** r) noexcept;
 // tp_iternext, send, throw, close over an am_send (returned.cpp).
 PyObject* iternext_by(sendfunc send, PyObject* self);
 PyObject* send_by(sendfunc send, PyObject* self);  // the same for a method, which must set StopIteration also for None
@@ -388,7 +390,7 @@ PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n);
 // Who calls an operation that blocks, and how it waits: a thread sleeps, a greenlet lets others run.
 class Caller {
  public:
-  explicit Caller(const char* verb) noexcept;  // false afterwards: it cannot block here, BadUse is set
+  explicit Caller(const char* verb) noexcept;  // converts to false if it cannot block here: BadUse is set
   Caller(const Caller&) = delete;
   Caller& operator=(const Caller&) = delete;
   ~Caller() { Py_XDECREF(thrown_); }
@@ -400,7 +402,7 @@ class Caller {
   bool cancelled() const noexcept { return process_->cancel().load(std::memory_order_relaxed) != 0; }
   Value& slot() noexcept { return *slot_; }
 
-  // Until the operation that has begun with `s` is decided: how. Serves cancellations and timers meanwhile.
+  // Waits until the operation, which began with `s`, is decided; returns its status. Serves cancellations and timers meanwhile.
   Status wait(Status s, const runtime::OpKind& kind) noexcept;
   void yield() noexcept;
   // The operation was withdrawn: Cancelled, unless a signal's exception takes its place.
@@ -430,19 +432,20 @@ inline bool is_async(Kind k) noexcept { return k == Kind::coroutine || k == Kind
 using Ends = std::vector<EndObject*>;     // owned
 int collect_ends(PyObject* o, Ends& to);  // the open ends in an argument and in the containers in it (rule 2.3)
 void drop_ends(Ends& ends) noexcept;
-ProcessObject* new_process(Kind kind, Ends& ends);  // takes the ends over; to be filled
-void made(ProcessObject* p) noexcept;               // it is whole, and not started
-void take_within(ProcessObject* p) noexcept;        // its coroutine, that nobody else has, until it is started
-const char* intern(PyObject* name);                 // kept for ever; null: an exception is set
-int claim_processes(PyObject* list);  // -1: one was started before (a process can be started once, rule 7.6); then none is claimed
-void start_process(runtime::Group& g, ProcessObject* p);  // claimed; a failure to start is its own failure
-void never_run(PyObject* list) noexcept;                  // those of them that were not claimed have ended (rules 2.3, 6.5)
+ProcessObject* new_process(Kind kind, Ends& ends);        // takes over the ends; the caller fills it, then calls made()
+void made(ProcessObject* p) noexcept;                     // it is whole, and not started
+void take_within(ProcessObject* p) noexcept;              // until it is started, the collector sees its coroutine as a part of it
+void leave_within(ProcessObject* p) noexcept;             // the collector tracks its coroutine again, if that is so
+const char* intern(PyObject* name);                       // kept for ever; null: an exception is set
+int claim_processes(PyObject* list);                      // -1: one was started before (rule 7.6), and none is claimed
+void start_process(runtime::Group& g, ProcessObject* p);  // one that is claimed; a failure to start is its own failure
+void never_run(PyObject* list) noexcept;                  // ends those that were not claimed (rules 2.3, 6.5)
 // Flatten processes and iterables of them, one level, to a list.
 PyObject* process_list(PyObject* const* args, Py_ssize_t n);
 PyObject* process_ended(PyObject* o, PyObject*);
 PyObject* how_it_ended(ProcessObject* p);           // an Ended
 void name_watch(ProcessObject* p);                  // it has been started, or just watched
-bool watched_by_others(ProcessObject* p) noexcept;  // is its failure that of watchers that live?
+bool watched_by_others(ProcessObject* p) noexcept;  // does its failure go to watchers that live?
 void tell_watchers(ProcessObject* p) noexcept;      // it is done, and somebody may watch
 void forget_watchers(ProcessObject* p) noexcept;
 runtime::Run* run_of_end(const core::Place& e) noexcept;               // of the process whose end it is; null: it has not been started
@@ -451,8 +454,8 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result);  // it has
 
 // --- the thread of a block in ordinary code -------------------------------------------------------------------------------------------
 
-void settle_home(ThreadProcess& t, runtime::Scheduler& s);                        // from now on it is a process of `s`
-void leave_home(ThreadProcess& t) noexcept;                                       // before that goes: what asks whose thread this is
+void settle_home(ThreadProcess& t, runtime::Scheduler& s);                        // from here on it is a process of `s`
+void leave_home(ThreadProcess& t) noexcept;                                       // before that scheduler goes
 runtime::Scheduler* home_here(runtime::ThreadProcess& t) noexcept;                // null: it is none
 void wait_home(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept;  // until the operation that has begun is decided
 void yield_home(runtime::ThreadProcess& t) noexcept;
@@ -464,7 +467,7 @@ bool greenlet_park(ProcessObject* p) noexcept;    // until it is run again; fals
 Value& greenlet_slot(ProcessObject* p) noexcept;  // of its operation
 PyObject* greenlet_frame(ProcessObject* p);       // where it is parked, or null without an exception
 void drop_strand(ProcessObject* p) noexcept;
-void leave_blocks(ProcessBase& p) noexcept;  // it ends: the groups whose blocks it never left are its group's (block.cpp)
+void leave_blocks(ProcessBase& p) noexcept;  // it ends: its group takes over the groups whose blocks it never left (block.cpp)
 extern std::size_t blocks_open;
 const runtime::ProcessOps& greenlet_ops_on(runtime::Scheduler& s);
 runtime::Executor* executor_of_group(ProcessBase& p) noexcept;
@@ -509,7 +512,7 @@ inline int add_type(PyObject* m, const char* name, PyTypeObject* t) {
   return PyModule_AddObjectRef(m, name, reinterpret_cast<PyObject*>(t));
 }
 
-// The arguments of a METH_FASTCALL | METH_KEYWORDS function, each once, none left out: false, TypeError is set.
+// The arguments of a METH_FASTCALL | METH_KEYWORDS function, each given once. False: TypeError is set.
 template <std::size_t N>
 bool arguments(const char* verb, const char* const (&names)[N], PyObject* const* args, Py_ssize_t n, PyObject* keywords,
                PyObject* (&to)[N]) noexcept {

@@ -1,13 +1,13 @@
 // Hooks for those who observe a run: traces, measurements, the debug mode, the watchdog, reports on demand (rule 14).
 //
 // Invariants
-//  1 Off, an operation of a coroutine process costs nothing: observing exchanges the functions that the interpreter calls (am_send). Where
-//  a
-//    thread blocks, and at each step of the scheduler, one flag is tested.
-//  2 The observer is called with the GIL held, outside every lock, before the operation begins and after it has its outcome; never from
-//    within itself.
-//  3 What the observer raises does not reach the process: an Exception is printed; what a signal's handler raised there is kept for the
-//  run.
+//  1 Off, it costs an operation of a coroutine process nothing: observing exchanges the functions that
+//    the interpreter calls (am_send). Where a thread blocks, and at each step of the scheduler, one flag
+//    is tested.
+//  2 The observer is called with the GIL held, outside every lock, before the operation begins and after
+//    it has its outcome; never from within itself.
+//  3 What the observer raises does not reach the process. An Exception is printed; what a signal's
+//    handler raised there is kept for the run.
 #pragma once
 #include <set>
 
@@ -17,11 +17,11 @@ namespace weft::py {
 
 extern bool observing;  // an observer is set
 extern bool stepping;   // a watchdog looks at what the schedulers run
-extern bool looking;    // somebody is asked when an executor falls idle
+extern bool looking;    // there is a function to call when an executor falls idle
 
-// `what`: "begin" (detail: the value written), "park", "commit" (the value read, (index, value) of a select), "raise" (the exception),
-// "start", "end" (the result or the exception). `target`: the end, the barrier, the guards (Choice::describe()), the group's list; may be
-// null.
+// `what`: "begin" (detail: the value written), "park", "commit" (the value read, (index, value) of a
+// select), "raise" (the exception), "start", "end" (the result or the exception). `target`: the end, the
+// barrier, the guards (Choice::describe()) or the group's list; may be null.
 void observe(const char* what, const char* op, PyObject* target, PyObject* detail) noexcept;
 void observe_sent(PySendResult s, const char* op, PyObject* target, PyObject* result) noexcept;
 void observe_park(ProcessBase& p, const runtime::OpKind& kind) noexcept;  // of a thread; from here on it is in the operation

@@ -1,45 +1,48 @@
-// Read, write, sync and their like: in a coroutine process a small awaitable from a free list, elsewhere a call that blocks (caller.cpp).
+// Read, write, sync and their like: one state machine over three ways of waiting (ways.hpp).
 //
-//   fresh ──awaited: begin()──► done (value returned or exception raised)
-//     │                └──────► waiting ──resumed by the scheduler──► done
-//     │                            └──throw, close, collected: withdrawn
-//     └──collected: RuntimeWarning, it was never awaited
+//   begin() ──begin_at(): at its place──► decided ──────────────────────────────► conclude()
+//     │                             └──► pending: wait() ──go_on(), or wait() returns──┘
+//     └──its caller was cancelled: refused()
+//   conclude() ──► the value, None │ refused(): Cancelled, Retired, Poisoned, PeerDied; what a write
+//                                    meant to send goes with the exception
 //
-// The node is the process's, or in an asyncio task a Party's (asyncio.hpp); the slot is the operation's `value`.
-#include "asyncio.hpp"
-#include "awaiting.hpp"
-#include "far.hpp"
+// In a coroutine process or a task the operation is a small awaitable from a free list, whose life
+// awaited.hpp describes; elsewhere it is a call that blocks: block_in().
+//
+// The node is the process's, or in an asyncio task a Party's (asyncio.hpp); the slot is the
+// awaitable's `value`, or the Caller's.
+#include "operation.hpp"
 #include "observe.hpp"
 #include "wire.hpp"
 
 namespace weft::py {
 
-// receive and receive_next: read and next at a channel through which ends come (held.cpp); what has begun becomes that. Last, so that the
-// others are told apart as if they were not there.
-enum class OpType_ : std::uint8_t { read, next, write, extended, sync, yield, ready, receive, receive_next };
-enum class OpState : std::uint8_t { fresh, waiting, done };
-
 struct OpObject {
-  PyObject_HEAD PyObject* target;  // the end, the barrier, the Extended
-  Value value;
-  ProcessObject* process;  // while waiting; not owned: it lets go first (awaiting.hpp). Null in an asyncio task
-  Party* party;            // while waiting in an asyncio task; owned
-  OpType_ type;
+  PyObject_HEAD Operation what;
   OpState state;
-  bool transit;  // the value stands for an end that was sent: see `transits`
-  bool zero;     // of a write: it gives 0, as aPyCSP's does
-};
+  Value value;
+  ProcessObject* process;  // while waiting; not owned: it lets go first (awaiting.hpp)
+  Party* party;            // while waiting in an asyncio task; owned
 
-struct ExtendedObject {
-  PyObject_HEAD EndObject* end;
-  union {
-    core::Node* partner;   // the held writer (rendezvous)
-    std::uint64_t number;  // far: what the home knows the read by
-  };
-  bool entering;  // an operation of its waits
-  bool inside;
-  bool entered;  // once, well or not
-  bool keeps;    // far: if the block ends badly, or this program does, the value is the next to be read (WIRE.md 4.7)
+  const char* verb() const noexcept { return verb_of(what.type); }
+  template <class W>
+  PySendResult begin(W& way);
+  template <class W>
+  PySendResult go_on(W& way);
+  bool is_mine() const noexcept { return party ? party->is_mine() : value.o && PyLong_AsVoidPtr(value.o) == current_task(); }
+  bool with_partner(ProcessBase& p) const noexcept { return p.status == Status::pending; }
+  void over(ProcessBase& p, Status s) noexcept;
+  Late leave_to_partner() const noexcept {
+    return [](PyObject* o, ProcessBase& p) noexcept { reinterpret_cast<OpObject*>(o)->over(p, p.status); };
+  }
+  void let_it_stay(ProcessBase& p) const noexcept { p.slot = new Value; }
+  bool left_yield(ProcessObject* me) noexcept {
+    if (what.type != OpType_::yield) return false;
+    state = OpState::done;
+    if (me->waits == reinterpret_cast<PyObject*>(this)) me->waits = nullptr;
+    if (std::exchange(me->yielded, 0)) me->owed = 1;  // it is in the run queue
+    return true;
+  }
 };
 
 namespace {
@@ -48,20 +51,247 @@ OpObject* op_of(PyObject* o) noexcept { return reinterpret_cast<OpObject*>(o); }
 EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
 Core& core_of(PyObject* end) noexcept { return end_of(end)->channel->core; }
 
-// The originals of ends that are being written, by operation: rare, so not in every operation.
-std::vector<std::pair<OpObject*, PyObject*>> transits;
-Transit take_transit(OpObject* o) noexcept {
+// The originals of ends that are being written, by the slot: rare, so not in every operation.
+std::vector<std::pair<Value*, PyObject*>> transits;
+Transit take_transit(Operation& o, Value& slot) noexcept {
   Transit t;
-  if (!o->transit) return t;
-  o->transit = false;
+  if (!o.transit) return t;
+  o.transit = false;
   for (auto it = transits.begin(); it != transits.end(); ++it)
-    if (it->first == o) {
+    if (it->first == &slot) {
       t.original = it->second;
       transits.erase(it);
       break;
     }
   return t;
 }
+// What a write is to send, into its slot; -1: it cannot be sent, an exception is set.
+int load(Operation& o, Value& slot, PyObject* value) noexcept {
+  if (!is_end(value)) [[likely]] {
+    slot.o = Py_NewRef(value);
+    return 0;
+  }
+  Transit t;
+  PyObject* send;
+  if (Transit::prepare(value, t, send) < 0) return -1;
+  carry_ends(end_of(o.target)->channel);
+  slot.o = send;
+  o.transit = true;
+  transits.emplace_back(&slot, t.original);
+  return 0;
+}
+// It was not sent.
+void unload(Operation& o, Value& slot) noexcept {
+  PyObject* value = slot.take();
+  if (o.transit) [[unlikely]]
+    take_transit(o, slot).abandon(value);
+  else
+    Py_XDECREF(value);
+}
+
+// --- kinds of waiting ---------------------------------------------------------------------------
+
+bool withdraw_sync(ProcessBase& p) noexcept {
+  auto* const barrier = static_cast<BarrierCore*>(static_cast<core::Place*>(p.place));
+  if (!barrier->withdraw(p)) return false;
+  p.status = Status::cancelled;
+  return true;
+}
+void visit_sync(ProcessBase& p, runtime::Places& v) { v.barrier(*static_cast<core::Place*>(p.place)); }
+
+// An extended reader that is committed has its partner in `place`: that is the channel only while
+// it is queued.
+bool withdraw_extended(ProcessBase& p) noexcept { return p.is(core::NodeFlags::queued) && weft::detail::withdraw_plain<Core, Side::in>(p); }
+void visit_extended(ProcessBase& p, runtime::Places& v) {
+  if (p.is(core::NodeFlags::queued)) weft::detail::visit_plain<false>(p, v);
+}
+
+constexpr const runtime::OpKind& read_op = weft::detail::read_op<Core>;
+constexpr const runtime::OpKind& write_op = weft::detail::write_op<Core>;
+constexpr runtime::OpKind extended_op{"extended read", &withdraw_extended, &visit_extended};
+// Its home decides, and its place is the channel until it runs.
+constexpr runtime::OpKind far_extended_op{"extended read", &weft::detail::withdraw_plain<Core, Side::in>,
+                                          &weft::detail::visit_plain<false>};
+constexpr runtime::OpKind sync_op{"sync", &withdraw_sync, &visit_sync};
+
+// --- the state machine --------------------------------------------------------------------------
+
+// Where it reads, or null.
+Core* read_core(const Operation& o) noexcept {
+  if (o.type <= OpType_::next) return &core_of(o.target);
+  return o.type == OpType_::extended ? &ext(o.target)->end->channel->core : nullptr;
+}
+
+// Begins the operation at its place. Null `kind`: an exception is set.
+template <class W>
+[[gnu::always_inline]] inline Status begin_at(Operation& o, W& way, const runtime::OpKind*& kind) {
+  ProcessBase& p = way.process();
+  kind = nullptr;
+  switch (o.type) {
+    case OpType_::read:
+    case OpType_::next:
+      if (check_end(end_of(o.target), "read") < 0) return Status::pending;
+      p.slot = &way.slot();
+      kind = &read_op;
+      return way.begin_read(core_of(o.target));
+    case OpType_::write:
+      if (const int how = check_end(end_of(o.target), "write"); how != 0) [[unlikely]] {
+        ChannelObject* const c = end_of(o.target)->channel;
+        if (how < 0 || (packs(c) && !(way.slot().o = pack(c, way.slot().take())))) return Status::pending;
+      }
+      p.slot = &way.slot();
+      kind = &write_op;
+      return core_of(o.target).begin<Side::out>(p);
+    case OpType_::extended: {
+      ExtendedObject* x = ext(o.target);
+      if (check_free(x) < 0) return Status::pending;
+      p.slot = &way.slot();
+      enter_block(x, p);
+      kind = is_far(x->end->channel) ? &far_extended_op : &extended_op;
+      return way.begin_read(x->end->channel->core);
+    }
+    default: {
+      BarrierCore& b = reinterpret_cast<BarrierObject*>(o.target)->core;
+      if (b.enrolled() == 0) {
+        bad_use("sync on a barrier with nobody enrolled: make it with parties, or enrol() first");
+        return Status::pending;
+      }
+      kind = &sync_op;
+      return b.begin_sync(p);
+    }
+  }
+}
+
+// It ends without its value: raises why. The way comes by value, so that where nothing is refused it
+// stays in registers.
+template <class W>
+[[gnu::noinline]] PySendResult refused(Operation& o, W way, Status s) {
+  PyObject* value = nullptr;
+  if (o.type == OpType_::write) {
+    value = unsent(way.slot().take());
+    if (o.transit) {
+      Transit t = take_transit(o, way.slot());
+      PyObject* original = Py_NewRef(t.original);
+      t.abandon(value);
+      value = original;
+    }
+  }
+  if (s == Status::cancelled)
+    way.withdrawn(value);
+  else if (s == Status::retired && o.type == OpType_::next)
+    way.end_of_iteration();
+  else
+    raise_end(s, o.type == OpType_::extended ? ext(o.target)->end->channel : end_of(o.target)->channel, verb_of(o.type), -1, value);
+  Py_XDECREF(value);
+  return way.give(nullptr);
+}
+
+// It has its outcome.
+template <class W>
+[[gnu::always_inline]] inline PySendResult conclude(Operation& o, W& way, Status s) {
+  way.decided(s);
+  ProcessBase& p = way.process();
+  if (o.type == OpType_::extended) [[unlikely]] {
+    ExtendedObject* x = ext(o.target);
+    p.clear(core::NodeFlags::extended | core::NodeFlags::kept);
+    x->entering = false;
+    if (s == Status::ok) {
+      begin_block(x, p);
+      x->end->channel->core.last_reader = p.id;
+      const auto how = way.give(taken_from(x->end->channel, way.slot().take()));
+      if (how == PYGEN_ERROR) leave_block(x, true);  // nobody will enter
+      return how;
+    }
+  }
+  if (s != Status::ok) [[unlikely]]
+    return refused(o, way, s);
+  switch (o.type) {
+    case OpType_::read:
+    case OpType_::next: core_of(o.target).last_reader = p.id; return way.give(taken_from(end_of(o.target)->channel, way.slot().take()));
+    case OpType_::write:
+      core_of(o.target).last_writer = p.id;
+      if (o.transit) [[unlikely]]
+        take_transit(o, way.slot()).commit();
+      if (way.slot().o) Py_XDECREF(way.slot().take());  // dropped by a full buffer
+      return way.give(o.zero ? PyLong_FromLong(0) : Py_NewRef(Py_None));
+    default: return way.give(Py_NewRef(Py_None));
+  }
+}
+
+// The operation to its end, or to where it waits: then pending.
+template <class W>
+[[gnu::always_inline]] inline Status run_to_wait(Operation& o, W& way, PySendResult& how) {
+  if (way.cancelled()) [[unlikely]] {
+    how = refused(o, way, Status::cancelled);
+    return Status::cancelled;
+  }
+  if (o.type == OpType_::yield) [[unlikely]] {
+    if (way.yield()) {
+      how = conclude(o, way, Status::ok);
+      return Status::ok;
+    }
+    how = way.suspended();
+    return Status::pending;
+  }
+  const runtime::OpKind* kind;
+  Status s = begin_at(o, way, kind);
+  if (!kind) [[unlikely]] {
+    how = PYGEN_ERROR;
+    return Status::cancelled;
+  }
+  while (s == Status::pending) {
+    if (!way.wait(*kind)) {
+      how = way.suspended();
+      return Status::pending;
+    }
+    s = way.status(read_core(o));
+  }
+  how = conclude(o, way, s);
+  return s;
+}
+
+}  // namespace
+
+template <class W>
+[[gnu::always_inline]] inline PySendResult OpObject::begin(W& way) {
+  PySendResult how;
+  state = run_to_wait(what, way, how) == Status::pending ? OpState::waiting : OpState::done;
+  return how;
+}
+
+template <class W>
+[[gnu::always_inline]] inline PySendResult OpObject::go_on(W& way) {
+  if (what.type == OpType_::yield) [[unlikely]] {
+    state = OpState::done;
+    return way.give(Py_NewRef(Py_None));
+  }
+  Status s = way.status(read_core(what));
+  if constexpr (W::is_task) {
+    for (; s == Status::pending; s = way.status(read_core(what)))
+      if (!way.wait(*party->op)) return way.suspended();
+  }
+  state = OpState::done;
+  return conclude(what, way, s);
+}
+
+// It was left, and has its outcome: what it took goes with it, what it gave has been given.
+void OpObject::over(ProcessBase& p, Status s) noexcept {
+  state = OpState::done;
+  if (what.type == OpType_::extended) {
+    ExtendedObject* const x = ext(what.target);
+    p.clear(core::NodeFlags::extended | core::NodeFlags::kept);
+    x->entering = false;
+    if (s == Status::ok) {
+      begin_block(x, p);
+      leave_block(x, true);
+    }
+  }
+  if (what.transit && s == Status::ok) take_transit(what, value).commit();
+}
+
+namespace {
+
+// --- the awaitable ------------------------------------------------------------------------------
 
 constexpr int kPool = 256;
 OpObject* pool[kPool];
@@ -76,155 +306,38 @@ OpObject* new_op(OpType_ type, PyObject* target) noexcept {
     o = PyObject_New(OpObject, &OpType);
     if (!o) return nullptr;
   }
-  o->target = Py_XNewRef(target);
+  o->what = {Py_XNewRef(target), type, false, false};
+  o->state = OpState::fresh;
   new (&o->value) Value;
   o->process = nullptr;
   o->party = nullptr;
-  o->type = type;
-  o->state = OpState::fresh;
-  o->transit = o->zero = false;
   return o;
 }
 
-const char* verb_of(OpType_ t) noexcept {
-  switch (t) {
-    case OpType_::write: return "write";
-    case OpType_::extended: return "extended read";
-    case OpType_::sync: return "sync";
-    case OpType_::yield: return "yield_";
-    default: return "read";
-  }
-}
-
-// --- kinds of waiting -----------------------------------------------------------------------------------------------------------------
-
-bool withdraw_sync(ProcessBase& p) noexcept {
-  if (!static_cast<BarrierCore*>(static_cast<core::Place*>(p.place))->withdraw(p)) return false;
-  p.status = Status::cancelled;
-  return true;
-}
-void visit_sync(ProcessBase& p, runtime::Places& v) { v.barrier(*static_cast<core::Place*>(p.place)); }
-
-// An extended reader that is committed has its partner in `place`; only while queued is that the channel.
-bool withdraw_extended(ProcessBase& p) noexcept { return p.is(core::NodeFlags::queued) && weft::detail::withdraw_plain<Core, Side::in>(p); }
-void visit_extended(ProcessBase& p, runtime::Places& v) {
-  if (p.is(core::NodeFlags::queued)) weft::detail::visit_plain<false>(p, v);
-}
-
-constexpr const runtime::OpKind& read_op = weft::detail::read_op<Core>;
-constexpr const runtime::OpKind& write_op = weft::detail::write_op<Core>;
-constexpr runtime::OpKind extended_op{"extended read", &withdraw_extended, &visit_extended};
-// Its home decides, and its place is the channel until it runs.
-constexpr runtime::OpKind far_extended_op{"extended read", &weft::detail::withdraw_plain<Core, Side::in>,
-                                          &weft::detail::visit_plain<false>};
-constexpr runtime::OpKind sync_op{"sync", &withdraw_sync, &visit_sync};
-
-ExtendedObject* ext(PyObject* o) noexcept { return reinterpret_cast<ExtendedObject*>(o); }
-
-const runtime::OpKind& op_of(const ExtendedObject* x) noexcept { return is_far(x->end->channel) ? far_extended_op : extended_op; }
-
-// It is about to begin, at p; it has happened.
-void enter_block(ExtendedObject* x, ProcessBase& p) noexcept {
-  p.set(core::NodeFlags::extended | (x->keeps ? core::NodeFlags::kept : 0));
-  x->entering = true;
-}
-void begin_block(ExtendedObject* x, ProcessBase& p) noexcept {
-  if (is_far(x->end->channel))
-    x->number = side_of(x->end->channel).happened(p);
-  else
-    x->partner = p.partner();
-  x->inside = true;
-}
-// `back`: it was not used.
-void leave_block(ExtendedObject* x, bool back = false) noexcept {
-  if (!x->inside) return;
-  x->inside = false;
-  ChannelObject* const c = x->end->channel;
-  if (is_far(c) && !of_this_fork(c)) return;  // it is the parent's
-  if (is_far(c)) return side_of(c).held_end(x->number, back && x->keeps);
-  core::Node n;
-  n.hold(x->partner);
-  c->core.end_extended(n);
-}
-
-// It was left, and has its outcome: what it took goes with it, what it gave has been given.
-void drop_outcome(OpObject* o, ProcessBase& p, Status s) noexcept {
-  if (o->type == OpType_::extended) {
-    p.clear(core::NodeFlags::extended | core::NodeFlags::kept);
-    ext(o->target)->entering = false;
-    if (s == Status::ok) {
-      begin_block(ext(o->target), p);
-      leave_block(ext(o->target), true);
-    }
-  }
-  if (o->transit && s == Status::ok) take_transit(o).commit();
-}
-void drop_late(PyObject* o, ProcessBase& p) noexcept { drop_outcome(op_of(o), p, p.status); }
-
-void give_up_party(OpObject* o) noexcept {
-  Party* const p = o->party;
-  if (!p) return;
-  const Section s(p->link);
-  let_waiting_task_go_on(p);
-  if (p->woken) {
-    drop_outcome(o, *p, p->status);
-    delete std::exchange(o->party, nullptr);
-  } else if (p->op->withdraw(*p)) {
-    drop_outcome(o, *p, Status::cancelled);
-    delete std::exchange(o->party, nullptr);
-  } else if (Py_REFCNT(o) > 0) {
-    p->kept = Py_NewRef(reinterpret_cast<PyObject*>(o));
-  } else {  // collected, and never closed: the party stays
-    o->party = nullptr;
-    p->slot = new Value;
-  }
-}
-
-// Withdraw what a coroutine that is closed or thrown into was waiting for.
-void give_up(OpObject* o) noexcept {
-  if (o->state != OpState::waiting) return;
-  o->state = OpState::done;
-  if (!o->process) return give_up_party(o);
-  ProcessObject* const me = std::exchange(o->process, nullptr);
-  if (o->type == OpType_::yield) {
-    if (me->waits == reinterpret_cast<PyObject*>(o)) me->waits = nullptr;
-    if (std::exchange(me->yielded, 0)) me->owed = 1;  // it is in the run queue
-    return;
-  }
-  ProcessBase& p = me->base;
-  switch (leave(me, reinterpret_cast<PyObject*>(o), [](ProcessBase& b) { return b.op->withdraw(b); })) {
-    case Left::withdrawn: drop_outcome(o, p, Status::cancelled); break;
-    case Left::resumed: drop_outcome(o, p, p.status); break;
-    default:
-      if (p.status != Status::pending)
-        drop_outcome(o, p, p.status);
-      else if (Py_REFCNT(o) > 0)
-        keep_until_woken(me, reinterpret_cast<PyObject*>(o), &drop_late);
-      else  // collected, and a partner is about to write there
-        p.slot = new Value;
-  }
+void warn_never_awaited(OpObject* o) {
+  PyObject *t, *v, *tb;
+  PyErr_Fetch(&t, &v, &tb);
+  PyObject* const target = o->what.target;
+  PyObject* on = target && is_end(target) ? to_str(" on channel " + channel_name(end_of(target)->channel)) : PyUnicode_FromString("");
+  if (!on || PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%s%U was never awaited: write `await` before it", o->verb(), on) < 0)
+    PyErr_WriteUnraisable(Py_None);
+  Py_XDECREF(on);
+  PyErr_Restore(t, v, tb);
 }
 
 void op_dealloc(PyObject* self) {
   OpObject* o = op_of(self);
-  if (o->state == OpState::waiting) give_up(o);
-  if (o->state == OpState::fresh && o->type != OpType_::ready) [[unlikely]] {
-    PyObject *t, *v, *tb;
-    PyErr_Fetch(&t, &v, &tb);
-    PyObject* on =
-        o->target && is_end(o->target) ? to_str(" on channel " + channel_name(end_of(o->target)->channel)) : PyUnicode_FromString("");
-    if (!on || PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%s%U was never awaited: write `await` before it", verb_of(o->type), on) < 0)
-      PyErr_WriteUnraisable(Py_None);
-    Py_XDECREF(on);
-    PyErr_Restore(t, v, tb);
-  }
-  if (o->party) delete std::exchange(o->party, nullptr);
+  if (is_parked(o->state)) leave_it(o);
+  if (o->state == OpState::fresh && o->what.type != OpType_::ready) [[unlikely]]
+    warn_never_awaited(o);
+  if (o->party) [[unlikely]]
+    delete std::exchange(o->party, nullptr);
   PyObject* value = o->value.take();
-  if (o->transit) [[unlikely]] {
-    take_transit(o).abandon(value);
+  if (o->what.transit) [[unlikely]] {
+    take_transit(o->what, o->value).abandon(value);
     value = nullptr;
   }
-  PyObject* target = o->target;
+  PyObject* target = o->what.target;
   if (pooled < kPool) [[likely]]
     pool[pooled++] = o;
   else
@@ -233,488 +346,85 @@ void op_dealloc(PyObject* self) {
   Py_XDECREF(value);
 }
 
-// --- in a coroutine process -------------------------------------------------------------------------------------------------------------
-
-[[gnu::noinline]] PySendResult conclude_receive(OpObject* o, ProcessBase& p, PyObject** r) {
-  core_of(o->target).last_reader = p.id;
-  *r = received(end_of(o->target)->channel, o->value.take());
-  return *r ? PYGEN_RETURN : PYGEN_ERROR;
-}
-
-// The operation has its outcome.
-PySendResult conclude(OpObject* o, ProcessBase& p, Status s, PyObject** r) {
-  o->state = OpState::done;
-  if (s == Status::ok) [[likely]] {
-    switch (o->type) {
-      case OpType_::read:
-      case OpType_::next:
-        core_of(o->target).last_reader = p.id;
-        *r = o->value.take();
-        return PYGEN_RETURN;
-      case OpType_::extended: {
-        ExtendedObject* x = ext(o->target);
-        p.clear(core::NodeFlags::extended | core::NodeFlags::kept);
-        x->entering = false;
-        begin_block(x, p);
-        x->end->channel->core.last_reader = p.id;
-        *r = taken_from(x->end->channel, o->value.take());
-        if (*r) return PYGEN_RETURN;
-        leave_block(x, true);  // it cannot be unpickled: nobody will enter
-        return PYGEN_ERROR;
-      }
-      case OpType_::write:
-        core_of(o->target).last_writer = p.id;
-        if (o->transit) [[unlikely]]
-          take_transit(o).commit();
-        if (o->value.o) Py_XDECREF(o->value.take());  // dropped by a full buffer
-        if (!o->zero) return return_none(r);
-        *r = PyLong_FromLong(0);
-        return PYGEN_RETURN;
-      default: return o->type < OpType_::receive ? return_none(r) : conclude_receive(o, p, r);
-    }
-  }
-  *r = nullptr;
-  if (o->type == OpType_::extended) {
-    p.clear(core::NodeFlags::extended | core::NodeFlags::kept);
-    ext(o->target)->entering = false;
-  }
-  PyObject* value = nullptr;
-  if (o->type == OpType_::write) {
-    value = unsent(o->value.take());
-    if (o->transit) {
-      Transit t = take_transit(o);
-      PyObject* original = Py_NewRef(t.original);
-      t.abandon(value);
-      value = original;
-    }
-  }
-  if (s == Status::cancelled)
-    raise_cancelled(p, value);
-  else if (s == Status::retired && (o->type == OpType_::next || o->type == OpType_::receive_next))
-    PyErr_SetNone(PyExc_StopAsyncIteration);
-  else
-    raise_end(s, o->type == OpType_::extended ? reinterpret_cast<ExtendedObject*>(o->target)->end->channel : end_of(o->target)->channel,
-              verb_of(o->type), -1, value);
-  Py_XDECREF(value);
-  return PYGEN_ERROR;
-}
-
-// One extended read at a time: its block is left once.
-int check_free(ExtendedObject* x) {
-  if (check_end(x->end, "extended read") < 0) return -1;
-  if (!x->entering && !x->inside) return 0;
-  bad_use("an extended read that is entered already: make another, reader.extended()");
-  return -1;
-}
-
-void look_at_value(OpObject* o) noexcept {
-  if (o->type == OpType_::read)
-    o->type = OpType_::receive;
-  else if (o->type == OpType_::next)
-    o->type = OpType_::receive_next;
-}
-
-// Begins the operation, which is the caller's to conclude; null `kind`: an exception is set. `P`: the process, or a Party.
-template <class P>
-Status begin_op(OpObject* o, P& p, const runtime::OpKind*& kind) {
-  constexpr bool foreign = std::is_same_v<P, Party>;
-  const auto read = [&](Core& c) {
-    if constexpr (foreign)
-      return c.begin_foreign(p);
-    else
-      return c.template begin<Side::in>(p);
-  };
-  kind = nullptr;
-  switch (o->type) {
-    case OpType_::read:
-    case OpType_::next:
-      if (const int how = check_end(end_of(o->target), "read"); how != 0) [[unlikely]] {
-        if (how < 0) return Status::pending;
-        look_at_value(o);
-      }
-      p.slot = &o->value;
-      kind = &read_op;
-      return read(core_of(o->target));
-    case OpType_::write:
-      if (const int how = check_end(end_of(o->target), "write"); how != 0) [[unlikely]] {
-        ChannelObject* const c = end_of(o->target)->channel;
-        if (how < 0 || (packs(c) && !(o->value.o = pack(c, o->value.take())))) return Status::pending;
-      }
-      p.slot = &o->value;
-      kind = &write_op;
-      return core_of(o->target).begin<Side::out>(p);
-    case OpType_::extended: {
-      ExtendedObject* x = ext(o->target);
-      if (check_free(x) < 0) return Status::pending;
-      p.slot = &o->value;
-      enter_block(x, p);
-      kind = &op_of(x);
-      return read(x->end->channel->core);
-    }
-    default: {
-      BarrierCore& b = reinterpret_cast<BarrierObject*>(o->target)->core;
-      if (b.enrolled() == 0) {
-        bad_use("sync on a barrier with nobody enrolled: make it with parties, or enrol() first");
-        return Status::pending;
-      }
-      kind = &sync_op;
-      return b.begin_sync(p);
-    }
-  }
-}
-
-// --- in an asyncio task -----------------------------------------------------------------------------------------------------------------
-
-PySendResult op_send(PyObject* self, PyObject*, PyObject** r);
-
-PySendResult conclude_party(OpObject* o, Status s, PyObject** r) {
-  const std::unique_ptr<Party> p(std::exchange(o->party, nullptr));
-  if (o->type <= OpType_::next && (end_of(o->target)->channel->generation & kCarries)) look_at_value(o);  // since it began
-  const bool withdrawn = p->owed && s == Status::cancelled;  // at a far end: only the answer tells
-  if (p->owed && !withdrawn) owe_cancellation();
-  const PySendResult how = conclude(o, *p, s, r);
-  if (withdrawn) raise_cancellation();
-  return how;
-}
-
-PySendResult party_begin(OpObject* o, PyObject** r) {
-  o->state = OpState::done;
-  std::unique_ptr<Party> p = begin_party(verb_of(o->type));
-  if (!p) return PYGEN_ERROR;
-  const Section section(p->link);
-  settle();
-  if (o->type == OpType_::yield) {  // asyncio's own: the other callbacks run
-    o->state = OpState::waiting;
-    o->value.o = PyLong_FromVoidPtr(const_cast<void*>(p->task));  // whose it is
-    *r = Py_NewRef(Py_None);
-    return PYGEN_NEXT;
-  }
-  const Status s = begin_op(o, *p, p->op);
-  if (!p->op) return PYGEN_ERROR;
-  if (s != Status::pending) return conclude(o, *p, s, r);
-  o->party = p.release();
-  o->state = OpState::waiting;
-  return o->party->await(r);
-}
-
-// Of an operation that waits in a task: is it this one?
-bool is_mine(OpObject* o) noexcept { return o->party ? o->party->is_mine() : o->value.o && PyLong_AsVoidPtr(o->value.o) == current_task(); }
-
-// The future is done: told to look, or decided.
-PySendResult party_resume(OpObject* o, PyObject** r) {
-  Party* p = o->party;
-  if (!is_mine(o)) {
-    being_awaited(verb_of(o->type), nullptr);
-    return PYGEN_ERROR;
-  }
-  if (!p) {  // yield_
-    o->state = OpState::done;
-    return return_none(r);
-  }
-  const Section section(p->link);
-  if (p->woken) return conclude_party(o, p->status, r);
-  if (p->is(core::NodeFlags::foreign)) {
-    Core& c = o->type == OpType_::extended ? ext(o->target)->end->channel->core : core_of(o->target);
-    switch (c.take(*p, core::Free{})) {
-      case core::Try::committed: return conclude_party(o, Status::ok, r);
-      case core::Try::ended: return conclude_party(o, p->status, r);
-      default: break;
-    }
-  }
-  return p->await(r);
-}
-
-PyObject* party_throw(OpObject* o, PyObject* const* args, Py_ssize_t n) {
-  Party* p = o->party;
-  if (!is_mine(o)) return being_awaited(verb_of(o->type), nullptr);
-  if (!p || !is_cancellation(args, n)) {
-    give_up(o);
-    return raise_thrown(args, n);
-  }
-  const Section section(p->link);
-  if (p->woken) {
-    p->owed = true;
-    return send_by(op_send, reinterpret_cast<PyObject*>(o));
-  }
-  if (!p->op->withdraw(*p)) {  // committed, and held: by an extended read, or for a value that is being made
-    p->owed = true;
-    PyObject* r;
-    return p->await(&r) == PYGEN_NEXT ? r : nullptr;
-  }
-  o->state = OpState::done;  // withdrawn above: not given up, which would withdraw it again and take it for one that a partner holds
-  drop_outcome(o, *p, Status::cancelled);
-  delete std::exchange(o->party, nullptr);
-  return raise_thrown(args, n);
-}
-
-// --- in a coroutine process, again ------------------------------------------------------------------------------------------------------
-
-PySendResult op_send(PyObject* self, PyObject*, PyObject** r) {
+PySendResult op_send(PyObject* self, PyObject* arg, PyObject** r) {
   OpObject* o = op_of(self);
-  *r = nullptr;
-  if (o->state == OpState::waiting) {
-    if (!o->process) [[unlikely]]
-      return party_resume(o, r);
-    ProcessObject* const me = o->process;
-    if (!resumed(me, self) || me->yielded) [[unlikely]] {
-      being_awaited(verb_of(o->type), me);
-      return PYGEN_ERROR;
-    }
-    ProcessBase& p = me->base;
-    me->waits = nullptr;
-    o->process = nullptr;
-    if (o->type == OpType_::yield) {
-      o->state = OpState::done;
-      return return_none(r);
-    }
-    return conclude(o, p, p.status, r);
-  }
-  if (o->state == OpState::done) [[unlikely]] {
-    bad_use("%s was awaited already: make another operation", verb_of(o->type));
-    return PYGEN_ERROR;
-  }
-  if (o->type == OpType_::ready) {
+  if (o->what.type == OpType_::ready && o->state == OpState::fresh) [[unlikely]] {
     o->state = OpState::done;
     *r = o->value.take();
     return PYGEN_RETURN;
   }
-  ProcessObject* self_process = current_coroutine();
-  if (!self_process) [[unlikely]]
-    return party_begin(o, r);
-  ProcessBase& p = self_process->base;
-  if (woken_first(self_process)) [[unlikely]] {
-    *r = Py_NewRef(Py_None);
-    return PYGEN_NEXT;
-  }
-  o->state = OpState::done;
-  settle();
-  if (p.op) [[unlikely]] {
-    bad_use("%s while another operation of this process waits: a process does one thing at a time; use select or Parallel",
-            verb_of(o->type));
-    return PYGEN_ERROR;
-  }
-  if (p.cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]
-    return conclude(o, p, Status::cancelled, r);
-  if (o->type == OpType_::yield) {
-    self_process->yielded = 1;
-    self_process->waits = self;
-    o->process = self_process;
-    o->state = OpState::waiting;
-    runtime::Scheduler::current()->push(&p);
-    *r = Py_NewRef(Py_None);
-    return PYGEN_NEXT;
-  }
-  const runtime::OpKind* kind;
-  const Status s = begin_op(o, p, kind);
-  if (!kind) [[unlikely]]
-    return PYGEN_ERROR;
-  if (s == Status::pending) {
-    await_in(self_process, self, kind);
-    o->process = self_process;
-    o->state = OpState::waiting;
-    *r = Py_NewRef(Py_None);
-    return PYGEN_NEXT;
-  }
-  return conclude(o, p, s, r);
+  return send<OpObject>(self, arg, r);
 }
 
 // Takes the place of op_send while somebody observes.
 PySendResult op_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
   OpObject* o = op_of(self);
-  if (o->type == OpType_::ready || o->state == OpState::done) return op_send(self, arg, r);
-  PyObject* target = o->type == OpType_::extended ? reinterpret_cast<PyObject*>(ext(o->target)->end) : o->target;
-  if (o->state == OpState::fresh) observe("begin", verb_of(o->type), target, o->value.o);
+  if (o->what.type == OpType_::ready || o->state == OpState::done) return op_send(self, arg, r);
+  PyObject* target = o->what.target;
+  if (o->what.type == OpType_::extended) target = reinterpret_cast<PyObject*>(ext(target)->end);
+  if (o->state == OpState::fresh) observe("begin", o->verb(), target, o->value.o);
   const PySendResult s = op_send(self, arg, r);
-  observe_sent(s, verb_of(o->type), target, *r);
+  observe_sent(s, o->verb(), target, *r);
   return s;
 }
 
 PyAsyncMethods op_async{};
 PyObject* op_iternext(PyObject* self) { return iternext_by(op_async.am_send, self); }
 PyObject* op_pysend(PyObject* self, PyObject*) { return send_by(op_async.am_send, self); }
-PyObject* op_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-  OpObject* o = op_of(self);
-  if (o->state == OpState::waiting && !o->process) return party_throw(o, args, n);
-  if (o->state == OpState::waiting && !driven_by(o->process)) return being_awaited(verb_of(o->type), o->process);
-  give_up(o);
-  o->state = OpState::done;
-  return raise_thrown(args, n);
-}
-PyObject* op_close(PyObject* self, PyObject*) {
-  OpObject* o = op_of(self);
-  if (o->state == OpState::waiting) {
-    if (o->process && !driven_by(o->process)) return being_awaited(verb_of(o->type), o->process);
-    if (o->party && !o->party->is_mine() && task_lives(o->party)) return being_awaited(verb_of(o->type), nullptr);
-  }
-  give_up(o);
-  o->state = OpState::done;
-  Py_RETURN_NONE;
-}
-PyObject* op_name(PyObject* self, void*) { return PyUnicode_FromString(verb_of(op_of(self)->type)); }
+PyObject* op_name(PyObject* self, void*) { return PyUnicode_FromString(op_of(self)->verb()); }
 PyGetSetDef op_getset[] = {{"__name__", gated<op_name>, nullptr, "What it does: read, write, ...", nullptr}, {}};
 PyMethodDef op_methods[] = {{"send", gated<op_pysend>, METH_O, nullptr},
-                            {"throw", method(gated<op_throw>), METH_FASTCALL, nullptr},
-                            {"close", gated<op_close>, METH_NOARGS, nullptr},
+                            {"throw", method(gated<throw_in<OpObject>>), METH_FASTCALL, nullptr},
+                            {"close", gated<close_it<OpObject>>, METH_NOARGS, nullptr},
                             {}};
 
-// --- in a thread or a greenlet
-// ------------------------------------------------------------------------------------------------------------------
+bool is_awaited_here() noexcept { return current_coroutine() || in_task(); }
 
-PyObject* failed_here(Caller& self, Status s, EndObject* e, const char* verb, bool next, PyObject* value) {
-  if (s == Status::cancelled) return self.withdrawn(value);
-  if (s == Status::retired && next) return nullptr;  // the end of an iteration
-  return raise_end(s, e->channel, verb, -1, value);
-}
-
-PyObject* blocking_read(PyObject* end, bool next) {
-  Caller self("read");
-  if (!self) return nullptr;
-  if (self.cancelled()) return self.withdrawn(nullptr);
-  ProcessBase& p = self.process();
-  p.slot = &self.slot();
-  Core& c = core_of(end);
-  Py_INCREF(end);
-  const Status s = self.wait(c.begin<Side::in>(p), read_op);
-  PyObject* r;
-  if (s == Status::ok) {
-    c.last_reader = p.id;
-    r = taken_from(end_of(end)->channel, self.slot().take());
-  } else {
-    r = failed_here(self, s, end_of(end), "read", next, nullptr);
-  }
-  Py_DECREF(end);
-  return self.give(r);
-}
-
-PyObject* blocking_write(PyObject* end, PyObject* v) {
-  Caller self("write");
-  if (!self) return nullptr;
-  if (self.cancelled()) return self.withdrawn(v);
-  Transit t;
-  PyObject* send;
-  if (Transit::prepare(v, t, send) < 0) return nullptr;
-  if (t.original) [[unlikely]]
-    carry_ends(end_of(end)->channel);
-  if (packs(end_of(end)->channel) && !(send = pack(end_of(end)->channel, send))) {
-    t.abandon(nullptr);
-    return nullptr;
-  }
-  ProcessBase& p = self.process();
-  Value& slot = self.slot();
-  slot.o = send;
-  p.slot = &slot;
-  Core& c = core_of(end);
-  Py_INCREF(end);
-  const Status s = self.wait(c.begin<Side::out>(p), write_op);
-  PyObject* r = nullptr;
-  if (s == Status::ok) {
-    c.last_writer = p.id;
-    t.commit();
-    Py_XDECREF(slot.take());
-    r = Py_NewRef(Py_None);
-  } else {
-    if (t.original)
-      t.abandon(slot.take());
-    else
-      Py_XDECREF(slot.take());
-    failed_here(self, s, end_of(end), "write", false, v);
-  }
-  Py_DECREF(end);
-  return self.give(r);
-}
-
-// --- extended reads (rule 1.6) ----------------------------------------------------------------------------------------------------------
-
-void extended_dealloc(PyObject* o) {
-  if (!ext(o)->entered) [[unlikely]] {
-    PyObject *t, *v, *tb;
-    PyErr_Fetch(&t, &v, &tb);
-    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
-                         "extended read on channel %s was never entered: write `async with` before it (`with` where operations block)",
-                         channel_name(ext(o)->end->channel).c_str()) < 0)
-      PyErr_WriteUnraisable(Py_None);
-    PyErr_Restore(t, v, tb);
-  }
-  leave_block(ext(o), true);
-  Py_DECREF(reinterpret_cast<PyObject*>(ext(o)->end));
-  PyObject_Free(o);
-}
-PyObject* extended_await(PyObject* o) {
-  ext(o)->entered = true;  // said already
-  return bad_use("an extended read is a block: write `async with reader.extended() as value:`");
-}
-PyObject* extended_aenter(PyObject* o, PyObject*) {
-  ext(o)->entered = true;
-  if (!current_coroutine() && !in_task()) return bad_use("async with over an extended read is for coroutine processes: use with");
-  return reinterpret_cast<PyObject*>(new_op(OpType_::extended, o));
-}
-// Of the arguments of __exit__: did an exception leave the block?
-bool failed(PyObject* args) noexcept { return PyTuple_GET_SIZE(args) > 0 && PyTuple_GET_ITEM(args, 0) != Py_None; }
-
-PyObject* extended_aexit(PyObject* o, PyObject* args) {
-  leave_block(ext(o), failed(args));
-  return operation_ready(Py_NewRef(Py_None));
-}
-PyObject* enter_extended(PyObject* o) {
-  ext(o)->entered = true;
-  if (current_coroutine()) return bad_use("with over an extended read blocks: in a coroutine process use `async with`");
-  settle();
-  if (check_free(ext(o)) < 0) return nullptr;
-  Caller self("extended read");
-  if (!self) return nullptr;
-  if (self.cancelled()) return self.withdrawn(nullptr);
-  ProcessBase& p = self.process();
-  p.slot = &self.slot();
-  Core& c = ext(o)->end->channel->core;
-  enter_block(ext(o), p);
-  Py_INCREF(o);
-  const Status s = self.wait(c.begin<Side::in>(p), op_of(ext(o)));
-  ext(o)->entering = false;
-  p.clear(core::NodeFlags::extended | core::NodeFlags::kept);
-  PyObject* r;
-  if (s != Status::ok) {
-    r = failed_here(self, s, ext(o)->end, "extended read", false, nullptr);
-  } else {
-    c.last_reader = p.id;
-    begin_block(ext(o), p);
-    r = self.give(taken_from(ext(o)->end->channel, self.slot().take()));
-    if (!r) leave_block(ext(o), true);
-  }
+PyObject* new_write(PyObject* end, PyObject* v, bool zero) {
+  OpObject* o = new_op(OpType_::write, end);
+  if (!o) return nullptr;
+  o->what.zero = zero;
+  if (load(o->what, o->value, v) == 0) [[likely]]
+    return reinterpret_cast<PyObject*>(o);
+  o->state = OpState::done;
   Py_DECREF(o);
-  return r;
+  return nullptr;
 }
-PyObject* extended_enter(PyObject* o, PyObject*) {
-  return observed("extended read", reinterpret_cast<PyObject*>(ext(o)->end), nullptr, [&] { return enter_extended(o); });
-}
-PyObject* extended_exit(PyObject* o, PyObject* args) {
-  leave_block(ext(o), failed(args));
-  settle();
-  Py_RETURN_NONE;
-}
-PyMethodDef extended_methods[] = {{"__aenter__", gated<extended_aenter>, METH_NOARGS, nullptr},
-                                  {"__aexit__", gated<extended_aexit>, METH_VARARGS, nullptr},
-                                  {"__enter__", gated<extended_enter>, METH_NOARGS, nullptr},
-                                  {"__exit__", gated<extended_exit>, METH_VARARGS, nullptr},
-                                  {}};
 
 }  // namespace
 
+// --- what the other files call ------------------------------------------------------------------
+
 PyTypeObject OpType{PyVarObject_HEAD_INIT(nullptr, 0)};
-PyTypeObject ExtendedType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
-PySendResult return_none(PyObject** r) noexcept {
-  *r = Py_NewRef(Py_None);
-  return PYGEN_RETURN;
+const char* verb_of(OpType_ type) noexcept {
+  switch (type) {
+    case OpType_::write: return "write";
+    case OpType_::extended: return "extended read";
+    case OpType_::sync: return "sync";
+    case OpType_::yield: return "yield_";
+    default: return "read";
+  }
 }
 
-void look_at_value(ProcessObject* p) noexcept {
-  if (p->base.op == &read_op && p->waits) look_at_value(op_of(p->waits));
-}
+void forsake_operation(PyObject* o) noexcept { forsake_it<OpObject>(o); }
 
-void forsake_operation(PyObject* o) noexcept {
-  Py_INCREF(o);
-  give_up(op_of(o));
-  Py_DECREF(o);
+PyObject* new_operation(OpType_ type, PyObject* target) noexcept { return reinterpret_cast<PyObject*>(new_op(type, target)); }
+
+// In a thread or a greenlet.
+PyObject* block_in(OpType_ type, PyObject* target, PyObject* value) noexcept {
+  Caller self(verb_of(type));
+  if (!self) return nullptr;
+  Operation o{target, type, false, false};
+  if (value && load(o, self.slot(), value) < 0) return nullptr;
+  PyObject* r = nullptr;
+  InCaller way(self, &r);
+  Py_XINCREF(target);
+  PySendResult how;
+  run_to_wait(o, way, how);
+  unload(o, self.slot());  // of a write that could not begin
+  Py_XDECREF(target);
+  return r;
 }
 
 PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n) {
@@ -736,37 +446,16 @@ PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n) {
 PyObject* operation_read(PyObject* end, bool next) {
   settle();
   if (check_end(end_of(end), "read") < 0) return nullptr;
-  if (current_coroutine() || in_task()) return reinterpret_cast<PyObject*>(new_op(next ? OpType_::next : OpType_::read, end));
-  return observed("read", end, nullptr, [&] { return blocking_read(end, next); });
-}
-
-static PyObject* new_write(PyObject* end, PyObject* v, bool zero) {
-  OpObject* o = new_op(OpType_::write, end);
-  if (!o) return nullptr;
-  o->zero = zero;
-  if (!is_end(v)) [[likely]] {
-    o->value.o = Py_NewRef(v);
-    return reinterpret_cast<PyObject*>(o);
-  }
-  Transit t;
-  PyObject* send;
-  if (Transit::prepare(v, t, send) < 0) {
-    o->state = OpState::done;
-    Py_DECREF(o);
-    return nullptr;
-  }
-  carry_ends(end_of(end)->channel);
-  o->value.o = send;
-  o->transit = true;
-  transits.emplace_back(o, t.original);
-  return reinterpret_cast<PyObject*>(o);
+  const OpType_ type = next ? OpType_::next : OpType_::read;
+  if (is_awaited_here()) return new_operation(type, end);
+  return observed("read", end, nullptr, [&] { return block_in(type, end, nullptr); });
 }
 
 PyObject* operation_write(PyObject* end, PyObject* v) {
   settle();
   if (check_end(end_of(end), "write") < 0) return nullptr;
-  if (!current_coroutine() && !in_task()) return observed("write", end, v, [&] { return blocking_write(end, v); });
-  return new_write(end, v, false);
+  if (is_awaited_here()) return new_write(end, v, false);
+  return observed("write", end, v, [&] { return block_in(OpType_::write, end, v); });
 }
 
 PyObject* operation_write_zero(PyObject* end, PyObject* v) {
@@ -775,26 +464,18 @@ PyObject* operation_write_zero(PyObject* end, PyObject* v) {
   return new_write(end, v, true);
 }
 
-static PyObject* blocking_sync(BarrierObject* b) {
-  Caller self("sync");
-  if (!self) return nullptr;
-  if (b->core.enrolled() == 0) return bad_use("sync on a barrier with nobody enrolled: make it with parties, or enrol() first");
-  if (self.cancelled()) return self.withdrawn(nullptr);
-  Py_INCREF(reinterpret_cast<PyObject*>(b));
-  const Status s = self.wait(b->core.begin_sync(self.process()), sync_op);
-  Py_DECREF(reinterpret_cast<PyObject*>(b));
-  if (s == Status::cancelled) return self.withdrawn(nullptr);
-  return self.give(Py_NewRef(Py_None));
-}
-
 PyObject* operation_sync(BarrierObject* b) {
   settle();
   PyObject* o = reinterpret_cast<PyObject*>(b);
-  if (current_coroutine() || in_task()) return reinterpret_cast<PyObject*>(new_op(OpType_::sync, o));
-  return observed("sync", o, nullptr, [&] { return blocking_sync(b); });
+  if (is_awaited_here()) return new_operation(OpType_::sync, o);
+  return observed("sync", o, nullptr, [&] { return block_in(OpType_::sync, o, nullptr); });
 }
 
-void observe_operations(bool on) noexcept { op_async.am_send = on ? gated<op_send_observed> : gated<op_send>; }
+PyObject* operation_yield() {
+  settle();
+  if (is_awaited_here()) return new_operation(OpType_::yield, nullptr);
+  return block_in(OpType_::yield, nullptr, nullptr);
+}
 
 PyObject* operation_ready(PyObject* owned) {
   OpObject* o = new_op(OpType_::ready, nullptr);
@@ -806,31 +487,7 @@ PyObject* operation_ready(PyObject* owned) {
   return reinterpret_cast<PyObject*>(o);
 }
 
-PyObject* operation_yield() {
-  settle();
-  if (current_coroutine() || in_task()) return reinterpret_cast<PyObject*>(new_op(OpType_::yield, nullptr));
-  Caller self("yield_");
-  if (!self) return nullptr;
-  if (self.cancelled()) return self.withdrawn(nullptr);
-  self.yield();
-  return self.give(Py_NewRef(Py_None));
-}
-
-PyObject* extended_new(PyObject* end, bool keeps) {
-  settle();
-  if (check_end(end_of(end), "extended read") < 0) return nullptr;
-  if (keeps && !is_far(end_of(end)->channel))
-    return bad_use("extended read on channel %s: redeliver=True is for a reader end in another OS process; here nobody dies alone",
-                   channel_name(end_of(end)->channel).c_str());
-  ExtendedObject* x = PyObject_New(ExtendedObject, &ExtendedType);
-  if (!x) return nullptr;
-  x->end = end_of(Py_NewRef(end));
-  x->number = 0;
-  x->partner = nullptr;
-  x->entering = x->inside = x->entered = false;
-  x->keeps = keeps;
-  return reinterpret_cast<PyObject*>(x);
-}
+void observe_operations(bool on) noexcept { op_async.am_send = on ? gated<op_send_observed> : gated<op_send>; }
 
 int init_operation(PyObject* m) {
   op_async.am_await = PyObject_SelfIter;
@@ -844,15 +501,7 @@ int init_operation(PyObject* m) {
   OpType.tp_methods = op_methods;
   OpType.tp_getset = op_getset;
   OpType.tp_as_async = &op_async;
-  ExtendedType.tp_name = "weft.Extended";
-  ExtendedType.tp_basicsize = sizeof(ExtendedObject);
-  ExtendedType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
-  ExtendedType.tp_dealloc = gated<extended_dealloc>;
-  ExtendedType.tp_methods = extended_methods;
-  static PyAsyncMethods extended_async{};
-  extended_async.am_await = gated<extended_await>;
-  ExtendedType.tp_as_async = &extended_async;
-  if (PyType_Ready(&OpType) < 0 || PyType_Ready(&ExtendedType) < 0) return -1;
+  if (PyType_Ready(&OpType) < 0 || init_extended() < 0) return -1;
   return add_type(m, "Operation", &OpType);
 }
 

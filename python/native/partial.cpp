@@ -1,12 +1,16 @@
-// Facts for a report on demand (rules 10.5, 14.3): what every process of every run waits for, and who holds the ends there, at this moment.
-// What follows from them is in weft/_deadlocks.py.
+// A report on demand (rules 10.5, 14.3): what every process of every run waits for at this moment, who holds
+// the ends there, and who may go on. weft/_deadlocks.py says it in words.
 //
-// Everything is read with the GIL held and without running Python code, so that it is one moment: nothing of a run moves meanwhile
-// (invariant 1 of native.hpp), and the garbage collector is kept from running finalisers.
+//   each process: look() ──► places_of() ──► going_on() ──► rows for Python: facts_of()
+//
+// Invariant: everything is read with the GIL held and without running Python code, so it is one moment:
+// nothing of a run moves meanwhile (native.hpp, invariant 1), and the garbage collector is kept from
+// running finalisers.
 #include <map>
 #include <set>
 
 #include "observe.hpp"
+#include "weft/runtime/going_on.hpp"
 #include "weft/runtime/limit.hpp"
 #include "wire.hpp"
 
@@ -22,30 +26,116 @@ thread_local bool inside = false;
 struct Holders {
   std::set<std::uint32_t> readers, writers;
   std::set<const EndObject*> reader_ends, writer_ends;
+  bool is_channel = false;
+  unsigned long unknown_readers = 0, unknown_writers = 0;  // ends that are open, and no process is known to hold
+
+  // Somebody may come who is not known, or its other side never had an end.
+  bool open(bool writing) const { return unknown_readers + unknown_writers > 0 || (writing ? readers : writers).empty(); }
+};
+using Places = std::map<const core::Place*, Holders>;
+
+// A process at this moment.
+struct One {
+  ProcessBase* process;
+  const char* state = "able";
+  std::vector<std::pair<const core::Place*, bool>> at;  // and whether it writes
+  std::vector<std::string> silent;                      // names of channels that have ended: nobody comes there (rule 5.6)
 };
 
 struct Collect final : runtime::Places {
-  std::map<const core::Place*, bool> seen;  // is it a channel?
-  std::vector<std::pair<const core::Place*, bool>> at;
+  One* one = nullptr;
+  bool never = false;  // it waits for a time that never comes
+  std::set<const core::Place*> channels, ends;
   void channel(const core::Place& c, bool writing) override {
-    seen[&c] = true;
-    at.emplace_back(&c, writing);
+    channels.insert(&c);
+    one->at.emplace_back(&c, writing);
   }
-  void barrier(const core::Place& c) override {
-    seen[&c] = false;
-    at.emplace_back(&c, false);
-  }
+  void barrier(const core::Place& c) override { one->at.emplace_back(&c, false); }
   // As a channel of which the process holds the writer.
-  std::set<const core::Place*> ends;
   void end(const core::Place& c) override {
     channel(c, false);
     ends.insert(&c);
   }
   void nowhere() override { never = true; }
-  bool never = false;  // it waits for a time that never comes
-  void ended(const core::Place& c, std::uint32_t) override { silent.push_back(runtime::name_of(c)); }
-  std::vector<std::string> silent;  // names of channels that have ended: nobody comes there (rule 5.6)
+  void ended(const core::Place& c, std::uint32_t) override { one->silent.push_back(runtime::name_of(c)); }
 };
+
+std::uint32_t parent_of(const ProcessBase& p) { return p.group && p.group->owner() ? std::uint32_t(p.group->owner()->id) : 0u; }
+
+// What it waits for, if nothing else can wake it. `at_rest`: see facts_of().
+void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
+  ProcessBase& p = *one.process;
+  collect.one = &one;
+  collect.never = false;
+  if (runtime::Limit::any_armed(p, run.run)) return;  // as a timer in its select
+  if (p.op == &wait_op) {
+    one.state = "children";
+  } else if (p.op && p.op->visit && p.cancel().load(std::memory_order_relaxed) == 0 && (at_rest || facing(p) == Facing::blocked)) {
+    p.op->visit(p, collect);
+    if (at_rest || !one.at.empty() || collect.never) one.state = "places";
+  }
+}
+
+void hold(Places& places, const One& one) {
+  ProcessObject* o = process_object(one.process);
+  for (Py_ssize_t i = 0; o && i < Py_SIZE(o); ++i) {
+    const EndObject* e = o->held[i];
+    if (e->state != EndState::open) continue;
+    const auto at = places.find(static_cast<const core::Place*>(&e->channel->core));
+    if (at == places.end()) continue;  // nobody waits there
+    const bool reader = Py_IS_TYPE(e, &ReaderType);
+    (reader ? at->second.readers : at->second.writers).insert(one.process->id);
+    (reader ? at->second.reader_ends : at->second.writer_ends).insert(e);
+  }
+}
+
+// Where somebody waits, and who holds ends there.
+Places places_of(PyRun& run, const std::vector<One>& all, const Collect& collect) {
+  Places places;
+  for (const One& one : all)
+    for (const auto& [place, writing] : one.at) places[place].is_channel = collect.channels.count(place) != 0;
+  for (const One& one : all) hold(places, one);
+  const auto beyond = [](std::uint32_t open, std::size_t known) { return open > known ? static_cast<unsigned long>(open - known) : 0ul; };
+  for (auto& [place, h] : places) {
+    if (collect.ends.count(place)) {
+      if (run_of_end(*place) == &run.run)
+        h.writers.insert(place->last_writer);
+      else
+        h.unknown_writers = 1;
+    } else if (h.is_channel) {
+      const auto& core = static_cast<const Core&>(*place);
+      h.unknown_readers = beyond(core.reader_ends(), h.reader_ends.size());
+      h.unknown_writers = beyond(core.writer_ends(), h.writer_ends.size());
+    }
+  }
+  return places;
+}
+
+// Who may go on, by the same rules as in C++ (runtime/going_on.hpp). A family: the children of a process.
+runtime::GoingOn going_on(const std::vector<One>& all, const Places& places) {
+  runtime::GoingOn g;
+  const auto family = [](std::uint32_t parent) { return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(parent)); };
+  for (const One& one : all) g.process(one.process->id, family(parent_of(*one.process)));
+  for (const One& one : all) {
+    const std::uint32_t id = one.process->id;
+    if (*one.state == 'a') g.able(id);
+    if (*one.state == 'c') g.waits_for(id, family(id));
+    for (const auto& [place, writing] : one.at) {
+      const Holders& h = places.at(place);
+      if (!h.is_channel)
+        g.waits_at_barrier(id);
+      else if (h.open(writing))
+        g.able(id);
+      else
+        g.waits_at(id, place);
+    }
+  }
+  for (const auto& [place, h] : places)
+    for (const auto* side : {&h.readers, &h.writers})
+      for (const std::uint32_t id : *side) g.holds(id, place);
+  g.solve();
+  return g;
+}
 
 PyObject* ids(const std::set<std::uint32_t>& s) {
   PyObject* t = PyTuple_New(static_cast<Py_ssize_t>(s.size()));
@@ -55,93 +145,64 @@ PyObject* ids(const std::set<std::uint32_t>& s) {
 }
 PyObject* key_of(const core::Place* p) { return PyLong_FromVoidPtr(const_cast<void*>(static_cast<const void*>(p))); }
 
-// ([(id, path, verb, at, parent, state, [(place, writing)], [name of a silent one])], {place: (name, is a channel, readers, writers,
-// unknown readers, unknown writers)}) state: "able", "places", "children".
+PyObject* process_row(const One& one, bool may_go_on) {
+  ProcessBase& p = *one.process;
+  if (p.op) locate(p);
+  PyObject* places = PyList_New(0);
+  for (const auto& [place, writing] : one.at) {
+    PyObject* pair = Py_BuildValue("NO", key_of(place), writing ? Py_True : Py_False);
+    PyList_Append(places, pair);
+    Py_DECREF(pair);
+  }
+  PyObject* silent = PyList_New(0);
+  for (const std::string& name : one.silent) {
+    PyObject* text = to_str(name);
+    PyList_Append(silent, text);
+    Py_DECREF(text);
+  }
+  return Py_BuildValue("IsssIsNNO", std::uint32_t(p.id), runtime::path_of(p).c_str(), p.op ? p.op->verb : "", runtime::where(p).c_str(),
+                       parent_of(p), one.state, places, silent, may_go_on ? Py_True : Py_False);
+}
+PyObject* place_row(const core::Place& place, const Holders& h) {
+  return Py_BuildValue("NONNkk", to_str(runtime::name_of(place)), h.is_channel ? Py_True : Py_False, ids(h.readers), ids(h.writers),
+                       h.unknown_readers, h.unknown_writers);
+}
+
+// What weft/_deadlocks.py names: ([Waiter], {key: Place}).
 // `where`: the places at which they wait, as one number; 0: somebody can go on.
 // `at_rest`: it is known that none can go on by itself; who waits for another OS process's word is in no line.
 PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = false) {
-  std::vector<ProcessBase*> all;
-  run.run.each_process([&](ProcessBase& p) { all.push_back(&p); });  // they stay: to end they need the GIL
-  std::map<const core::Place*, Holders> held;
-  for (ProcessBase* p : all) {
-    ProcessObject* o = process_object(p);
-    for (Py_ssize_t i = 0; o && i < Py_SIZE(o); ++i) {
-      const EndObject* e = o->held[i];
-      if (e->state != EndState::open) continue;
-      Holders& h = held[static_cast<const core::Place*>(&e->channel->core)];
-      const bool reader = Py_IS_TYPE(e, &ReaderType);
-      (reader ? h.readers : h.writers).insert(p->id);
-      (reader ? h.reader_ends : h.writer_ends).insert(e);
-    }
-  }
-  PyObject* processes = PyList_New(0);
+  std::vector<One> all;
+  run.run.each_process([&](ProcessBase& p) { all.push_back({&p, "able", {}, {}}); });  // they stay: to end they need the GIL
   Collect collect;
   bool moving = false;
   std::uint64_t sum = 0;
-  for (ProcessBase* p : all) {
-    const char* state = "able";
-    collect.at.clear();
-    collect.silent.clear();
-    collect.never = false;
-    if (runtime::Limit::any_armed(*p, run.run)) {  // as a timer in its select
-    } else if (p->op == &wait_op) {
-      state = "children";
-    } else if (p->op && p->op->visit && p->cancel().load(std::memory_order_relaxed) == 0 && (at_rest || facing(*p) == Facing::blocked)) {
-      p->op->visit(*p, collect);
-      if (at_rest || !collect.at.empty() || collect.never) state = "places";
-    }
-    moving = moving || !p->op || *state == 'a';
-    for (const auto& [place, writing] : collect.at) sum += (reinterpret_cast<std::uintptr_t>(place) * 2 + writing) | 1;  // any order
-    if (p->op) locate(*p);
-    PyObject* places = PyList_New(0);
-    for (const auto& [place, writing] : collect.at) {
-      PyObject* one = Py_BuildValue("NO", key_of(place), writing ? Py_True : Py_False);
-      PyList_Append(places, one);
-      Py_DECREF(one);
-    }
-    PyObject* silent = PyList_New(0);
-    for (const std::string& name : collect.silent) {
-      PyObject* one = to_str(name);
-      PyList_Append(silent, one);
-      Py_DECREF(one);
-    }
-    PyObject* one =
-        Py_BuildValue("IsssIsNN", std::uint32_t(p->id), runtime::path_of(*p).c_str(), p->op ? p->op->verb : "", runtime::where(*p).c_str(),
-                      p->group && p->group->owner() ? std::uint32_t(p->group->owner()->id) : 0u, state, places, silent);
-    if (one) PyList_Append(processes, one);
-    Py_XDECREF(one);
-  }
-  PyObject* places = PyDict_New();
-  for (const auto& [place, is_channel] : collect.seen) {
-    Holders& h = held[place];
-    unsigned long unknown_readers = 0, unknown_writers = 0;
-    if (collect.ends.count(place)) {
-      if (run_of_end(*place) == &run.run)
-        h.writers.insert(place->last_writer);
-      else
-        unknown_writers = 1;
-    } else if (is_channel) {
-      const auto& core = static_cast<const Core&>(*place);
-      const auto beyond = [](std::uint32_t open, std::size_t known) {
-        return open > known ? static_cast<unsigned long>(open - known) : 0ul;
-      };
-      unknown_readers = beyond(core.reader_ends(), h.reader_ends.size());
-      unknown_writers = beyond(core.writer_ends(), h.writer_ends.size());
-    }
-    PyObject* name = to_str(runtime::name_of(*place));
-    PyObject* one =
-        Py_BuildValue("NONNkk", name, is_channel ? Py_True : Py_False, ids(h.readers), ids(h.writers), unknown_readers, unknown_writers);
-    PyObject* key = key_of(place);
-    if (one) PyDict_SetItem(places, key, one);
-    Py_DECREF(key);
-    Py_XDECREF(one);
+  for (One& one : all) {
+    look(run, one, collect, at_rest);
+    moving = moving || !one.process->op || *one.state == 'a';
+    for (const auto& [place, writing] : one.at) sum += (reinterpret_cast<std::uintptr_t>(place) * 2 + writing) | 1;  // any order
   }
   if (where) *where = moving || all.empty() ? 0 : sum | 1;
-  return Py_BuildValue("NN", processes, places);
+  const Places places = places_of(run, all, collect);
+  const runtime::GoingOn able = going_on(all, places);
+  PyObject* processes = PyList_New(0);
+  for (const One& one : all) {
+    PyObject* row = process_row(one, able.is_able(one.process->id));
+    if (row) PyList_Append(processes, row);
+    Py_XDECREF(row);
+  }
+  PyObject* by_key = PyDict_New();
+  for (const auto& [place, h] : places) {
+    PyObject* row = place_row(*place, h);
+    PyObject* key = key_of(place);
+    if (row) PyDict_SetItem(by_key, key, row);
+    Py_DECREF(key);
+    Py_XDECREF(row);
+  }
+  return Py_BuildValue("NN", processes, by_key);
 }
 
-// --- a standstill (rule 10.6): what is told of it is in weft/_standstill.py
-// ---------------------------------------------------------------
+// --- a standstill (rule 10.6): what is told of it is in weft/_standstill.py ----------------------
 
 class FoundStandstill final : public runtime::Run::Standstill {
  public:

@@ -5,8 +5,9 @@
 //
 // Invariants
 //  1 `something_pending` is true whenever a queue is not empty. Everything here is under the GIL.
-//  2 While an end is pending nobody falls asleep, and no run concludes that nothing can wake it (report.cpp); when one is dropped somebody
-//    who sleeps is stirred, and settles. No lock is needed for that: the finaliser may run under locks of ours.
+//  2 While an end is pending nobody falls asleep, and no run concludes that nothing can wake it
+//    (report.cpp). When one is dropped, a thread that sleeps is woken, and settles. That needs no lock:
+//    the finaliser may run under locks of ours.
 #include "cells.hpp"
 
 namespace weft::py {
@@ -18,7 +19,7 @@ struct Retirement {
 };
 std::vector<PyObject*> dropped;
 std::vector<Retirement> retirements;
-thread_local bool settling = false;  // its own: what finalisers of another thread do meanwhile is none of this one's
+thread_local bool settling = false;  // of this thread: finalisers on other threads do not matter here
 }  // namespace
 
 bool something_pending = false;

@@ -189,8 +189,7 @@ void locate_thread(ThreadProcess& t) {
   let_go(reinterpret_cast<PyObject*>(f));
 }
 
-// --- who holds what
-// -----------------------------------------------------------------------------------------------------------------------
+// --- who holds what ------------------------------------------------------------------------------
 
 struct Held {
   std::set<std::uint32_t> readers, writers;
@@ -247,8 +246,7 @@ void on_deadlock(runtime::Run& run, const runtime::Report& r) {
   for (const LeftOpen& l : mine.left_open) Py_INCREF(reinterpret_cast<PyObject*>(l.channel));
 }
 
-// --- threads that are no processes (rule 10.3)
-// ----------------------------------------------------------------------------------------------
+// --- threads that are no processes (rule 10.3) ---------------------------------------------------
 
 std::set<PyRun*> runs;                                // under the GIL
 std::map<PyThreadState*, runtime::Run*> own_threads;  // under the GIL; null: of no run, and idle
@@ -261,8 +259,9 @@ runtime::Run* of_the_users() noexcept {
 
 // Live Python threads beyond those of this run.
 #ifdef Py_GIL_DISABLED
-// Without a GIL threads end at any time, and their states with them: others' states cannot be walked. They are counted instead, by
-// `_thread`, which counts those that it has started; not those that C code made known by PyGILState_Ensure, as Weft's are.
+// Without a GIL threads end at any time, and their states with them, so the list of states cannot be
+// walked. Threads are counted instead, by `_thread`, which counts those that it started. It does not
+// count those that C code made known by PyGILState_Ensure, as Weft's are.
 PyObject* count_threads = nullptr;
 // Is it one of those, or the main thread, which is there and not counted?
 bool is_counted(PyThreadState* t) noexcept {
@@ -302,7 +301,7 @@ bool foreign_threads(runtime::Run& run) {
 }
 #endif
 
-// Such a thread may hold an end that no process holds, on the other side of where somebody waits.
+// Such a thread may hold an end that no process holds, at a channel where somebody waits for its other side.
 bool anything_outside(runtime::Run& run) noexcept {
   if (ends_pending()) return true;  // whoever settles them asks again
   if (!foreign_threads(run)) return false;

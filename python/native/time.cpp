@@ -11,8 +11,7 @@ namespace {
 BarrierObject* bar(PyObject* o) noexcept { return reinterpret_cast<BarrierObject*>(o); }
 TimerObject* tim(PyObject* o) noexcept { return reinterpret_cast<TimerObject*>(o); }
 
-// --- Barrier
-// ------------------------------------------------------------------------------------------------------------------------------
+// --- Barrier -------------------------------------------------------------------------------------
 
 PyObject* barrier_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   static const char* names[] = {"parties", nullptr};
@@ -67,8 +66,7 @@ PyMethodDef barrier_methods[] = {
     {}};
 PyGetSetDef barrier_getset[] = {{"parties", gated<barrier_parties>, nullptr, "How many are enrolled.", nullptr}, {}};
 
-// --- Timer
-// --------------------------------------------------------------------------------------------------------------------------------
+// --- Timer ---------------------------------------------------------------------------------------
 
 PyObject* timer_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   static const char* names[] = {"period", nullptr};
@@ -100,8 +98,7 @@ PyMethodDef timer_methods[] = {
     {}};
 PyGetSetDef timer_getset[] = {{"period", gated<timer_period>, nullptr, "In seconds.", nullptr}, {}};
 
-// --- functions
-// ------------------------------------------------------------------------------------------------------------------------------
+// --- functions -----------------------------------------------------------------------------------
 
 PyObject* f_sleep(PyObject*, PyObject* seconds) {
   settle();

@@ -309,7 +309,6 @@ def misuses(inp: Any, both_r: Any, both_w: Any) -> list[str]:
     said = []
     for use in (
         lambda: select(inp, Barrier(2)),
-        lambda: select(inp, Output(both_w, make=lambda: 1)),
         lambda: select(both_r, Output(both_w, 1)),
     ):
         try:

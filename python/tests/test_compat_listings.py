@@ -1,6 +1,6 @@
 """The listings of the PyCSP paper and its examples, in our words, over weft.compat: each on threads and on greenlets.
 
-python/docs/compat.md has the table of which test stands for which program.
+CAVEATS.md has the table of which test stands for which program.
 """
 
 from __future__ import annotations

@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from parts import receive
 
-from weft import _deadlocks
 from weft.coroutines import Channel, Parallel, process, run, select, sleep, yield_
 from weft.errors import BadUse, Deadlock, WeftWarning
 from weft.observe import deadlocks, watching_deadlocks
@@ -238,61 +235,3 @@ def test_run_with_partial_raise_and_warn() -> None:
 def test_an_action_that_is_none() -> None:
     with pytest.raises(BadUse, match="warn"), watching_deadlocks("shout"):  # type: ignore[arg-type]
         pass
-
-
-@st.composite
-def worlds(draw: Any) -> Any:
-    n = draw(st.integers(1, 6))
-    ids = range(1, n + 1)
-    some = st.lists(st.sampled_from(list(ids)), max_size=2, unique=True).map(tuple)
-    places = {
-        k: _deadlocks.Place(
-            f"c{k}", draw(st.booleans()), draw(some), draw(some), draw(st.integers(0, 1)), 0
-        )
-        for k in range(draw(st.integers(1, 4)))
-    }
-    waiters = {}
-    for i in ids:
-        state = draw(st.sampled_from(["able", "places", "places", "places", "children"]))
-        at = draw(
-            st.lists(
-                st.tuples(st.sampled_from(sorted(places)), st.booleans()), min_size=1, max_size=2
-            )
-        )
-        parent = draw(st.integers(0, i - 1))
-        waiters[i] = _deadlocks.Waiter(
-            i, f"p{i}", "read", "?", parent, state, at if state == "places" else []
-        )
-    return waiters, places
-
-
-@given(worlds())
-def test_nobody_is_accused_who_could_be_woken(world: Any) -> None:
-    """Rule 14.3, against the definition: the stuck are the union of all sets of which nobody outside can wake a
-    member. (The fixed point is the complement of that, found from the other side.)"""
-    waiters, places = world
-    able = _deadlocks.may_go_on(waiters, places)
-
-    def may_be_woken(w: Any, others: set[int]) -> bool:
-        if w.state == "able":
-            return True
-        if w.state == "children":
-            return all(c.id in others for c in waiters.values() if c.parent == w.id)
-        for key, writing in w.places:
-            p = places[key]
-            if not p.is_channel and others:
-                return True
-            if p.is_channel and (
-                p.unknown_readers
-                or not (p.readers if writing else p.writers)
-                or others & {*p.readers, *p.writers}
-            ):
-                return True
-        return False
-
-    stuck: set[int] = set()
-    for bits in range(1 << len(waiters)):
-        candidate = {i for i in waiters if bits >> (i - 1) & 1}
-        if not any(may_be_woken(waiters[i], set(waiters) - candidate) for i in candidate):
-            stuck |= candidate
-    assert able == set(waiters) - stuck

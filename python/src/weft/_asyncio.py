@@ -75,8 +75,8 @@ def _is_look(handle: Any) -> bool:
 
 
 def _alone(loop: Any) -> bool | None:
-    """Whether nothing on the loop but networks of Weft could ever run: no task but those that wait for a network, no
-    timer, no callback, no socket. Of a loop that does not show this: False. None: but for callbacks that run next."""
+    """Whether nothing but networks of Weft could ever run on the loop: no task but those that wait for a network, no
+    timer, no callback, no socket. False if the loop does not show this; None if only callbacks that run next are left."""
     try:
         if loop._signal_handlers:
             return False
@@ -116,7 +116,7 @@ def _owe() -> None:
 
 
 def _no_longer_owed(task: Any) -> bool:
-    """Whether it was."""
+    """Whether a cancellation was owed to the task; from here on none is."""
     if task not in _owing:
         return False
     del _owing[task]
@@ -197,7 +197,7 @@ class _Saying:
     def _stop(self, loop: Any) -> None:
         before, self._before = self._before, None
         if before is not None and not (loop and loop.is_running()):
-            # A task that its loop dropped: asyncio's runner has gone, and did not find its own handler to take away.
+            # Its loop dropped this task: asyncio's runner has gone, and did not find its handler, which it would have removed.
             before = signal.default_int_handler
         if before is not None and signal.getsignal(signal.SIGINT) == self._say:
             self._set(before, loop)
@@ -395,7 +395,8 @@ _EXPIRED = "a timeout of Weft has expired"  # in 3.10 this tells our request fro
 
 
 class TaskLimit:
-    """The limit of a `timeout` in a task: its request is one to the task, and is told from others by their count, in 3.10 by its message."""
+    """The limit of a `timeout` in a task. It cancels the task; its own request is known by the task's count of requests,
+    in Python 3.10 by its message."""
 
     def __init__(self) -> None:
         self._task: Any = None

@@ -1,7 +1,7 @@
 """Partial deadlock: processes that nothing that can still run will ever wake (rules 10.5, 14.3).
 
 From the facts of one moment (python/native/partial.cpp) the processes that may go on are found, as a least fixed
-point:
+point (cpp/include/weft/runtime/going_on.hpp):
 
 - who runs, is due to run, sleeps, has a timer in its select, or was cancelled, may go on;
 - who waits at a channel may go on if a process that may go on holds an end of it, if an end of it is held by nobody
@@ -49,7 +49,8 @@ class Waiter(NamedTuple):
     places: list[tuple[int, bool]]  #: key of the place, and whether it writes
     silent: Sequence[
         str
-    ] = ()  #: names of channels that have ended for its select: nobody comes there (rule 5.6)
+    ] = ()  #: channels that have ended for its select: nobody comes there (rule 5.6)
+    may_go_on: bool = True
 
 
 class Stuck(NamedTuple):
@@ -96,39 +97,8 @@ class PartialDeadlock:
     __repr__ = __str__
 
 
-def may_go_on(waiters: dict[int, Waiter], places: dict[int, Place]) -> set[int]:
-    """The numbers of the processes that may go on: the least fixed point."""
-    able = {w.id for w in waiters.values() if w.state == "able"}
-    children: dict[int, list[int]] = {}
-    for w in waiters.values():
-        children.setdefault(w.parent, []).append(w.id)
-
-    def can(w: Waiter) -> bool:
-        if w.state == "children":
-            return all(child in able for child in children.get(w.id, ()))
-        for key, writing in w.places:
-            place = places[key]
-            if not place.is_channel:
-                if able:
-                    return True
-                continue
-            others = place.readers if writing else place.writers
-            unknown = place.unknown_readers + place.unknown_writers
-            if unknown or not others or not able.isdisjoint((*place.readers, *place.writers)):
-                return True
-        return False
-
-    changed = True
-    while changed:
-        now = {w.id for w in waiters.values() if w.id not in able and can(w)}
-        changed = bool(now)
-        able |= now
-    return able
-
-
 def _found(waiters: dict[int, Waiter], places: dict[int, Place]) -> tuple[list[Stuck], set[int]]:
-    able = may_go_on(waiters, places)
-    stuck = [w for w in waiters.values() if w.id not in able and w.state == "places"]
+    stuck = [w for w in waiters.values() if not w.may_go_on and w.state == "places"]
     rows = []
     for w in stuck:
         holders: set[int] = set()

@@ -84,7 +84,7 @@ class Changed(NamedTuple):
 
 @functools.cache
 def _hasher() -> Callable[[Any], bytes]:
-    """The function that hashes a value's pickle. Made when it is needed: who does not debug imports nothing for it."""
+    """The function that hashes a value's pickle. Made when needed, so that a program that does not debug imports nothing for it."""
     import hashlib
     import pickle
 

@@ -22,8 +22,8 @@ __all__ = ["IDLE", "LIMIT", "io", "workers"]
 LIMIT = 64  #: threads
 IDLE = 5.0  #: seconds
 
-# What a signal's handler raises may come between any two steps of the thread that submits a call, which may be the main
-# thread. So there is no lock: each of these does one thing whole, or not at all.
+# A signal's handler may raise between any two steps of the thread that submits a call, which may be the main thread. So
+# there is no lock: each of these functions does one thing completely, or not at all.
 _waiting: SimpleQueue[Any] = SimpleQueue()  # calls
 _idle: SimpleQueue[None] = SimpleQueue()  # one for each thread that waits for a call
 _permits: SimpleQueue[None] = SimpleQueue()  # to start a thread

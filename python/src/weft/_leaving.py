@@ -1,7 +1,7 @@
 """Who left by the end of a channel, and which guards fell silent: what ends quietly is named (rules 3.5, 4.3, 5.6).
 
-A process that an end of a channel leaves has ended quietly, and that may be a mistake: `read` where a loop was meant, a
-network that closes from the wrong side. A loop that ends with its channel is no such end, and is not named.
+A process that `Retired` or `Poisoned` leaves has ended quietly, and that may be a mistake: a single `read` where a loop
+was meant, a network that closes from the wrong side. A loop that ends with its channel does not count, and is not named.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def caller() -> tuple[str, int]:
 
 
 def left_by(process: Any, error: BaseException) -> Left | None:
-    """None: that is no quiet end of a channel."""
+    """None if the process was not left by the quiet end of a channel."""
     if not is_quiet(error):
         return None
     channel = getattr(error, "channel", None)

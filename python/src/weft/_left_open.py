@@ -1,5 +1,5 @@
-"""What a Deadlock says of ends that no process had been given: such an end keeps the readers or writers on the other side
-waiting, as somebody might yet use it (rules 2.2, 10.2)."""
+"""What a Deadlock says of ends that no process had been given. Such an end keeps the readers or writers on the other
+side waiting, since somebody might still use it (rules 2.2, 10.2)."""
 
 from __future__ import annotations
 

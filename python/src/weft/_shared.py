@@ -52,8 +52,8 @@ _debug._from_environment()
 
 
 def left_by(error: BaseException, processes: Any) -> None:
-    """Those that a Sequence never came to: a cancellation ends them too, without their having run (rules 2.3, 6.5); after a
-    failure they are there yet, and dropping them is no mistake of the program's."""
+    """For the processes that a Sequence did not reach. After a cancellation they have ended without having run (rules
+    2.3, 6.5); after a failure they can still be started, and dropping them gives no warning."""
     for p in processes:
         if isinstance(error, Cancelled):
             p._never_run()
@@ -132,7 +132,7 @@ imported_for_call: contextvars.ContextVar[str | None] = contextvars.ContextVar(
 
 
 def stop_at_run(*processes: Any) -> None:
-    """Before a network of ordinary code starts: not where a main module is only imported."""
+    """Called before a network of ordinary code starts: stops it in a main module that is only being imported."""
     if at_run is not None and _native.where() == 0:
         for p in _native.flatten(*processes):
             p._give_up()  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Waits for the ends of threads that are no processes: then a run that stood still for them looks again (rule 10.3).
+"""Waits until threads that are no processes have ended; then a run that stood still because of them looks again (rule 10.3).
 
 Invariants
 - One at a time is waited for: while any of them lives, no run concludes anything.

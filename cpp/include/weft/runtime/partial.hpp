@@ -5,8 +5,7 @@
 // known. They may commit and drop ends meanwhile: so first who waits where, then the ends, then again who waits. Whoever waits still was
 // not woken by an end that had gone before it was counted.
 //
-//   able: runs, is ready, sleeps, was cancelled, is elsewhere ──able()──► whoever waits where it holds an end; at a barrier, everybody;
-//   for its children, who waits for it as the last          ──until nothing changes──► the rest are stuck
+//   able: runs, is ready, sleeps, was cancelled, is elsewhere ──solve() (going_on.hpp)──► also whom they may wake; the rest are stuck
 //
 // At a standstill (rule 10.6) all executors sleep, so all their processes stand still: everybody is looked at, and told where he waits.
 #pragma once
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "about.hpp"
+#include "going_on.hpp"
 #include "limit.hpp"
 #include "names.hpp"
 #include "report.hpp"
@@ -77,7 +77,6 @@ class Partial {
     std::uint32_t readers = 0, writers = 0;
     std::set<const void*> reader_ends, writer_ends;
     std::set<std::uint32_t> read_by, written_by;
-    std::vector<std::uint32_t> waiting;
 
     // Somebody may come whom we do not know.
     bool open(bool to_read, bool to_write) const {
@@ -95,7 +94,6 @@ class Partial {
     bool nowhere = false;                                     // it waits for a time that never comes
     bool timed = false;                                       // it waits for a time, too
     const Group* children = nullptr;                          // for which it waits
-    std::set<const core::Place*> holds;
   };
   struct Waiting final : Places {
     One* one = nullptr;
@@ -120,7 +118,7 @@ class Partial {
       s.writers = std::max(s.writers, writers);
       (writer ? s.writer_ends : s.reader_ends).insert(at);
       (writer ? s.written_by : s.read_by).insert(one->process->id);
-      one->holds.insert(&c);
+      p.going_on_.holds(one->process->id, &c);
     }
   };
 
@@ -130,7 +128,7 @@ class Partial {
   void add(ProcessBase& x) {
     One& one = all_[x.id];
     one.process = &x;
-    ++live_[x.group];
+    going_on_.process(x.id, x.group);
     if ((here_ && x.executor() != here_) || x.runs_on.load(std::memory_order_acquire) != 0) {
       one.process = nullptr;  // it may end at any moment
       one.able = true;
@@ -141,7 +139,6 @@ class Partial {
     } else {
       one.able = x.op->undecided == nullptr;
     }
-    group_[x.id] = x.group;
   }
 
   std::vector<StuckProcess> found() {
@@ -161,13 +158,16 @@ class Partial {
       for (const auto& [place, writing] : one.places) {
         Spot& s = spots_[place];
         s.channel = waiting.barriers.count(place) == 0;
-        s.waiting.push_back(id);
+        if (s.channel)
+          going_on_.waits_at(id, place);
+        else
+          going_on_.waits_at_barrier(id);
       }
     for (const core::Place* const e : waiting.ends) {  // who waits for an end waits for that process (rule 7.11)
       spots_.at(e).known = true;
       if (const auto it = all_.find(e->last_writer); it != all_.end()) {
         spots_.at(e).written_by.insert(it->first);
-        it->second.holds.insert(e);
+        going_on_.holds(it->first, e);
       }
     }
     Holding holding(*this);
@@ -185,12 +185,11 @@ class Partial {
     }
     for (auto& [id, one] : all_) {
       for (const auto& [place, writing] : one.places) one.able = one.able || spots_[place].open(!writing, writing);
-      if (one.children) {
-        waiters_[one.children] = id;
-        one.able = one.able || live_[one.children] == 0;
-      }
+      if (one.children) going_on_.waits_for(id, one.children);
+      if (one.able) going_on_.able(id);
     }
-    spread();
+    going_on_.solve();
+    for (auto& [id, one] : all_) one.able = going_on_.is_able(id);
   }
   // Where it waits at this moment; nowhere: it is able.
   void ask(Waiting& waiting, One& one) {
@@ -201,30 +200,6 @@ class Partial {
     one.process->op->undecided(*one.process, waiting);
     one.able = one.places.empty() && !one.nowhere;
     one.moved = one.able && !one.timed;
-  }
-
-  void spread() {
-    std::vector<std::uint32_t> todo;
-    for (const auto& [id, one] : all_)
-      if (one.able) todo.push_back(id);
-    const auto able = [&](std::uint32_t id) {
-      One& one = all_.at(id);
-      if (!std::exchange(one.able, true)) todo.push_back(id);
-    };
-    bool barriers = false;
-    while (!todo.empty()) {
-      const std::uint32_t id = todo.back();
-      todo.pop_back();
-      if (!std::exchange(barriers, true))
-        for (auto& [place, s] : spots_)
-          if (!s.channel)
-            for (const std::uint32_t w : s.waiting) able(w);
-      for (const core::Place* place : all_.at(id).holds)
-        for (const std::uint32_t w : std::exchange(spots_.at(place).waiting, {})) able(w);
-      const Group* const g = group_.at(id);
-      if (--live_[g] == 0)
-        if (const auto w = waiters_.find(g); w != waiters_.end()) able(w->second);
-    }
   }
 
   // `all`: also those that may go on.
@@ -253,9 +228,7 @@ class Partial {
   const Executor* const here_;  // null: all
   const OpKind& waits_;
   std::map<std::uint32_t, One> all_;
-  std::unordered_map<std::uint32_t, const Group*> group_;
-  std::unordered_map<const Group*, std::size_t> live_;  // its processes that are not known to be able
-  std::unordered_map<const Group*, std::uint32_t> waiters_;
+  GoingOn going_on_;
   std::unordered_map<const core::Place*, Spot> spots_;
 };
 

@@ -1,0 +1,255 @@
+// The type of process objects: what Python sees of a process, and lists of them. process.cpp has how it
+// runs.
+//
+// Invariants
+//  1 One that was never started closes its coroutine and lets go of its ends when it is collected; it
+//    warns, unless it was given up.
+//  2 While a coroutine belongs to nobody but its process (`within`), the garbage collector reaches what
+//    it refers to through the process.
+#include "native.hpp"
+
+namespace weft::py {
+
+namespace {
+
+int process_traverse(PyObject* o, visitproc visit, void* arg) {
+  PyObject* const body = proc(o)->body;
+  if (proc(o)->within && Py_REFCNT(body) == 1) {
+    if (const int r = Py_TYPE(body)->tp_traverse(body, visit, arg)) return r;
+  } else {
+    Py_VISIT(body);
+  }
+  Py_VISIT(proc(o)->context);
+  Py_VISIT(proc(o)->outcome);
+  if (const Watch* w = proc(o)->watch())
+    for (ProcessObject* x : w->watchers) Py_VISIT(reinterpret_cast<PyObject*>(x));
+  for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i) Py_VISIT(reinterpret_cast<PyObject*>(proc(o)->held[i]));
+  return 0;
+}
+int process_clear(PyObject* o) {
+  ProcessObject* p = proc(o);
+  Py_CLEAR(p->context);
+  Py_CLEAR(p->outcome);
+  forget_watchers(p);
+  return 0;
+}
+void process_dealloc(PyObject* o) {
+  ProcessObject* p = proc(o);
+  PyObject_GC_UnTrack(o);
+  leave_within(p);
+  if (!p->started) {
+    PyObject *t, *v, *tb;
+    PyErr_Fetch(&t, &v, &tb);
+    if (!p->given_up && PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                                         "process %s was made and never started: give it to run, Parallel, Sequence, Spawn or a Group",
+                                         p->base.function ? p->base.function : "?") < 0)
+      PyErr_WriteUnraisable(Py_None);
+    if (p->body && is_async(p->kind)) {
+      PyObject* r = PyObject_CallMethod(p->body, "close", nullptr);
+      if (!r) PyErr_WriteUnraisable(p->body);
+      Py_XDECREF(r);
+    }
+    PyErr_Restore(t, v, tb);
+  }
+  let_go(p);
+  Py_CLEAR(p->body);
+  Py_CLEAR(p->context);
+  Py_CLEAR(p->outcome);
+  forget_watchers(p);
+  delete p->rare;
+  PyObject_GC_Del(o);
+}
+
+PyObject* process_named(PyObject* o, PyObject* name) {
+  if (!PyUnicode_Check(name)) return PyErr_Format(PyExc_TypeError, "named: the name must be a str, not %.100s", Py_TYPE(name)->tp_name);
+  if (proc(o)->started) return bad_use("named(%R) on a process that has started: name it before", name);
+  const char* s = intern(name);
+  if (!s) return nullptr;
+  proc(o)->base.function = s;
+  return Py_NewRef(o);
+}
+// on(hosts): the call that it is goes there.
+PyObject* process_on(PyObject* o, PyObject* where) {
+  ProcessObject* const p = proc(o);
+  if (p->started) return bad_use("on: %R has started: say where it runs before", o);
+  if (p->kind != Kind::thread || !p->body || !PyTuple_CheckExact(p->body) || PyTuple_GET_SIZE(p->body) != 3)
+    return bad_use("on: %R awaits, or is a greenlet: say where it runs before it is called, function.on(...)(...)", o);
+  PyObject* away;
+  {
+    const Beyond beyond;
+    PyObject* const m = PyImport_ImportModule("weft._processes");
+    away = m ? PyObject_CallMethod(m, "away_to", "OO", PyTuple_GET_ITEM(p->body, 0), where) : nullptr;
+    Py_XDECREF(m);
+  }
+  PyObject* const body = away ? PyTuple_Pack(3, away, PyTuple_GET_ITEM(p->body, 1), PyTuple_GET_ITEM(p->body, 2)) : nullptr;
+  Py_XDECREF(away);
+  if (!body) return nullptr;
+  Py_SETREF(p->body, body);
+  return Py_NewRef(o);
+}
+PyObject* process_cancel(PyObject* o, PyObject*) {
+  settle();
+  ProcessObject* p = proc(o);
+  if (p->done) Py_RETURN_NONE;
+  ProcessBase& b = base_of(p);
+  if (b.group)
+    b.group->cancel(b);
+  else
+    p->base.cancel().store(1);  // not started, or about to be
+  Py_RETURN_NONE;
+}
+PyObject* process_result(PyObject* o, void*) {
+  ProcessObject* p = proc(o);
+  if (!p->done) return bad_use("result of process %s, which has not ended: wait for its group first", p->base.function);
+  if (!p->failed) return Py_NewRef(p->outcome);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(p->outcome)), p->outcome);
+  return nullptr;
+}
+PyObject* process_done(PyObject* o, void*) { return PyBool_FromLong(proc(o)->done); }
+PyObject* process_id(PyObject* o, void*) { return PyLong_FromUnsignedLong(proc(o)->base.id); }
+PyObject* process_name(PyObject* o, void*) { return PyUnicode_FromString(proc(o)->base.function ? proc(o)->base.function : "?"); }
+PyObject* process_path(PyObject* o, void*) {
+  ProcessObject* p = proc(o);
+  return to_str(runtime::path_of(base_of(p)));
+}
+PyObject* process_repr(PyObject* o) {
+  PyObject* path = process_path(o, nullptr);
+  const ProcessObject* p = proc(o);
+  PyObject* r = path ? PyUnicode_FromFormat("<Process %U, %s>", path,
+                                            p->done      ? (p->failed ? "failed" : "ended")
+                                            : p->started ? "running"
+                                                         : "not started")
+                     : nullptr;
+  Py_XDECREF(path);
+  return r;
+}
+PyObject* class_getitem(PyObject* type, PyObject*) { return Py_NewRef(type); }
+
+PyObject* process_give_up(PyObject* o, PyObject*) {
+  proc(o)->given_up = 1;
+  Py_RETURN_NONE;
+}
+PyObject* process_lenient(PyObject* o, PyObject*) {
+  proc(o)->lenient = 1;
+  return Py_NewRef(o);
+}
+PyObject* process_never_run(PyObject* o, PyObject*) {
+  PyObject* one = PyList_New(1);
+  if (!one) return nullptr;
+  PyList_SET_ITEM(one, 0, Py_NewRef(o));
+  never_run(one);
+  Py_DECREF(one);
+  Py_RETURN_NONE;
+}
+
+PyObject* process_await(PyObject* o) {
+  return bad_use("a process is not awaited: `await Parallel(%s(...))` runs it; of one that was started `await p.ended()` waits for its end",
+                 proc(o)->base.function);
+}
+
+PyMethodDef process_methods[] = {
+    {"named", method(gated<with_keyword<"named", "name", process_named>>), kKeywords,
+     "Give it another name in its path; returns the process."},
+    {"on", method(gated<with_keyword<"on", "host", process_on>>), kKeywords,
+     "Run it in an OS process: Hosts of weft.processes, or one of them; returns the process.\n\nRaises:\n    BadUse: it has started, "
+     "awaits, or is a greenlet."},
+    {"cancel", gated<process_cancel>, METH_NOARGS, "Ask it to end: its next (or present) operation raises Cancelled (rule 6)."},
+    {"ended", gated<process_ended>, METH_NOARGS,
+     "A guard that is ready once it has ended, and stays so; awaited, or by wait(), it gives Ended(how, result, error) (rule 7.11).\n\n"
+     "Raises:\n    BadUse: it is the calling process itself."},
+    {"_give_up", gated<process_give_up>, METH_NOARGS, "It will not be started, and that is no mistake."},
+    {"_lenient", gated<process_lenient>, METH_NOARGS, "Any end of a channel that leaves it is quiet; returns the process."},
+    {"_never_run", gated<process_never_run>, METH_NOARGS, "It will not be started: it has ended, and lets go of its ends."},
+    {"__class_getitem__", class_getitem, METH_O | METH_CLASS, nullptr},
+    {}};
+PyGetSetDef process_getset[] = {
+    {"result", gated<process_result>, nullptr,
+     "What it returned, None if it ended quietly; raises its failure; BadUse if it has not ended.", nullptr},
+    {"id", gated<process_id>, nullptr, "A number of its own, from its start on; 0 before.", nullptr},
+    {"done", gated<process_done>, nullptr, "Has it ended?", nullptr},
+    {"name", gated<process_name>, nullptr, "Its function's, or as given by named().", nullptr},
+    {"path", gated<process_path>, nullptr, "Where it is in the network, as main/worker[3] (rule 7.8).", nullptr},
+    {}};
+
+}  // namespace
+
+PyTypeObject ProcessType{PyVarObject_HEAD_INIT(nullptr, 0)};
+
+PyObject* no_process(PyObject* o, const char* where) {
+  if (Py_IS_TYPE(o, &ProcessFunctionType)) {
+    PyObject* const name = PyObject_GetAttrString(o, "__name__");
+    if (!name) PyErr_Clear();
+    bad_use("%R%s is no process yet: call it, %S(...)", o, where, name ? name : o);
+    Py_XDECREF(name);
+    return nullptr;
+  }
+  if (PyCoro_CheckExact(o)) return bad_use("%R%s is no process: decorate its function with @process", o, where);
+  return bad_use("%R%s is no process: call a function that is decorated with @process", o, where);
+}
+
+static PyObject* iterator_of(PyObject* o) {
+  const Beyond beyond;
+  return PyObject_GetIter(o);
+}
+static PyObject* next_of(PyObject* iterator) {
+  const Beyond beyond;
+  return PyIter_Next(iterator);
+}
+
+PyObject* process_list(PyObject* const* args, Py_ssize_t n) {
+  PyObject* list = PyList_New(0);
+  for (Py_ssize_t i = 0; list && i < n; ++i) {
+    if (Py_IS_TYPE(args[i], &ProcessType)) {
+      if (PyList_Append(list, args[i]) < 0) Py_CLEAR(list);
+      continue;
+    }
+    PyObject* it = iterator_of(args[i]);
+    if (!it) {
+      if (PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear();
+        no_process(args[i], "");
+      }
+      Py_CLEAR(list);
+      break;
+    }
+    PyObject* p;
+    while ((p = next_of(it))) {
+      const bool fine = Py_IS_TYPE(p, &ProcessType);
+      if (!fine) no_process(p, " in an iterable of processes");
+      const bool added = fine && PyList_Append(list, p) == 0;
+      Py_DECREF(p);
+      if (!added) break;
+    }
+    Py_DECREF(it);
+    if (PyErr_Occurred()) Py_CLEAR(list);
+  }
+  return list;
+}
+
+int init_process(PyObject* m) {
+  static PyNumberMethods number{};
+  number.nb_multiply = gated<process_times>;
+  ProcessType.tp_as_number = &number;
+  static PyAsyncMethods async{};
+  async.am_await = gated<process_await>;
+  ProcessType.tp_as_async = &async;
+  ProcessType.tp_name = "weft.Process";
+  ProcessType.tp_doc =
+      "A process: made by calling a function decorated with @process, started by run, Parallel, Sequence, Spawn or a Group.";
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+  ProcessType.tp_basicsize = offsetof(ProcessObject, held);
+#pragma GCC diagnostic pop
+  ProcessType.tp_itemsize = sizeof(EndObject*);
+  ProcessType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  ProcessType.tp_dealloc = gated<process_dealloc>;
+  ProcessType.tp_traverse = process_traverse;
+  ProcessType.tp_clear = gated<process_clear>;
+  ProcessType.tp_repr = gated<process_repr>;
+  ProcessType.tp_methods = process_methods;
+  ProcessType.tp_getset = process_getset;
+  if (PyType_Ready(&ProcessType) < 0) return -1;
+  return add_type(m, "Process", &ProcessType);
+}
+
+}  // namespace weft::py
