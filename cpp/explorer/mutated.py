@@ -34,32 +34,32 @@ EDITS: list[tuple[str, str, str]] = [
         "        if (WEFT_MUTANT != 19 && WEFT_MUTANT != 20) prim::heavy_fence();\n",
     ),
     (
-        "core/sleepers.hpp",
+        "core/notifier.hpp",
         "        if (r->choice_->word() != WAITING) continue;\n",
         "        if (WEFT_MUTANT == 4) continue;\n"
         "        if (r->choice_->word() != WAITING) continue;\n",
     ),
     (
-        "core/sleepers.hpp",
-        "      if (t == Try::committed) fx.finish_behind(before, r, Status::ok);\n",
-        "      if (t == Try::committed) WEFT_MUTANT == 40 ? fx.finish(r, Status::ok) : fx.finish_behind(before, r, Status::ok);\n",
+        "core/notifier.hpp",
+        "      if (t == Attempt::committed) after.finish_behind(before, r, Status::ok);\n",
+        "      if (t == Attempt::committed) WEFT_MUTANT == 40 ? after.finish(r, Status::ok) : after.finish_behind(before, r, Status::ok);\n",
     ),
     (
-        "core/sleepers.hpp",
+        "core/notifier.hpp",
         "      if (w->choice_->word() != WAITING) continue;\n",
         "      if (WEFT_MUTANT == 4) continue;\n"
         "      if (w->choice_->word() != WAITING) continue;\n",
     ),
     (
-        "core/sleepers.hpp",
-        "    special_ &= static_cast<std::uint8_t>(~B::kDeciding);\n",
-        "    special_ &= static_cast<std::uint8_t>(~B::kDeciding);\n"
+        "core/notifier.hpp",
+        "    state_ &= static_cast<std::uint8_t>(~B::kDeciding);\n",
+        "    state_ &= static_cast<std::uint8_t>(~B::kDeciding);\n"
         "    if (WEFT_MUTANT == 7) return;\n",
     ),
     (
         "core/buffered.hpp",
-        "      if (ring->lending()) return Try::not_ready;\n",
-        "      if (ring->lending() && WEFT_MUTANT != 41) return Try::not_ready;\n",
+        "      if (ring->lending()) return Attempt::not_ready;\n",
+        "      if (ring->lending() && WEFT_MUTANT != 41) return Attempt::not_ready;\n",
     ),
     (
         "core/standing.hpp",
@@ -104,13 +104,13 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "core/select.hpp",
-        "        case Try::held:  // decided; the partner wakes us once more\n"
-        "        case Try::gone: return parked;\n"
-        "        case Try::silent:\n"
+        "        case Attempt::partner_holds:  // decided; the partner wakes us once more\n"
+        "        case Attempt::gone: return parked;\n"
+        "        case Attempt::silent:\n"
         "          if (const int c = fell_silent_in_line(i); c != none) return c;\n",
-        "        case Try::held:  // decided; the partner wakes us once more\n"
-        "        case Try::gone: return parked;\n"
-        "        case Try::silent:\n"
+        "        case Attempt::partner_holds:  // decided; the partner wakes us once more\n"
+        "        case Attempt::gone: return parked;\n"
+        "        case Attempt::silent:\n"
         "          if (const int c = WEFT_MUTANT == 22 ? none : fell_silent_in_line(i); c != none) return c;\n",
     ),
     (
@@ -161,8 +161,8 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "core/one2one.hpp",
-        "    if (t == Try::not_ready && wait) {\n",
-        "    if (t == Try::not_ready && wait) {\n"
+        "    if (t == Attempt::not_ready && wait) {\n",
+        "    if (t == Attempt::not_ready && wait) {\n"
         "      if (WEFT_MUTANT == 13) {\n"
         "        n.status = Status::pending;\n"
         "        this->template join<S>(n);\n"
@@ -183,8 +183,8 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "core/channel.hpp",
-        "    Try t = attempt<S>(n, Enrolled{n.choice_, n.index}, fx);\n",
-        "    Try t = WEFT_MUTANT == 3 ? Try::not_ready : attempt<S>(n, Enrolled{n.choice_, n.index}, fx);\n",
+        "    Attempt t = attempt<S>(n, Enrolled{n.choice_, n.index}, after);\n",
+        "    Attempt t = WEFT_MUTANT == 3 ? Attempt::not_ready : attempt<S>(n, Enrolled{n.choice_, n.index}, after);\n",
     ),
     (
         "core/channel.hpp",
@@ -193,8 +193,8 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "core/lending.hpp",
-        "wq_.insert_before(wq_.front(), &again);",
-        "wq_.insert_before(WEFT_MUTANT == 105 ? nullptr : wq_.front(), &again);",
+        "writer_line_.insert_before(writer_line_.front(), &again);",
+        "writer_line_.insert_before(WEFT_MUTANT == 105 ? nullptr : writer_line_.front(), &again);",
     ),
 ]
 

@@ -58,10 +58,10 @@ def name_of(place):
 def waiting(core):
     """How many wait to read, and to write. The one party that waits at a rendezvous may stand in the word of the readers' line
     (core/line.hpp); nobody at all is 0 there."""
-    word = int(core["rq_"]["word_"])
+    word = int(core["reader_line_"]["word_"])
     if word == 0 or word & 7 != TAG:
         return (int(word & 3 == READER), int(word & 3 == WRITER)) if word else (0, 0)
-    return tuple(sum(1 for _ in links(core[line])) for line in ("rq_", "wq_"))
+    return tuple(sum(1 for _ in links(core[line])) for line in ("reader_line_", "writer_line_"))
 
 
 def links(queue):
@@ -97,7 +97,7 @@ def core_of_end(end):
     end_type = end.type.unqualified().strip_typedefs()
     arguments = ", ".join(str(end_type.template_argument(n)) for n in (0, 1))
     place = end["place_"]
-    for kind in ("ChannelCore", "OneToOneCore"):
+    for kind in ("ChannelEngine", "OneToOneEngine"):
         try:
             core = gdb.lookup_type(f"{namespace_of(end_type)}::core::{kind}<{arguments}>")
         except gdb.error:
@@ -265,7 +265,7 @@ def printers():
     within = r"^weft(::v\w+)?::"
     known.add_printer("channel", within + r"Channel<.*>$", Channel)
     known.add_printer("end", within + r"(Reader|Writer)<.*>$", End)
-    known.add_printer("core", within + r"(core::ChannelCore|detail::PooledCore)<.*>$", Core)
+    known.add_printer("core", within + r"(core::ChannelEngine|detail::PooledEngine)<.*>$", Core)
     known.add_printer("process", within + r"runtime::ProcessBase$", Process)
     return known
 

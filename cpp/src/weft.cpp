@@ -7,7 +7,7 @@
 #include <weft/wire/space.hpp>
 #include <weft/wire/span.hpp>
 
-#include <weft/impl/about.ipp>
+#include <weft/impl/function_info.ipp>
 #include <weft/impl/affinity.ipp>
 #include <weft/impl/blocking.ipp>
 #include <weft/impl/channel.ipp>
@@ -17,7 +17,7 @@
 #include <weft/impl/executors.ipp>
 #include <weft/impl/group.ipp>
 #include <weft/impl/limit.ipp>
-#include <weft/impl/linger.ipp>
+#include <weft/impl/brief_wait.ipp>
 #include <weft/impl/names.ipp>
 #include <weft/impl/outside.ipp>
 #include <weft/impl/parking.ipp>

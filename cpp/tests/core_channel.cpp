@@ -485,7 +485,7 @@ TEST_CASE_TEMPLATE("rule 6.6: a foreign reader is told, keeps its place and take
   CHECK(f.told == 1);
   CHECK(r.wakes == 0);  // it waits for the decision
   SUBCASE("it takes") {
-    CHECK(c.take(f, core::Free{}) == core::Try::committed);
+    CHECK(c.take(f, core::Free{}) == core::Attempt::committed);
     CHECK(f.value() == 1);
     CHECK(w.wakes == 1);
     CHECK(c.template withdraw<Side::in>(r));
@@ -498,10 +498,10 @@ TEST_CASE_TEMPLATE("rule 6.6: a foreign reader is told, keeps its place and take
   }
   SUBCASE("the writer withdraws: it finds nothing and stays in line") {
     CHECK(c.template withdraw<Side::out>(w));
-    CHECK(c.take(f, core::Free{}) == core::Try::not_ready);
+    CHECK(c.take(f, core::Free{}) == core::Attempt::not_ready);
     CHECK(w.write(c, 2) == Status::pending);
     CHECK(f.tells == 2);
-    CHECK(c.take(f, core::Free{}) == core::Try::committed);
+    CHECK(c.take(f, core::Free{}) == core::Attempt::committed);
     CHECK(f.value() == 2);
     CHECK(c.template withdraw<Side::in>(r));
   }
@@ -509,7 +509,7 @@ TEST_CASE_TEMPLATE("rule 6.6: a foreign reader is told, keeps its place and take
     c.poison(1);
     CHECK(f.tells == 1);  // as before: it has not decided yet
     CHECK(r.status == Status::poisoned);
-    CHECK(c.take(f, core::Free{}) == core::Try::ended);
+    CHECK(c.take(f, core::Free{}) == core::Attempt::ended);
     CHECK(f.status == Status::poisoned);
   }
   CHECK(f.wakes == 0);
@@ -525,7 +525,7 @@ TEST_CASE_TEMPLATE("rules 1.4, 6.6: a buffer with room is open while a foreign r
   CHECK(f.tells == 1);
   CHECK(w.write(q.c, 2) == Status::ok);
   CHECK(r.read(q.c) == Status::pending);  // behind it
-  CHECK(q.c.take(f, core::Free{}) == core::Try::committed);
+  CHECK(q.c.take(f, core::Free{}) == core::Attempt::committed);
   CHECK(f.value() == 1);
   CHECK(r.wakes == 1);
   CHECK(r.value() == 2);

@@ -6,7 +6,7 @@
 
 using namespace weft;
 using namespace weft::test;
-using core::BarrierCore;
+using core::BarrierEngine;
 using core::Choice;
 
 TEST_CASE("a word goes only along its diagram") {
@@ -325,7 +325,7 @@ TEST_CASE_TEMPLATE("rule 5.9: where the other side stands too, the second enrols
 }
 
 TEST_CASE_TEMPLATE("rule 8.1: all enrolled parties meet, then all go on", P, POLICIES) {
-  BarrierCore<P> b{3};
+  BarrierEngine<P> b{3};
   Task x, y, z;
   for (std::uint64_t phase = 1; phase <= 2; ++phase) {
     x.flags = y.flags = z.flags = 0;
@@ -340,7 +340,7 @@ TEST_CASE_TEMPLATE("rule 8.1: all enrolled parties meet, then all go on", P, POL
 }
 
 TEST_CASE_TEMPLATE("rule 8.2: enrol adds, resign completes the phase; below zero is refused", P, POLICIES) {
-  BarrierCore<P> b{1};
+  BarrierEngine<P> b{1};
   b.enrol_party();
   Task x;
   CHECK(b.begin_sync(x) == Status::pending);
@@ -352,7 +352,7 @@ TEST_CASE_TEMPLATE("rule 8.2: enrol adds, resign completes the phase; below zero
 }
 
 TEST_CASE_TEMPLATE("rule 8.3: a cancelled sync is withdrawn", P, POLICIES) {
-  BarrierCore<P> b{2};
+  BarrierEngine<P> b{2};
   Task x, y;
   b.begin_sync(x);
   CHECK(b.withdraw(x));
@@ -364,7 +364,7 @@ TEST_CASE_TEMPLATE("rule 8.3: a cancelled sync is withdrawn", P, POLICIES) {
 }
 
 TEST_CASE_TEMPLATE("rule 8.4: a barrier as a guard commits for all at once", P, POLICIES) {
-  BarrierCore<P> b{3};
+  BarrierEngine<P> b{3};
   Channel<P> c;
   Task x;
   Selecting s, t;

@@ -8,7 +8,7 @@
 
 using namespace weft;
 using namespace weft::test;
-using core::BarrierCore;
+using core::BarrierEngine;
 using core::Fault;
 
 namespace {
@@ -75,7 +75,7 @@ template <class C>
 struct Bench {
   std::vector<Spec> specs;
   C channels[3];
-  BarrierCore<Shared> barriers[3]{BarrierCore<Shared>(2), BarrierCore<Shared>(2), BarrierCore<Shared>(2)};
+  BarrierEngine<Shared> barriers[3]{BarrierEngine<Shared>(2), BarrierEngine<Shared>(2), BarrierEngine<Shared>(2)};
   Selecting s;
 
   explicit Bench(const std::vector<Spec>& g) : specs(g) {

@@ -3,7 +3,7 @@
 
 namespace weft::test {
 
-using Barrier = core::BarrierCore<Shared>;
+using Barrier = core::BarrierEngine<Shared>;
 
 SCENARIO("barrier, three plain parties, two phases (rule 8.1)", 2) {
   Barrier bar{3};

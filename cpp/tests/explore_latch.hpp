@@ -3,7 +3,7 @@
 
 namespace weft::test {
 
-using Latch = core::LatchCore<Shared>;
+using Latch = core::LatchEngine<Shared>;
 
 SCENARIO("latch: set while one comes and one chooses: both go on (rule 7.11)", 3) {
   Latch l;

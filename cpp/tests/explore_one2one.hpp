@@ -8,7 +8,7 @@ struct OneOne : Shared {
   static constexpr bool one_to_one = true;
 };
 struct Ring1 {
-  core::OneToOneCore<Item, OneOne> c;
+  core::OneToOneEngine<Item, OneOne> c;
   alignas(Item) unsigned char raw[sizeof(Item) * 4];
   explicit Ring1(std::uint32_t capacity, bool light = choose(2) != 0) {
     c.set_storage(reinterpret_cast<Item*>(raw), capacity);

@@ -33,9 +33,9 @@ class Foreigner : public core::Waiter {
       } else {
         if (before_deciding) before_deciding();
         switch (c.take(n, core::Free{})) {
-          case core::Try::committed: s = Status::ok; break;
-          case core::Try::ended: s = n.status; break;
-          case core::Try::held:
+          case core::Attempt::committed: s = Status::ok; break;
+          case core::Attempt::ended: s = n.status; break;
+          case core::Attempt::partner_holds:
             while (!woken()) await();
             s = n.status;
             break;

@@ -12,21 +12,21 @@ namespace {
 int wakes = 0;
 RunQueue queue;
 constexpr WakerOps kOps{[](Waker*) noexcept { ++wakes; }, nullptr};
-struct Party : Waiter {
-  Party() { ops = &kOps; }
+struct Woken : Waiter {
+  Woken() { ops = &kOps; }
 };
 
 template <class P>
 int check() {
   current_run_queue = &queue;
-  ChannelCore<int, P> c, d;
+  ChannelEngine<int, P> c, d;
   Ring<int> ring;
   int storage[2];
   ring.data = storage;
   ring.capacity = 2;
   ring.overflow = Overflow::drop_oldest;
   d.set_ring(&ring);
-  Party w, r;
+  Woken w, r;
   int out = 7, in = 0;
   w.slot = &out;
   r.slot = &in;
@@ -42,12 +42,12 @@ int check() {
   Guard g[2];
   int got[2] = {};
   g[0].kind = g[1].kind = Kind::input;
-  g[0].ops = g[1].ops = &channel_ops<ChannelCore<int, P>, Side::in>;
+  g[0].ops = g[1].ops = &channel_ops<ChannelEngine<int, P>, Side::in>;
   g[0].where = &c;
   g[1].where = &d;
   g[0].node.slot = &got[0];
   g[1].node.slot = &got[1];
-  Party me;
+  Woken me;
   Select s{g, 2, Mode::fair, &me};
   const auto now = [] { return 0LL; };
   if (s.scan(now) != 1 || got[1] != 2) return 5;
@@ -59,8 +59,8 @@ int check() {
     if (alt.finish() != 0 || got[0] != 4) return 9;
   }
   while (!queue.empty()) queue.pop();
-  BarrierCore<P> b{2};
-  Party x, y;
+  BarrierEngine<P> b{2};
+  Woken x, y;
   if (b.begin_sync(x) != Status::pending || b.begin_sync(y) != Status::ok) return 10;
   c.poison(1);
   if (c.template begin<Side::in>(r) != Status::poisoned) return 11;

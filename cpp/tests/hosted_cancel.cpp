@@ -351,14 +351,14 @@ TEST_CASE("rule 6.1: what is asked of a process stands beside its id, and neithe
     CAPTURE(id);
     Identity i;
     CHECK(i == 0);
-    CHECK_FALSE(i.undisturbed(id));
+    CHECK_FALSE(i.is_uncancelled(id));
     i = id;
     CHECK(i == id);
-    CHECK(i.undisturbed(id));
-    CHECK_FALSE(i.undisturbed(id - 1));  // 0 among them: an end that nobody has used
+    CHECK(i.is_uncancelled(id));
+    CHECK_FALSE(i.is_uncancelled(id - 1));  // 0 among them: an end that nobody has used
     i.cancel().store(1);
     CHECK(i == id);
-    CHECK_FALSE(i.undisturbed(id));
+    CHECK_FALSE(i.is_uncancelled(id));
     CHECK(i.cancel().load() == 1);
     CHECK(i.cancel().fetch_or(2) == 1);
     CHECK(i.cancel().load() == 3);
@@ -371,7 +371,7 @@ TEST_CASE("rule 6.1: what is asked of a process stands beside its id, and neithe
     CHECK(i.cancel().exchange(0) == 1);
     CHECK(i.cancel().exchange(0) == 0);
     CHECK(i == id);
-    CHECK(i.undisturbed(id));
+    CHECK(i.is_uncancelled(id));
   }
   Identity early;  // cancelled before it has an id
   early.cancel().store(1);

@@ -28,12 +28,12 @@ struct Seen {
   Parking* by = nullptr;
   int looked = 0, ended = 0;
   bool go_on = true;      // what disturbed() says
-  int stir_in_looks = 0;  // stirred again during this many looks
+  int stir_in_looks = 0;  // disturbed again during this many looks
 } seen;
 
 void* begin_stirred(Parking& p) {  // after the last look for signals, before the sleep
   seen.by = &p;
-  p.stir();
+  p.disturb();
   return &seen;
 }
 void* begin_quiet(Parking& p) {
@@ -44,7 +44,7 @@ void end(void*) { ++seen.ended; }
 bool disturbed(void*) {
   ++seen.looked;
   if (seen.stir_in_looks-- > 0) {
-    seen.by->stir();
+    seen.by->disturb();
     return false;
   }
   return seen.go_on;
@@ -117,7 +117,7 @@ TEST_CASE("rule 6.7: a stirred sleeper is still asleep to whoever wakes it, and 
   seen.go_on = false;
   std::thread other([&] {
     while (count.active != 0) std::this_thread::yield();
-    for (int i = 0; i < 1000; ++i) p.stir();
+    for (int i = 0; i < 1000; ++i) p.disturb();
     p.signal(Parking::woken);
   });
   CHECK(p.sleep() == Parking::woken);
@@ -140,10 +140,10 @@ TEST_CASE("rule 6.7: a sleeper whose time is up although it is stirred") {
 
 TEST_CASE("rule 6.7: who is awake is not stirred") {
   Parking p;
-  p.stir();
+  p.disturb();
   CHECK(!p.signalled());
   p.signal(Parking::woken);
-  p.stir();
+  p.disturb();
   CHECK(p.take() == Parking::woken);
 }
 
@@ -151,10 +151,10 @@ TEST_CASE("rule 6.7: a resting host that is stirred rises as one that is not") {
   Count count;
   Parking p;
   p.activity = &count;
-  REQUIRE(p.rest());
+  REQUIRE(p.end_turn());
   CHECK(count.active == 0);
-  p.stir();
-  p.rise();
+  p.disturb();
+  p.begin_turn();
   CHECK(count.active == 1);
   CHECK(!p.signalled());
 }

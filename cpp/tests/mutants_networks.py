@@ -94,9 +94,9 @@ MUTANTS = [
     told(
         "r8",
         "a value that a blocked writer or a buffer holds is lost when its last end goes",
-        "sleepers.hpp",
-        "      if (!(special_ & B::kWritersGone) || (ring && (ring->size > 0 || ring->reserved > 0 || ring->kept > 0)) || blocked(wq_)) return false;",
-        "      if (!(special_ & B::kWritersGone) || blocked(wq_)) return false;",
+        "notifier.hpp",
+        "      if (!(state_ & B::kWritersGone) || (ring && (ring->size > 0 || ring->reserved > 0 || ring->kept > 0)) || blocked(writer_line_)) return false;",
+        "      if (!(state_ & B::kWritersGone) || blocked(writer_line_)) return false;",
     ),
     told(
         "r9",

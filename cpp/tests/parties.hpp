@@ -49,7 +49,7 @@ struct Room {
 };
 
 template <class P>
-using Channel = core::ChannelCore<Item, P>;
+using Channel = core::ChannelEngine<Item, P>;
 using Chan = Channel<Shared>;
 
 // A buffered channel with its storage.
@@ -156,7 +156,7 @@ class Process {
     Guard& g = add(Kind::output, &c, &core::channel_ops<C, Side::out>);
     g.node.flags = NodeFlags::compute;
     made_[n_ - 1] = v;
-    finish_[n_ - 1] = [](Process& p, core::Place* where, Node& n, std::uint32_t v) noexcept { return p.deliver(*static_cast<C*>(where), n, v); };
+    finish_[n_ - 1] = [](Process& p, core::SyncObject* where, Node& n, std::uint32_t v) noexcept { return p.deliver(*static_cast<C*>(where), n, v); };
   }
   template <class B>
   void barrier(B& b) noexcept {
@@ -299,7 +299,7 @@ class Process {
     n_ = 0;
   }
 
-  Guard& add(Kind k, core::Place* where, const core::GuardOps* ops) noexcept {
+  Guard& add(Kind k, core::SyncObject* where, const core::GuardOps* ops) noexcept {
     Guard& g = g_[n_++];
     g.kind = k;
     g.where = where;
@@ -313,7 +313,7 @@ class Process {
   Room room_[kMax];
   std::optional<Item> item_[kMax];
   std::uint32_t made_[kMax] = {};
-  Status (*finish_[kMax])(Process&, core::Place*, Node&, std::uint32_t) noexcept = {};
+  Status (*finish_[kMax])(Process&, core::SyncObject*, Node&, std::uint32_t) noexcept = {};
   std::uint32_t n_ = 0;
   std::optional<Standing> standing_;
 };

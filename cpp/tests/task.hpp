@@ -119,7 +119,7 @@ struct Selecting {
   std::uint32_t value(int i) { return rooms[i].take(); }
 
  private:
-  Guard& add(Kind k, core::Place* where, const core::GuardOps* ops) {
+  Guard& add(Kind k, core::SyncObject* where, const core::GuardOps* ops) {
     Guard& x = g[n++];
     x.kind = k, x.where = where, x.ops = ops;
     return x;

@@ -12,8 +12,8 @@ namespace weft::test {
 
 namespace w = weft::wire;
 
-template <class Core>
-bool somebody_waits(Core& c) {
+template <class Engine>
+bool somebody_waits(Engine& c) {
   bool any = false;
   c.with_lock([&](core::Queue& readers, core::Queue& writers) { any = !readers.empty() || !writers.empty(); });
   return any;

@@ -117,7 +117,7 @@ void Abroad::failed() {
   making_ = -1;
   if (!std::exchange(over_, true)) span_ ? span_->failed() : ends_[0]->peer->far.failed(*this);
 }
-Value* Abroad::bare(const Core& c) noexcept {
+Value* Abroad::bare(const Engine& c) noexcept {
   for (std::size_t i = 0; i < seats_.size() && !over_; ++i)
     if (&seats_[i].channel->core == &c && seats_[i].writes && values_[i].o && !is_packed(values_[i].o)) return &values_[i];
   return nullptr;
@@ -215,7 +215,7 @@ int Choice::begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, b
   lasting_ = std::move(lasting);
   core::Guard& word = meanwhile_[0];
   word.kind = core::Kind::latch;
-  word.ops = &core::barrier_ops<core::LatchCore<Shared>>;
+  word.ops = &core::barrier_ops<core::LatchEngine<Shared>>;
   word.where = &abroad_->latch;
   for (std::uint32_t i = 1; i < waits; ++i) {
     const core::Guard& g = guards_[lasting_[i - 1]];

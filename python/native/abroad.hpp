@@ -42,9 +42,9 @@ class Abroad final : public wire::FarOp {
   const Seat& seat(std::uint32_t i) const noexcept { return seats_[i]; }
   PyObject* take(std::uint32_t i) noexcept { return values_[i].take(); }
   // A value for this channel that is not packed; null: none.
-  Value* bare(const Core& c) noexcept;
+  Value* bare(const Engine& c) noexcept;
 
-  core::LatchCore<Shared> latch;  // set when it is over, unless begin() says so; or when a value is to be made
+  core::LatchEngine<Shared> latch;  // set when it is over, unless begin() says so; or when a value is to be made
 
  private:
   friend struct LetGo;

@@ -44,7 +44,7 @@ int option_of(PyObject* name, PyObject* value, Options& o, const char* verb) {
 }
 
 PyObject* alternative_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
-  settle();
+  run_deferred();
   Options with;
   PyObject *name, *value;
   for (Py_ssize_t i = 0; kw && PyDict_Next(kw, &i, &name, &value);)
@@ -69,7 +69,7 @@ int close_alternative(AlternativeObject* a) {
     return -1;
   }
   delete std::exchange(a->choice, nullptr);
-  settle();
+  run_deferred();
   return 0;
 }
 int alternative_clear(PyObject* o) {
@@ -83,7 +83,7 @@ void alternative_dealloc(PyObject* o) {
 }
 PyObject* alternative_select(PyObject* o, PyObject*) {
   AlternativeObject* a = alt_of(o);
-  settle();
+  run_deferred();
   if (!a->choice) return bad_use("select on an Alternative that is closed");
   if (current_coroutine() || in_task()) return new_select(nullptr, a, Purpose::select);
   if (a->busy) return bad_use("select on an Alternative on which another process waits: make one for each process");
@@ -125,7 +125,7 @@ PyMethodDef alternative_methods[] = {
     {}};
 
 PyObject* f_select(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
-  settle();
+  run_deferred();
   Options with;
   for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
     if (option_of(PyTuple_GET_ITEM(names, i), args[n + i], with, "select") < 0) return nullptr;

@@ -47,7 +47,7 @@ PyObject* channel_times(PyObject* a, PyObject* b) {
   PyObject* o = times(a, b, &ChannelType, n);
   if (!o) Py_RETURN_NOTIMPLEMENTED;
   if (n == -1 && PyErr_Occurred()) return nullptr;
-  Core& c = reinterpret_cast<ChannelObject*>(o)->core;
+  Engine& c = reinterpret_cast<ChannelObject*>(o)->core;
   static const char* const overflows[] = {"block", "drop_oldest", "drop_newest", "unbounded"};
   const char* overflow = overflows[c.ring ? static_cast<int>(c.ring->overflow) : 0];
   PyObject* name = PyObject_GetAttrString(o, "name");

@@ -48,10 +48,10 @@ class With {  // of a thread that is aside: the GIL, while it lives. Of others n
 // Does it run a component, which says itself where it is? With the GIL.
 bool in_component(const ThreadProcess& t) noexcept;
 
-// Tasks of asyncio that wait at channels (Party). They are told any number of times, and go when they like: who tells them must have the
+// Tasks of asyncio that wait at channels (TaskWaiter). They are told any number of times, and go when they like: who tells them must have the
 // GIL from its look at the line to its last word. So while there is one, operations of components are done with the GIL
 // (component_calls.cpp); the first of them waits until those that were begun without it are over.
-void party_comes();  // may give up the GIL
-void party_goes() noexcept;
+void task_waiter_comes();  // may give up the GIL
+void task_waiter_goes() noexcept;
 
 }  // namespace weft::py

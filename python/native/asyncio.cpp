@@ -1,6 +1,6 @@
 // An asyncio loop as Weft sees it, and its tasks as foreign waiters (rule 6.6).
 //
-//   Party:  begin ──► done │ waiting: its task awaits a future ──told (look again) or woken (decided)──► the future is set, the task runs
+//   TaskWaiter:  begin ──► done │ waiting: its task awaits a future ──told (look again) or woken (decided)──► the future is set, the task runs
 //   throw:  not committed ──► withdrawn, the exception goes on
 //           committed     ──► the operation completes; the cancellation is owed: it comes at the task's next point (rule 6.3)
 #include "asyncio.hpp"
@@ -92,7 +92,7 @@ void deliver(LinkObject* l) noexcept {
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
   PyObject* loop = loop_of(l);
-  while (Party* p = l->told) {
+  while (TaskWaiter* p = l->told) {
     l->told = p->next_told;
     p->listed = false;
     if (p->kept && p->woken) {
@@ -110,16 +110,16 @@ void deliver(LinkObject* l) noexcept {
   PyErr_Restore(t, v, tb);
 }
 
-void unlist(Party* p) noexcept {
+void unlist(TaskWaiter* p) noexcept {
   if (!p->listed) return;
-  Party* before = nullptr;
-  for (Party* x = p->link->told; x != p; x = x->next_told) before = x;
+  TaskWaiter* before = nullptr;
+  for (TaskWaiter* x = p->link->told; x != p; x = x->next_told) before = x;
   (before ? before->next_told : p->link->told) = p->next_told;
   if (p->link->told_last == p) p->link->told_last = before;
   p->listed = false;
 }
 
-void list(Party* p) noexcept {
+void list(TaskWaiter* p) noexcept {
   if (p->listed) return;
   p->listed = true;
   p->next_told = nullptr;
@@ -129,19 +129,19 @@ void list(Party* p) noexcept {
   ring(l);
 }
 
-Party* party_of(core::Waker* w) noexcept { return static_cast<Party*>(static_cast<ProcessBase*>(w)); }
-void party_tell(core::Node* n) noexcept {
+TaskWaiter* task_waiter_of(core::Waker* w) noexcept { return static_cast<TaskWaiter*>(static_cast<ProcessBase*>(w)); }
+void tell_task(core::Node* n) noexcept {
   const With lock;  // of a component's thread
-  list(party_of(n));
+  list(task_waiter_of(n));
 }
-void party_wake(core::Node* n) noexcept {
+void wake_task(core::Node* n) noexcept {
   const With lock;
-  party_of(n)->woken = true;
-  list(party_of(n));
+  task_waiter_of(n)->woken = true;
+  list(task_waiter_of(n));
 }
 runtime::Executor* no_executor(ProcessBase&) noexcept { return nullptr; }
 
-const runtime::ProcessOps party_ops{{&party_wake, nullptr, nullptr, 0, &party_tell}, &no_executor};
+const runtime::ProcessOps task_waiter_ops{{&wake_task, nullptr, nullptr, 0, &tell_task}, &no_executor};
 
 // --- the type ---------------------------------------------------------------------------------------------------------------------------
 
@@ -203,7 +203,7 @@ void bell_dealloc(PyObject* o) {
   abandon_orphans(l);
   std::vector<PyObject*> kept;  // dropped once nothing is walked any more: what that frees may take itself off the lists
   let_go_of_tasks(l, kept);
-  for (Party* p = l->parties; p; p = p->next)
+  for (TaskWaiter* p = l->parties; p; p = p->next)
     if (p->future) kept.push_back(std::exchange(p->future, nullptr));
   for (PyObject* f : kept) Py_DECREF(f);
   PyErr_Restore(t, v, tb);
@@ -261,7 +261,7 @@ PyMethodDef functions[] = {{"_watch_signals", gated<f_watch>, METH_NOARGS, nullp
 PyTypeObject LinkType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 void set_future(PyObject* future) noexcept {
-  PyObject* r = undisturbed([&] {  // null: the loop is closed, nobody will run
+  PyObject* r = with_signals_held([&] {  // null: the loop is closed, nobody will run
     PyObject* already = PyObject_CallMethodNoArgs(future, names.done);
     if (already != Py_False) return already;
     Py_DECREF(already);
@@ -363,7 +363,7 @@ Section::Section(LinkObject* l) noexcept : link_(l), outer_(in_section) {
 }
 Section::~Section() {
   if (!link_) return;
-  settle();
+  run_deferred();
   if (outer_ != link_)
     while (std::exchange(link_->dirty, false)) deliver(link_);
   in_section = outer_;
@@ -384,8 +384,8 @@ const void* current_task() noexcept {
   PyErr_Clear();
   return task;
 }
-bool Party::is_mine() const noexcept { return task == current_task(); }
-bool task_lives(Party* p) noexcept { return p->task ? task_lives(p->link, p->task) : p->future != nullptr; }
+bool TaskWaiter::is_mine() const noexcept { return task == current_task(); }
+bool task_lives(TaskWaiter* p) noexcept { return p->task ? task_lives(p->link, p->task) : p->future != nullptr; }
 bool task_lives(LinkObject* l, const void* task) noexcept {
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
@@ -398,7 +398,7 @@ bool task_lives(LinkObject* l, const void* task) noexcept {
   PyErr_Restore(t, v, tb);
   return r == Py_True;
 }
-void let_waiting_task_go_on(Party* p) noexcept {
+void let_waiting_task_go_on(TaskWaiter* p) noexcept {
   if (!p->future || p->is_mine() || !task_lives(p)) return;
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
@@ -408,13 +408,13 @@ void let_waiting_task_go_on(Party* p) noexcept {
   PyErr_Restore(t, v, tb);
 }
 
-Party::Party(LinkObject* l) noexcept : link(lnk(Py_NewRef(reinterpret_cast<PyObject*>(l)))), task(current_task()) {
-  ops = &party_ops;
+TaskWaiter::TaskWaiter(LinkObject* l) noexcept : link(lnk(Py_NewRef(reinterpret_cast<PyObject*>(l)))), task(current_task()) {
+  ops = &task_waiter_ops;
   if ((next = l->parties)) next->before = this;
   l->parties = this;
 }
-Party::~Party() {
-  party_goes();
+TaskWaiter::~TaskWaiter() {
+  task_waiter_goes();
   unlist(this);
   (before ? before->next : link->parties) = next;
   if (next) next->before = before;
@@ -422,7 +422,7 @@ Party::~Party() {
   Py_DECREF(reinterpret_cast<PyObject*>(link));
 }
 
-PySendResult Party::await(PyObject** r) noexcept {
+PySendResult TaskWaiter::await(PyObject** r) noexcept {
   *r = nullptr;
   Py_CLEAR(future);
   PyObject* loop = loop_of(link);
@@ -438,7 +438,7 @@ PySendResult Party::await(PyObject** r) noexcept {
   return PYGEN_NEXT;
 }
 
-std::unique_ptr<Party> begin_party(const char* verb) noexcept {
+std::unique_ptr<TaskWaiter> begin_task_waiter(const char* verb) noexcept {
   LinkObject* l = link_here();
   if (!l) {
     if (!PyErr_Occurred())
@@ -452,8 +452,8 @@ std::unique_ptr<Party> begin_party(const char* verb) noexcept {
     Py_XDECREF(due);
     if (PyErr_Occurred()) return nullptr;
   }
-  party_comes();
-  return std::make_unique<Party>(l);
+  task_waiter_comes();
+  return std::make_unique<TaskWaiter>(l);
 }
 
 bool is_cancellation(PyObject* const* thrown, Py_ssize_t n) noexcept {

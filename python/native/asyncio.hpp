@@ -16,16 +16,16 @@
 
 namespace weft::py {
 
-struct Party;
+struct TaskWaiter;
 struct GuestObject;
 
 struct LinkObject {
   PyObject_HEAD PyObject* loop;  // a weak reference
-  Party* told;                   // to be told, in order
-  Party* told_last;
+  TaskWaiter* told;                   // to be told, in order
+  TaskWaiter* told_last;
   GuestObject* due;     // guests that have work
   GuestObject* guests;  // all that have not ended
-  Party* parties;       // all
+  TaskWaiter* parties;       // all
   int bell;             // eventfd; -1: closed
   bool dirty;
   bool virtual_time;  // its clock is the loop's own: see loop_time()
@@ -42,7 +42,7 @@ std::optional<std::int64_t> loop_time() noexcept;
 void ring(LinkObject* l) noexcept;
 
 // In a method of the loop that is written in Python a signal's handler could raise half-way, and leave a
-// future done whose task is never told. So signals are held back while we call one (Undisturbed). What
+// future done whose task is never told. So signals are held back while we call one (HoldSignals). What
 // the handlers of earlier signals raise does not belong here either: it is kept, and raised in the main
 // thread as soon as that runs Python code again.
 PyObject* raised_by_signals() noexcept;  // of those that are there already: owned, or null
@@ -51,11 +51,11 @@ PyObject* raised_meanwhile() noexcept;  // what is kept so far, on the main thre
 // The call's result; null: it raised something, which is cleared. A signal whose handler was set after the loop was first met is not held
 // back: if one raises, the call is made again: only what may be done twice.
 template <class F>
-PyObject* undisturbed(F call) noexcept {
+PyObject* with_signals_held(F call) noexcept {
   PyObject* raised = raised_by_signals();
   PyObject* r = nullptr;
   {
-    const Undisturbed hold;
+    const HoldSignals hold;
     r = call();
     if (!r && !PyErr_ExceptionMatches(PyExc_RuntimeError)) {  // that one: the loop is closed
       Py_XSETREF(raised, take_exception());
@@ -84,9 +84,9 @@ class Section {
 
 // --- a task that waits at a channel, a barrier or in a select (rule 6.6) ----------------------------------------------------------------
 
-struct Party final : runtime::ProcessBase {
-  Party* next_told = nullptr;
-  Party *next = nullptr, *before = nullptr;  // of the same loop
+struct TaskWaiter final : runtime::ProcessBase {
+  TaskWaiter* next_told = nullptr;
+  TaskWaiter *next = nullptr, *before = nullptr;  // of the same loop
   LinkObject* link;                          // owned
   const void* task;                          // whose it is: the loop's current task as it began, only compared; null: none
   PyObject* future = nullptr;                // what its task waits on, owned
@@ -97,19 +97,19 @@ struct Party final : runtime::ProcessBase {
   // killed.)
   PyObject* kept = nullptr;
 
-  explicit Party(LinkObject* l) noexcept;
-  ~Party();
+  explicit TaskWaiter(LinkObject* l) noexcept;
+  ~TaskWaiter();
   // What the task is to wait on until the party is told or woken.
   PySendResult await(PyObject** r) noexcept;
   bool is_mine() const noexcept;  // the running task's
 };
 const void* current_task() noexcept;                        // the running loop's
 bool task_lives(LinkObject* l, const void* task) noexcept;  // neither done nor collected, and its loop is not closed
-bool task_lives(Party* p) noexcept;
-void let_waiting_task_go_on(Party* p) noexcept;  // another task drops what it waits for: it is told
+bool task_lives(TaskWaiter* p) noexcept;
+void let_waiting_task_go_on(TaskWaiter* p) noexcept;  // another task drops what it waits for: it is told
 
 // For an operation that begins in a task: a party, or null with an exception (no loop: `verb` outside any process; cancelled).
-std::unique_ptr<Party> begin_party(const char* verb) noexcept;
+std::unique_ptr<TaskWaiter> begin_task_waiter(const char* verb) noexcept;
 bool is_cancellation(PyObject* const* thrown, Py_ssize_t n) noexcept;  // asyncio's
 // The running task was cancelled after its operation had committed: the cancellation comes at its next point (rule 6.3).
 void owe_cancellation() noexcept;

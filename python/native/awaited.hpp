@@ -43,13 +43,13 @@ PyObject* object_of_op(D* o) noexcept {
 }
 
 template <class D>
-void drop_party(D* o) noexcept {
-  if (!is_parked(o->state) && o->party && !o->party->kept) delete std::exchange(o->party, nullptr);
+void drop_task_waiter(D* o) noexcept {
+  if (!is_parked(o->state) && o->task_waiter && !o->task_waiter->kept) delete std::exchange(o->task_waiter, nullptr);
 }
 
 template <class D>
 void leave_task(D* o) noexcept {
-  Party* const p = o->party;
+  TaskWaiter* const p = o->task_waiter;
   if (!p) {  // a yield
     o->state = OpState::done;
     return;
@@ -58,14 +58,14 @@ void leave_task(D* o) noexcept {
   let_waiting_task_go_on(p);
   if (p->woken || p->op->withdraw(*p) || p->woken) {
     o->over(*p, p->woken ? p->status : Status::cancelled);
-    return drop_party(o);
+    return drop_task_waiter(o);
   }
   o->leave_to_partner();
   o->state = OpState::done;
   if (Py_REFCNT(o) > 0) {
     p->kept = Py_NewRef(object_of_op(o));
   } else {  // collected, and never closed
-    o->party = nullptr;
+    o->task_waiter = nullptr;
     o->let_it_stay(*p);
   }
 }
@@ -91,7 +91,7 @@ void leave_it(D* o) noexcept {
 
 // A process has ended, and left it.
 template <class D>
-void forsake_it(PyObject* self) noexcept {
+void drop_awaited_it(PyObject* self) noexcept {
   D* o = reinterpret_cast<D*>(self);
   Py_INCREF(self);
   leave_it(o);
@@ -102,14 +102,14 @@ void forsake_it(PyObject* self) noexcept {
 template <class D>
 [[gnu::noinline]] PySendResult begin_in_task(D* o, PyObject** r) {
   o->state = OpState::done;
-  std::unique_ptr<Party> p = begin_party(o->verb());
+  std::unique_ptr<TaskWaiter> p = begin_task_waiter(o->verb());
   if (!p) return PYGEN_ERROR;
   const Section section(p->link);
-  settle();
-  o->party = p.release();
+  run_deferred();
+  o->task_waiter = p.release();
   InTask<D> way(o, r);
   const PySendResult how = o->begin(way);
-  drop_party(o);
+  drop_task_waiter(o);
   return how;
 }
 
@@ -120,10 +120,10 @@ template <class D>
     being_awaited(o->verb(), nullptr);
     return PYGEN_ERROR;
   }
-  const Section section(o->party ? o->party->link : nullptr);
+  const Section section(o->task_waiter ? o->task_waiter->link : nullptr);
   InTask<D> way(o, r);
   const PySendResult how = o->go_on(way);
-  drop_party(o);
+  drop_task_waiter(o);
   return how;
 }
 
@@ -157,7 +157,7 @@ template <class D>
   if (woken_first(me)) [[unlikely]]
     return way.suspended();
   o->state = OpState::done;
-  settle();
+  run_deferred();
   if (me->base.op) [[unlikely]] {
     bad_use(
         "%s while another operation of this process waits: a process does one thing at a time; "
@@ -174,7 +174,7 @@ PyObject* throw_in(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   if (o->state == OpState::deciding) return being_awaited(o->verb(), nullptr);
   if (is_parked(o->state)) {
     if (o->process ? !driven_by(o->process) : !o->is_mine()) return being_awaited(o->verb(), o->process);
-    if (Party* const p = o->party; p && is_cancellation(args, n)) {
+    if (TaskWaiter* const p = o->task_waiter; p && is_cancellation(args, n)) {
       const Section section(p->link);
       if (p->woken || !p->op->withdraw(*p)) {  // committed
         p->owed = true;
@@ -183,7 +183,7 @@ PyObject* throw_in(PyObject* self, PyObject* const* args, Py_ssize_t n) {
         return p->await(&r) == PYGEN_NEXT ? r : nullptr;
       }
       o->over(*p, Status::cancelled);  // withdrawn: leave_it() would withdraw it again
-      drop_party(o);
+      drop_task_waiter(o);
       return raise_thrown(args, n);
     }
   }
@@ -198,7 +198,7 @@ PyObject* close_it(PyObject* self, PyObject*) {
   if (o->state == OpState::deciding) return being_awaited(o->verb(), nullptr);
   if (is_parked(o->state)) {
     if (o->process && !driven_by(o->process)) return being_awaited(o->verb(), o->process);
-    if (o->party && !o->party->is_mine() && task_lives(o->party)) return being_awaited(o->verb(), nullptr);
+    if (o->task_waiter && !o->task_waiter->is_mine() && task_lives(o->task_waiter)) return being_awaited(o->verb(), nullptr);
   }
   leave_it(o);
   o->state = OpState::done;

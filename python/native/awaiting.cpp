@@ -42,15 +42,15 @@ void wake_up_came(ProcessObject* p) noexcept {
   }
 }
 
-void forsake(PyObject* o) noexcept {
+void drop_awaited(PyObject* o) noexcept {
   if (Py_IS_TYPE(o, &OpType))
-    forsake_operation(o);
+    drop_awaited_operation(o);
   else if (Py_IS_TYPE(o, &SelectOpType))
-    forsake_select(o);
+    drop_awaited_select(o);
   else if (Py_IS_TYPE(o, &GroupOpType))
-    forsake_group_wait(o);
+    drop_awaited_group_wait(o);
   else
-    forsake_call(o);
+    drop_awaited_call(o);
 }
 
 }  // namespace weft::py

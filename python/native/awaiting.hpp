@@ -26,13 +26,13 @@ inline bool resumed(ProcessObject* p, PyObject* operation) noexcept {
 // Does its process run here, and drive the coroutine that awaits it? Then it may be thrown into and closed.
 inline bool driven_by(ProcessObject* p) noexcept { return this_process() == &p->base; }
 
-void forsake(PyObject* operation) noexcept;  // its process ends, or goes on to another
+void drop_awaited(PyObject* operation) noexcept;  // its process ends, or goes on to another
 
 // Before an operation begins: is a wake-up on its way that belongs to an earlier operation? Then it waits
 // for that, and begins afterwards. An earlier one that was woken and never stepped again is forsaken.
 inline bool woken_first(ProcessObject* p) noexcept {
   if (p->waits && !p->base.op) [[unlikely]]
-    forsake(p->waits);
+    drop_awaited(p->waits);
   if (!(p->owed | p->yielded)) [[likely]]
     return false;
   p->owed = 1;  // by a yield that is left, too: it is in the run queue
@@ -62,9 +62,9 @@ Left leave(ProcessObject* p, PyObject* operation, Withdraw&& withdraw) noexcept 
 void keep_until_woken(ProcessObject* p, PyObject* operation, void (*late)(PyObject*, ProcessBase&) noexcept);
 void wake_up_came(ProcessObject* p) noexcept;
 // The process has ended, and left an operation that somebody else refers to.
-void forsake_operation(PyObject*) noexcept;   // operation.cpp
-void forsake_select(PyObject*) noexcept;      // select.cpp
-void forsake_group_wait(PyObject*) noexcept;  // group.cpp
-void forsake_call(PyObject*) noexcept;        // io.cpp
+void drop_awaited_operation(PyObject*) noexcept;   // operation.cpp
+void drop_awaited_select(PyObject*) noexcept;      // select.cpp
+void drop_awaited_group_wait(PyObject*) noexcept;  // group.cpp
+void drop_awaited_call(PyObject*) noexcept;        // io.cpp
 
 }  // namespace weft::py

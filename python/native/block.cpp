@@ -85,7 +85,7 @@ int check_made(GroupObject* g, const runtime::Run* run) {
 
 // In a process that a scheduler runs.
 void open_block(GroupObject* g, ProcessBase& p) {
-  settle();
+  run_deferred();
   begin_block(g, static_cast<const ProcessBase*>(&p));
   g->group = new runtime::Group(p.group->run, p.executor(), &p);
   g->group->open_block();
@@ -98,7 +98,7 @@ PyObject* group_aenter(PyObject* o, PyObject*) {
   if (check_made(grp(o), me ? &me->base.group->run : nullptr) < 0) return nullptr;
   if (!me) {
     if (grp(o)->virtual_time) return bad_use("Group(clock='virtual') in an asyncio task: await run_async(..., clock='virtual')");
-    settle();
+    run_deferred();
     if (!(grp(o)->guest = guest_open())) return nullptr;
     begin_block(grp(o), task_here());
     grp(o)->group = group_of(grp(o)->guest);
@@ -109,7 +109,7 @@ PyObject* group_aenter(PyObject* o, PyObject*) {
   return operation_ready(Py_NewRef(o));
 }
 void leave_with(GroupObject* g, PyObject* e) {
-  settle();
+  run_deferred();
   g->state = GroupState::left;
   g->group->close_block();
   if (g->home) {
@@ -156,7 +156,7 @@ PyObject* group_enter(PyObject* o, PyObject*) {
     open_block(g, me->base);
     return Py_NewRef(o);
   }
-  settle();
+  run_deferred();
   runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
   if (t && t->op) return bad_use("a Group is entered while this thread is in another operation (a finaliser ran there): do it elsewhere");
   if (!t || !t->run) {  // ordinary code: the block is an outermost run
@@ -171,7 +171,7 @@ PyObject* group_enter(PyObject* o, PyObject*) {
   runtime::Group* spawned = run_of(*t->run).spawned;
   g->group = new runtime::Group(*t->run, spawned ? spawned->executor : g->scheduler, t);
   if (g->outermost) {
-    settle_home(g->outermost->run.self, *g->scheduler);
+    enter_home(g->outermost->run.self, *g->scheduler);
     g->spawned = new runtime::Group(*t->run, g->scheduler, t);
     g->spawned->also = g->group;  // the two fail as one (rule 7.4)
     g->group->also = g->spawned;
@@ -241,7 +241,7 @@ PyObject* group_exit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
 
 PyObject* group_start(PyObject* o, PyObject* p) {
   GroupObject* g = grp(o);
-  settle();
+  run_deferred();
   if (!g->group || g->generation != generation || g->state == GroupState::made || g->state == GroupState::ended ||
       (g->state == GroupState::left && g->group->done()))
     return bad_use("start in a Group that is not open: start processes inside its with block");
@@ -259,7 +259,7 @@ PyObject* group_start(PyObject* o, PyObject* p) {
   return Py_NewRef(p);
 }
 PyObject* group_cancel(PyObject* o, PyObject*) {
-  settle();
+  run_deferred();
   const Section section(grp(o)->guest ? link_of(grp(o)->guest) : nullptr);
   if (grp(o)->group && grp(o)->generation == generation) grp(o)->group->cancel();
   Py_RETURN_NONE;
@@ -293,9 +293,9 @@ void abandon_block(GroupObject* g) noexcept {
   // The thread of a block in ordinary code has a group of its own, which ends with the block; its run's stays.
   GroupObject* outer = g->around;
   while (outer && !outer->outermost) outer = outer->around;
-  runtime::Group* const heir = outer ? outer->group : owner->group ? owner->group : run_of(g->group->run).spawned;
+  runtime::Group* const successor = outer ? outer->group : owner->group ? owner->group : run_of(g->group->run).spawned;
   g->group->close_block();
-  if (heir) abandon_group(g, *heir);
+  if (successor) abandon_group(g, *successor);
   delete own;
 }
 
@@ -319,7 +319,7 @@ void name_left(GroupObject* g, const char* how) noexcept {
 
 // The thread of its run is here, and does nothing else: it can be waited for now.
 bool can_close(GroupObject* g) noexcept {
-  return g->outermost && caller_here() == g->owner && innermost[g->owner] == g && !settling_now() && g->starting == 0;
+  return g->outermost && caller_here() == g->owner && innermost[g->owner] == g && !deferred_runs_here() && g->starting == 0;
 }
 void close_now(GroupObject* g) noexcept {
   PyObject* why = PyObject_CallNoArgs(PyExc_GeneratorExit);

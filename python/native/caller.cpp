@@ -30,16 +30,16 @@ bool waits_for_ever(runtime::ThreadProcess& t, const runtime::OpKind& kind) noex
 }
 // The names of the places at which it waits, each with what is to stand before it.
 std::string names_of(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
-  struct Names final : runtime::Places {
+  struct Names final : runtime::WaitVisitor {
     std::string all;
     std::size_t n = 0;
-    void add(const core::Place& p, const char* kind) {
+    void add(const core::SyncObject& p, const char* kind) {
       if (++n <= 8) all.append(n > 1 ? ", " : kind).append(runtime::name_of(p));
     }
-    void channel(const core::Place& p, bool) override { add(p, " on channel "); }
-    void barrier(const core::Place& p) override { add(p, " "); }
-    void end(const core::Place&) override {}
-    void ended(const core::Place& p, std::uint32_t) override { add(p, " on channel "); }
+    void channel(const core::SyncObject& p, bool) override { add(p, " on channel "); }
+    void barrier(const core::SyncObject& p) override { add(p, " "); }
+    void end(const core::SyncObject&) override {}
+    void ended(const core::SyncObject& p, std::uint32_t) override { add(p, " on channel "); }
   } at;
   if (kind.visit) kind.visit(t, at);
   return at.all;
@@ -67,7 +67,7 @@ bool stands_alone(runtime::ThreadProcess& t) noexcept {
   const bool handlers = on_main_thread() && program_handles_signals();
   PyObject* r = nullptr;
   if (where) {
-    const Beyond beyond;
+    const OutsideGate beyond;
     PyObject* m = PyImport_ImportModule("weft._standstill");  // not before: it imports logging
     if (m)
       r = PyObject_CallMethod(m, "alone", "sOOOd", t.op->verb, where, others, handlers ? Py_True : Py_False,
@@ -93,7 +93,7 @@ void init_caller() noexcept { runtime::ThreadProcess::stands_alone = &stands_alo
 Caller::Caller(const char* verb) noexcept {
   ProcessBase* const p = this_process();
   if (ProcessObject* g = greenlet_of(p)) [[likely]] {
-    if (p->op || g->done || settling_now()) {
+    if (p->op || g->done || deferred_runs_here()) {
       bad_use("%s in a finaliser that ran in a greenlet process: do it elsewhere", verb);
       return;
     }

@@ -79,7 +79,7 @@ PyObject* explain(ChannelObject* c, const Native& n, const char* what) {
 }
 
 // A value that waits at the channel and is no cell yet: in a writer's slot or in the buffer. Borrowed; null: none.
-Value* first_bare(Core& c) {
+Value* first_bare(Engine& c) {
   Value* found = nullptr;
   c.with_lock([&](core::Queue&, core::Queue& writers) {
     for (core::Link* l = writers.front(); l && !found; l = l->next) {

@@ -80,7 +80,7 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   }
   auto* c = allocate<ChannelObject>(type, capacity > 0 || overflow == Overflow::unbounded);
   if (!c) return nullptr;
-  new (&c->core) Core;
+  new (&c->core) Engine;
   c->name = nullptr;
   c->generation = generation;
   c->immunity = static_cast<std::uint8_t>(immunity);
@@ -133,7 +133,7 @@ void channel_dealloc(PyObject* o) {
   channel_clear(o);
   if (is_native(c)) forget_native(c);
   delete static_cast<weft::detail::HeapRing<Value>*>(c->core.ring);
-  c->core.~Core();
+  c->core.~Engine();
   Py_XDECREF(c->name);
   release(c);
 }
@@ -159,7 +159,7 @@ void channel_dealloc(PyObject* o) {
 
 template <Side S>
 PyObject* make_end(PyObject* o, PyObject*) {
-  settle();
+  run_deferred();
   ChannelObject* c = channel(o);
   const char* verb = S == Side::in ? "reader()" : "writer()";
   if (!of_this_fork(c))
@@ -193,11 +193,11 @@ int strength_of(PyObject* const* args, Py_ssize_t n, PyObject* names, const char
 }
 
 PyObject* channel_poison(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {
-  settle();
+  run_deferred();
   const int s = strength_of(args, n, names, "poison");
   if (s < 0) return nullptr;
   channel(o)->core.poison(static_cast<std::uint8_t>(s));
-  settle();
+  run_deferred();
   Py_RETURN_NONE;
 }
 
@@ -209,8 +209,8 @@ PyObject* set_stats(PyObject*, PyObject* t) {
 PyMethodDef module_functions[] = {{"_set_stats", gated<set_stats>, METH_O, nullptr}, {}};
 
 PyObject* channel_stats(PyObject* o, PyObject*) {
-  settle();
-  Core& c = channel(o)->core;
+  run_deferred();
+  Engine& c = channel(o)->core;
   long r = 0, w = 0;
   c.with_lock([&](core::Queue& rq, core::Queue& wq) {
     for (core::Link* l = rq.front(); l; l = l->next) ++r;
@@ -285,18 +285,18 @@ void end_dealloc(PyObject* o) {
 }
 
 PyObject* end_poison(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* names) {
-  settle();
+  run_deferred();
   const int s = strength_of(args, n, names, "poison");
   if (s < 0 || check_end(end_of(o), "poison") < 0) return nullptr;
   end_of(o)->channel->core.poison(static_cast<std::uint8_t>(s));
-  settle();
+  run_deferred();
   Py_RETURN_NONE;
 }
 template <EndState How>
 PyObject* end_close(PyObject* o, PyObject*) {
-  settle();
+  run_deferred();
   close_end(end_of(o), How);
-  settle();
+  run_deferred();
   Py_RETURN_NONE;
 }
 PyObject* end_channel(PyObject* o, void*) { return Py_NewRef(reinterpret_cast<PyObject*>(end_of(o)->channel)); }

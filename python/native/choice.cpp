@@ -101,11 +101,11 @@ int Choice::add(std::uint32_t i, PyObject* o, const char* verb) {
     case GuardKind::input:
     case GuardKind::output: {
       far_ = far_ || is_far(end_of(s.target)->channel);
-      Core& c = end_of(s.target)->channel->core;
+      Engine& c = end_of(s.target)->channel->core;
       g.where = &c;
       const bool in = s.kind == GuardKind::input;
       g.kind = in ? core::Kind::input : core::Kind::output;
-      g.ops = in ? &core::channel_ops<Core, Side::in> : &core::channel_ops<Core, Side::out>;
+      g.ops = in ? &core::channel_ops<Engine, Side::in> : &core::channel_ops<Engine, Side::out>;
       if (!in) {
         if (s.guard->make) {
           g.node.set(core::NodeFlags::compute);
@@ -124,13 +124,13 @@ int Choice::add(std::uint32_t i, PyObject* o, const char* verb) {
     case GuardKind::barrier: {
       g.where = &reinterpret_cast<BarrierObject*>(s.target)->core;
       g.kind = core::Kind::barrier;
-      g.ops = &core::barrier_ops<BarrierCore>;
+      g.ops = &core::barrier_ops<BarrierEngine>;
       break;
     }
     case GuardKind::end:
       g.where = &proc(s.target)->watch()->latch;
       g.kind = core::Kind::latch;
-      g.ops = &core::barrier_ops<core::LatchCore<Shared>>;
+      g.ops = &core::barrier_ops<core::LatchEngine<Shared>>;
       break;
     case GuardKind::skip: g.kind = core::Kind::skip; break;
     default:
@@ -232,7 +232,7 @@ int Choice::check(const char* verb) {
     return -1;
   }
   for (std::uint32_t i = 0; barriers_ && i < n_; ++i)
-    if (guards_[i].kind == core::Kind::barrier && guards_[i].enabled && static_cast<BarrierCore*>(guards_[i].where)->enrolled() == 0) {
+    if (guards_[i].kind == core::Kind::barrier && guards_[i].enabled && static_cast<BarrierEngine*>(guards_[i].where)->enrolled() == 0) {
       bad_use("%s with a barrier that has nobody enrolled (guard %u): make it with parties, or enrol() first", verb, i);
       return -1;
     }
@@ -369,7 +369,7 @@ bool Choice::withdraw() noexcept {
 }
 
 // Of one that is decided and held by an extended reader only the guard that was chosen.
-void Choice::visit(runtime::Places& v) {
+void Choice::visit(runtime::WaitVisitor& v) {
   const int chosen = abroad_ && !held() ? -1 : standing_ ? standing_->committed_to() : select_->committed_to();
   if (chosen >= 0)
     runtime::visit_guard(guards_[static_cast<std::size_t>(chosen)], v);
@@ -387,7 +387,7 @@ void Choice::give_up() noexcept {
   core::Guard& g = guards_[i];
   if (g.kind > core::Kind::output || is_end(standing_ ? standing_->status() : select_->status())) return;
   if (g.kind == core::Kind::output && g.node.is(core::NodeFlags::compute)) {
-    if (g.node.status == Status::ok) static_cast<Core*>(g.where)->abandon(g.node);
+    if (g.node.status == Status::ok) static_cast<Engine*>(g.where)->abandon(g.node);
     return;
   }
   if (g.kind == core::Kind::output && transits_) transits_[i].commit();
@@ -428,7 +428,7 @@ bool Choice::with_partner() const noexcept {
   return g.kind <= core::Kind::output && g.node.status == Status::pending;
 }
 
-int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
+int Choice::conclude_guard(int index, ProcessBase& p, PyObject** r) {
   const auto i = static_cast<std::size_t>(index);
   core::Guard& g = guards_[i];
   Spec s;
@@ -479,13 +479,13 @@ int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
   };
   PyObject* v;
   {
-    const Beyond beyond;
+    const OutsideGate beyond;
     v = PyObject_CallNoArgs(s.guard->make);
   }
   if (!v) {
     PyObject* e = take_exception();
     abandon();
-    settle();
+    run_deferred();
     restore_exception(e);
     return -1;
   }
@@ -506,7 +506,7 @@ int Choice::settle_guard(int index, ProcessBase& p, PyObject** r) {
   if (packs(c) && !(v = pack(c, v))) {
     PyObject* e = take_exception();
     abandon();
-    settle();
+    run_deferred();
     restore_exception(e);
     return -1;
   }

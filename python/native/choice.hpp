@@ -1,7 +1,7 @@
 // A choice over Python guards, one-shot or standing: what SelectOp, Alternative, sleep and Timer.tick share.
 //
 //   begin() ─► chosen │ parked ──woken──► woken() ─► chosen │ cancelled
-//   chosen: settle_guard() ─► done │ held (an extended reader keeps the writer) ──woken──► done │ raised
+//   chosen: conclude_guard() ─► done │ held (an extended reader keeps the writer) ──woken──► done │ raised
 #pragma once
 #include "native.hpp"
 
@@ -64,11 +64,11 @@ class Choice {
   bool expire() noexcept { return word().finish_as(core::TIMED_OUT); }
   int woken() noexcept;  // index, cancelled, or parked: a standing one goes on waiting
   bool withdraw() noexcept;
-  void visit(runtime::Places& v);
+  void visit(runtime::WaitVisitor& v);
   void give_up() noexcept;  // the owner is torn down while parked
 
   // The guard `i` was chosen: 1: done, *r is its value; 0: held, await the wake-up and call finish_held(); -1: raised.
-  int settle_guard(int i, ProcessBase& p, PyObject** r);
+  int conclude_guard(int i, ProcessBase& p, PyObject** r);
   PyObject* finish_held(ProcessBase& p);
   int chosen() const noexcept { return chosen_; }
   // For observers: a tuple of (kind, end │ Barrier │ Timer │ None, value sent │ None, enabled, silent: its channel has retired).

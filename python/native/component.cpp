@@ -103,7 +103,7 @@ PyObject* f_open(PyObject*, PyObject* path) {
   if (!p) return nullptr;
   void* library;
   {
-    const Beyond beyond;
+    const OutsideGate beyond;
     Py_BEGIN_ALLOW_THREADS library = ::dlopen(p, RTLD_NOW | RTLD_LOCAL);
     Py_END_ALLOW_THREADS
   }

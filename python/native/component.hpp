@@ -25,7 +25,7 @@ struct NativeCall {
   int cpu = -1;
   bool started = false;
 
-  prim::atomic<bool> in_core{false};  // in an operation that was begun without the GIL: of its thread; looked at by party_comes()
+  prim::atomic<bool> in_core{false};  // in an operation that was begun without the GIL: of its thread; looked at by task_waiter_comes()
 
   prim::atomic<bool> abroad{false};   // one of its channels has ends in other OS processes: its operations are done with the GIL
 

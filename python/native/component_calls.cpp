@@ -97,11 +97,11 @@ thread_local Call* this_call = nullptr;
 template <Side S>
 bool withdraw_plain(ProcessBase& p) noexcept {
   const Operation op(*this_call);
-  return weft::detail::withdraw_plain<Core, S>(p);
+  return weft::detail::withdraw_plain<Engine, S>(p);
 }
 template <Side S>
 constexpr runtime::OpKind waiting{S == Side::in ? "read" : "write", &withdraw_plain<S>, &weft::detail::visit_plain<S == Side::out>,
-                                  &weft::detail::undecided_plain<Core, S == Side::out>, &weft::detail::passed_plain<Core, S == Side::out>};
+                                  &weft::detail::undecided_plain<Engine, S == Side::out>, &weft::detail::passed_plain<Engine, S == Side::out>};
 
 // False: the channel has ends in other OS processes (component_abroad.cpp).
 template <Side S>
@@ -178,7 +178,7 @@ weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_pla
 // --- extended reads ---------------------------------------------------------------------------------------------------------------------
 
 bool withdraw_extended(ProcessBase& p) noexcept { return p.is(core::NodeFlags::queued) && withdraw_plain<Side::in>(p); }
-void visit_extended(ProcessBase& p, runtime::Places& v) {
+void visit_extended(ProcessBase& p, runtime::WaitVisitor& v) {
   if (p.is(core::NodeFlags::queued)) weft::detail::visit_plain<false>(p, v);
 }
 constexpr runtime::OpKind extended_op{"extended read", &withdraw_extended, &visit_extended};
@@ -190,7 +190,7 @@ weft_status begin_extended(weft_process* p, std::uint32_t end, weft_value* to, v
   go_to(c, at);
   ThreadProcess& me = *c.thread;
   if (me.cancel().load(std::memory_order_relaxed)) return WEFT_CANCELLED;
-  Core& core = e->channel->core;
+  Engine& core = e->channel->core;
   Value slot;
   me.slot = &slot;
   me.set(core::NodeFlags::extended);
@@ -232,7 +232,7 @@ weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::s
   *n = 1;
   Call& c = call_of(p);
   ChannelObject* const channel = c.ends[end]->channel;
-  Core& core = channel->core;
+  Engine& core = channel->core;
   while (*n < most && c.abroad.load(std::memory_order_relaxed) && is_wired(channel)) {
     weft_guard g[2]{};
     g[0].end = end;
@@ -248,7 +248,7 @@ weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::s
     core::Guard g[2];
     Value slot;
     g[0].kind = core::Kind::input;
-    g[0].ops = &core::channel_ops<Core, Side::in>;
+    g[0].ops = &core::channel_ops<Engine, Side::in>;
     g[0].where = &core;
     g[0].node.slot = &slot;
     g[1].kind = core::Kind::skip;
@@ -284,14 +284,14 @@ weft_status write_many(weft_process* p, std::uint32_t end, weft_value* from, std
 
 bool withdraw_sync(ProcessBase& p) noexcept {
   const Operation op(*this_call);
-  if (!static_cast<BarrierCore*>(static_cast<core::Place*>(p.place))->withdraw(p)) return false;
+  if (!static_cast<BarrierEngine*>(static_cast<core::SyncObject*>(p.place))->withdraw(p)) return false;
   p.status = Status::cancelled;
   return true;
 }
 constexpr runtime::OpKind sync_op{"sync", &withdraw_sync,
-                                  [](ProcessBase& p, runtime::Places& v) { v.barrier(*static_cast<core::Place*>(p.place)); }};
+                                  [](ProcessBase& p, runtime::WaitVisitor& v) { v.barrier(*static_cast<core::SyncObject*>(p.place)); }};
 
-BarrierCore* barrier_at(Call& c, std::uint32_t number, const char* verb) {
+BarrierEngine* barrier_at(Call& c, std::uint32_t number, const char* verb) {
   if (!idle(c, verb)) return nullptr;
   if (number < c.barriers.size()) return &c.barriers[number]->core;
   bad(c, std::string(verb) + ": the process has no such barrier");
@@ -299,7 +299,7 @@ BarrierCore* barrier_at(Call& c, std::uint32_t number, const char* verb) {
 }
 weft_status sync(weft_process* p, std::uint32_t number, weft_place at) {
   Call& c = call_of(p);
-  BarrierCore* const b = barrier_at(c, number, "sync");
+  BarrierEngine* const b = barrier_at(c, number, "sync");
   if (!b) return WEFT_BAD_USE;
   if (b->enrolled() == 0) return bad(c, "sync on a barrier with nobody enrolled: make it with parties, or enrol() first");
   go_to(c, at);
@@ -318,13 +318,13 @@ weft_status sync(weft_process* p, std::uint32_t number, weft_place at) {
 }
 weft_status enrol(weft_process* p, std::uint32_t number) {
   Call& c = call_of(p);
-  BarrierCore* const b = barrier_at(c, number, "enrol");
+  BarrierEngine* const b = barrier_at(c, number, "enrol");
   if (b) b->enrol_party();
   return b ? WEFT_OK : WEFT_BAD_USE;
 }
 weft_status resign(weft_process* p, std::uint32_t number) {
   Call& c = call_of(p);
-  BarrierCore* const b = barrier_at(c, number, "resign");
+  BarrierEngine* const b = barrier_at(c, number, "resign");
   if (!b) return WEFT_BAD_USE;
   const Operation op(c);
   return b->resign() ? WEFT_OK : bad(c, "resign on a barrier with nobody enrolled");
@@ -342,16 +342,16 @@ bool withdraw_select(ProcessBase& p) noexcept {
   auto& x = *static_cast<Call::Choosing*>(p.place);
   return !x.select->held() && x.select->choice.finish_as(core::CANCELLED);
 }
-void visit_select(ProcessBase& p, runtime::Places& v) {
+void visit_select(ProcessBase& p, runtime::WaitVisitor& v) {
   auto& x = *static_cast<Call::Choosing*>(p.place);
   for (std::uint32_t i = 0; i < x.size; ++i) {
     core::Guard& g = x.guards[i];
-    if (g.enabled && g.kind == core::Kind::barrier) v.barrier(*static_cast<core::Place*>(static_cast<BarrierCore*>(g.where)));
+    if (g.enabled && g.kind == core::Kind::barrier) v.barrier(*static_cast<core::SyncObject*>(static_cast<BarrierEngine*>(g.where)));
     if (!g.enabled || g.kind > core::Kind::output) continue;
     if (g.has_ended())
-      v.ended(*static_cast<core::Place*>(static_cast<Core*>(g.where)), i);
+      v.ended(*static_cast<core::SyncObject*>(static_cast<Engine*>(g.where)), i);
     else
-      v.channel(*static_cast<core::Place*>(static_cast<Core*>(g.where)), g.kind == core::Kind::output);
+      v.channel(*static_cast<core::SyncObject*>(static_cast<Engine*>(g.where)), g.kind == core::Kind::output);
   }
 }
 constexpr runtime::OpKind select_op{"select", &withdraw_select, &visit_select};
@@ -376,10 +376,10 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
       g.kind = from.kind == WEFT_SKIP ? core::Kind::skip : core::Kind::timer;
       g.deadline = from.deadline;
     } else if (from.kind == WEFT_SYNC) {
-      BarrierCore* const b = barrier_at(c, from.end, "select");
+      BarrierEngine* const b = barrier_at(c, from.end, "select");
       if (!b) return nullptr;
       g.kind = core::Kind::barrier;
-      g.ops = &core::barrier_ops<BarrierCore>;
+      g.ops = &core::barrier_ops<BarrierEngine>;
       g.where = b;
     } else if (from.kind > WEFT_COMPUTED) {
       bad(c, "select: guard " + std::to_string(i) + " is of no kind");
@@ -389,7 +389,7 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
       EndObject* const e = end_at(c, from.end, in, "select");
       if (!e) return nullptr;
       g.kind = in ? core::Kind::input : core::Kind::output;
-      g.ops = in ? &core::channel_ops<Core, Side::in> : &core::channel_ops<Core, Side::out>;
+      g.ops = in ? &core::channel_ops<Engine, Side::in> : &core::channel_ops<Engine, Side::out>;
       g.where = &e->channel->core;
       if (from.kind == WEFT_COMPUTED) g.node.set(core::NodeFlags::compute);
       if (from.kind == WEFT_OUTPUT && !(x.slots[i].o = given(c, from.end, from.value))) {
@@ -492,7 +492,7 @@ weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::ui
     give_back(c, *x, guards, -1);
     return status_of(s.status());
   }
-  Core& core = *static_cast<Core*>(g.where);
+  Engine& core = *static_cast<Engine*>(g.where);
   if (g.kind == core::Kind::input) {
     core.last_reader = me.id;
     const weft_status got = taken(c, guards[i].end, x->slots[static_cast<std::size_t>(i)].take(), &guards[i].value);
@@ -525,7 +525,7 @@ weft_status deliver(weft_process* p, weft_value* from) {
   Call::Choosing* const x = std::exchange(c.deciding, nullptr);
   if (!x) return bad(c, "deliver: no computed output was chosen");
   core::Guard& g = x->guards[c.decided];
-  Core& core = *static_cast<Core*>(g.where);
+  Engine& core = *static_cast<Engine*>(g.where);
   const auto end = std::find_if(c.ends.begin(), c.ends.end(),
                                 [&](EndObject* e) { return &e->channel->core == &core && is_writer(reinterpret_cast<PyObject*>(e)); });
   Value& slot = x->slots[c.decided];
@@ -644,7 +644,7 @@ NativeCall::~NativeCall() {
   for (weft_argument& a : arguments) drop_native(a.value);
 }
 
-void party_comes() {
+void task_waiter_comes() {
   parties.fetch_add(1, std::memory_order_seq_cst);
   const auto busy = [](Call* c) { return c->in_core.load(std::memory_order_seq_cst); };
   while (std::any_of(running_calls.begin(), running_calls.end(), busy)) {  // one may wait for the GIL: a run that it concludes
@@ -656,7 +656,7 @@ void party_comes() {
 bool in_component(const ThreadProcess& t) noexcept {
   return std::any_of(running_calls.begin(), running_calls.end(), [&](const Call* c) { return c->thread == &t; });
 }
-void party_goes() noexcept { parties.fetch_sub(1, std::memory_order_seq_cst); }
+void task_waiter_goes() noexcept { parties.fetch_sub(1, std::memory_order_seq_cst); }
 
 weft_status refuse(NativeCall& c, std::string why) {
   c.error = std::move(why);
@@ -700,7 +700,7 @@ PyObject* run_call(NativeCall& c) {
   }
   running_calls.erase(std::find(running_calls.begin(), running_calls.end(), &c));
   release_lent();
-  settle();
+  run_deferred();
   PyObject* const r = conclude(c, s, f);
   c.thread = nullptr;
   return r;

@@ -16,8 +16,8 @@ std::atomic<bool> closed{false};
 
 #ifdef Py_GIL_DISABLED
 
-struct AtTheDoor {
-  AtTheDoor() noexcept {}
+struct DoorPlace {
+  DoorPlace() noexcept {}
 };
 
 #else
@@ -39,12 +39,12 @@ class Door {
 };
 Door door;
 
-class AtTheDoor {  // in a place of its own, while it lives
+class DoorPlace {  // in a place of its own, while it lives
  public:
-  AtTheDoor() noexcept { door.enter(); }
-  AtTheDoor(const AtTheDoor&) = delete;
-  AtTheDoor& operator=(const AtTheDoor&) = delete;
-  ~AtTheDoor() { door.leave(); }
+  DoorPlace() noexcept { door.enter(); }
+  DoorPlace(const DoorPlace&) = delete;
+  DoorPlace& operator=(const DoorPlace&) = delete;
+  ~DoorPlace() { door.leave(); }
 };
 
 #endif
@@ -56,7 +56,7 @@ PyThreadState* give_up_lock() noexcept { return PyEval_SaveThread(); }
 void take_lock(PyThreadState* mine) noexcept {
   while (closed) pause();  // for ever
   try {
-    const AtTheDoor one_of_few;
+    const DoorPlace one_of_few;
     PyEval_RestoreThread(mine);
   } catch (abi::__forced_unwind&) {  // pthread_exit(): the interpreter ended while it waited for the lock. It would unwind what must not be
     for (;;) pause();
@@ -65,7 +65,7 @@ void take_lock(PyThreadState* mine) noexcept {
 
 PyGILState_STATE enter_interpreter() {
   try {
-    const AtTheDoor one_of_few;
+    const DoorPlace one_of_few;
     while (closed)
       pause();  // for ever. It may have been closed while we waited for a place; a thread is not to be made known to what is gone
     return PyGILState_Ensure();

@@ -81,7 +81,7 @@ PyObject* extended_aexit(PyObject* o, PyObject* args) {
 PyObject* enter_extended(PyObject* o) {
   ext(o)->entered = true;
   if (current_coroutine()) return bad_use("with over an extended read blocks: in a coroutine process use `async with`");
-  settle();
+  run_deferred();
   if (check_free(ext(o)) < 0) return nullptr;
   return block_in(OpType_::extended, o, nullptr);
 }
@@ -90,7 +90,7 @@ PyObject* extended_enter(PyObject* o, PyObject*) {
 }
 PyObject* extended_exit(PyObject* o, PyObject* args) {
   leave_block(ext(o), failed(args));
-  settle();
+  run_deferred();
   Py_RETURN_NONE;
 }
 PyMethodDef extended_methods[] = {{"__aenter__", gated<extended_aenter>, METH_NOARGS, nullptr},
@@ -104,7 +104,7 @@ PyMethodDef extended_methods[] = {{"__aenter__", gated<extended_aenter>, METH_NO
 PyTypeObject ExtendedType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
 PyObject* extended_new(PyObject* end, bool keeps) {
-  settle();
+  run_deferred();
   auto* const e = reinterpret_cast<EndObject*>(end);
   if (check_end(e, "extended read") < 0) return nullptr;
   if (keeps && !is_far(e->channel))

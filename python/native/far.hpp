@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "packed.hpp"
-#include "weft/core/far_core.hpp"
+#include "weft/core/far_engine.hpp"
 #include "weft/wire/space.hpp"
 
 namespace weft::py {
@@ -90,7 +90,7 @@ class ChannelPort : public wire::Port {
   const void* channel() const noexcept override { return &core(); }
   void arm(core::Guard& g) noexcept override {
     g.kind = S == Side::in ? core::Kind::input : core::Kind::output;
-    g.ops = &core::channel_ops<Core, S>;
+    g.ops = &core::channel_ops<Engine, S>;
     g.where = &core();
   }
   std::uint8_t strength() const noexcept override { return core().poison_strength(); }
@@ -120,7 +120,7 @@ class ChannelPort : public wire::Port {
     }
     return false;
   }
-  Core& core() const noexcept { return channel_->core; }
+  Engine& core() const noexcept { return channel_->core; }
   ChannelObject* const channel_;
 };
 
@@ -200,7 +200,7 @@ class FarSide : public core::FarAgent {
     leaves = [](core::FarAgent& a, core::Node& n) noexcept { of(&a).leave(n); };
     poisons = [](core::FarAgent& a, std::uint8_t s) noexcept { of(&a).poison(s); };
   }
-  core::FarCore<Value, Shared>* core = nullptr;
+  core::FarEngine<Value, Shared>* core = nullptr;
   const std::shared_ptr<Peer> peer;
   const std::uint32_t number;
   const bool reads;
@@ -258,7 +258,7 @@ class FarSide : public core::FarAgent {
     asked_.erase(&n);
     // What fits into no frame was refused when it was packed.
     const Status s = o.status == Status::pending ? Status::died : o.in_doubt ? Status::in_doubt : o.status;
-    core::FarCore<Value, Shared>::finish(n, s);
+    core::FarEngine<Value, Shared>::finish(n, s);
     if (o.lost)
       has_ended(Status::died, 0);
     else
@@ -308,7 +308,7 @@ struct FarChannelObject {
   std::uint32_t generation;
   std::uint8_t immunity;
   bool traced;
-  core::FarCore<Value, Shared> core;
+  core::FarEngine<Value, Shared> core;
   FarSide* side;
 };
 inline FarSide& side_of(const ChannelObject* c) noexcept {

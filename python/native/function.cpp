@@ -99,7 +99,7 @@ namespace {
 // --- calling -------------------------------------------------------------------------------------------------------------------------
 
 PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, PyObject* kwnames) {
-  settle();
+  run_deferred();
   FunctionObject* f = func(self);
   const Py_ssize_t n = PyVectorcall_NARGS(nf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   static Ends spare_ends;  // kept for its storage; taken, as Python code that runs meanwhile may call a process too
@@ -121,7 +121,7 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
   p->base.function = PyUnicode_AsUTF8(f->name);
   if (is_async(f->kind)) {
     {
-      const Beyond beyond;
+      const OutsideGate beyond;
       p->body = PyObject_Vectorcall(f->function, args, nf, kwnames);
     }
     if (p->body && !PyCoro_CheckExact(p->body)) {
@@ -203,7 +203,7 @@ PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {
 }
 // By weft._processes: of a function that is to run in another OS process, or to come back from there.
 PyObject* away_from(PyObject* function, PyObject* where, PyObject* name) {
-  const Beyond beyond;
+  const OutsideGate beyond;
   PyObject* m = PyImport_ImportModule("weft._processes");
   PyObject* r = m ? PyObject_CallMethod(m, "moved", "OOO", function, where, name) : nullptr;
   Py_XDECREF(m);

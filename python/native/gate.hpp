@@ -73,14 +73,14 @@ class Gate {  // inside, while it lives
   const bool taken_;
 };
 
-class Beyond {  // outside, while it lives
+class OutsideGate {  // outside, while it lives
  public:
-  Beyond() noexcept : section_(inside_gate()) {
+  OutsideGate() noexcept : section_(inside_gate()) {
     if (section_) PyCriticalSection_End(section_);
   }
-  Beyond(const Beyond&) = delete;
-  Beyond& operator=(const Beyond&) = delete;
-  ~Beyond() noexcept(false) {
+  OutsideGate(const OutsideGate&) = delete;
+  OutsideGate& operator=(const OutsideGate&) = delete;
+  ~OutsideGate() noexcept(false) {
     stay_if_ended();
     if (section_) PyCriticalSection_Begin(section_, &gate_object.ob_base);
   }
@@ -103,16 +103,16 @@ class Locked {  // holds the lock of a user's object, which others may change; c
   PyCriticalSection section_;
 };
 
-class Unchained {  // no critical section while stacks are switched: they lie on the stack, and the thread's state lists them
+class NoCriticalSections {  // no critical section while stacks are switched: they lie on the stack, and the thread's state lists them
  public:
-  Unchained() noexcept : state_(PyThreadState_Get()) {
+  NoCriticalSections() noexcept : state_(PyThreadState_Get()) {
     if (!state_->critical_section) return;
     _PyCriticalSection_SuspendAll(state_);
     chain_ = std::exchange(state_->critical_section, 0);
   }
-  Unchained(const Unchained&) = delete;
-  Unchained& operator=(const Unchained&) = delete;
-  ~Unchained() noexcept(false) {
+  NoCriticalSections(const NoCriticalSections&) = delete;
+  NoCriticalSections& operator=(const NoCriticalSections&) = delete;
+  ~NoCriticalSections() noexcept(false) {
     stay_if_ended();
     if (!chain_) return;
     state_->critical_section = chain_;
@@ -148,14 +148,14 @@ inline constexpr auto gated = &Gated<F>::call;
 struct Gate {
   Gate() noexcept {}
 };
-struct Beyond {
-  Beyond() noexcept {}
+struct OutsideGate {
+  OutsideGate() noexcept {}
 };
 struct Locked {
   explicit Locked(PyObject*) noexcept {}
 };
-struct Unchained {
-  Unchained() noexcept {}
+struct NoCriticalSections {
+  NoCriticalSections() noexcept {}
 };
 template <auto F>
 inline constexpr auto gated = F;

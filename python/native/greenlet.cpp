@@ -10,11 +10,11 @@
 //  2 A greenlet that parks enters the next one itself if that has started (Scheduler::take), else the
 //    hub.
 //  3 The stack of a greenlet is in place only while it runs. What others may write while it is parked is
-//    in its Strand. The same holds for a hub that waits deeper on the stack than a greenlet was started
+//    in its GreenletState. The same holds for a hub that waits deeper on the stack than a greenlet was started
 //    (a block of ordinary code): what others may touch is on the heap.
 //  4 The package greenlet keeps each one's exception state, context variables, frames and depth of
 //    recursion. It does not keep the critical sections of a free-threaded build: we take those off and
-//    put them back (Unchained).
+//    put them back (NoCriticalSections).
 #include <greenlet/greenlet.h>
 
 #include "native.hpp"
@@ -23,7 +23,7 @@
 
 namespace weft::py {
 
-struct Strand {
+struct GreenletState {
   PyGreenlet* greenlet;  // owned
   PyGreenlet* parent;    // the hub when it was started, or that of now when it ends; `greenlet` keeps it
   PyGreenlet* at;        // owned; where it is parked: in `greenlet`, or in one that its own code made
@@ -47,7 +47,7 @@ PyObject* body(PyObject* self, PyObject*) {
   ++state->context_ver;
   end_process(p, p->base, call_body(p));
   ended = p;
-  if (Strand* s = p->strand; s && s->parent != hub) [[unlikely]] {  // it returns to its parent
+  if (GreenletState* s = p->greenlet_state; s && s->parent != hub) [[unlikely]] {  // it returns to its parent
     s->parent = hub;
     if (PyGreenlet_SetParent(s->greenlet, hub) < 0) PyErr_WriteUnraisable(nullptr);
   }
@@ -56,7 +56,7 @@ PyObject* body(PyObject* self, PyObject*) {
 PyMethodDef body_def{"process", gated<body>, METH_NOARGS, nullptr};
 
 PyObject* switch_to(PyGreenlet* g) {
-  const Unchained sections;
+  const NoCriticalSections sections;
   return PyGreenlet_Switch(g, nullptr, nullptr);
 }
 
@@ -66,7 +66,7 @@ void enter(ProcessObject* p) {
     step_begins(p);
   PyGreenlet* const here = PyGreenlet_GetCurrent();
   PyGreenlet* const outer = std::exchange(hub, here);  // of a scheduler in whose greenlet another's loop runs
-  PyObject* r = switch_to(p->strand->at);
+  PyObject* r = switch_to(p->greenlet_state->at);
   hub = outer;
   Py_XDECREF(reinterpret_cast<PyObject*>(here));
   if (stepping) [[unlikely]]
@@ -74,30 +74,30 @@ void enter(ProcessObject* p) {
   runtime::this_context->running = nullptr;
   if (r)
     Py_DECREF(r);
-  else if (!p->done && !PyGreenlet_ACTIVE(p->strand->greenlet)) {  // it could not be started
+  else if (!p->done && !PyGreenlet_ACTIVE(p->greenlet_state->greenlet)) {  // it could not be started
     end_process(p, p->base, nullptr);
     ended = p;
   } else {
     PyErr_WriteUnraisable(nullptr);
   }
   if (ProcessObject* e = std::exchange(ended, nullptr)) {
-    drop_strand(e);
+    drop_greenlet_state(e);
     Py_DECREF(e);
   }
-  settle();
+  run_deferred();
 }
 
 }  // namespace
 
-void drop_strand(ProcessObject* p) noexcept {
-  Strand* s = std::exchange(p->strand, nullptr);
+void drop_greenlet_state(ProcessObject* p) noexcept {
+  GreenletState* s = std::exchange(p->greenlet_state, nullptr);
   if (!s) return;
   Py_XDECREF(reinterpret_cast<PyObject*>(s->at));
   Py_XDECREF(reinterpret_cast<PyObject*>(s->greenlet));
   delete s;
 }
 
-const runtime::ProcessOps& greenlet_ops_on(runtime::Scheduler& s) { return s.homed(fresh_ops); }
+const runtime::ProcessOps& greenlet_ops_on(runtime::Scheduler& s) { return s.ops_here(fresh_ops); }
 
 void greenlet_start(core::Waker* w) {
   ProcessObject* p = object_of(self_of(w));
@@ -112,8 +112,8 @@ void greenlet_start(core::Waker* w) {
     return;
   }
   Py_INCREF(reinterpret_cast<PyObject*>(g));
-  p->strand = new Strand{g, parent, g, {}};
-  std::atomic_ref(p->base.ops).store(&runtime::Scheduler::current()->homed(running_ops), std::memory_order_relaxed);
+  p->greenlet_state = new GreenletState{g, parent, g, {}};
+  std::atomic_ref(p->base.ops).store(&runtime::Scheduler::current()->ops_here(running_ops), std::memory_order_relaxed);
   runtime::this_context->running = &p->base;
   enter(p);
 }
@@ -129,7 +129,7 @@ bool greenlet_park(ProcessObject* p) noexcept {
   if (stepping && w) [[unlikely]]
     step_begins(object_of(self_of(w)));
   if (w == &p->base) return true;
-  Strand& s = *p->strand;
+  GreenletState& s = *p->greenlet_state;
   PyGreenlet* const here = PyGreenlet_GetCurrent();
   if (here == s.at) [[likely]]
     Py_DECREF(reinterpret_cast<PyObject*>(here));
@@ -138,7 +138,7 @@ bool greenlet_park(ProcessObject* p) noexcept {
   PyGreenlet* to = hub;
   if (w) {
     runtime::this_context->running = self_of(w);
-    to = object_of(self_of(w))->strand->at;
+    to = object_of(self_of(w))->greenlet_state->at;
   }
   PyObject* r = switch_to(to);
   runtime::this_context->running = &p->base;
@@ -146,11 +146,11 @@ bool greenlet_park(ProcessObject* p) noexcept {
   return r != nullptr;
 }
 
-Value& greenlet_slot(ProcessObject* p) noexcept { return p->strand->slot; }
+Value& greenlet_slot(ProcessObject* p) noexcept { return p->greenlet_state->slot; }
 
 PyObject* greenlet_frame(ProcessObject* p) {
-  if (!p->strand) return nullptr;
-  PyObject* f = PyObject_GetAttrString(reinterpret_cast<PyObject*>(p->strand->at), "gr_frame");
+  if (!p->greenlet_state) return nullptr;
+  PyObject* f = PyObject_GetAttrString(reinterpret_cast<PyObject*>(p->greenlet_state->at), "gr_frame");
   if (f && f != Py_None) return f;
   Py_XDECREF(f);
   PyErr_Clear();

@@ -153,7 +153,7 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runt
   while (!group.done() || (spawned && !spawned->done())) {
     runtime::Group& g = group.done() ? *spawned : group;
     if (g.begin_wait(stop) == Status::pending) scheduler.loop();
-    settle();
+    run_deferred();
   }
 }
 
@@ -399,7 +399,7 @@ PySendResult group_op_send(PyObject* self, PyObject*, PyObject** r) {
     *r = Py_NewRef(Py_None);
     return PYGEN_NEXT;
   }
-  settle();
+  run_deferred();
   if (p.op || g->starting > 0) {
     bad_use("%s while another operation of this process waits: a process does one thing at a time", verb_of(o));
     return PYGEN_ERROR;
@@ -466,7 +466,7 @@ PyMethodDef group_op_methods[] = {{"send", gated<group_op_pysend>, METH_O, nullp
 // --- functions ------------------------------------------------------------------------------------------------------------------------
 
 PyObject* f_parallel(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  settle();
+  run_deferred();
   close_left_blocks();
   PyObject* list = process_list(args, n);
   if (!list) return nullptr;
@@ -486,7 +486,7 @@ PyObject* f_run(PyObject*, PyObject* args) {
   PyObject* processes;
   int virtual_time, alone = 0;
   if (!PyArg_ParseTuple(args, "O!p|p", &PyTuple_Type, &processes, &virtual_time, &alone)) return nullptr;
-  settle();
+  run_deferred();
   close_left_blocks();
   if (current_coroutine()) return bad_use("run inside a coroutine process would stop its scheduler: use `await Parallel(...)`");
   if (in_task()) return bad_use("run would block the running asyncio loop: use `await Parallel(...)` or `await run_async(...)`");
@@ -502,7 +502,7 @@ PyObject* f_run(PyObject*, PyObject* args) {
 }
 
 PyObject* f_spawn(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  settle();
+  run_deferred();
   PyObject* list = process_list(args, n);  // by code of the user's, in which a block may begin or end
   if (!list) return nullptr;
   runtime::Run* run = current_run();
@@ -561,15 +561,15 @@ PyMethodDef functions[] = {{"parallel", method(gated<f_parallel>), METH_FASTCALL
 
 }  // namespace
 
-void abandon_group(GroupObject* g, runtime::Group& heir) noexcept {
+void abandon_group(GroupObject* g, runtime::Group& successor) noexcept {
   if (!g->group) return;
   runtime::Group* const group = std::exchange(g->group, nullptr);
   g->state = GroupState::ended;
   end_block(g);
-  if (!group->abandon(heir)) delete group;
+  if (!group->abandon(successor)) delete group;
 }
 
-void forsake_group_wait(PyObject* o) noexcept {
+void drop_awaited_group_wait(PyObject* o) noexcept {
   Py_INCREF(o);
   give_up(gop(o));
   Py_DECREF(o);

@@ -59,8 +59,8 @@ struct GroupObject {
 GroupObject* new_group(PyObject* list);                           // takes the list over
 PyObject* new_group_op(GroupObject* owned, bool parallel);        // what is awaited in a coroutine process
 PyObject* wait_for(Caller& self, GroupObject* g, bool parallel);  // in a greenlet process: the outcome
-// Its owner will not wait for it: its processes are cancelled, and `heir` waits for them.
-void abandon_group(GroupObject* g, runtime::Group& heir) noexcept;
+// Its owner will not wait for it: its processes are cancelled, and `successor` waits for them.
+void abandon_group(GroupObject* g, runtime::Group& successor) noexcept;
 void end_block(GroupObject* g) noexcept;  // it is among the open blocks no more
 void forget_blocks() noexcept;            // in the child of a fork
 void close_left_blocks() noexcept;        // of ordinary code on this thread, that nobody can leave any more

@@ -135,7 +135,7 @@ PyObject* guard_on(PyObject* target, GuardKind kind, bool on) {
 // --- a process's end ------------------------------------------------------------------------------------------------------------------
 
 PyObject* end_wait(PyObject* o, PyObject*) {
-  settle();
+  run_deferred();
   return end_operation(o);
 }
 PyObject* end_await(PyObject* o) { return end_wait(o, nullptr); }

@@ -126,7 +126,7 @@ const core::WakerOps end_ops{&end_wake, &end_run, nullptr, 0};
 void schedule(GuestObject* g, PyObject* loop) noexcept {
   if (g->scheduled || g->gone) return;
   g->scheduled = true;
-  PyObject* h = undisturbed([&] { return PyObject_CallMethodOneArg(loop, names.call_soon, g->turn); });
+  PyObject* h = with_signals_held([&] { return PyObject_CallMethodOneArg(loop, names.call_soon, g->turn); });
   if (!h) g->scheduled = false;  // the loop is closed
   Py_XDECREF(h);
 }
@@ -135,7 +135,7 @@ void disarm(GuestObject* g) noexcept {
   PyObject* h = std::exchange(g->timer, nullptr);
   g->armed = prim::forever;
   if (!h) return;
-  PyObject* r = undisturbed([&] { return PyObject_CallMethodNoArgs(h, names.cancel); });
+  PyObject* r = with_signals_held([&] { return PyObject_CallMethodNoArgs(h, names.cancel); });
   Py_XDECREF(r);
   Py_DECREF(h);
 }
@@ -147,7 +147,7 @@ void arm(GuestObject* g, PyObject* loop, std::int64_t at, std::int64_t least = 0
   if (at == prim::forever) return;
   g->armed = at;
   PyObject* d = PyFloat_FromDouble(static_cast<double>(std::max(at - prim::now(), least)) * 1e-9);
-  if (d) g->timer = undisturbed([&] { return PyObject_CallMethodObjArgs(loop, names.call_later, d, g->ring_up, nullptr); });
+  if (d) g->timer = with_signals_held([&] { return PyObject_CallMethodObjArgs(loop, names.call_later, d, g->ring_up, nullptr); });
   PyErr_Clear();
   Py_XDECREF(d);
 }
@@ -156,14 +156,14 @@ void arm(GuestObject* g, PyObject* loop, std::int64_t at, std::int64_t least = 0
 void look_later(GuestObject* g, PyObject* loop, std::uint32_t number) noexcept {
   g->standstill = number;
   PyObject* d = PyFloat_FromDouble(static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9);
-  if (d) g->look = undisturbed([&] { return PyObject_CallMethodObjArgs(loop, names.call_later, d, g->look_up, nullptr); });
+  if (d) g->look = with_signals_held([&] { return PyObject_CallMethodObjArgs(loop, names.call_later, d, g->look_up, nullptr); });
   PyErr_Clear();
   Py_XDECREF(d);
 }
 void look_no_more(GuestObject* g) noexcept {
   PyObject* h = std::exchange(g->look, nullptr);
   if (!h) return;
-  PyObject* r = undisturbed([&] { return PyObject_CallMethodNoArgs(h, names.cancel); });
+  PyObject* r = with_signals_held([&] { return PyObject_CallMethodNoArgs(h, names.cancel); });
   Py_XDECREF(r);
   Py_DECREF(h);
 }
@@ -180,7 +180,7 @@ void tell_waiter(GuestObject* g) noexcept {
 // Rules 10.4 and 13.6: is there nothing else on the loop that could wake a process? None: nothing but callbacks that are about to run.
 PyObject* alone(GuestObject* g, PyObject* loop) noexcept {
   if (g->awaiting > 0 || g->open || !g->waiter) return Py_False;
-  PyObject* r = undisturbed([&] { return PyObject_CallOneArg(names.alone, loop); });
+  PyObject* r = with_signals_held([&] { return PyObject_CallOneArg(names.alone, loop); });
   Py_XDECREF(r);
   return r == Py_True || r == Py_None ? r : Py_False;  // these are immortal enough
 }
@@ -189,14 +189,14 @@ PyObject* alone(GuestObject* g, PyObject* loop) noexcept {
 void tell_block(GuestObject* g) noexcept {
   if (!g->open || g->told || !g->task || g->run->self.cancel().load() == 0) return;
   g->told = true;
-  PyObject* r = undisturbed([&] { return PyObject_CallMethodNoArgs(g->task, names.cancel); });
+  PyObject* r = with_signals_held([&] { return PyObject_CallMethodNoArgs(g->task, names.cancel); });
   if (!r) PyErr_WriteUnraisable(g->task);
   Py_XDECREF(r);
 }
 
 // After a turn: again, rest, or the end.
 void go_on(GuestObject* g, PyObject* loop) noexcept {
-  settle();
+  run_deferred();
   if (g->ended) return;
   tell_block(g);
   if (all_ended(g)) {
@@ -208,7 +208,7 @@ void go_on(GuestObject* g, PyObject* loop) noexcept {
   runtime::Group* const groups[] = {g->group, g->spawned};
   for (int i = 0; i < 2; ++i)
     if (!g->ends[i].waiting) g->ends[i].waiting = groups[i]->begin_wait(g->ends[i]) == Status::pending;
-  if (!g->scheduler->rest()) return schedule(g, loop);
+  if (!g->scheduler->end_turn()) return schedule(g, loop);
   g->resting = true;
   const std::int64_t at = g->run->run.wake_time();
   arm(g, loop, at);
@@ -226,7 +226,7 @@ void take_turn(GuestObject* g, PyObject* loop, std::int64_t budget) noexcept {
   Turn turn{g, g->gone ? nullptr : loop, nullptr, false, this_turn};
   this_turn = &turn;
   g->in_turn = true;
-  if (std::exchange(g->resting, false)) g->scheduler->rise();
+  if (std::exchange(g->resting, false)) g->scheduler->begin_turn();
   g->scheduler->turn(budget);
   g->in_turn = false;
   if (turn.entered) {
@@ -394,7 +394,7 @@ void abandon(GuestObject* g) noexcept {
   for (int round = 0; round < 100 && !all_ended(g); ++round) {  // one that catches Cancelled is asked again
     g->run->run.cancel_everybody();
     for (int k = 0; k < 1000 && (k == 0 || g->scheduler->anything_ready()); ++k) {
-      if (std::exchange(g->resting, false)) g->scheduler->rise();
+      if (std::exchange(g->resting, false)) g->scheduler->begin_turn();
       Turn turn{g, nullptr, nullptr, false, this_turn};
       this_turn = &turn;
       g->in_turn = true;
@@ -414,7 +414,7 @@ PyObject* guest_new(PyTypeObject*, PyObject* args, PyObject* kw) {
   int virtual_time, alone = 0;
   if (!PyArg_ParseTupleAndKeywords(args, kw, "O!p|p:Guest", const_cast<char**>(names), &PyTuple_Type, &processes, &virtual_time, &alone))
     return nullptr;
-  settle();
+  run_deferred();
   PyObject* list = process_list(&PyTuple_GET_ITEM(processes, 0), PyTuple_GET_SIZE(processes));
   if (!list) return nullptr;
   GuestObject* g = make_guest(list, virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady, false, alone != 0);
@@ -435,7 +435,7 @@ PyObject* guest_wait(PyObject* o, PyObject* future) {
   PyObject* loop = g->run ? loop_of(g->link) : nullptr;
   if (loop && !g->scheduled) {  // it may rest already, and may be alone only now
     const Section s(g->link);
-    if (std::exchange(g->resting, false)) g->scheduler->rise();
+    if (std::exchange(g->resting, false)) g->scheduler->begin_turn();
     go_on(g, loop);
   }
   Py_XDECREF(loop);

@@ -42,15 +42,15 @@ PyObject* future_done(PyObject* self, PyObject* future) {
 PyMethodDef wakeup_def{"weft_wakeup", gated<future_done>, METH_O, nullptr};
 
 void let_go_of_future(GuestPart* part, PyObject* future) noexcept {
-  PyObject* r = undisturbed([&] { return PyObject_CallMethodOneArg(future, names.remove_done_callback, part->wakeup); });
+  PyObject* r = with_signals_held([&] { return PyObject_CallMethodOneArg(future, names.remove_done_callback, part->wakeup); });
   Py_XDECREF(r);
-  r = undisturbed([&] { return PyObject_CallMethodNoArgs(future, names.cancel); });
+  r = with_signals_held([&] { return PyObject_CallMethodNoArgs(future, names.cancel); });
   Py_XDECREF(r);
 }
 
 bool cancel_future(GuestPart* part) noexcept {
   PyObject* f = Py_NewRef(part->future);
-  PyObject* r = undisturbed([&] {
+  PyObject* r = with_signals_held([&] {
     return part->message ? PyObject_CallMethodOneArg(f, names.cancel, part->message) : PyObject_CallMethodNoArgs(f, names.cancel);
   });
   Py_DECREF(f);
@@ -114,7 +114,7 @@ void join_guest(runtime::Scheduler& s, ProcessObject* p) noexcept {
   part->guest = reinterpret_cast<GuestObject*>(Py_NewRef(obj(g)));
   PyObject* loop = loop_of(g->link);
   if (loop)
-    part->task = undisturbed([&] { return PyObject_CallFunctionObjArgs(names.make_task, reinterpret_cast<PyObject*>(p), loop, nullptr); });
+    part->task = with_signals_held([&] { return PyObject_CallFunctionObjArgs(names.make_task, reinterpret_cast<PyObject*>(p), loop, nullptr); });
   part->wakeup = PyCFunction_New(&wakeup_def, reinterpret_cast<PyObject*>(p));
   Py_XDECREF(loop);
   if (!part->task || !part->wakeup) PyErr_WriteUnraisable(Py_None);
@@ -187,7 +187,7 @@ void leave_guest(ProcessObject* p) noexcept {
   GuestPart* part = std::exchange(p->guest, nullptr);
   if (part->task) {
     PyObject* r =
-        undisturbed([&] { return PyObject_CallMethodObjArgs(part->task, names.end, p->outcome, p->failed ? Py_True : Py_False, nullptr); });
+        with_signals_held([&] { return PyObject_CallMethodObjArgs(part->task, names.end, p->outcome, p->failed ? Py_True : Py_False, nullptr); });
     Py_XDECREF(r);
   }
   Py_XDECREF(part->task);

@@ -24,9 +24,9 @@ const runtime::ProcessOps home_ops{{&home_wake, &home_run, nullptr, 0}, &home_of
 
 }  // namespace
 
-void settle_home(ThreadProcess& t, runtime::Scheduler& s) {
+void enter_home(ThreadProcess& t, runtime::Scheduler& s) {
   t.home = &s;
-  t.ops = &s.homed(home_ops);
+  t.ops = &s.ops_here(home_ops);
 }
 
 void leave_home(ThreadProcess& t) noexcept {
@@ -43,14 +43,14 @@ void wait_home(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept 
   t.op = &kind;  // who cancels it from now on withdraws this; who did before has left a nudge, which the loop finds
   s.loop();
   t.op = nullptr;
-  settle();
+  run_deferred();
 }
 
 void yield_home(runtime::ThreadProcess& t) noexcept {
   runtime::Scheduler& s = *static_cast<ThreadProcess&>(t).home;
   s.post(&t);
   s.loop();
-  settle();
+  run_deferred();
 }
 
 }  // namespace weft::py

@@ -7,7 +7,7 @@
 //
 // Invariants
 //  1 `sleeper` is null, or a Parking that lives until main_sleeps_by(nullptr) returns, which waits for handlers on other threads.
-//  2 A bit of `held_back` that is set while nobody is Undisturbed is taken by whoever set it, so no
+//  2 A bit of `held_back` that is set while nobody is HoldSignals is taken by whoever set it, so no
 //    signal is lost.
 //  3 While a run begins and ends, handlers are read and set without running bytecode: between bytecodes
 //    Python calls a signal's handler, which may raise. So we call the functions of `_signal`, not those
@@ -31,7 +31,7 @@ using Handler = void (*)(int);
 std::atomic<Handler> pythons{nullptr};  // one function for all signals
 std::atomic<runtime::Parking*> sleeper{nullptr};
 std::atomic<int> handling{0};
-std::atomic<bool> holding{false};         // the main thread is Undisturbed
+std::atomic<bool> holding{false};         // the main thread is HoldSignals
 std::atomic<std::uint64_t> held_back{0};  // bit n-1: signal n came meanwhile
 std::size_t watchers = 0;
 std::uint64_t watched = 0;  // bit n-1: signal n has our handler
@@ -50,7 +50,7 @@ void stirring_handler(int number) {
   }
   if (const Handler h = pythons.load(std::memory_order_relaxed)) h(number);
   handling.fetch_add(1);
-  if (runtime::Parking* p = sleeper.load()) p->stir();
+  if (runtime::Parking* p = sleeper.load()) p->disturb();
   handling.fetch_sub(1);
   errno = error;
 }
@@ -211,10 +211,10 @@ void unwatch_signals() noexcept {
   if (--watchers == 0) leave_signals();
 }
 
-Undisturbed::Undisturbed() noexcept : mine_(PyThread_get_thread_ident() == main_thread && !holding.load(std::memory_order_relaxed)) {
+HoldSignals::HoldSignals() noexcept : mine_(PyThread_get_thread_ident() == main_thread && !holding.load(std::memory_order_relaxed)) {
   if (mine_) holding.store(true);
 }
-Undisturbed::~Undisturbed() {
+HoldSignals::~HoldSignals() {
   if (!mine_) return;
   holding.store(false);
   if (held_back.load() == 0) [[likely]]

@@ -18,7 +18,7 @@ class Interrupts {
   bool watching_ = false;
 };
 
-// While anybody watches them, signals that have a Python function stir a main thread that sleeps, and are held back by Undisturbed. On the
+// While anybody watches them, signals that have a Python function stir a main thread that sleeps, and are held back by HoldSignals. On the
 // main thread, with the interpreter lock; begin: false where there is nothing to watch.
 void say_where(PyRun& run);  // each process, to the standard error
 bool watch_signals();
@@ -26,12 +26,12 @@ void unwatch_signals() noexcept;
 
 // While one lives on the main thread no handler of a signal that is watched runs there: those that come are passed on to Python at its
 // end. On other threads: does nothing.
-class Undisturbed {
+class HoldSignals {
  public:
-  Undisturbed() noexcept;
-  Undisturbed(const Undisturbed&) = delete;
-  Undisturbed& operator=(const Undisturbed&) = delete;
-  ~Undisturbed();
+  HoldSignals() noexcept;
+  HoldSignals(const HoldSignals&) = delete;
+  HoldSignals& operator=(const HoldSignals&) = delete;
+  ~HoldSignals();
 
  private:
   bool mine_;

@@ -120,7 +120,7 @@ PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
                  : "an io call was awaited already: make another");
     return PYGEN_ERROR;
   }
-  settle();
+  run_deferred();
   if (p.cancel().load(std::memory_order_relaxed)) {
     c->state = CallState::done;
     raise_cancelled(p, nullptr);
@@ -160,7 +160,7 @@ PyObject* call_close(PyObject* self, PyObject*) {
 
 // In a greenlet process.
 PyObject* call_wait(PyObject* self, PyObject*) {
-  settle();
+  run_deferred();
   Caller caller("io call");
   if (!caller) return nullptr;
   CallObject* c = call_of(self);
@@ -192,7 +192,7 @@ PyObject* call_run(PyObject* self, PyObject*) {
     PyObject* r = nullptr;
     if (PyContext_Enter(c->context) == 0) {
       {
-        const Beyond outside;
+        const OutsideGate outside;
         r = PyObject_Call(function, c->args, c->keywords);
       }
       PyObject* e = r ? nullptr : take_exception();
@@ -285,7 +285,7 @@ PyMethodDef functions[] = {{"_set_pool", gated<f_set_pool>, METH_O, nullptr}, {"
 
 }  // namespace
 
-void forsake_call(PyObject* o) noexcept {
+void drop_awaited_call(PyObject* o) noexcept {
   Py_INCREF(o);
   give_up(call_of(o));
   Py_DECREF(o);

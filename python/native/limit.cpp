@@ -67,7 +67,7 @@ PyObject* limit_enter(PyObject* o, PyObject* args) {
   PyObject* when;
   int relative;
   if (!PyArg_ParseTuple(args, "Op", &when, &relative)) return nullptr;
-  settle();
+  run_deferred();
   ProcessBase& p = *owner();
   std::int64_t ns;
   if (!deadline_of(when, relative != 0, p, ns)) return nullptr;

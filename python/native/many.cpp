@@ -4,7 +4,7 @@
 //   write_many: what goes into the buffer without waiting: pass_on() ──► a write of the next, if there are more ──► pass_on() …
 //
 // One operation in a block is a read or a write as any other (operation.cpp): it waits, is cancelled, meets the channel's end, lets others
-// run. The rest is moved in one loop under the GIL, where it meets nobody who waits: ChannelCore::pass().
+// run. The rest is moved in one loop under the GIL, where it meets nobody who waits: ChannelEngine::pass().
 //
 // Invariants
 //  1 Whoever observes sees operations, so then each value is one. So it is at a rendezvous and at channels to other OS processes.
@@ -36,7 +36,7 @@ int gather(PyObject* reader, PyObject* list, Py_ssize_t most) {
     Py_XDECREF(v);
     if (r < 0) return -1;
   }
-  settle();
+  run_deferred();
   return 0;
 }
 PyObject* block_of(PyObject* reader, PyObject* first, Py_ssize_t most) {
@@ -250,7 +250,7 @@ PyObject* reader_blocks(PyObject* o, PyObject* number) {
   return reinterpret_cast<PyObject*>(b);
 }
 PyObject* writer_write_many(PyObject* o, PyObject* values) {
-  settle();
+  run_deferred();
   if (check_end(end_of(o), "write") < 0) return nullptr;
   if (PyUnicode_Check(values) || PyDict_Check(values)) {
     PyErr_Format(PyExc_TypeError, "write_many takes the values to write, as a list of them, not a %.100s", Py_TYPE(values)->tp_name);

@@ -1,6 +1,6 @@
 // What the files of the extension share: the objects Python sees, and how they stand on the core.
 //
-// Every channel is a core::ChannelCore<Value, Shared>, whatever meets on it: coroutine processes on a
+// Every channel is a core::ChannelEngine<Value, Shared>, whatever meets on it: coroutine processes on a
 // scheduler, thread processes, plain threads. Who calls an operation decides how it waits (ways.hpp): in
 // a coroutine process it is an awaitable; elsewhere it blocks the thread, or the greenlet (caller.cpp).
 //
@@ -27,10 +27,10 @@
 #include "gate.hpp"
 #include "weft/channel.hpp"
 #include "weft/core/standing.hpp"
-#include "weft/runtime/about.hpp"
+#include "weft/runtime/function_info.hpp"
 #include "weft/runtime/report.hpp"
 #include "weft/runtime/scheduler.hpp"
-#include "weft/runtime/solo.hpp"
+#include "weft/runtime/own_thread.hpp"
 
 namespace weft::py {
 
@@ -60,8 +60,8 @@ struct Value {
   }
 };
 
-using Core = core::ChannelCore<Value, Shared>;
-using BarrierCore = core::BarrierCore<Shared>;
+using Engine = core::ChannelEngine<Value, Shared>;
+using BarrierEngine = core::BarrierEngine<Shared>;
 
 // --- objects ----------------------------------------------------------------------------------------------------------------------
 
@@ -70,7 +70,7 @@ struct ChannelObject {
   std::uint32_t generation;      // of the operating system's process that made it (rule 11.2, fork); with kCarries: see held.cpp
   std::uint8_t immunity;
   bool traced;  // by the garbage collector (leaf.hpp)
-  Core core;
+  Engine core;
 };
 
 // How a process ended.
@@ -93,7 +93,7 @@ struct ProcessObject;
 
 // Who waits for a process's end (rule 7.11).
 struct Watch {
-  core::LatchCore<Shared> latch;  // its name points into `name`, its last_writer is the process's id
+  core::LatchEngine<Shared> latch;  // its name points into `name`, its last_writer is the process's id
   std::string name;
   ProcessObject* process;                // which has it
   std::vector<ProcessObject*> watchers;  // owned; until the process has ended
@@ -122,7 +122,7 @@ struct CoroutineProcess final : ProcessBase {
 
 // Where a process runs: `apart` is a coroutine on a scheduler and a thread of its own.
 enum class Kind : std::uint8_t { coroutine, thread, greenlet, apart };
-struct Strand;  // a greenlet process's greenlet (greenlet.cpp)
+struct GreenletState;  // a greenlet process's greenlet (greenlet.cpp)
 
 struct OpObject;
 
@@ -137,7 +137,7 @@ struct ProcessObject {
     PyObject* waits;                 // of a coroutine: the operation that it awaits (awaiting.hpp); not owned, may be null
   };
   union {
-    Strand* strand;           // of a greenlet process that runs
+    GreenletState* greenlet_state;           // of a greenlet process that runs
     runtime::Scheduler* own;  // of one that runs apart
   };
   GuestPart* guest;  // of a coroutine process of a network that is a guest (asyncio.hpp); else null
@@ -167,7 +167,7 @@ inline ProcessBase& base_of(ProcessObject* p) noexcept;
 
 struct BarrierObject {
   PyObject_HEAD PyObject* name;
-  BarrierCore core;
+  BarrierEngine core;
 };
 
 extern PyTypeObject ChannelType, ReaderType, WriterType, OpType, ProcessType, ProcessFunctionType, BarrierType, TimerType, GuardType,
@@ -296,13 +296,13 @@ inline bool interpreter_ends() noexcept {
 // --- pending: what is done at the next safe point ------------------------------------------------------------------------------------
 
 extern bool something_pending;
-void settle_pending() noexcept;
+void run_deferred_now() noexcept;
 bool ends_pending() noexcept;   // are ends queued, which this thread may settle?
 void look_for_ends() noexcept;  // wakes a thread that sleeps, which settles
 void ring_loops() noexcept;     // wakes the loops of asyncio in which somebody waits
-inline void settle() noexcept {
+inline void run_deferred() noexcept {
   if (something_pending) [[unlikely]]
-    settle_pending();
+    run_deferred_now();
 }
 
 // --- errors ---------------------------------------------------------------------------------------------------------------------------
@@ -421,7 +421,7 @@ class Caller {
   Value* slot_ = &own_;
 };
 extern thread_local PyObject* guest_interrupt;  // what a signal's handler raised in a plain thread that waits
-bool settling_now() noexcept;                   // a finaliser runs (pending.cpp)
+bool deferred_runs_here() noexcept;                   // a finaliser runs (pending.cpp)
 void init_caller() noexcept;
 
 extern const runtime::OpKind wait_op;
@@ -448,13 +448,13 @@ void name_watch(ProcessObject* p);                  // it has been started, or j
 bool watched_by_others(ProcessObject* p) noexcept;  // does its failure go to watchers that live?
 void tell_watchers(ProcessObject* p) noexcept;      // it is done, and somebody may watch
 void forget_watchers(ProcessObject* p) noexcept;
-runtime::Run* run_of_end(const core::Place& e) noexcept;               // of the process whose end it is; null: it has not been started
+runtime::Run* run_of_end(const core::SyncObject& e) noexcept;               // of the process whose end it is; null: it has not been started
 PyObject* call_body(ProcessObject* p);                                 // of a thread or a greenlet: what the function returns
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result);  // it has ended with `result` (owned) or the current exception
 
 // --- the thread of a block in ordinary code -------------------------------------------------------------------------------------------
 
-void settle_home(ThreadProcess& t, runtime::Scheduler& s);                        // from here on it is a process of `s`
+void enter_home(ThreadProcess& t, runtime::Scheduler& s);                        // from here on it is a process of `s`
 void leave_home(ThreadProcess& t) noexcept;                                       // before that scheduler goes
 runtime::Scheduler* home_here(runtime::ThreadProcess& t) noexcept;                // null: it is none
 void wait_home(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept;  // until the operation that has begun is decided
@@ -466,7 +466,7 @@ int need_greenlets();                             // -1: there are none, ImportE
 bool greenlet_park(ProcessObject* p) noexcept;    // until it is run again; false: by a throw, the exception is set
 Value& greenlet_slot(ProcessObject* p) noexcept;  // of its operation
 PyObject* greenlet_frame(ProcessObject* p);       // where it is parked, or null without an exception
-void drop_strand(ProcessObject* p) noexcept;
+void drop_greenlet_state(ProcessObject* p) noexcept;
 void leave_blocks(ProcessBase& p) noexcept;  // it ends: its group takes over the groups whose blocks it never left (block.cpp)
 extern std::size_t blocks_open;
 const runtime::ProcessOps& greenlet_ops_on(runtime::Scheduler& s);

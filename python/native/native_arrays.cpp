@@ -380,7 +380,7 @@ void release_lent() noexcept {
     all.swap(lent_back);
     any_back.store(false, std::memory_order_release);
   }
-  const Beyond beyond;
+  const OutsideGate beyond;
   for (Lent* l : all) {
     end_loan(l, "before anybody had it");
     if (!l->tensor)

@@ -32,7 +32,7 @@ PyObject* ends_held() {
       for (Py_ssize_t i = 0; o && i < Py_SIZE(o); ++i) {
         const EndObject* const e = o->held[i];
         if (e->state != EndState::open) continue;
-        const auto* const place = static_cast<const core::Place*>(&e->channel->core);
+        const auto* const place = static_cast<const core::SyncObject*>(&e->channel->core);
         append(list, Py_BuildValue("INON", std::uint32_t(p.id), key_of(place), truth(Py_IS_TYPE(e, &WriterType)), key_of(e)));
       }
     });
@@ -56,13 +56,13 @@ PyObject* f_network(PyObject*, PyObject*) {
       quiet = quiet && p->session.state() == wire::Session::State::open;
       append(sessions, Py_BuildValue("KII", theirs, p->session.sent(), p->session.received()));
       p->home.each_end([&](std::uint32_t number, const wire::Port& port) {
-        const auto& core = *static_cast<const Core*>(port.channel());
-        append(lent, Py_BuildValue("KINOI", theirs, number, key_of(static_cast<const core::Place*>(&core)), truth(port.writes()),
+        const auto& core = *static_cast<const Engine*>(port.channel());
+        append(lent, Py_BuildValue("KINOI", theirs, number, key_of(static_cast<const core::SyncObject*>(&core)), truth(port.writes()),
                                    core.reader_ends() + core.writer_ends()));
       });
     }
     each_far_side([&](const FarSide& f) {
-      const auto* const place = static_cast<const core::Place*>(f.core);
+      const auto* const place = static_cast<const core::SyncObject*>(f.core);
       append(far, Py_BuildValue("NKII", key_of(place), static_cast<unsigned long long>(f.peer->session.theirs().incarnation), f.number,
                                 f.core->reader_ends() + f.core->writer_ends()));
     });
@@ -144,7 +144,7 @@ PyMethodDef functions[] = {{"_ends_under_way", gated<f_under_way>, METH_NOARGS, 
 bool links_are_asked() noexcept { return runtime::links_are_asked.load() && runtime::due_tokens.load() != 0; }
 
 void say_standing() noexcept {
-  const Beyond beyond;
+  const OutsideGate beyond;
   PyObject* r = PyObject_CallNoArgs(standing);
   if (!r) PyErr_Clear();  // who is told has gone
   Py_XDECREF(r);

@@ -31,7 +31,7 @@ void call(const char* what, PyObject* process, const char* op, PyObject* target,
   PyObject* f = Py_NewRef(observer);
   PyObject* r;
   {
-    const Beyond beyond;
+    const OutsideGate beyond;
     r = PyObject_CallFunction(f, "sOzOO", what, process ? process : Py_None, op, target ? target : Py_None, detail ? detail : Py_None);
   }
   if (!r) {

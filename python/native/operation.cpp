@@ -9,7 +9,7 @@
 // In a coroutine process or a task the operation is a small awaitable from a free list, whose life
 // awaited.hpp describes; elsewhere it is a call that blocks: block_in().
 //
-// The node is the process's, or in an asyncio task a Party's (asyncio.hpp); the slot is the
+// The node is the process's, or in an asyncio task a TaskWaiter's (asyncio.hpp); the slot is the
 // awaitable's `value`, or the Caller's.
 #include "operation.hpp"
 #include "observe.hpp"
@@ -22,14 +22,14 @@ struct OpObject {
   OpState state;
   Value value;
   ProcessObject* process;  // while waiting; not owned: it lets go first (awaiting.hpp)
-  Party* party;            // while waiting in an asyncio task; owned
+  TaskWaiter* task_waiter;            // while waiting in an asyncio task; owned
 
   const char* verb() const noexcept { return verb_of(what.type); }
   template <class W>
   PySendResult begin(W& way);
   template <class W>
   PySendResult go_on(W& way);
-  bool is_mine() const noexcept { return party ? party->is_mine() : value.o && PyLong_AsVoidPtr(value.o) == current_task(); }
+  bool is_mine() const noexcept { return task_waiter ? task_waiter->is_mine() : value.o && PyLong_AsVoidPtr(value.o) == current_task(); }
   bool with_partner(ProcessBase& p) const noexcept { return p.status == Status::pending; }
   void over(ProcessBase& p, Status s) noexcept;
   Late leave_to_partner() const noexcept {
@@ -49,7 +49,7 @@ namespace {
 
 OpObject* op_of(PyObject* o) noexcept { return reinterpret_cast<OpObject*>(o); }
 EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
-Core& core_of(PyObject* end) noexcept { return end_of(end)->channel->core; }
+Engine& core_of(PyObject* end) noexcept { return end_of(end)->channel->core; }
 
 // The originals of ends that are being written, by the slot: rare, so not in every operation.
 std::vector<std::pair<Value*, PyObject*>> transits;
@@ -92,32 +92,32 @@ void unload(Operation& o, Value& slot) noexcept {
 // --- kinds of waiting ---------------------------------------------------------------------------
 
 bool withdraw_sync(ProcessBase& p) noexcept {
-  auto* const barrier = static_cast<BarrierCore*>(static_cast<core::Place*>(p.place));
+  auto* const barrier = static_cast<BarrierEngine*>(static_cast<core::SyncObject*>(p.place));
   if (!barrier->withdraw(p)) return false;
   p.status = Status::cancelled;
   return true;
 }
-void visit_sync(ProcessBase& p, runtime::Places& v) { v.barrier(*static_cast<core::Place*>(p.place)); }
+void visit_sync(ProcessBase& p, runtime::WaitVisitor& v) { v.barrier(*static_cast<core::SyncObject*>(p.place)); }
 
 // An extended reader that is committed has its partner in `place`: that is the channel only while
 // it is queued.
-bool withdraw_extended(ProcessBase& p) noexcept { return p.is(core::NodeFlags::queued) && weft::detail::withdraw_plain<Core, Side::in>(p); }
-void visit_extended(ProcessBase& p, runtime::Places& v) {
+bool withdraw_extended(ProcessBase& p) noexcept { return p.is(core::NodeFlags::queued) && weft::detail::withdraw_plain<Engine, Side::in>(p); }
+void visit_extended(ProcessBase& p, runtime::WaitVisitor& v) {
   if (p.is(core::NodeFlags::queued)) weft::detail::visit_plain<false>(p, v);
 }
 
-constexpr const runtime::OpKind& read_op = weft::detail::read_op<Core>;
-constexpr const runtime::OpKind& write_op = weft::detail::write_op<Core>;
+constexpr const runtime::OpKind& read_op = weft::detail::read_op<Engine>;
+constexpr const runtime::OpKind& write_op = weft::detail::write_op<Engine>;
 constexpr runtime::OpKind extended_op{"extended read", &withdraw_extended, &visit_extended};
 // Its home decides, and its place is the channel until it runs.
-constexpr runtime::OpKind far_extended_op{"extended read", &weft::detail::withdraw_plain<Core, Side::in>,
+constexpr runtime::OpKind far_extended_op{"extended read", &weft::detail::withdraw_plain<Engine, Side::in>,
                                           &weft::detail::visit_plain<false>};
 constexpr runtime::OpKind sync_op{"sync", &withdraw_sync, &visit_sync};
 
 // --- the state machine --------------------------------------------------------------------------
 
 // Where it reads, or null.
-Core* read_core(const Operation& o) noexcept {
+Engine* read_core(const Operation& o) noexcept {
   if (o.type <= OpType_::next) return &core_of(o.target);
   return o.type == OpType_::extended ? &ext(o.target)->end->channel->core : nullptr;
 }
@@ -151,7 +151,7 @@ template <class W>
       return way.begin_read(x->end->channel->core);
     }
     default: {
-      BarrierCore& b = reinterpret_cast<BarrierObject*>(o.target)->core;
+      BarrierEngine& b = reinterpret_cast<BarrierObject*>(o.target)->core;
       if (b.enrolled() == 0) {
         bad_use("sync on a barrier with nobody enrolled: make it with parties, or enrol() first");
         return Status::pending;
@@ -268,7 +268,7 @@ template <class W>
   Status s = way.status(read_core(what));
   if constexpr (W::is_task) {
     for (; s == Status::pending; s = way.status(read_core(what)))
-      if (!way.wait(*party->op)) return way.suspended();
+      if (!way.wait(*task_waiter->op)) return way.suspended();
   }
   state = OpState::done;
   return conclude(what, way, s);
@@ -310,7 +310,7 @@ OpObject* new_op(OpType_ type, PyObject* target) noexcept {
   o->state = OpState::fresh;
   new (&o->value) Value;
   o->process = nullptr;
-  o->party = nullptr;
+  o->task_waiter = nullptr;
   return o;
 }
 
@@ -330,8 +330,8 @@ void op_dealloc(PyObject* self) {
   if (is_parked(o->state)) leave_it(o);
   if (o->state == OpState::fresh && o->what.type != OpType_::ready) [[unlikely]]
     warn_never_awaited(o);
-  if (o->party) [[unlikely]]
-    delete std::exchange(o->party, nullptr);
+  if (o->task_waiter) [[unlikely]]
+    delete std::exchange(o->task_waiter, nullptr);
   PyObject* value = o->value.take();
   if (o->what.transit) [[unlikely]] {
     take_transit(o->what, o->value).abandon(value);
@@ -407,7 +407,7 @@ const char* verb_of(OpType_ type) noexcept {
   }
 }
 
-void forsake_operation(PyObject* o) noexcept { forsake_it<OpObject>(o); }
+void drop_awaited_operation(PyObject* o) noexcept { drop_awaited_it<OpObject>(o); }
 
 PyObject* new_operation(OpType_ type, PyObject* target) noexcept { return reinterpret_cast<PyObject*>(new_op(type, target)); }
 
@@ -444,7 +444,7 @@ PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n) {
 }
 
 PyObject* operation_read(PyObject* end, bool next) {
-  settle();
+  run_deferred();
   if (check_end(end_of(end), "read") < 0) return nullptr;
   const OpType_ type = next ? OpType_::next : OpType_::read;
   if (is_awaited_here()) return new_operation(type, end);
@@ -452,27 +452,27 @@ PyObject* operation_read(PyObject* end, bool next) {
 }
 
 PyObject* operation_write(PyObject* end, PyObject* v) {
-  settle();
+  run_deferred();
   if (check_end(end_of(end), "write") < 0) return nullptr;
   if (is_awaited_here()) return new_write(end, v, false);
   return observed("write", end, v, [&] { return block_in(OpType_::write, end, v); });
 }
 
 PyObject* operation_write_zero(PyObject* end, PyObject* v) {
-  settle();
+  run_deferred();
   if (check_end(end_of(end), "write") < 0) return nullptr;
   return new_write(end, v, true);
 }
 
 PyObject* operation_sync(BarrierObject* b) {
-  settle();
+  run_deferred();
   PyObject* o = reinterpret_cast<PyObject*>(b);
   if (is_awaited_here()) return new_operation(OpType_::sync, o);
   return observed("sync", o, nullptr, [&] { return block_in(OpType_::sync, o, nullptr); });
 }
 
 PyObject* operation_yield() {
-  settle();
+  run_deferred();
   if (is_awaited_here()) return new_operation(OpType_::yield, nullptr);
   return block_in(OpType_::yield, nullptr, nullptr);
 }

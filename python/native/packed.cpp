@@ -423,7 +423,7 @@ PyObject* pack(ChannelObject* c, PyObject* value) {
     return nullptr;
   }
   {
-    const Beyond beyond;
+    const OutsideGate beyond;
     PyObject* list = nullptr;
     AllSealed sealed;
     AllMoved moved;
@@ -454,7 +454,7 @@ PyObject* unpack(const ChannelObject*, PyObject* packed) {
   if (!is_packed(packed)) return packed;
   PyObject* r;
   {
-    const Beyond beyond;
+    const OutsideGate beyond;
     const PackedObject* const p = packed_of(packed);
     AllSealed none;
     AllMoved nobody;
@@ -462,7 +462,7 @@ PyObject* unpack(const ChannelObject*, PyObject* packed) {
     const Moving comes(p->moved ? *p->moved : nobody);
     if (p->slot) {
       const std::shared_ptr<Slot> slot = *p->slot;
-      slot->settle();
+      slot->close_if_crowded();
       r = load_table(slot->data(), slot->size(), [&](std::size_t at, std::size_t size) { return part_of(slot, at, size); });
     } else if (p->table) {
       r = load_table(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(p->bytes)), static_cast<std::size_t>(PyBytes_GET_SIZE(p->bytes)),

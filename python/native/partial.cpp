@@ -32,32 +32,32 @@ struct Holders {
   // Somebody may come who is not known, or its other side never had an end.
   bool open(bool writing) const { return unknown_readers + unknown_writers > 0 || (writing ? readers : writers).empty(); }
 };
-using Places = std::map<const core::Place*, Holders>;
+using WaitVisitor = std::map<const core::SyncObject*, Holders>;
 
 // A process at this moment.
 struct One {
   ProcessBase* process;
   const char* state = "able";
-  std::vector<std::pair<const core::Place*, bool>> at;  // and whether it writes
+  std::vector<std::pair<const core::SyncObject*, bool>> at;  // and whether it writes
   std::vector<std::string> silent;                      // names of channels that have ended: nobody comes there (rule 5.6)
 };
 
-struct Collect final : runtime::Places {
+struct Collect final : runtime::WaitVisitor {
   One* one = nullptr;
   bool never = false;  // it waits for a time that never comes
-  std::set<const core::Place*> channels, ends;
-  void channel(const core::Place& c, bool writing) override {
+  std::set<const core::SyncObject*> channels, ends;
+  void channel(const core::SyncObject& c, bool writing) override {
     channels.insert(&c);
     one->at.emplace_back(&c, writing);
   }
-  void barrier(const core::Place& c) override { one->at.emplace_back(&c, false); }
+  void barrier(const core::SyncObject& c) override { one->at.emplace_back(&c, false); }
   // As a channel of which the process holds the writer.
-  void end(const core::Place& c) override {
+  void end(const core::SyncObject& c) override {
     channel(c, false);
     ends.insert(&c);
   }
   void nowhere() override { never = true; }
-  void ended(const core::Place& c, std::uint32_t) override { one->silent.push_back(runtime::name_of(c)); }
+  void ended(const core::SyncObject& c, std::uint32_t) override { one->silent.push_back(runtime::name_of(c)); }
 };
 
 std::uint32_t parent_of(const ProcessBase& p) { return p.group && p.group->owner() ? std::uint32_t(p.group->owner()->id) : 0u; }
@@ -76,12 +76,12 @@ void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
   }
 }
 
-void hold(Places& places, const One& one) {
+void hold(WaitVisitor& places, const One& one) {
   ProcessObject* o = process_object(one.process);
   for (Py_ssize_t i = 0; o && i < Py_SIZE(o); ++i) {
     const EndObject* e = o->held[i];
     if (e->state != EndState::open) continue;
-    const auto at = places.find(static_cast<const core::Place*>(&e->channel->core));
+    const auto at = places.find(static_cast<const core::SyncObject*>(&e->channel->core));
     if (at == places.end()) continue;  // nobody waits there
     const bool reader = Py_IS_TYPE(e, &ReaderType);
     (reader ? at->second.readers : at->second.writers).insert(one.process->id);
@@ -90,8 +90,8 @@ void hold(Places& places, const One& one) {
 }
 
 // Where somebody waits, and who holds ends there.
-Places places_of(PyRun& run, const std::vector<One>& all, const Collect& collect) {
-  Places places;
+WaitVisitor places_of(PyRun& run, const std::vector<One>& all, const Collect& collect) {
+  WaitVisitor places;
   for (const One& one : all)
     for (const auto& [place, writing] : one.at) places[place].is_channel = collect.channels.count(place) != 0;
   for (const One& one : all) hold(places, one);
@@ -103,7 +103,7 @@ Places places_of(PyRun& run, const std::vector<One>& all, const Collect& collect
       else
         h.unknown_writers = 1;
     } else if (h.is_channel) {
-      const auto& core = static_cast<const Core&>(*place);
+      const auto& core = static_cast<const Engine&>(*place);
       h.unknown_readers = beyond(core.reader_ends(), h.reader_ends.size());
       h.unknown_writers = beyond(core.writer_ends(), h.writer_ends.size());
     }
@@ -112,7 +112,7 @@ Places places_of(PyRun& run, const std::vector<One>& all, const Collect& collect
 }
 
 // Who may go on, by the same rules as in C++ (runtime/going_on.hpp). A family: the children of a process.
-runtime::GoingOn going_on(const std::vector<One>& all, const Places& places) {
+runtime::GoingOn going_on(const std::vector<One>& all, const WaitVisitor& places) {
   runtime::GoingOn g;
   const auto family = [](std::uint32_t parent) { return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(parent)); };
   for (const One& one : all) g.process(one.process->id, family(parent_of(*one.process)));
@@ -143,7 +143,7 @@ PyObject* ids(const std::set<std::uint32_t>& s) {
   for (const std::uint32_t id : s) PyTuple_SET_ITEM(t, i++, PyLong_FromUnsignedLong(id));
   return t;
 }
-PyObject* key_of(const core::Place* p) { return PyLong_FromVoidPtr(const_cast<void*>(static_cast<const void*>(p))); }
+PyObject* key_of(const core::SyncObject* p) { return PyLong_FromVoidPtr(const_cast<void*>(static_cast<const void*>(p))); }
 
 PyObject* process_row(const One& one, bool may_go_on) {
   ProcessBase& p = *one.process;
@@ -163,7 +163,7 @@ PyObject* process_row(const One& one, bool may_go_on) {
   return Py_BuildValue("IsssIsNNO", std::uint32_t(p.id), runtime::path_of(p).c_str(), p.op ? p.op->verb : "", runtime::where(p).c_str(),
                        parent_of(p), one.state, places, silent, may_go_on ? Py_True : Py_False);
 }
-PyObject* place_row(const core::Place& place, const Holders& h) {
+PyObject* place_row(const core::SyncObject& place, const Holders& h) {
   return Py_BuildValue("NONNkk", to_str(runtime::name_of(place)), h.is_channel ? Py_True : Py_False, ids(h.readers), ids(h.writers),
                        h.unknown_readers, h.unknown_writers);
 }
@@ -183,7 +183,7 @@ PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = fa
     for (const auto& [place, writing] : one.at) sum += (reinterpret_cast<std::uintptr_t>(place) * 2 + writing) | 1;  // any order
   }
   if (where) *where = moving || all.empty() ? 0 : sum | 1;
-  const Places places = places_of(run, all, collect);
+  const WaitVisitor places = places_of(run, all, collect);
   const runtime::GoingOn able = going_on(all, places);
   PyObject* processes = PyList_New(0);
   for (const One& one : all) {
@@ -214,7 +214,7 @@ class FoundStandstill final : public runtime::Run::Standstill {
     PyObject* others = foreign_idents(&run_);
     PyObject* r = nullptr;
     if (others) {
-      const Beyond beyond;
+      const OutsideGate beyond;
       PyObject* m = PyImport_ImportModule("weft._standstill");  // not before: it imports logging
       if (m)
         r = PyObject_CallMethod(m, "tell", "OOd", facts_, others,
@@ -294,7 +294,7 @@ void fell_idle() noexcept {
   PyObject* f = Py_NewRef(idle_callback);
   PyObject* r;
   {
-    const Beyond beyond;
+    const OutsideGate beyond;
     r = PyObject_CallNoArgs(f);
   }
   if (!r) {

@@ -1,6 +1,6 @@
 // What waits for the next safe point: references dropped by the core, ends that were collected (rules 12.1 and 12.2).
 //
-//   ~Value, ~Reader, ~Writer ──► queues ──settle_pending(): the next operation, turn of the scheduler or end of a process──► done
+//   ~Value, ~Reader, ~Writer ──► queues ──run_deferred_now(): the next operation, turn of the scheduler or end of a process──► done
 //      └──an end, and nobody of ours may run next: look_for_ends()──► a sleeper, or a loop of asyncio, settles
 //
 // Invariants
@@ -19,7 +19,7 @@ struct Retirement {
 };
 std::vector<PyObject*> dropped;
 std::vector<Retirement> retirements;
-thread_local bool settling = false;  // of this thread: finalisers on other threads do not matter here
+thread_local bool running_deferred = false;  // of this thread: finalisers on other threads do not matter here
 }  // namespace
 
 bool something_pending = false;
@@ -33,17 +33,17 @@ void defer_decref(PyObject* o) noexcept {
 void defer_retirement(ChannelObject* owned, bool writer) noexcept {
   retirements.push_back({owned, writer});
   something_pending = true;
-  if (retirements.size() == 1 && !settling) look_for_ends();
+  if (retirements.size() == 1 && !running_deferred) look_for_ends();
 }
 
-bool ends_pending() noexcept { return !retirements.empty() && !settling; }
+bool ends_pending() noexcept { return !retirements.empty() && !running_deferred; }
 
-bool settling_now() noexcept { return settling; }
+bool deferred_runs_here() noexcept { return running_deferred; }
 
-void settle_pending() noexcept {
+void run_deferred_now() noexcept {
   release_lent();
-  if (settling) return;  // a finaliser that runs below does an operation: the loop goes on with what it leaves
-  settling = true;
+  if (running_deferred) return;  // a finaliser that runs below does an operation: the loop goes on with what it leaves
+  running_deferred = true;
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   while (something_pending) {
@@ -59,10 +59,10 @@ void settle_pending() noexcept {
     }
     std::vector<PyObject*> values;
     values.swap(dropped);
-    const Beyond beyond;
+    const OutsideGate beyond;
     for (PyObject* o : values) Py_DECREF(o);
   }
-  settling = false;
+  running_deferred = false;
   PyErr_Restore(type, value, trace);
 }
 

@@ -29,7 +29,7 @@ ProcessObject* new_process(Kind kind, Ends& ends) {
   new (&p->base) CoroutineProcess;
   p->body = p->context = p->outcome = nullptr;
   p->thread = nullptr;
-  p->strand = nullptr;
+  p->greenlet_state = nullptr;
   p->rare = nullptr;
   p->guest = nullptr;
   p->how = Ending::returned;
@@ -114,7 +114,7 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   Py_CLEAR(p->context);
   if (!p->watch()) delete std::exchange(p->rare, nullptr);  // it selects no more
   if (p->guest) leave_guest(p);
-  settle();
+  run_deferred();
   g->unlink(b);
   b.group = nullptr;
   p->thread = nullptr;
@@ -151,7 +151,7 @@ void never_run(PyObject* list) noexcept {
     let_go(p);
     if (p->watch()) tell_watchers(p);
   }
-  settle();
+  run_deferred();
   PyErr_Restore(t, v, tb);
 }
 
@@ -159,7 +159,7 @@ PyObject* call_body(ProcessObject* p) {
   PyObject* keywords = PyTuple_GET_ITEM(p->body, 2);
   PyObject* r;
   {
-    const Beyond beyond;
+    const OutsideGate beyond;
     r = PyObject_Call(PyTuple_GET_ITEM(p->body, 0), PyTuple_GET_ITEM(p->body, 1), keywords == Py_None ? nullptr : keywords);
   }
   if (!r || !PyCoro_CheckExact(r)) return r;
@@ -229,12 +229,12 @@ void not_awaitable(ProcessObject* p, PyObject* r) {
 }
 
 PySendResult send_into(PyObject* body, PyObject** r) {
-  const Beyond beyond;
+  const OutsideGate beyond;
   return PyIter_Send(body, Py_None, r);
 }
 PySendResult throw_into(PyObject* body, PyObject* owned, PyObject** r) {
   {
-    const Beyond beyond;
+    const OutsideGate beyond;
     *r = PyObject_CallMethod(body, "throw", "O", owned);
     Py_DECREF(owned);
   }
@@ -262,7 +262,7 @@ void coroutine_over(ProcessObject* p, PyObject* result) {
 // The same, but it has left an operation behind (awaiting.hpp, invariants 1 and 3). False: it is owed no wake-up, and can end.
 bool has_to_wait(ProcessObject* p, PyObject* result) {
   PyObject* e = result ? nullptr : take_exception();
-  if (p->waits) forsake(p->waits);
+  if (p->waits) drop_awaited(p->waits);
   if (p->owed) {
     p->over = 1;
     p->failed = e != nullptr;
@@ -295,7 +295,7 @@ void coroutine_run(core::Waker* w) {
     if (p->over) {
       end_late(p);
       here.running = nullptr;
-      settle();
+      run_deferred();
       return;
     }
   }
@@ -336,7 +336,7 @@ void coroutine_run(core::Waker* w) {
       coroutine_over(p, result);
   }
   here.running = nullptr;
-  settle();
+  run_deferred();
 }
 
 namespace {
@@ -367,7 +367,7 @@ void thread_body(void* arg) {
     t->run->gone();  // before any code of the user's: the run may end as soon as another has the GIL
     delete t;
     Py_DECREF(p);
-    settle();
+    run_deferred();
     disown_thread(PyThreadState_Get());
   }
   PyGILState_Release(gil);
@@ -422,7 +422,7 @@ void apart_body(void* arg) {
     delete mine;
     p->own = nullptr;
     Py_DECREF(p);
-    settle();
+    run_deferred();
     disown_thread(PyThreadState_Get());
   }
   PyGILState_Release(gil);
@@ -430,7 +430,7 @@ void apart_body(void* arg) {
 
 void start_apart(runtime::Group& g, ProcessObject* p) {
   p->own = new runtime::Scheduler(g.run);
-  p->base.ops = &p->own->homed(apart_ops);
+  p->base.ops = &p->own->ops_here(apart_ops);
   g.add(p->base);
   if (p->watch()) name_watch(p);
   Py_INCREF(p);
@@ -481,11 +481,11 @@ void start_process(runtime::Group& g, ProcessObject* p) {
   Py_INCREF(p);
   g.add(p->base);
   for (Py_ssize_t i = 0; i < Py_SIZE(p); ++i) {
-    Core& c = p->held[i]->channel->core;
+    Engine& c = p->held[i]->channel->core;
     (is_reader(reinterpret_cast<PyObject*>(p->held[i])) ? c.last_reader : c.last_writer) = p->base.id;
   }
   auto& here = *static_cast<runtime::Scheduler*>(g.executor);  // it stays where it was started
-  p->base.ops = p->kind == Kind::greenlet ? &greenlet_ops_on(here) : &here.homed(coroutine_ops);
+  p->base.ops = p->kind == Kind::greenlet ? &greenlet_ops_on(here) : &here.ops_here(coroutine_ops);
   if (p->watch()) name_watch(p);
   if (p->kind == Kind::coroutine && here.host()) join_guest(here, p);
   if (observing) [[unlikely]]

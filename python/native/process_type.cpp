@@ -76,7 +76,7 @@ PyObject* process_on(PyObject* o, PyObject* where) {
     return bad_use("on: %R awaits, or is a greenlet: say where it runs before it is called, function.on(...)(...)", o);
   PyObject* away;
   {
-    const Beyond beyond;
+    const OutsideGate beyond;
     PyObject* const m = PyImport_ImportModule("weft._processes");
     away = m ? PyObject_CallMethod(m, "away_to", "OO", PyTuple_GET_ITEM(p->body, 0), where) : nullptr;
     Py_XDECREF(m);
@@ -88,7 +88,7 @@ PyObject* process_on(PyObject* o, PyObject* where) {
   return Py_NewRef(o);
 }
 PyObject* process_cancel(PyObject* o, PyObject*) {
-  settle();
+  run_deferred();
   ProcessObject* p = proc(o);
   if (p->done) Py_RETURN_NONE;
   ProcessBase& b = base_of(p);
@@ -188,11 +188,11 @@ PyObject* no_process(PyObject* o, const char* where) {
 }
 
 static PyObject* iterator_of(PyObject* o) {
-  const Beyond beyond;
+  const OutsideGate beyond;
   return PyObject_GetIter(o);
 }
 static PyObject* next_of(PyObject* iterator) {
-  const Beyond beyond;
+  const OutsideGate beyond;
   return PyIter_Next(iterator);
 }
 

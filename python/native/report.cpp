@@ -102,7 +102,7 @@ void end_sleep(void* state) {
   take_back(state);
   unlist_sleeper();
   if (ends_pending()) [[unlikely]]
-    settle();
+    run_deferred();
 }
 
 // What a signal's handler raised, to whoever waits on this thread.
@@ -120,7 +120,7 @@ void* begin_sleep(runtime::Parking& by) {
   }
   if (ends_pending()) [[unlikely]] {
     main_sleeps_by(nullptr);
-    settle();
+    run_deferred();
     return nullptr;
   }
   list_sleeper(by);
@@ -131,7 +131,7 @@ bool disturbed(void* state) {
   if (state == &as_it_sleeps) return false;
   take_back(state);
   if (PyErr_CheckSignals() < 0) keep_interrupt();
-  if (ends_pending()) settle();
+  if (ends_pending()) run_deferred();
   give_up();
   return true;  // a handler, or an end that is gone, may have made something runnable here
 }
@@ -195,14 +195,14 @@ struct Held {
   std::set<std::uint32_t> readers, writers;
   std::set<const EndObject*> reader_ends, writer_ends;  // distinct
 };
-std::map<const core::Place*, Held> held;  // during a report
+std::map<const core::SyncObject*, Held> held;  // during a report
 std::vector<LeftOpen> left_open;          // as the last report found it; borrowed, so good until processes go on
 
 void note_ends(ProcessObject* o, std::uint32_t id) {
   for (Py_ssize_t i = 0; i < Py_SIZE(o); ++i) {
     const EndObject* e = o->held[i];
     if (e->state != EndState::open) continue;
-    Held& h = held[static_cast<const core::Place*>(&e->channel->core)];
+    Held& h = held[static_cast<const core::SyncObject*>(&e->channel->core)];
     const bool reader = Py_IS_TYPE(e, &ReaderType);
     (reader ? h.readers : h.writers).insert(id);
     (reader ? h.reader_ends : h.writer_ends).insert(e);
@@ -224,19 +224,19 @@ void end_report(runtime::Run&) {
   held.clear();
   if (collector_was_on) PyGC_Enable();
 }
-ChannelObject* channel_of_core(const Core& core) noexcept {
+ChannelObject* channel_of_core(const Engine& core) noexcept {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
   auto* const c = reinterpret_cast<ChannelObject*>(const_cast<char*>(reinterpret_cast<const char*>(&core)) - offsetof(ChannelObject, core));
 #pragma GCC diagnostic pop
   return c;
 }
-void holders_of(const core::Place& c, bool readers, std::vector<std::uint32_t>& add) {
+void holders_of(const core::SyncObject& c, bool readers, std::vector<std::uint32_t>& add) {
   if (const auto it = held.find(&c); it != held.end()) {
     const auto& who = readers ? it->second.readers : it->second.writers;
     add.insert(add.end(), who.begin(), who.end());
   }
-  const auto& core = static_cast<const Core&>(c);
+  const auto& core = static_cast<const Engine&>(c);
   if (add.empty() && (readers ? core.reader_ends() : core.writer_ends()) > 0) left_open.push_back({channel_of_core(core), readers});
 }
 void on_deadlock(runtime::Run& run, const runtime::Report& r) {
@@ -309,16 +309,16 @@ bool anything_outside(runtime::Run& run) noexcept {
   run.each_process([](ProcessBase& p) {
     if (ProcessObject* o = process_object(&p)) note_ends(o, p.id);
   });
-  struct Look final : runtime::Places {
+  struct Look final : runtime::WaitVisitor {
     bool found = false;
-    void channel(const core::Place& c, bool writing) override {
-      const auto& core = static_cast<const Core&>(c);
+    void channel(const core::SyncObject& c, bool writing) override {
+      const auto& core = static_cast<const Engine&>(c);
       const auto it = held.find(&c);
       const std::size_t known = it == held.end() ? 0 : (writing ? it->second.reader_ends : it->second.writer_ends).size();
       found = found || (writing ? core.reader_ends() : core.writer_ends()) > known;
     }
-    void barrier(const core::Place&) override { found = true; }
-    void end(const core::Place& e) override { found = found || run_of_end(e) != &run; }  // another run's goes on by itself
+    void barrier(const core::SyncObject&) override { found = true; }
+    void end(const core::SyncObject& e) override { found = found || run_of_end(e) != &run; }  // another run's goes on by itself
     runtime::Run& run;
     explicit Look(runtime::Run& r) : run(r) {}
   } look(run);
@@ -371,7 +371,7 @@ void look_for_ends() noexcept {
   ProcessBase* const p = this_process();
   if (coroutine_of(p) || greenlet_of(p)) return;  // its scheduler's next turn does it
   if (interpreter_ends()) return;                 // threads that slept are gone, or will be
-  if (sleepers) sleepers->by->stir();
+  if (sleepers) sleepers->by->disturb();
   ring_loops();
 }
 void own_thread(PyThreadState* t, runtime::Run* run) { own_threads[t] = run; }

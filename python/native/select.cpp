@@ -2,7 +2,7 @@
 // state machine over three ways of waiting (ways.hpp).
 //
 //   begin() ─► advance() ──parked: wait()──► waiting ──go_on(): way.look()──► advance()
-//                  ├──chosen: Choice::settle_guard()──► done
+//                  ├──chosen: Choice::conclude_guard()──► done
 //                  │                              └──► held ──go_on(): finish_held()──► done
 //                  └──withdrawn──► done: Cancelled
 //
@@ -23,7 +23,7 @@ int InProcess<D>::look(Choice& c) const noexcept {
 }
 template <class D>
 int InTask<D>::look(Choice& c) const noexcept {
-  Party& p = *o_->party;
+  TaskWaiter& p = *o_->task_waiter;
   const int i = p.woken ? c.woken() : c.look_again();
   if (i == Choice::parked) p.woken = false;
   return i;
@@ -34,7 +34,7 @@ struct SelectOpObject {
   PyObject_HEAD Choice* choice;    // owned, unless of an alternative
   AlternativeObject* alternative;  // owned reference, or null
   ProcessObject* process;          // while it waits in a coroutine process
-  Party* party;                    // while it waits in an asyncio task; owned
+  TaskWaiter* task_waiter;                    // while it waits in an asyncio task; owned
   PyObject* alarm;                 // the loop's timer for it
   Purpose purpose;
   OpState state;
@@ -45,7 +45,7 @@ struct SelectOpObject {
   PySendResult begin(W& way);
   template <class W>
   PySendResult go_on(W& way);
-  bool is_mine() const noexcept { return party->is_mine(); }
+  bool is_mine() const noexcept { return task_waiter->is_mine(); }
   bool with_partner(ProcessBase&) const noexcept { return choice->with_partner(); }
   void over(ProcessBase&, Status) noexcept;
   Late leave_to_partner() noexcept;
@@ -60,7 +60,7 @@ SelectOpObject* sel(PyObject* o) noexcept { return reinterpret_cast<SelectOpObje
 // --- kinds of waiting ---------------------------------------------------------------------------
 
 bool withdraw_select(ProcessBase& p) noexcept { return static_cast<Choice*>(p.place)->withdraw(); }
-void visit_select(ProcessBase& p, runtime::Places& v) { static_cast<Choice*>(p.place)->visit(v); }
+void visit_select(ProcessBase& p, runtime::WaitVisitor& v) { static_cast<Choice*>(p.place)->visit(v); }
 bool withdraw_never(ProcessBase&) noexcept { return false; }
 constexpr runtime::OpKind select_op{"select", &withdraw_select, &visit_select};
 constexpr runtime::OpKind sleep_op{"sleep", &withdraw_select, &visit_select};
@@ -144,7 +144,7 @@ PySendResult advance(Choice& c, Purpose purpose, W& way, int i, OpState& state, 
   PyObject* value = nullptr;
   way.process().place = &c;
   way.hold(held_op);
-  const int settled = c.settle_guard(i, way.process(), &value);
+  const int settled = c.conclude_guard(i, way.process(), &value);
   way.release();
   if (settled == 0) {  // an extended reader holds us
     state = OpState::held;
@@ -159,7 +159,7 @@ void silence(SelectOpObject* o) noexcept {
   if (!h) return;
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
-  PyObject* r = undisturbed([&] { return PyObject_CallMethod(h, "cancel", nullptr); });
+  PyObject* r = with_signals_held([&] { return PyObject_CallMethod(h, "cancel", nullptr); });
   Py_XDECREF(r);
   Py_DECREF(h);
   PyErr_Restore(t, v, tb);
@@ -199,7 +199,7 @@ PyMethodDef alarm_def{"weft_timer", gated<alarm_rings>, METH_NOARGS, nullptr};
 int set_alarm(SelectOpObject* o, std::int64_t least) {
   const std::int64_t at = o->choice->deadline();
   if (at == prim::forever) return 0;
-  PyObject* loop = loop_of(o->party->link);
+  PyObject* loop = loop_of(o->task_waiter->link);
   PyObject* f = loop ? PyCFunction_New(&alarm_def, reinterpret_cast<PyObject*>(o)) : nullptr;
   const double seconds = static_cast<double>(std::max(at - now_ns(), least)) * 1e-9;
   if (f) Py_XSETREF(o->alarm, PyObject_CallMethod(loop, "call_later", "dO", seconds, f));
@@ -210,13 +210,13 @@ int set_alarm(SelectOpObject* o, std::int64_t least) {
 PyObject* alarm_rings(PyObject* self, PyObject*) {
   SelectOpObject* o = sel(self);
   Py_CLEAR(o->alarm);
-  if (o->state != OpState::waiting || !o->party || o->party->woken) Py_RETURN_NONE;
+  if (o->state != OpState::waiting || !o->task_waiter || o->task_waiter->woken) Py_RETURN_NONE;
   if (o->choice->deadline() > now_ns()) {
     if (set_alarm(o, 1'000'000) < 0) return nullptr;
     Py_RETURN_NONE;
   }
-  const Section s(o->party->link);
-  if (o->choice->expire()) o->party->ops->wake(o->party);
+  const Section s(o->task_waiter->link);
+  if (o->choice->expire()) o->task_waiter->ops->wake(o->task_waiter);
   Py_RETURN_NONE;
 }
 
@@ -237,8 +237,8 @@ inline PySendResult SelectOpObject::begin(W& way) {
   if constexpr (W::is_task) {
     if (i == Choice::parked && set_alarm(this, 0) < 0) {
       state = OpState::waiting;
-      party->op = &kind_of(purpose);
-      party->place = choice;
+      task_waiter->op = &kind_of(purpose);
+      task_waiter->place = choice;
       leave_it(this);
       return PYGEN_ERROR;
     }
@@ -251,7 +251,7 @@ inline PySendResult SelectOpObject::go_on(W& way) {
   const auto over = [this] { finish(this); };
   if (state == OpState::waiting) return advance(*choice, purpose, way, way.look(*choice), state, over);
   if constexpr (W::is_task) {
-    if (!party->woken && !way.wait(held_op)) return way.suspended();
+    if (!task_waiter->woken && !way.wait(held_op)) return way.suspended();
   }
   PyObject* const value = choice->finish_held(way.process());
   return deliver(*choice, purpose, way, choice->chosen(), value, over);
@@ -264,7 +264,7 @@ void SelectOpObject::over(ProcessBase&, Status) noexcept {
 
 // What it had chosen is over at the wake-up; its value may have been made, and delivered.
 Late SelectOpObject::leave_to_partner() noexcept {
-  if (party) silence(this);
+  if (task_waiter) silence(this);
   if (state == OpState::held) return [](PyObject* o, ProcessBase&) noexcept { finish(sel(o)); };
   return [](PyObject* o, ProcessBase&) noexcept {
     sel(o)->choice->give_up();
@@ -283,7 +283,7 @@ namespace {
 void select_dealloc(PyObject* self) {
   SelectOpObject* o = sel(self);
   leave_it(o);
-  if (o->party) delete std::exchange(o->party, nullptr);
+  if (o->task_waiter) delete std::exchange(o->task_waiter, nullptr);
   if (o->state == OpState::fresh) {
     PyObject *t, *v, *tb;
     PyErr_Fetch(&t, &v, &tb);
@@ -350,7 +350,7 @@ PyObject* new_select(Choice* choice, AlternativeObject* alternative, Purpose pur
   o->alternative = alternative;
   Py_XINCREF(reinterpret_cast<PyObject*>(alternative));
   o->process = nullptr;
-  o->party = nullptr;
+  o->task_waiter = nullptr;
   o->alarm = nullptr;
   o->purpose = purpose;
   o->state = OpState::fresh;
@@ -378,7 +378,7 @@ PyObject* select_here(Choice* owned, Purpose purpose) {
   return blocking_select(*c, purpose, true);
 }
 
-void forsake_select(PyObject* o) noexcept { forsake_it<SelectOpObject>(o); }
+void drop_awaited_select(PyObject* o) noexcept { drop_awaited_it<SelectOpObject>(o); }
 
 PyObject* timed_operation(GuardKind kind, std::int64_t ns, TimerObject* timer) {
   auto c = std::make_unique<Choice>();
@@ -397,10 +397,10 @@ void observe_selects(bool on) noexcept { select_async.am_send = on ? gated<selec
 Facing facing(ProcessBase& p) noexcept {
   if (p.op == &held_op) return Facing::able;
   if (p.op->undecided) {
-    struct Any final : runtime::Places {
-      void channel(const core::Place&, bool) override { found = true; }
-      void barrier(const core::Place&) override { found = true; }
-      void end(const core::Place&) override { found = true; }
+    struct Any final : runtime::WaitVisitor {
+      void channel(const core::SyncObject&, bool) override { found = true; }
+      void barrier(const core::SyncObject&) override { found = true; }
+      void end(const core::SyncObject&) override { found = true; }
       void nowhere() override { found = true; }
       bool found = false;
     } any;

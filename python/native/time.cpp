@@ -20,7 +20,7 @@ PyObject* barrier_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   if (parties < 0 || parties > 0x7fffffff) return bad_use("Barrier: parties must be from 0 to 2**31 - 1, not %zd", parties);
   auto* b = reinterpret_cast<BarrierObject*>(type->tp_alloc(type, 0));
   if (!b) return nullptr;
-  new (&b->core) BarrierCore(static_cast<std::uint32_t>(parties));
+  new (&b->core) BarrierEngine(static_cast<std::uint32_t>(parties));
   if (PyFrameObject* f = PyEval_GetFrame()) {
     PyCodeObject* code = PyFrame_GetCode(f);
     b->name = Py_NewRef(code->co_filename);
@@ -36,18 +36,18 @@ PyObject* barrier_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   return reinterpret_cast<PyObject*>(b);
 }
 void barrier_dealloc(PyObject* o) {
-  bar(o)->core.~BarrierCore();
+  bar(o)->core.~BarrierEngine();
   Py_XDECREF(bar(o)->name);
   Py_TYPE(o)->tp_free(o);
 }
 PyObject* barrier_sync(PyObject* o, PyObject*) { return operation_sync(bar(o)); }
 PyObject* barrier_enrol(PyObject* o, PyObject*) {
-  settle();
+  run_deferred();
   bar(o)->core.enrol_party();
   Py_RETURN_NONE;
 }
 PyObject* barrier_resign(PyObject* o, PyObject*) {
-  settle();
+  run_deferred();
   if (!bar(o)->core.resign()) return bad_use("resign on a barrier with nobody enrolled");
   Py_RETURN_NONE;
 }
@@ -83,7 +83,7 @@ PyObject* timer_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   return reinterpret_cast<PyObject*>(t);
 }
 PyObject* timer_tick(PyObject* o, PyObject*) {
-  settle();
+  run_deferred();
   return timed_operation(GuardKind::timer, 0, tim(o));
 }
 PyObject* timer_when(PyObject* o, PyObject* c) {
@@ -101,7 +101,7 @@ PyGetSetDef timer_getset[] = {{"period", gated<timer_period>, nullptr, "In secon
 // --- functions -----------------------------------------------------------------------------------
 
 PyObject* f_sleep(PyObject*, PyObject* seconds) {
-  settle();
+  run_deferred();
   const auto ns = to_ns(seconds, "sleep");
   return ns ? timed_operation(GuardKind::after, *ns, nullptr) : nullptr;
 }

@@ -20,7 +20,7 @@ Watch& watch_of(ProcessObject* p) {
 }
 
 PyObject* f_watched(PyObject*, PyObject* o) {
-  settle();
+  run_deferred();
   if (!Py_IS_TYPE(o, &ProcessType)) return no_process(o, ", given to watched,");
   if (proc(o)->started) return bad_use("watched(%R): it was started already: say so before", o);
   watch_of(proc(o)).watched = true;
@@ -36,7 +36,7 @@ PyMethodDef functions[] = {{"watched", method(gated<with_keyword<"watched", "pro
 }  // namespace
 
 PyObject* process_ended(PyObject* o, PyObject*) {
-  settle();
+  run_deferred();
   ProcessObject* p = proc(o);
   ProcessObject* me = process_object(this_process());
   if (me == p) return bad_use("ended() of the process itself: it would wait for ever");
@@ -81,8 +81,8 @@ PyObject* how_it_ended(ProcessObject* p) {
                                p->failed ? p->outcome : Py_None);
 }
 
-runtime::Run* run_of_end(const core::Place& e) noexcept {
-  const auto& latch = static_cast<const core::LatchCore<Shared>&>(e);
+runtime::Run* run_of_end(const core::SyncObject& e) noexcept {
+  const auto& latch = static_cast<const core::LatchEngine<Shared>&>(e);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
   const auto* w = reinterpret_cast<const Watch*>(reinterpret_cast<const char*>(&latch) - offsetof(Watch, latch));

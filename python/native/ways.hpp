@@ -2,7 +2,7 @@
 // is written once, over any of the three (operation.cpp, select.cpp).
 //
 //                InProcess (coroutine)     InTask (of asyncio)       InCaller (thread, greenlet)
-//   wait()       await_in(): parked        Party::await(): future    Caller::wait(): blocks
+//   wait()       await_in(): parked        TaskWaiter::await(): future    Caller::wait(): blocks
 //   woken by     coroutine_run()           deliver(), then the loop  what wait() returns
 //   cancelled    its cancel word           throw() by asyncio        its cancel word, a signal,
 //                                                                    a throw into the greenlet
@@ -35,7 +35,7 @@ class InProcess {
   runtime::Run* run() const noexcept { return &me_->base.group->run; }
   Value& slot() const noexcept { return o_->value; }
   bool cancelled() const noexcept { return me_->base.cancel().load(std::memory_order_relaxed) != 0; }
-  Status begin_read(Core& c) const noexcept { return c.begin<Side::in>(me_->base); }
+  Status begin_read(Engine& c) const noexcept { return c.begin<Side::in>(me_->base); }
 
   bool wait(const runtime::OpKind& kind) const noexcept {
     await_in(me_, reinterpret_cast<PyObject*>(o_), &kind);
@@ -53,7 +53,7 @@ class InProcess {
     *r_ = Py_NewRef(Py_None);
     return PYGEN_NEXT;
   }
-  Status status(Core*) const noexcept { return me_->base.status; }
+  Status status(Engine*) const noexcept { return me_->base.status; }
   int look(Choice& c) const noexcept;  // at a choice that was parked
 
   // While code of the user decides, the process does nothing else.
@@ -81,53 +81,53 @@ class InTask {
 
   InTask(D* o, PyObject** r) noexcept : o_(o), r_(r) {}
 
-  ProcessBase& process() const noexcept { return *o_->party; }
+  ProcessBase& process() const noexcept { return *o_->task_waiter; }
   ProcessObject* object() const noexcept { return nullptr; }
   runtime::Run* run() const noexcept { return nullptr; }
   Value& slot() const noexcept { return o_->value; }
   bool cancelled() const noexcept { return false; }  // asyncio cancels by a throw
-  Status begin_read(Core& c) const noexcept { return c.begin_foreign(*o_->party); }
+  Status begin_read(Engine& c) const noexcept { return c.begin_foreign(*o_->task_waiter); }
 
   bool wait(const runtime::OpKind& kind) noexcept {
-    o_->party->op = &kind;
-    if (o_->party->woken) return true;
-    result_ = o_->party->await(r_);
+    o_->task_waiter->op = &kind;
+    if (o_->task_waiter->woken) return true;
+    result_ = o_->task_waiter->await(r_);
     return false;
   }
   bool yield() noexcept {                                                  // asyncio's own: the other callbacks run
-    o_->value.o = PyLong_FromVoidPtr(const_cast<void*>(o_->party->task));  // whose it is
-    delete std::exchange(o_->party, nullptr);
+    o_->value.o = PyLong_FromVoidPtr(const_cast<void*>(o_->task_waiter->task));  // whose it is
+    delete std::exchange(o_->task_waiter, nullptr);
     *r_ = Py_NewRef(Py_None);
     result_ = PYGEN_NEXT;
     return false;
   }
   PySendResult suspended() const noexcept { return result_; }
   // `c`: where it reads; null: it does not.
-  Status status(Core* c) const noexcept {
-    Party& p = *o_->party;
+  Status status(Engine* c) const noexcept {
+    TaskWaiter& p = *o_->task_waiter;
     if (p.woken) return p.status;
     if (!c || !p.is(core::NodeFlags::foreign)) return Status::pending;
     switch (c->take(p, core::Free{})) {
-      case core::Try::committed: return Status::ok;
-      case core::Try::ended: return p.status;
+      case core::Attempt::committed: return Status::ok;
+      case core::Attempt::ended: return p.status;
       default: return Status::pending;
     }
   }
   int look(Choice& c) const noexcept;
 
   void hold(const runtime::OpKind&) const noexcept {
-    o_->party->woken = false;  // from here on a wake-up ends a hold
+    o_->task_waiter->woken = false;  // from here on a wake-up ends a hold
   }
   void release() const noexcept {}
 
   void decided(Status s) const noexcept {
-    if (o_->party->owed && s != Status::cancelled) owe_cancellation();
+    if (o_->task_waiter->owed && s != Status::cancelled) owe_cancellation();
   }
   void withdrawn(PyObject* value) const {
-    if (o_->party->owed)  // at a far end only the answer tells
+    if (o_->task_waiter->owed)  // at a far end only the answer tells
       raise_cancellation();
     else
-      raise_cancelled(*o_->party, value);
+      raise_cancelled(*o_->task_waiter, value);
   }
   void end_of_iteration() const { PyErr_SetNone(PyExc_StopAsyncIteration); }
   PySendResult give(PyObject* owned) const noexcept {
@@ -152,7 +152,7 @@ class InCaller {
   runtime::Run* run() const noexcept { return caller_.run(); }
   Value& slot() const noexcept { return caller_.slot(); }
   bool cancelled() const noexcept { return caller_.cancelled(); }
-  Status begin_read(Core& c) const noexcept { return c.begin<Side::in>(caller_.process()); }
+  Status begin_read(Engine& c) const noexcept { return c.begin<Side::in>(caller_.process()); }
 
   bool wait(const runtime::OpKind& kind) const noexcept {
     caller_.wait(Status::pending, kind);
@@ -163,7 +163,7 @@ class InCaller {
     return true;
   }
   PySendResult suspended() const noexcept { return PYGEN_ERROR; }  // never asked
-  Status status(Core*) const noexcept { return caller_.process().status; }
+  Status status(Engine*) const noexcept { return caller_.process().status; }
   int look(Choice& c) const noexcept;
 
   void hold(const runtime::OpKind&) const noexcept {}

@@ -61,7 +61,7 @@ void far_dealloc(PyObject* o) {
     if (of_peer.empty()) far_sides.erase(peer.get());
     delete c->side;
   }
-  c->core.~FarCore();
+  c->core.~FarEngine();
   Py_XDECREF(c->name);
   release(head);
 }
@@ -83,7 +83,7 @@ PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::strin
   c->generation = generation | kCarries | kWired | kFar;
   c->immunity = 0;
   c->side = new FarSide(std::move(e), !writes);
-  new (&c->core) core::FarCore<Value, Shared>(c->side);
+  new (&c->core) core::FarEngine<Value, Shared>(c->side);
   c->side->core = &c->core;
   c->core.name = PyUnicode_AsUTF8(name);
   far_sides[peer.get()].push_back(c->side);
@@ -103,7 +103,7 @@ namespace {
 // --- a channel is wired ---------------------------------------------------------------------------------------------------------------
 
 // A value that waits at the channel and is not packed: in a writer's slot, in the buffer or in a choice that spans. Borrowed; null: none.
-Value* first_bare(Core& c) {
+Value* first_bare(Engine& c) {
   Value* found = nullptr;
   for (Abroad* a : abroads)
     if ((found = a->bare(c))) return found;
@@ -457,9 +457,9 @@ void close_link(WireObject* w, const char* why) noexcept {
 PyObject* wire_close(PyObject* o, PyObject* args) {
   const char* why = "the link was closed";
   if (!PyArg_ParseTuple(args, "|s", &why)) return nullptr;
-  settle();
+  run_deferred();
   close_link(wire_of(o), why);
-  settle();
+  run_deferred();
   Py_RETURN_NONE;
 }
 void wire_dealloc(PyObject* o) {

@@ -1,7 +1,7 @@
 // Channels with ends in other OS processes (WIRE.md), as the rest of the extension sees them.
 //
 //   a channel ──wire_channel(): an end of it is handed to a link──► wired: its values are packed, and unpacked by who reads here
-//   an end that a link hands to us ──► a far channel: its core has one side, and the home decides (core/far_core.hpp)
+//   an end that a link hands to us ──► a far channel: its core has one side, and the home decides (core/far_engine.hpp)
 //
 // A value that may leave is *packed* by its writer: pickled bytes, and the object for whoever gets it back when nothing was sent. So an
 // object that cannot be pickled is an error at the write, and no code of the user's runs within a step of the wire.

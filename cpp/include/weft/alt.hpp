@@ -43,7 +43,7 @@ class SelectOp {
     }
     void await_suspend(std::coroutine_handle<>) const noexcept {}
     auto await_resume() {
-      detail::Turns::next(key, engine.next_start());  // also if an end was chosen, which raises: the others have their turn
+      detail::Rotations::next(key, engine.next_start());  // also if an end was chosen, which raises: the others have their turn
       return inner->await_resume();
     }
   };
@@ -65,7 +65,7 @@ class SelectOp {
     struct Remember {
       core::Select& e;
       std::uint64_t k;
-      ~Remember() { detail::Turns::next(k, e.next_start()); }
+      ~Remember() { detail::Rotations::next(k, e.next_start()); }
     } remember{engine, key};
     return detail::select_in_thread(set_, engine);
   }
@@ -75,9 +75,9 @@ class SelectOp {
     set.fill(p);
     if (loud) detail::all_end(set);
     detail::check_guards(set);
-    key = detail::Turns::key(p.id, set.data(), set.size());
-    engine.bind(set.data(), set.size(), mode, &p, detail::Turns::first(key, set.size()));
-    engine.seed = detail::Turns::mine().random() | 1;
+    key = detail::Rotations::key(p.id, set.data(), set.size());
+    engine.bind(set.data(), set.size(), mode, &p, detail::Rotations::first(key, set.size()));
+    engine.seed = detail::Rotations::mine().random() | 1;
   }
   Set set_;
   Mode mode_;
@@ -189,7 +189,7 @@ class AlternativeBase {
       engine_.emplace(set_.data(), set_.size(), &p);
     } else {
       engine_.emplace(set_.data(), set_.size(), mode_, &p);
-      engine_->seed = Turns::mine().random() | 1;
+      engine_->seed = Rotations::mine().random() | 1;
     }
     for (std::uint32_t i = 0; i < set_.size(); ++i) {
       if (set_.data()[i].enabled)

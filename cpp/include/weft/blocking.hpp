@@ -62,7 +62,7 @@ class BlockingOp {
       run.leave_outside();
       return true;
     }
-    static constexpr runtime::OpKind kind{"blocking call", &withdraw, [](runtime::ProcessBase&, runtime::Places&) {}};
+    static constexpr runtime::OpKind kind{"blocking call", &withdraw, [](runtime::ProcessBase&, runtime::WaitVisitor&) {}};
   };
   Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(std::move(f_), p); }
   // In a thread, also outside any process.

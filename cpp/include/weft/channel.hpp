@@ -54,15 +54,15 @@ namespace detail {
 const char* intern(const char* name);
 
 template <class T, class P>
-using CoreOf = std::conditional_t<core::one_to_one<P>, core::OneToOneCore<T, P>, core::ChannelCore<T, P>>;
+using EngineOf = std::conditional_t<core::one_to_one<P>, core::OneToOneEngine<T, P>, core::ChannelEngine<T, P>>;
 struct Unpooled {};  // what is aligned to cache lines is not
 template <class T, class P>
-struct PooledCore final : CoreOf<T, P>, std::conditional_t<core::one_to_one<P>, Unpooled, runtime::Pooled> {};
+struct PooledEngine final : EngineOf<T, P>, std::conditional_t<core::one_to_one<P>, Unpooled, runtime::Pooled> {};
 
-[[noreturn, gnu::cold]] void one_too_many(const core::Place* c, const char* end);
-[[noreturn, gnu::cold]] void not_at_home(const core::Place* c, const char* what);
+[[noreturn, gnu::cold]] void one_too_many(const core::SyncObject* c, const char* end);
+[[noreturn, gnu::cold]] void not_at_home(const core::SyncObject* c, const char* what);
 // Where an end refers to that is closed. Nobody has ever used it, so that whoever begins an operation there looks closer (begin_operation).
-inline constinit core::Place closed_place{};
+inline constinit core::SyncObject closed_place{};
 template <class U>
 inline constexpr bool kNumber = std::is_arithmetic_v<U> || std::is_enum_v<U>;
 template <class>
@@ -139,16 +139,16 @@ inline constexpr std::uint32_t kLightFrom = 256;
 
 // A new core with its buffer, if any. Throws BadUse if that channel cannot have such a buffer.
 template <class T, class P>
-CoreOf<T, P>* make_core(const ChannelOptions& o) {
+EngineOf<T, P>* make_core(const ChannelOptions& o) {
   const bool buffered = o.capacity > 0 || o.overflow == Overflow::unbounded;
   if (!buffered && o.overflow != Overflow::block) bad_use("a channel that drops values needs a capacity of at least 1");
   if constexpr (core::one_to_one<P>) {
     if (o.capacity == 0 || o.overflow != Overflow::block || o.capacity > (1u << 31))
       bad_use("a one-to-one channel is a blocking buffer: give it a capacity of at least 1, weft::buffer(n), or use weft::Channel<T>");
-    T* const data = HeapRing<T>::allocate(CoreOf<T, P>::slots_for(o.capacity));
-    PooledCore<T, P>* c;
+    T* const data = HeapRing<T>::allocate(EngineOf<T, P>::slots_for(o.capacity));
+    PooledEngine<T, P>* c;
     try {
-      c = new PooledCore<T, P>;
+      c = new PooledEngine<T, P>;
     } catch (...) {
       HeapRing<T>::free(data);
       throw;
@@ -156,32 +156,32 @@ CoreOf<T, P>* make_core(const ChannelOptions& o) {
     c->set_storage(data, o.capacity);
     if (o.capacity >= kLightFrom && prim::asymmetric()) c->begin_light();
     c->restricted = static_cast<std::uint8_t>(ChannelKind::one2one);
-    c->discard = [](CoreOf<T, P>& x) noexcept {
+    c->discard = [](EngineOf<T, P>& x) noexcept {
       const NobodysValues undelivered;
       x.clear();
     };
     return c;
   } else {
     auto ring = buffered ? std::make_unique<HeapRing<T>>(o.capacity > 0 ? o.capacity : 8, o.overflow) : nullptr;
-    auto* c = new PooledCore<T, P>;
+    auto* c = new PooledEngine<T, P>;
     if (buffered) c->set_ring(ring.release());
     return c;
   }
 }
 template <class T, class P>
-void destroy(CoreOf<T, P>* c) noexcept {
+void destroy(EngineOf<T, P>* c) noexcept {
   if constexpr (core::one_to_one<P>) {
     T* const data = c->storage();
     c->discard(*c);
-    delete static_cast<PooledCore<T, P>*>(c);
+    delete static_cast<PooledEngine<T, P>*>(c);
     HeapRing<T>::free(data);
   } else {
     delete static_cast<HeapRing<T>*>(c->ring);
-    delete static_cast<PooledCore<T, P>*>(c);
+    delete static_cast<PooledEngine<T, P>*>(c);
   }
 }
 template <class T, class P>
-void release(CoreOf<T, P>* c) noexcept {
+void release(EngineOf<T, P>* c) noexcept {
   if (c->references.down()) destroy<T, P>(c);
 }
 
@@ -211,23 +211,23 @@ union Slot {
 
 template <class C, core::Side S>
 bool withdraw_plain(runtime::ProcessBase& p) noexcept {
-  if (!static_cast<C*>(static_cast<core::Place*>(p.place))->template withdraw<S>(p)) return false;
+  if (!static_cast<C*>(static_cast<core::SyncObject*>(p.place))->template withdraw<S>(p)) return false;
   p.status = Status::cancelled;
   return true;
 }
 template <bool Writing>
-void visit_plain(runtime::ProcessBase& p, runtime::Places& v) {
-  v.channel(*static_cast<core::Place*>(p.place), Writing);
+void visit_plain(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
+  v.channel(*static_cast<core::SyncObject*>(p.place), Writing);
 }
 using runtime::in_line;
 template <class C, bool Writing>
-void undecided_plain(runtime::ProcessBase& p, runtime::Places& v) {
-  C& c = *static_cast<C*>(static_cast<core::Place*>(p.place));
+void undecided_plain(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
+  C& c = *static_cast<C*>(static_cast<core::SyncObject*>(p.place));
   if (in_line(c, p)) v.channel(c, Writing);
 }
 template <class C, bool Writing>
 void passed_plain(runtime::ProcessBase& p, runtime::Passed& v) {
-  v.at(*static_cast<C*>(static_cast<core::Place*>(p.place)), Writing);
+  v.at(*static_cast<C*>(static_cast<core::SyncObject*>(p.place)), Writing);
 }
 template <class C>
 inline constexpr runtime::OpKind read_op{"read", &withdraw_plain<C, core::Side::in>, &visit_plain<false>, &undecided_plain<C, false>,
@@ -270,7 +270,7 @@ class EndOf {
  public:
   using value_type = T;
   using policy = P;
-  using Core = CoreOf<T, P>;
+  using Engine = EngineOf<T, P>;
 
   void poison(std::uint8_t strength = 1) const {
     if (strength < 1) bad_use("poison: the strength must be at least 1");
@@ -281,7 +281,7 @@ class EndOf {
   void die() noexcept { leave(true); }
   explicit operator bool() const noexcept { return open(); }
 
-  [[gnu::always_inline]] Core* checked(const char* what) const {
+  [[gnu::always_inline]] Engine* checked(const char* what) const {
     if (!open()) [[unlikely]]
       closed_end(what, kName);
 #if WEFT_CHECK_LOCAL
@@ -291,14 +291,14 @@ class EndOf {
 #endif
     return own();
   }
-  Core* core() const noexcept { return open() ? own() : nullptr; }
+  Engine* core() const noexcept { return open() ? own() : nullptr; }
 
  protected:
   EndOf() noexcept = default;
-  explicit EndOf(Core* c) noexcept : place_(c) {}  // takes over one count
+  explicit EndOf(Engine* c) noexcept : place_(c) {}  // takes over one count
   EndOf(const EndOf& o) requires(!core::one_to_one<P>) : place_(o.place_) {
     if (!open()) return;
-    Core* const c = own();
+    Engine* const c = own();
     if (c->restricted & kOnlyOne) [[unlikely]]
       one_too_many(c, kName);
     if constexpr (kReads)
@@ -322,7 +322,7 @@ class EndOf {
     if (open()) drop();
   }
 
-  core::Place* place_ = &closed_place;
+  core::SyncObject* place_ = &closed_place;
 
  private:
   static constexpr bool kReads = S == core::Side::in;
@@ -330,14 +330,14 @@ class EndOf {
   static constexpr std::uint8_t kOnlyOne = kReads ? 2 : 1;  // of ChannelKind
 
   bool open() const noexcept { return place_ != &closed_place; }
-  Core* own() const noexcept { return static_cast<Core*>(place_); }
+  Engine* own() const noexcept { return static_cast<Engine*>(place_); }
   void drop() noexcept {
     if (const std::uint8_t s = poison_under_way()) own()->poison(s);
     retire();
   }
   void leave(bool died) noexcept {
     if (!open()) return;
-    Core* const c = static_cast<Core*>(std::exchange(place_, &closed_place));
+    Engine* const c = static_cast<Engine*>(std::exchange(place_, &closed_place));
     if constexpr (kReads)
       c->drop_reader(died);
     else
@@ -356,7 +356,7 @@ template <class T, class P>
 struct NextOp;
 template <class T, class P>
 struct WriteOp {
-  core::Place* place;
+  core::SyncObject* place;
   T value;
 };
 template <class T, class P>
@@ -370,10 +370,10 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
 
  public:
   using End::checked;
-  using typename End::Core;
+  using typename End::Engine;
 
   Reader() noexcept = default;
-  explicit Reader(Core* c) noexcept : End(c) {}  // takes over one count
+  explicit Reader(Engine* c) noexcept : End(c) {}  // takes over one count
 
   // co_await: the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
   [[nodiscard]] ReadOp<T, P>* read() const { return reinterpret_cast<ReadOp<T, P>*>(place_); }
@@ -385,13 +385,13 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
   // In a thread: read, blocking it.
   T operator()() const {
     static_assert(P::shared, "a channel that threads use must be weft::Shared");
-    Core* c = checked("read");
+    Engine* c = checked("read");
     runtime::ThreadProcess& self = detail::blocking_caller("reader()");
     detail::meet_request(self);
     detail::Slot<T> slot;
     Status s = detail::begin_blocking<core::Side::in>(c, self, &slot);
     if (s == Status::pending) {
-      self.block(detail::read_op<Core>);
+      self.block(detail::read_op<Engine>);
       s = self.status;
     }
     if (s != Status::ok) detail::throw_end_of(c, s, "read");
@@ -436,10 +436,10 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
 
  public:
   using End::checked;
-  using typename End::Core;
+  using typename End::Engine;
 
   Writer() noexcept = default;
-  explicit Writer(Core* c) noexcept : End(c) {}  // takes over one count
+  explicit Writer(Engine* c) noexcept : End(c) {}  // takes over one count
 
   // co_await: done when a reader has taken the value (or a buffer has it). An exception carries the value back: e.value<T>().
   template <class U = T>
@@ -468,13 +468,13 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
                   "only be moved (then say w(std::move(value)))");
     static_assert(P::shared, "a channel that threads use must be weft::Shared");
     T value(std::forward<U>(v));
-    Core* c = checked("write");
+    Engine* c = checked("write");
     runtime::ThreadProcess& self = detail::blocking_caller("writer(value)");
     if (self.cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]
       detail::throw_cancelled(self, Error::Carried::of(std::move(value)));
     Status s = detail::begin_blocking<core::Side::out>(c, self, &value);
     if (s == Status::pending) {
-      self.block(detail::write_op<Core>);
+      self.block(detail::write_op<Engine>);
       s = self.status;
     }
     if (s != Status::ok) detail::throw_end_with(c, s, "write", std::move(value));
@@ -497,7 +497,7 @@ class Channel {
  public:
   using value_type = T;
   using policy = P;
-  using Core = detail::CoreOf<T, P>;
+  using Engine = detail::EngineOf<T, P>;
 
   explicit Channel(ChannelOptions o = {}, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
       : core_(detail::make_core<T, P>(o)) {
@@ -532,7 +532,7 @@ class Channel {
   // Statistics: values passed so far; values dropped by the buffer (rules 1.4, 3.3, 4.2).
   std::uint64_t transfers() const noexcept { return core_->transfers(); }
   std::uint64_t dropped() const noexcept { return core_->dropped(); }
-  Core* core() const noexcept { return core_; }
+  Engine* core() const noexcept { return core_; }
 
  private:
   friend class ChannelHandle<T, P>;
@@ -568,7 +568,7 @@ class Channel {
     if (!is_end(how)) how = core_->template how_ended < S == core::Side::in ? core::Side::out : core::Side::in > ();
     detail::throw_end_of(core_, is_end(how) ? how : Status::retired, what, -1, met);
   }
-  Core* core_;
+  Engine* core_;
 };
 
 // Channels of which a side has one end at a time; a second one is BadUse (rule 1.8). `one2one<int>()`, `one2one<int, Local>(buffer(8))`.

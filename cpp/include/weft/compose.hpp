@@ -297,7 +297,7 @@ class Group {
   ~Group() {
     group_->close_block();
     if (group_->done())
-      group_->bequeath();
+      group_->hand_over();
     else if (group_->abandon())
       static_cast<void>(group_.release());
   }
@@ -479,11 +479,11 @@ void spawn(P p) {
   runtime::Run* r = detail::current_run();
   if (!r || !r->spawned) detail::bad_use("weft::spawn outside any run: there is nobody to wait for the process");
   auto* const nowhere = static_cast<detail::Room<typename P::result_type>*>(nullptr);
-  if constexpr (requires(runtime::Executor & e) { p.start(*r->spawned, nowhere, runtime::At::group, e); }) {
+  if constexpr (requires(runtime::Executor & e) { p.start(*r->spawned, nowhere, runtime::RunsAt::group, e); }) {
     // Where the one that starts it runs, if that is an executor of the run's own (rule 15.5).
     if (const runtime::ProcessBase* me = runtime::this_process(); me && me->group) {
       runtime::Executor& e = runtime::executor_of(*me);
-      if (const runtime::At at = r->whereabouts(e); at != runtime::At::group) return p.start(*r->spawned, nowhere, at, e);
+      if (const runtime::RunsAt at = r->which_executor(e); at != runtime::RunsAt::group) return p.start(*r->spawned, nowhere, at, e);
     }
   }
   p.start(*r->spawned, nowhere);

@@ -15,7 +15,7 @@
 
 #include "channel.hpp"
 #include "result.hpp"
-#include "runtime/about.hpp"
+#include "runtime/function_info.hpp"
 
 namespace weft::inline WEFT_ABI {
 
@@ -78,9 +78,9 @@ void visit_held(const void* at, runtime::Ends& v) {
   }
 }
 
-template <class Core>
-Core* channel_of(const runtime::ProcessBase* p) noexcept {
-  return static_cast<Core*>(static_cast<core::Place*>(p->place));
+template <class Engine>
+Engine* channel_of(const runtime::ProcessBase* p) noexcept {
+  return static_cast<Engine*>(static_cast<core::SyncObject*>(p->place));
 }
 
 // The start of any operation of a coroutine. False: cancelled (rule 6.1); status says so.
@@ -99,8 +99,8 @@ inline constexpr Done done;
 
 // An operation in full: the end may be closed, the process cancelled, another one may have used the channel last. Of process
 // this_process(): what a call like this takes from the way that is often taken is a register for each argument.
-template <class Core, core::Side S>
-[[gnu::noinline, gnu::cold]] const runtime::ProcessBase* begin_in_full(core::Place* place, void* slot, std::uint32_t at) {
+template <class Engine, core::Side S>
+[[gnu::noinline, gnu::cold]] const runtime::ProcessBase* begin_in_full(core::SyncObject* place, void* slot, std::uint32_t at) {
   if (place == &closed_place) closed_end(S == core::Side::in ? "read" : "write", S == core::Side::in ? "reader" : "writer");
   runtime::ProcessBase* const p = runtime::this_process();
   p->line = at;
@@ -109,25 +109,25 @@ template <class Core, core::Side S>
   if (!may_begin(p)) return p;
   (S == core::Side::in ? place->last_reader : place->last_writer) = p->id;
   p->slot = slot;
-  const Status s = static_cast<Core*>(place)->template begin<S>(*p);
+  const Status s = static_cast<Engine*>(place)->template begin<S>(*p);
   if (s == Status::ok) return &done;
   if (s == Status::pending)
-    p->op = S == core::Side::in ? &read_op<Core> : &write_op<Core>;
+    p->op = S == core::Side::in ? &read_op<Engine> : &write_op<Engine>;
   else
     p->status = s;
   return p;
 }
 
 // The process that runs is asked for again, which costs the way that is often taken no register.
-template <class Core>
+template <class Engine>
 [[noreturn, gnu::cold, gnu::noinline]] void read_failed() {
   const runtime::ProcessBase* p = runtime::this_process();
-  throw_end_of(channel_of<Core>(p), p->status, "read");
+  throw_end_of(channel_of<Engine>(p), p->status, "read");
 }
-template <class Core, class T>
+template <class Engine, class T>
 [[noreturn, gnu::cold, gnu::noinline]] void write_failed(T& value) {
   const runtime::ProcessBase* p = runtime::this_process();
-  throw_end_with(channel_of<Core>(p), p->status, "write", std::move(value));
+  throw_end_with(channel_of<Engine>(p), p->status, "write", std::move(value));
 }
 
 // An operation begins where its awaiter is made, with the line at hand that a report will want if it parks. What the awaiter keeps is the
@@ -137,7 +137,7 @@ template <class Core, class T>
 template <class T, class P, core::Side S>
 class PlainAwaiter {
  public:
-  using Core = CoreOf<T, P>;
+  using Engine = EngineOf<T, P>;
 
   // Never copied, and not defined: where it is made its room's address is told to others. Not `= delete`: with all of them deleted g++ 12
   // for aarch64 hands so small an object back in registers, which is a copy.
@@ -150,24 +150,24 @@ class PlainAwaiter {
   [[gnu::always_inline]] PlainAwaiter() noexcept {}
   [[gnu::always_inline]] explicit PlainAwaiter(T&& v) noexcept : room(std::move(v)) {}
   ~PlainAwaiter() = default;
-  [[gnu::always_inline]] void begin(runtime::ProcessBase* me, core::Place* place, std::uint32_t at) {
+  [[gnu::always_inline]] void begin(runtime::ProcessBase* me, core::SyncObject* place, std::uint32_t at) {
 #if WEFT_CHECK_LOCAL
     if constexpr (!P::shared)
-      if (place != &closed_place && static_cast<Core*>(place)->waits_elsewhere()) [[unlikely]]
+      if (place != &closed_place && static_cast<Engine*>(place)->waits_elsewhere()) [[unlikely]]
         not_at_home(place, S == core::Side::in ? "read" : "write");
 #endif
-    if (!me->id.undisturbed(S == core::Side::in ? place->last_reader : place->last_writer)) [[unlikely]] {
-      p = begin_in_full<Core, S>(place, &room, at);
+    if (!me->id.is_uncancelled(S == core::Side::in ? place->last_reader : place->last_writer)) [[unlikely]] {
+      p = begin_in_full<Engine, S>(place, &room, at);
       return;
     }
-    const auto q = static_cast<Core*>(place)->template begin_quickly<S>(*me, &room);
-    if (q == Core::Quick::met) [[likely]] {
+    const auto q = static_cast<Engine*>(place)->template begin_fast<S>(*me, &room);
+    if (q == Engine::FastResult::met) [[likely]] {
       p = &done;
-    } else if (q == Core::Quick::neither) [[unlikely]] {
-      p = begin_in_full<Core, S>(place, &room, at);
+    } else if (q == Engine::FastResult::neither) [[unlikely]] {
+      p = begin_in_full<Engine, S>(place, &room, at);
     } else {
       me->line = at;
-      me->op = S == core::Side::in ? &read_op<Core> : &write_op<Core>;
+      me->op = S == core::Side::in ? &read_op<Engine> : &write_op<Engine>;
       p = me;
     }
   }
@@ -178,10 +178,10 @@ class PlainAwaiter {
 
 template <class T, class P>
 struct ReadAwaiter : PlainAwaiter<T, P, core::Side::in> {
-  [[gnu::always_inline]] ReadAwaiter(runtime::ProcessBase* me, core::Place* place, std::uint32_t at) { this->begin(me, place, at); }
+  [[gnu::always_inline]] ReadAwaiter(runtime::ProcessBase* me, core::SyncObject* place, std::uint32_t at) { this->begin(me, place, at); }
   [[gnu::always_inline]] T await_resume() {
     if (this->p->status != Status::ok) [[unlikely]]
-      read_failed<CoreOf<T, P>>();
+      read_failed<EngineOf<T, P>>();
     return this->room.take();
   }
 };
@@ -198,13 +198,13 @@ struct NextAwaiter : ReadAwaiter<T, P> {
 
 template <class T, class P>
 struct WriteAwaiter : PlainAwaiter<T, P, core::Side::out> {
-  [[gnu::always_inline]] WriteAwaiter(runtime::ProcessBase* me, core::Place* place, T&& v, std::uint32_t at)
+  [[gnu::always_inline]] WriteAwaiter(runtime::ProcessBase* me, core::SyncObject* place, T&& v, std::uint32_t at)
       : PlainAwaiter<T, P, core::Side::out>(std::move(v)) {
     this->begin(me, place, at);
   }
   [[gnu::always_inline]] void await_resume() {
     if (this->p->status != Status::ok) [[unlikely]]
-      write_failed<CoreOf<T, P>>(this->room);
+      write_failed<EngineOf<T, P>>(this->room);
   }
 };
 
@@ -277,11 +277,11 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
 
   template <class T, class P>
   [[gnu::always_inline]] ReadAwaiter<T, P> await_transform(ReadOp<T, P>* o, std::uint32_t at = __builtin_LINE()) {
-    return {this, reinterpret_cast<core::Place*>(o), at};
+    return {this, reinterpret_cast<core::SyncObject*>(o), at};
   }
   template <class T, class P>
   [[gnu::always_inline]] NextAwaiter<T, P> await_transform(NextOp<T, P>* o, std::uint32_t at = __builtin_LINE()) {
-    return {this, reinterpret_cast<core::Place*>(o), at};
+    return {this, reinterpret_cast<core::SyncObject*>(o), at};
   }
   template <class T, class P>
   [[gnu::always_inline]] WriteAwaiter<T, P> await_transform(WriteOp<T, P>&& o, std::uint32_t at = __builtin_LINE()) {
@@ -301,7 +301,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
  private:
   template <class... A>
   void remember(const A&... args) {
-    static constinit runtime::Abouts known{nullptr};
+    static constinit runtime::FunctionInfos known{nullptr};
     const char* const frame = static_cast<const char*>(handle().address());
     const runtime::LastFrame last = runtime::last_frame;
     if (last.begin != frame) return;  // it is not on the heap, or an argument's copying made another frame
@@ -322,7 +322,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
     if constexpr (IsReader<A>::value || IsWriter<A>::value || std::ranges::range<const A>) {
       if (id == 0) id = runtime::next_process_id();
       note_holder(a, id);
-      if constexpr (holds_local<A>()) at = runtime::At::holds_local;
+      if constexpr (holds_local<A>()) at = runtime::RunsAt::holds_local;
     }
   }
   static PromiseBase* self(core::Waker* w) noexcept { return static_cast<PromiseBase*>(static_cast<runtime::ProcessBase*>(w)); }
@@ -428,16 +428,16 @@ class BasicProcess {
   // Start it in a group; its result goes to *result, which must live until the group is done.
   template <class Slot>
   [[gnu::always_inline]] void start(runtime::Group& g, Slot* result) {
-    start(g, result, runtime::At::group, *g.executor);
+    start(g, result, runtime::RunsAt::group, *g.executor);
   }
   // The same, on an executor of the run, where it is at `at`.
   template <class Slot>
-  [[gnu::always_inline]] void start(runtime::Group& g, Slot* result, runtime::At at, runtime::Executor& home) {
+  [[gnu::always_inline]] void start(runtime::Group& g, Slot* result, runtime::RunsAt at, runtime::Executor& home) {
     check(home);
     promise_type& p = std::exchange(h_, nullptr).promise();
     if constexpr (!std::is_void_v<R>) p.result = result;
     p.at = at;
-    p.runs_by(home.homed(p.ops_with_frame()));
+    p.runs_by(home.ops_here(p.ops_with_frame()));
     g.add(p);
     home.post(&p);
   }
@@ -445,7 +445,7 @@ class BasicProcess {
   void check(runtime::Group& g) const { check(*g.executor); }
   void check(const runtime::Executor& home) const {
     if (!h_) detail::started_twice();
-    if (h_.promise().at == runtime::At::holds_local && home.multi()) detail::local_on_cores(h_.promise());
+    if (h_.promise().at == runtime::RunsAt::holds_local && home.multi()) detail::local_on_cores(h_.promise());
   }
   bool startable() const noexcept { return h_ != nullptr; }
   // Its name in its path, for reports; null if it was started.

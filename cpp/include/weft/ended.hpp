@@ -15,7 +15,7 @@ namespace weft::inline WEFT_ABI {
 namespace detail {
 
 struct WatchState {
-  core::LatchCore<Shared> latch;  // last_writer: the process
+  core::LatchEngine<Shared> latch;  // last_writer: the process
   std::mutex mutex;
   runtime::ProcessBase* process = nullptr;  // which runs the watched one, while it does
   runtime::Group* inside = nullptr;         // of the watched one, while it runs
@@ -33,20 +33,20 @@ struct WatchState {
   }
   // It is that of this process, which was given here.
   void is_of(const char* process, const char* file, std::uint32_t line) {
-    const core::Place given_at{.name = file, .line = line, .last_reader = {}, .last_writer = {}};
+    const core::SyncObject given_at{.name = file, .line = line, .last_reader = {}, .last_writer = {}};
     name = std::string("the end of ") + (process ? process : "a process") + " (" + runtime::name_of(given_at) + ")";
     latch.name = name.c_str();
   }
 };
 
 inline bool withdraw_end(runtime::ProcessBase& p) noexcept {
-  if (!static_cast<core::LatchCore<Shared>*>(static_cast<core::Place*>(p.place))->withdraw(p)) return false;
+  if (!static_cast<core::LatchEngine<Shared>*>(static_cast<core::SyncObject*>(p.place))->withdraw(p)) return false;
   p.status = Status::cancelled;
   return true;
 }
-inline void visit_end(runtime::ProcessBase& p, runtime::Places& v) { v.end(*static_cast<core::Place*>(p.place)); }
-inline void undecided_end(runtime::ProcessBase& p, runtime::Places& v) {
-  if (!static_cast<core::LatchCore<Shared>*>(static_cast<core::Place*>(p.place))->ready()) visit_end(p, v);
+inline void visit_end(runtime::ProcessBase& p, runtime::WaitVisitor& v) { v.end(*static_cast<core::SyncObject*>(p.place)); }
+inline void undecided_end(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
+  if (!static_cast<core::LatchEngine<Shared>*>(static_cast<core::SyncObject*>(p.place))->ready()) visit_end(p, v);
 }
 inline constexpr runtime::OpKind end_op{"wait for", &withdraw_end, &visit_end, &undecided_end};
 
@@ -59,7 +59,7 @@ struct EndOf : Conditional<EndOf> {
   explicit EndOf(std::shared_ptr<detail::WatchState> s) : state(std::move(s)) {}
   void fill(core::Guard& g, runtime::ProcessBase&) noexcept {
     g.kind = core::Kind::latch;
-    g.ops = &core::barrier_ops<core::LatchCore<Shared>>;
+    g.ops = &core::barrier_ops<core::LatchEngine<Shared>>;
     g.where = &state->latch;
   }
 
@@ -68,7 +68,7 @@ struct EndOf : Conditional<EndOf> {
     runtime::ProcessBase* p;
     bool await_ready() {
       detail::meet_request(*p);
-      p->place = static_cast<core::Place*>(&state->latch);
+      p->place = static_cast<core::SyncObject*>(&state->latch);
       p->status = state->latch.begin_wait(*p);
       if (p->status == Status::ok) return true;
       p->op = &detail::end_op;

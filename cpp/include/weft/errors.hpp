@@ -161,7 +161,7 @@ Left left_by_handled() noexcept;
 [[noreturn]] void started_twice();
 
 // `met`: by an operation (rule 3.5).
-[[noreturn, gnu::cold]] void throw_end(Status s, const core::Place& c, std::uint8_t strength, const char* verb, int guard,
+[[noreturn, gnu::cold]] void throw_end(Status s, const core::SyncObject& c, std::uint8_t strength, const char* verb, int guard,
                                        Error::Carried not_done = {}, bool met = true);
 
 }  // namespace detail

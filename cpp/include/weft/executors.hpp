@@ -16,7 +16,7 @@ struct StartOf;
 // How executors of a kind are made. Only who asks for one refers to it: a program that never does compiles nothing of it.
 struct Kind {
   bool multi;
-  std::unique_ptr<runtime::Hired> (*hire)(runtime::Run&, const Where&);
+  std::unique_ptr<runtime::RunExecutor> (*hire)(runtime::Run&, const Where&);
   // Run a network, this thread being the executor's or one of its.
   void (*execute)(const RunOptions&, runtime::Run&, runtime::ThreadProcess&, const std::shared_ptr<const Where>&, const StartOf&);
 };
@@ -25,11 +25,11 @@ struct Where {
   unsigned threads;
   std::vector<int> cpus;  // where to hold them, one for each; empty: nowhere
 };
-std::unique_ptr<runtime::Hired> hire_solo(runtime::Run& run, const Where& w);
-std::unique_ptr<runtime::Hired> hire_cores(runtime::Run& run, const Where& w);
+std::unique_ptr<runtime::RunExecutor> hire_own_thread(runtime::Run& run, const Where& w);
+std::unique_ptr<runtime::RunExecutor> hire_cores(runtime::Run& run, const Where& w);
 void execute_solo(const RunOptions&, runtime::Run&, runtime::ThreadProcess&, const std::shared_ptr<const Where>&, const StartOf&);
 void execute_cores(const RunOptions&, runtime::Run&, runtime::ThreadProcess&, const std::shared_ptr<const Where>&, const StartOf&);
-inline constexpr Kind single{false, &hire_solo, &execute_solo};
+inline constexpr Kind single{false, &hire_own_thread, &execute_solo};
 inline constexpr Kind multi{true, &hire_cores, &execute_cores};
 // Throws BadUse if this program may not use that CPU.
 void check_cpu(int cpu);
@@ -70,7 +70,7 @@ namespace detail {
 // The executor of a CPU, for all that are pinned to it.
 std::shared_ptr<const Where> pinned_to(int cpu);
 // The place of that executor in the run, which makes it at its first use.
-runtime::At hire(runtime::Run& run, const std::shared_ptr<const Where>& w);
+runtime::RunsAt hire(runtime::Run& run, const std::shared_ptr<const Where>& w);
 
 }  // namespace detail
 
@@ -90,7 +90,7 @@ class Placed {
   void check(runtime::Group& g) const { p_.check(g.run.executor_at(detail::hire(g.run, where_))); }
   template <class Slot>
   void start(runtime::Group& g, Slot* result) {
-    const runtime::At at = detail::hire(g.run, where_);
+    const runtime::RunsAt at = detail::hire(g.run, where_);
     p_.start(g, result, at, g.run.executor_at(at));
   }
   auto bind(runtime::ProcessBase* p) &&;  // co_await it, as a process

@@ -10,7 +10,7 @@ namespace weft::inline WEFT_ABI {
 template <class T, class P = Shared>
 class Extended {
  public:
-  using Core = detail::CoreOf<T, P>;
+  using Engine = detail::EngineOf<T, P>;
 
   Extended(const Extended&) = delete;
   Extended& operator=(const Extended&) = delete;
@@ -28,15 +28,15 @@ class Extended {
     using Value = bool;
     static constexpr bool computes = false;
     static constexpr bool shared = P::shared;
-    Core* c;
+    Engine* c;
     core::Guard guards[1];
     detail::Slot<T> slot;
     core::Select engine;
 
-    explicit State(Core* to) : c(to) {
+    explicit State(Engine* to) : c(to) {
       guards[0].kind = core::Kind::input;
       guards[0].ends = true;
-      guards[0].ops = &core::channel_ops<Core, core::Side::in>;
+      guards[0].ops = &core::channel_ops<Engine, core::Side::in>;
       guards[0].where = c;
       guards[0].node.slot = &slot;
       guards[0].node.set(core::NodeFlags::extended);
@@ -49,34 +49,34 @@ class Extended {
     [[noreturn]] void raise(std::size_t, Status s) { detail::throw_end_of(c, s, "extended read"); }
   };
   Extended(Extended&& o) noexcept : core_(o.core_), state_(std::move(o.state_)) {}
-  Extended(Core* c, std::unique_ptr<State> s) noexcept : core_(c), state_(std::move(s)) { core_->references.up(); }
+  Extended(Engine* c, std::unique_ptr<State> s) noexcept : core_(c), state_(std::move(s)) { core_->references.up(); }
 
   struct Awaiter {
     std::unique_ptr<State> state;
     detail::SelectAwaiter<State, core::Select> inner;
-    Awaiter(Core* c, runtime::ProcessBase* p) : state(prepared(c, p)), inner(*state, state->engine, p) {}
+    Awaiter(Engine* c, runtime::ProcessBase* p) : state(prepared(c, p)), inner(*state, state->engine, p) {}
     bool await_ready() { return inner.await_ready(); }
     void await_suspend(std::coroutine_handle<>) const noexcept {}
     Extended await_resume() {
       inner.await_resume();
-      Core* const c = state->c;
+      Engine* const c = state->c;
       return Extended(c, std::move(state));
     }
   };
-  static std::unique_ptr<State> prepared(Core* c, runtime::ProcessBase* p) {
+  static std::unique_ptr<State> prepared(Engine* c, runtime::ProcessBase* p) {
     auto s = std::make_unique<State>(c);
     s->engine.bind(s->guards, 1, Mode::fair, p, 0);
     return s;
   }
 
  private:
-  Core* core_;
+  Engine* core_;
   std::unique_ptr<State> state_;
 };
 
 template <class T, class P>
 struct ExtendedOp {
-  detail::CoreOf<T, P>* core;
+  detail::EngineOf<T, P>* core;
   typename Extended<T, P>::Awaiter bind(runtime::ProcessBase* p) const { return {core, p}; }
   // In a thread.
   Extended<T, P> operator()() const {

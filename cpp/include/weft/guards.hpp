@@ -17,7 +17,7 @@ namespace weft::inline WEFT_ABI {
 
 namespace detail {
 template <class T, class P>
-void at_home([[maybe_unused]] CoreOf<T, P>* c) {
+void at_home([[maybe_unused]] EngineOf<T, P>* c) {
 #if WEFT_CHECK_LOCAL
   if constexpr (!P::shared)
     if (c && c->waits_elsewhere()) [[unlikely]]
@@ -51,17 +51,17 @@ struct OfChannel : Conditional<D> {
 
 template <class T, class P>
 struct In : OfChannel<In<T, P>> {
-  using Core = detail::CoreOf<T, P>;
+  using Engine = detail::EngineOf<T, P>;
   using Value = T;
   static constexpr bool shared = P::shared;
-  Core* c;  // null: its end is closed, which is bad use if it is on
+  Engine* c;  // null: its end is closed, which is bad use if it is on
   detail::Slot<T> slot;
-  explicit In(Core* core) : c(core) {}
+  explicit In(Engine* core) : c(core) {}
   In(In&& o) noexcept : OfChannel<In>(o), c(o.c) {}
   void fill(core::Guard& g, runtime::ProcessBase&) {
     if (this->enabled) detail::at_home<T, P>(c);
     g.kind = core::Kind::input;
-    g.ops = &core::channel_ops<Core, core::Side::in>;
+    g.ops = &core::channel_ops<Engine, core::Side::in>;
     g.ends = this->loud;
     g.where = c;
     g.node.slot = &slot;
@@ -70,17 +70,17 @@ struct In : OfChannel<In<T, P>> {
 
 template <class T, class P>
 struct Out : OfChannel<Out<T, P>> {
-  using Core = detail::CoreOf<T, P>;
+  using Engine = detail::EngineOf<T, P>;
   using Value = void;
   static constexpr bool shared = P::shared;
   static constexpr bool repeatable = std::is_trivially_copyable_v<T>;  // else the value is gone after the first time
-  Core* c;                                                             // null: its end is closed, which is bad use if it is on
+  Engine* c;                                                             // null: its end is closed, which is bad use if it is on
   T value;
-  Out(Core* core, T v) : c(core), value(std::move(v)) {}
+  Out(Engine* core, T v) : c(core), value(std::move(v)) {}
   void fill(core::Guard& g, runtime::ProcessBase&) {
     if (this->enabled) detail::at_home<T, P>(c);
     g.kind = core::Kind::output;
-    g.ops = &core::channel_ops<Core, core::Side::out>;
+    g.ops = &core::channel_ops<Engine, core::Side::out>;
     g.ends = this->loud;
     g.where = c;
     g.node.slot = &value;
@@ -89,18 +89,18 @@ struct Out : OfChannel<Out<T, P>> {
 
 template <class F, class T, class P>
 struct OutWith : OfChannel<OutWith<F, T, P>> {
-  using Core = detail::CoreOf<T, P>;
+  using Engine = detail::EngineOf<T, P>;
   using Value = void;
   static constexpr bool shared = P::shared;
-  Core* c;  // null: its end is closed, which is bad use if it is on
+  Engine* c;  // null: its end is closed, which is bad use if it is on
   F f;
   detail::Slot<T> slot;
-  OutWith(Core* core, F fn) : c(core), f(std::move(fn)) {}
+  OutWith(Engine* core, F fn) : c(core), f(std::move(fn)) {}
   OutWith(OutWith&& o) noexcept : OfChannel<OutWith>(o), c(o.c), f(std::move(o.f)) {}
   void fill(core::Guard& g, runtime::ProcessBase&) {
     if (this->enabled) detail::at_home<T, P>(c);
     g.kind = core::Kind::output;
-    g.ops = &core::channel_ops<Core, core::Side::out>;
+    g.ops = &core::channel_ops<Engine, core::Side::out>;
     g.ends = this->loud;
     g.where = c;
     g.node.slot = &slot;
@@ -120,11 +120,11 @@ struct OutWith : OfChannel<OutWith<F, T, P>> {
   }
 };
 
-struct At : Conditional<At> {
+struct DeadlineGuard : Conditional<DeadlineGuard> {
   using Value = void;
   bool span;
   std::int64_t ns;
-  At(bool is_span, std::int64_t n) : span(is_span), ns(n) {}
+  DeadlineGuard(bool is_span, std::int64_t n) : span(is_span), ns(n) {}
   void fill(core::Guard& g, runtime::ProcessBase& p) noexcept {
     g.kind = span && ns <= 0 ? core::Kind::skip : core::Kind::timer;
     g.deadline = span ? runtime::later(detail::run_of(p).now(), ns) : ns;
@@ -140,7 +140,7 @@ struct Meet : Conditional<Meet> {
   explicit Meet(const Barrier& x) : b(x) {}
   void fill(core::Guard& g, runtime::ProcessBase&) noexcept {
     g.kind = core::Kind::barrier;
-    g.ops = &core::barrier_ops<Barrier::Core>;
+    g.ops = &core::barrier_ops<Barrier::Engine>;
     g.where = b.core();
   }
 };
@@ -158,8 +158,8 @@ OutWith<F, T, P> out_with(const Writer<T, P>& w, F f) {
   static_assert(!core::one_to_one<P>, "a one-to-one channel has no computed outputs (rule 1.8): use out(), or weft::Channel<T>");
   return OutWith<F, T, P>(w.core(), std::move(f));
 }
-inline At after(Span s) { return At(true, s.count()); }
-inline At at(std::int64_t ns) { return At(false, ns); }
+inline DeadlineGuard after(Span s) { return DeadlineGuard(true, s.count()); }
+inline DeadlineGuard at(std::int64_t ns) { return DeadlineGuard(false, ns); }
 inline Skip skip() { return {}; }
 inline Meet meet(const Barrier& b) { return Meet(b); }
 
@@ -240,7 +240,7 @@ struct FixedGuards {
   }
   void refill_timers(runtime::ProcessBase& p) {
     each([&](auto& g, std::size_t i) {
-      if constexpr (std::is_same_v<std::remove_reference_t<decltype(g)>, At>) g.fill(guards[i], p);
+      if constexpr (std::is_same_v<std::remove_reference_t<decltype(g)>, DeadlineGuard>) g.fill(guards[i], p);
     });
   }
   void passed(std::size_t at, runtime::Passed& v) noexcept {
@@ -292,7 +292,7 @@ struct ManyReaders {
   static constexpr bool computes = false;
   static constexpr bool shared = P::shared;
   static constexpr bool repeatable = true;
-  std::vector<detail::CoreOf<T, P>*> cores;
+  std::vector<detail::EngineOf<T, P>*> cores;
   runtime::FixedArray<core::Guard> guards;
   Slot<T> slot;
 
@@ -308,7 +308,7 @@ struct ManyReaders {
       core::Guard& g = guards[i];
       at_home<T, P>(cores[i]);
       g.kind = core::Kind::input;
-      g.ops = &core::channel_ops<detail::CoreOf<T, P>, core::Side::in>;
+      g.ops = &core::channel_ops<detail::EngineOf<T, P>, core::Side::in>;
       g.where = cores[i];
       g.node.slot = &slot;
     }
@@ -323,7 +323,7 @@ struct ManyReaders {
 // Any number of guards of any kinds, over channels of one type: what a program puts together as it runs.
 template <class T, class P>
 struct ManyGuards {
-  using Any = std::variant<In<T, P>, Out<T, P>, OutWith<std::function<T()>, T, P>, At, Skip, Meet, weft::EndOf>;
+  using Any = std::variant<In<T, P>, Out<T, P>, OutWith<std::function<T()>, T, P>, DeadlineGuard, Skip, Meet, weft::EndOf>;
   using Value = std::optional<T>;
   static constexpr bool computes = true;
   static constexpr bool shared = P::shared;
@@ -344,7 +344,7 @@ struct ManyGuards {
   }
   void refill_timers(runtime::ProcessBase& p) {
     for (std::size_t i = 0; i < gs.size(); ++i)
-      if (At* t = std::get_if<At>(&gs[i])) t->fill(guards[i], p);
+      if (DeadlineGuard* t = std::get_if<DeadlineGuard>(&gs[i])) t->fill(guards[i], p);
   }
   void passed(std::size_t i, runtime::Passed& v) noexcept {
     on(i, [&](auto& g) {
@@ -393,7 +393,7 @@ template <class Set>
 void check_guard(Set& set, std::uint32_t i, const char* verb) {
   const core::Guard& g = set.data()[i];
   if (!g.enabled) return;
-  if (g.kind == core::Kind::barrier && static_cast<Barrier::Core*>(g.where)->enrolled() == 0)
+  if (g.kind == core::Kind::barrier && static_cast<Barrier::Engine*>(g.where)->enrolled() == 0)
     bad_use(std::string(verb) + ": nobody is enrolled at the barrier of guard " + std::to_string(i));
   if (g.kind > core::Kind::output) return;
   if (!g.where) closed_end(verb, g.kind == core::Kind::input ? "reader" : "writer");

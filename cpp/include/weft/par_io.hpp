@@ -21,8 +21,8 @@ namespace weft::inline WEFT_ABI {
 namespace detail {
 
 // All are decided. Throws what ended the first that has ended, or Cancelled; `partial` makes what it carries.
-template <class Core, core::Side S, std::size_t N, bool Shared, class Partial>
-void finish(const runtime::Together<Core, S, N, Shared>& all, const char* verb, Partial&& partial) {
+template <class Engine, core::Side S, std::size_t N, bool Shared, class Partial>
+void finish(const runtime::Together<Engine, S, N, Shared>& all, const char* verb, Partial&& partial) {
   runtime::ProcessBase& p = all.process();
   p.op = nullptr;
   bool withdrawn = false;
@@ -64,11 +64,11 @@ struct TogetherOp {
 
 template <class T, class P, std::size_t N>
 struct ReadingAll {
-  using Core = CoreOf<T, P>;
-  using All = runtime::Together<Core, core::Side::in, N, P::shared>;
+  using Engine = EngineOf<T, P>;
+  using All = runtime::Together<Engine, core::Side::in, N, P::shared>;
   static constexpr bool shared = P::shared;
   static constexpr const char* name = "par_read(…)()";
-  std::conditional_t<N == 0, std::vector<Core*>, std::array<Core*, N>> cores;
+  std::conditional_t<N == 0, std::vector<Engine*>, std::array<Engine*, N>> cores;
   std::conditional_t<N == 0, std::unique_ptr<Slot<T>[]>, std::array<Slot<T>, N>> slots;
 
   explicit ReadingAll(std::span<const Reader<T, P>> rs) requires(N == 0) : slots(new Slot<T>[rs.size()]) {
@@ -112,11 +112,11 @@ struct ReadingAll {
 
 template <class T, class P, std::size_t N>
 struct WritingAll {
-  using Core = CoreOf<T, P>;
-  using All = runtime::Together<Core, core::Side::out, N, P::shared>;
+  using Engine = EngineOf<T, P>;
+  using All = runtime::Together<Engine, core::Side::out, N, P::shared>;
   static constexpr bool shared = P::shared;
   static constexpr const char* name = "par_write(…)()";
-  std::conditional_t<N == 0, std::vector<Core*>, std::array<Core*, N>> cores;
+  std::conditional_t<N == 0, std::vector<Engine*>, std::array<Engine*, N>> cores;
   std::conditional_t<N == 0, std::vector<T>, std::array<T, N>> values;
 
   std::size_t size() const noexcept { return cores.size(); }
@@ -134,8 +134,8 @@ struct WritingAll {
 };
 
 template <class T, class P>
-std::vector<CoreOf<T, P>*> cores_of(std::span<const Writer<T, P>> ws) {
-  std::vector<CoreOf<T, P>*> r;
+std::vector<EngineOf<T, P>*> cores_of(std::span<const Writer<T, P>> ws) {
+  std::vector<EngineOf<T, P>*> r;
   r.reserve(ws.size());
   for (const auto& w : ws) r.push_back(w.checked("par_write"));
   return r;

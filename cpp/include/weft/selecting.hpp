@@ -11,10 +11,10 @@ namespace weft::inline WEFT_ABI::detail {
 // a few with a lock for the processes of multi-core executors, whose threads change; in which a key is looked for in a few neighbouring
 // places. When they are taken the table doubles; from kLargest on the oldest of them is given up, and that select begins anywhere (an
 // Alternative remembers for itself).
-class Turns {
+class Rotations {
  public:
-  static Turns& mine() {
-    static thread_local Turns t;
+  static Rotations& mine() {
+    static thread_local Rotations t;
     return t;
   }
   static std::uint64_t key(std::uint32_t process, const core::Guard* g, std::uint32_t n) noexcept {
@@ -81,15 +81,15 @@ class Turns {
   std::uint64_t seed_ = 0x853C49E6748FEA9Bull;
 };
 
-struct Turns::Common {
+struct Rotations::Common {
   core::SpinLock lock;
-  Turns turns;
+  Rotations turns;
 };
-inline Turns::Common& Turns::common(std::uint64_t key) noexcept {
+inline Rotations::Common& Rotations::common(std::uint64_t key) noexcept {
   static std::array<Common, 16> all;
   return all[key >> 60];
 }
-inline std::uint32_t Turns::first(std::uint64_t key, std::uint32_t n) noexcept {
+inline std::uint32_t Rotations::first(std::uint64_t key, std::uint32_t n) noexcept {
   if (!moves()) [[likely]]
     return mine().begin(key, n);
   Common& c = common(key);
@@ -98,7 +98,7 @@ inline std::uint32_t Turns::first(std::uint64_t key, std::uint32_t n) noexcept {
   c.lock.unlock();
   return r;
 }
-inline void Turns::next(std::uint64_t key, std::uint32_t at) {
+inline void Rotations::next(std::uint64_t key, std::uint32_t at) {
   if (!moves()) [[likely]]
     return mine().end(key, at);
   Common& c = common(key);
@@ -122,8 +122,8 @@ class SelectingWith {
     SelectingWith& s = of(p);
     return !s.computing && s.engine.withdraw();
   }
-  static void visit(runtime::ProcessBase& p, runtime::Places& v) { runtime::visit_guards(of(p).engine.guards(), of(p).engine.size(), v); }
-  static void undecided(runtime::ProcessBase& p, runtime::Places& v) {
+  static void visit(runtime::ProcessBase& p, runtime::WaitVisitor& v) { runtime::visit_guards(of(p).engine.guards(), of(p).engine.size(), v); }
+  static void undecided(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
     SelectingWith& s = of(p);
     if (s.computing || !s.engine.undecided()) return;
     s.armed ? v.timed() : visit(p, v);

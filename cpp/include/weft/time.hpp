@@ -25,9 +25,9 @@ struct Sleep {
     auto* s = static_cast<Sleep*>(p.place);
     return s->choice.finish_as(core::CANCELLED);
   }
-  static void visit(runtime::ProcessBase&, runtime::Places&) {}
+  static void visit(runtime::ProcessBase&, runtime::WaitVisitor&) {}
   // Its time comes: it may go on. Or never does.
-  static void undecided(runtime::ProcessBase& p, runtime::Places& v) {
+  static void undecided(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
     auto* s = static_cast<Sleep*>(p.place);
     if (s->choice.word() == core::WAITING) s->timer.deadline == prim::forever ? v.nowhere() : v.timed();
   }
@@ -127,10 +127,10 @@ class Timer {
 // A barrier (rule 8). Copies refer to the same one.
 class Barrier {
  public:
-  using Core = core::BarrierCore<Shared>;
+  using Engine = core::BarrierEngine<Shared>;
 
   explicit Barrier(std::uint32_t parties, const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE())
-      : core_(new Core(parties)) {
+      : core_(new Engine(parties)) {
     core_->name = file;
     core_->line = line;
     core_->references.up();
@@ -151,13 +151,13 @@ class Barrier {
   }
   std::uint32_t parties() const noexcept { return core_->enrolled(); }
   std::uint64_t phases() const noexcept { return core_->phases(); }
-  Core* core() const noexcept { return core_; }
+  Engine* core() const noexcept { return core_; }
 
   struct Sync {
-    Core* c;
+    Engine* c;
     struct Awaiter {
       runtime::ProcessBase* p;
-      Core* c;
+      Engine* c;
       bool await_ready() { return begin(*p, c); }
       void await_suspend(std::coroutine_handle<>) const noexcept {}
       void await_resume() { finish(*p); }
@@ -170,7 +170,7 @@ class Barrier {
     }
 
    private:
-    static bool begin(runtime::ProcessBase& p, Core* c) {
+    static bool begin(runtime::ProcessBase& p, Engine* c) {
       detail::meet_request(p);
       if (c->enrolled() == 0) detail::bad_use("Barrier::sync: nobody is enrolled");
       p.status = Status::ok;
@@ -185,13 +185,13 @@ class Barrier {
       }
     }
     static bool withdraw(runtime::ProcessBase& p) noexcept {
-      if (!static_cast<Core*>(static_cast<core::Place*>(p.place))->withdraw(p)) return false;
+      if (!static_cast<Engine*>(static_cast<core::SyncObject*>(p.place))->withdraw(p)) return false;
       p.status = Status::cancelled;
       return true;
     }
-    static void visit(runtime::ProcessBase& p, runtime::Places& v) { v.barrier(*static_cast<core::Place*>(p.place)); }
-    static void undecided(runtime::ProcessBase& p, runtime::Places& v) {
-      auto& c = *static_cast<Core*>(static_cast<core::Place*>(p.place));
+    static void visit(runtime::ProcessBase& p, runtime::WaitVisitor& v) { v.barrier(*static_cast<core::SyncObject*>(p.place)); }
+    static void undecided(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
+      auto& c = *static_cast<Engine*>(static_cast<core::SyncObject*>(p.place));
       if (detail::in_line(c, p)) v.barrier(c);
     }
     static constexpr runtime::OpKind kind{"sync", &withdraw, &visit, &undecided};
@@ -200,7 +200,7 @@ class Barrier {
   [[nodiscard]] Sync sync() const noexcept { return {core_}; }
 
  private:
-  Core* core_;
+  Engine* core_;
 };
 
 }  // namespace weft::inline WEFT_ABI

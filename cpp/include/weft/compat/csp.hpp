@@ -176,7 +176,7 @@ class choice {
   }
   void operator()() {
     // Made anew each time round a loop: it begins anywhere, so that it is fair all the same.
-    const std::size_t first = (weft::detail::Turns::mine().random() >> 33) % guards_.size();
+    const std::size_t first = (weft::detail::Rotations::mine().random() >> 33) % guards_.size();
     std::rotate(guards_.begin(), guards_.begin() + static_cast<std::ptrdiff_t>(first), guards_.end());
     std::rotate(when_.begin(), when_.begin() + static_cast<std::ptrdiff_t>(first), when_.end());
     std::rotate(actions_.begin(), actions_.begin() + static_cast<std::ptrdiff_t>(first), actions_.end());
@@ -309,7 +309,7 @@ struct Wire final : Guard {
   bool ready() override { return selected.has_value(); }
   void fill(core::Guard& g, runtime::ProcessBase&) override {
     g.kind = core::Kind::input;
-    g.ops = &core::channel_ops<weft::detail::CoreOf<T, weft::Shared>, core::Side::in>;
+    g.ops = &core::channel_ops<weft::detail::EngineOf<T, weft::Shared>, core::Side::in>;
     g.where = channel.core();
     g.node.slot = &slot;
   }
@@ -598,7 +598,7 @@ struct Together final : Guard {
   explicit Together(weft::Barrier b) : barrier(std::move(b)) {}
   void fill(core::Guard& g, runtime::ProcessBase&) override {
     g.kind = core::Kind::barrier;
-    g.ops = &core::barrier_ops<weft::Barrier::Core>;
+    g.ops = &core::barrier_ops<weft::Barrier::Engine>;
     g.where = barrier.core();
   }
 };

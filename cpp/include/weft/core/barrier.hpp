@@ -10,11 +10,11 @@
 namespace weft::inline WEFT_ABI::core {
 
 template <class P>
-class BarrierCore : public Place {
+class BarrierEngine : public SyncObject {
  public:
   typename P::Count references{0};
 
-  explicit BarrierCore(std::uint32_t parties = 0) noexcept : enrolled_(parties) {}
+  explicit BarrierEngine(std::uint32_t parties = 0) noexcept : enrolled_(parties) {}
 
   std::uint32_t enrolled() noexcept { return locked(enrolled_); }
   std::uint64_t phases() noexcept { return locked(phases_); }
@@ -33,30 +33,30 @@ class BarrierCore : public Place {
 
   // False: nobody is enrolled (bad use).
   bool resign() noexcept {
-    Wakes fx;
+    Wakes after;
     lock_.lock();
     const bool fine = enrolled_ > 0;
-    if (fine && --enrolled_ > 0) complete_without_us(fx);
+    if (fine && --enrolled_ > 0) complete_without_us(after);
     lock_.unlock();
-    fx.run();
+    after.run();
     return fine;
   }
 
   // `ok`: we were the last. `pending`: await the wake-up.
   Status begin_sync(Node& me) noexcept {
-    Wakes fx;
+    Wakes after;
     lock_.lock();
-    const Try t = arrive(nullptr, 0, fx);
-    if (t == Try::not_ready) {
+    const Attempt t = arrive(nullptr, 0, after);
+    if (t == Attempt::not_ready) {
       me.status = Status::pending;
       me.set(NodeFlags::queued);
-      me.place = static_cast<Place*>(this);
+      me.place = static_cast<SyncObject*>(this);
       plain_.push_back(&me);
       ++plain_count_;
     }
     lock_.unlock();
-    fx.run();
-    return t == Try::committed ? Status::ok : Status::pending;
+    after.run();
+    return t == Attempt::committed ? Status::ok : Status::pending;
   }
 
   // True: it was still waiting, the phase needs another arrival (rule 8.3).
@@ -68,33 +68,33 @@ class BarrierCore : public Place {
     return was;
   }
 
-  Try scan(Node&) noexcept {
-    Wakes fx;
+  Attempt scan(Node&) noexcept {
+    Wakes after;
     lock_.lock();
-    const Try t = arrive(nullptr, 0, fx);
+    const Attempt t = arrive(nullptr, 0, after);
     lock_.unlock();
-    fx.run();
+    after.run();
     return t;
   }
 
-  Try enrol(Node& n) noexcept {
-    Wakes fx;
+  Attempt enrol(Node& n) noexcept {
+    Wakes after;
     lock_.lock();
-    Try t = Try::not_ready;
+    Attempt t = Attempt::not_ready;
     Link* same = choices_.front();
     while (same && static_cast<Node*>(same)->choice_ != n.choice_) same = same->next;
-    if (!same) t = arrive(n.choice_, n.index, fx);  // twice in one select is one arrival
-    if (t == Try::not_ready && !same) {
+    if (!same) t = arrive(n.choice_, n.index, after);  // twice in one select is one arrival
+    if (t == Attempt::not_ready && !same) {
       n.status = Status::pending;
       n.set(NodeFlags::queued);
-      n.place = static_cast<Place*>(this);
+      n.place = static_cast<SyncObject*>(this);
       Link* at = choices_.front();
       while (at && static_cast<Node*>(at)->choice_ < n.choice_) at = at->next;
       choices_.insert_before(at, &n);
       ++choice_count_;
     }
     lock_.unlock();
-    fx.run();
+    after.run();
     return t;
   }
 
@@ -127,25 +127,25 @@ class BarrierCore : public Place {
   }
 
   // One more party is here, whose choice (if it has one) is x.
-  Try arrive(Choice* x, std::uint32_t xi, Wakes& fx) noexcept {
+  Attempt arrive(Choice* x, std::uint32_t xi, Wakes& after) noexcept {
     for (;;) {
-      if (enrolled_ == 0 || plain_count_ + choice_count_ + 1 < enrolled_) return Try::not_ready;
+      if (enrolled_ == 0 || plain_count_ + choice_count_ + 1 < enrolled_) return Attempt::not_ready;
       Node* gone = nullptr;
       switch (claim_all(x, gone)) {
         case Claim::won:
           if (x) x->unlock_as(DONE + xi);
-          finish_phase(fx);
-          return Try::committed;
-        case Claim::self_gone: return Try::gone;
+          finish_phase(after);
+          return Attempt::committed;
+        case Claim::self_gone: return Attempt::gone;
         default: remove(*gone); break;
       }
     }
   }
 
-  void complete_without_us(Wakes& fx) noexcept {
+  void complete_without_us(Wakes& after) noexcept {
     while (plain_count_ + choice_count_ >= enrolled_) {
       Node* gone = nullptr;
-      if (claim_all(nullptr, gone) == Claim::won) return finish_phase(fx);
+      if (claim_all(nullptr, gone) == Claim::won) return finish_phase(after);
       remove(*gone);
     }
   }
@@ -177,17 +177,17 @@ class BarrierCore : public Place {
     for (Link* l = choices_.front(); l != end; l = l->next) node(l)->choice_->unlock_as(WAITING);
   }
 
-  void finish_phase(Wakes& fx) noexcept {
+  void finish_phase(Wakes& after) noexcept {
     ++phases_;
     while (Link* l = choices_.front()) {
       Node* n = node(l);
       remove(*n);
       n->choice_->unlock_as(DONE + n->index);
-      fx.finish(n, Status::ok);
+      after.finish(n, Status::ok);
     }
     while (Link* l = plain_.front()) {
       remove(*node(l));
-      fx.finish(node(l), Status::ok);
+      after.finish(node(l), Status::ok);
     }
   }
 

@@ -17,7 +17,7 @@ class Buffered : public Rendezvous<T, P> {
   void set_ring(Ring<T>* r) noexcept {
     ring = r;
     if (!r) return;
-    special_ |= B::kBuffered;
+    state_ |= B::kBuffered;
     B::form_lines();
   }
 
@@ -27,81 +27,81 @@ class Buffered : public Rendezvous<T, P> {
 
  protected:
   using B = ChannelBase<P>;
-  using Effects = core::Effects<T>;
-  using B::blocked, B::node, B::release, B::rq_, B::special_, B::transfers_, B::wq_;
+  using AfterUnlock = core::AfterUnlock<T>;
+  using B::blocked, B::node, B::release, B::reader_line_, B::state_, B::transfers_, B::writer_line_;
 
   // The buffer takes a value without waiting (rule 1.4).
   bool accepts() const noexcept { return ring && (ring->room() || ring->overflow != Overflow::block); }
 
   template <class Me>
-  Try from_buffer(Node& n, Me me, Effects& fx) noexcept {
-    if (ring->size == 0) return n.is(NodeFlags::extended) && !ring->room() ? Try::not_ready : this->template meet<Side::in>(n, me, fx);
-    if (!me.self()) return Try::gone;
+  Attempt from_buffer(Node& n, Me me, AfterUnlock& after) noexcept {
+    if (ring->size == 0) return n.is(NodeFlags::extended) && !ring->room() ? Attempt::not_ready : this->template meet<Side::in>(n, me, after);
+    if (!me.self()) return Attempt::gone;
     ring->pop_into(n.slot);
     ++transfers_;
     if (n.is(NodeFlags::extended)) this->hold_slot(n);
-    pull(fx);
-    return Try::committed;
+    pull(after);
+    return Attempt::committed;
   }
 
   template <class Me>
-  Try to_buffer(Node& n, Me me, Effects& fx) noexcept {
-    if (special_ & (B::kReadersGone | B::kSpanned)) {
-      if ((special_ & B::kReadersGone) && !blocked(rq_)) return Try::not_ready;
-      if (ring->lending()) return Try::not_ready;
+  Attempt to_buffer(Node& n, Me me, AfterUnlock& after) noexcept {
+    if (state_ & (B::kReadersGone | B::kSpanned)) {
+      if ((state_ & B::kReadersGone) && !blocked(reader_line_)) return Attempt::not_ready;
+      if (ring->lending()) return Attempt::not_ready;
     }
     const bool compute = n.is(NodeFlags::compute);
     if (ring->size == 0 && !compute)  // straight to the first reader (rule 1.5)
-      if (const Try t = this->template meet<Side::out>(n, me, fx); t != Try::not_ready) return t;
+      if (const Attempt t = this->template meet<Side::out>(n, me, after); t != Attempt::not_ready) return t;
     if (!ring->room()) {
-      if (ring->overflow == Overflow::block) return Try::not_ready;
-      if (ring->overflow == Overflow::unbounded && (!ring->grow || !ring->grow(*ring))) return Try::not_ready;
-      if (!me.self()) return Try::gone;
+      if (ring->overflow == Overflow::block) return Attempt::not_ready;
+      if (ring->overflow == Overflow::unbounded && (!ring->grow || !ring->grow(*ring))) return Attempt::not_ready;
+      if (!me.self()) return Attempt::gone;
       const bool drops_one = ring->overflow == Overflow::drop_oldest || ring->overflow == Overflow::drop_last;
       if (ring->overflow == Overflow::drop_newest || (drops_one && ring->size == 0)) {
         if (compute)
           ++ring->reserved;  // dropped, or not, when it is there
         else
           ++ring->dropped;  // the value stays in the writer's slot and dies with it
-        return Try::committed;
+        return Attempt::committed;
       }
       if (drops_one) {
-        if (fx.has_victim) reinterpret_cast<T*>(fx.victim)->~T();
-        ring->overflow == Overflow::drop_last ? ring->pop_last_into(fx.victim) : ring->pop_into(fx.victim);
-        fx.has_victim = true;
+        if (after.has_victim) reinterpret_cast<T*>(after.victim)->~T();
+        ring->overflow == Overflow::drop_last ? ring->pop_last_into(after.victim) : ring->pop_into(after.victim);
+        after.has_victim = true;
         ++ring->dropped;
       }
     } else if (!me.self()) {
-      return Try::gone;
+      return Attempt::gone;
     }
     if (compute) {
       ++ring->reserved;
-      return Try::committed;
+      return Attempt::committed;
     }
     ring->push(std::move(*static_cast<T*>(n.slot)));
-    if (special_ & B::kWatched) static_cast<Self*>(this)->rematch(fx);
-    return Try::committed;
+    if (state_ & B::kWatched) static_cast<Self*>(this)->rematch(after);
+    return Attempt::committed;
   }
 
   // Room in the buffer: waiting writers' values enter it, in order (rule 1.5).
-  void pull(Effects& fx) noexcept {
+  void pull(AfterUnlock& after) noexcept {
     if (!ring) return;
     Node* y = nullptr;
-    for (Link* at = wq_.front(); at && (ring->room() || (!plain_only<P> && ring->lending()));) {
-      if (B::claim_next(wq_, at, y, Free{}, [&](Node& w) { return may_enter(w, fx); }) != Try::committed) return;
+    for (Link* at = writer_line_.front(); at && (ring->room() || (!plain_only<P> && ring->lending()));) {
+      if (B::claim_next(writer_line_, at, y, Free{}, [&](Node& w) { return may_enter(w, after); }) != Attempt::committed) return;
       if (y->is(NodeFlags::compute))
         ++ring->reserved;
       else
         ring->push(std::move(*static_cast<T*>(y->slot)));
-      fx.finish(y, Status::ok);
+      after.finish(y, Status::ok);
     }
   }
   // There is room, or slots are lent. A watch is told, and an alternative that stands here is to look if it does not wait.
-  typename B::Step may_enter(Node& w, Effects& fx) noexcept {
+  typename B::Step may_enter(Node& w, AfterUnlock& after) noexcept {
     if (w.is(NodeFlags::watch)) {
       if (ring->lending() ? lends(w) : w.index == 0) {
-        release(wq_, &w);
-        fx.finish(&w, Status::ok);
+        release(writer_line_, &w);
+        after.finish(&w, Status::ok);
       }
       return B::Step::pass_over;
     }
@@ -114,15 +114,15 @@ class Buffered : public Rendezvous<T, P> {
   bool lends(const Node& lender) const noexcept {
     if (lender.index == 0 || !ring) return false;
     if (ring->free() >= lender.index || ring->held > 0) return true;
-    for (Link* l = wq_.front(); l; l = l->next)
+    for (Link* l = writer_line_.front(); l; l = l->next)
       if (!node(l)->is(NodeFlags::watch)) return true;
     return false;
   }
 
-  void drop_buffer(Effects& fx) noexcept {
+  void drop_buffer(AfterUnlock& after) noexcept {
     if (!ring || ring->size == 0) return;
     ring->dropped += ring->size;
-    fx.trash = ring->steal();
+    after.trash = ring->steal();
   }
 };
 

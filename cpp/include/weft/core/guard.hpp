@@ -26,11 +26,11 @@ enum class State : std::uint8_t {
 
 // What differs between the kinds of guards.
 struct GuardOps {
-  Try (*scan)(Guard&) noexcept;
-  Try (*enrol)(Guard&) noexcept;
+  Attempt (*scan)(Guard&) noexcept;
+  Attempt (*enrol)(Guard&) noexcept;
   void (*leave)(Guard&) noexcept;
   State (*state)(Guard&) noexcept;
-  Try (*take)(Guard&) noexcept;   // of a foreign select; null where not applicable
+  Attempt (*take)(Guard&) noexcept;   // of a foreign select; null where not applicable
   bool (*link)(Guard&) noexcept;  // of a standing alternative
   void (*enable)(Guard&, bool) noexcept;
   void (*invite)(Guard&) noexcept;  // of a standing output: tell the foreign reader that it may take
@@ -49,7 +49,7 @@ struct Guard {
   bool silent = false;  // found retired by this select's owner
   bool lined = false;   // enrolled by this select: its line is to be left
   const GuardOps* ops = nullptr;
-  Place* where = nullptr;     // a ChannelCore<T, P>, BarrierCore<P> or LatchCore<P>
+  SyncObject* where = nullptr;     // a ChannelEngine<T, P>, BarrierEngine<P> or LatchEngine<P>
   std::int64_t deadline = 0;  // timer: steady or virtual ns
 
   State state() noexcept { return ops->state(*this); }

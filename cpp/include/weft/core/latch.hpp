@@ -11,20 +11,20 @@
 namespace weft::inline WEFT_ABI::core {
 
 template <class P>
-class LatchCore : public Place {
+class LatchEngine : public SyncObject {
  public:
   // Once; later calls do nothing.
   void set() noexcept {
-    Wakes fx;
+    Wakes after;
     lock_.lock();
     set_ = true;
     while (Link* l = waiting_.front()) {
       Node& n = *static_cast<Node*>(l);
       remove(n);
-      if (Free{}.with(&n) == Claim::won) fx.finish(&n, Status::ok);
+      if (Free{}.with(&n) == Claim::won) after.finish(&n, Status::ok);
     }
     lock_.unlock();
-    fx.run();
+    after.run();
   }
   bool ready() noexcept {
     lock_.lock();
@@ -50,12 +50,12 @@ class LatchCore : public Place {
     return was;
   }
 
-  Try scan(Node&) noexcept { return ready() ? Try::committed : Try::not_ready; }
-  Try enrol(Node& n) noexcept {
+  Attempt scan(Node&) noexcept { return ready() ? Attempt::committed : Attempt::not_ready; }
+  Attempt enrol(Node& n) noexcept {
     lock_.lock();
-    Try t = Try::not_ready;
+    Attempt t = Attempt::not_ready;
     if (set_)
-      t = n.choice_->claim_one(DONE + n.index) ? Try::committed : Try::gone;
+      t = n.choice_->claim_one(DONE + n.index) ? Attempt::committed : Attempt::gone;
     else
       enqueue(n);
     lock_.unlock();
@@ -66,7 +66,7 @@ class LatchCore : public Place {
   void enqueue(Node& n) noexcept {
     n.status = Status::pending;
     n.set(NodeFlags::queued);
-    n.place = static_cast<Place*>(this);
+    n.place = static_cast<SyncObject*>(this);
     waiting_.push_back(&n);
   }
   void remove(Node& n) noexcept {

@@ -10,21 +10,21 @@
 //  2 Lent slots are counted in Ring::reserved, which is marked kLending. How many are lent the lender knows.
 //  3 The lender stands in the line of writers as a watch; its index says how many free slots it wants to hear of. It is no party there.
 #pragma once
-#include "sleepers.hpp"
+#include "notifier.hpp"
 
 namespace weft::inline WEFT_ABI::core {
 
 template <class T, class P, class Self>
-class Lending : public Sleepers<T, P, Self> {
+class Lending : public Notifier<T, P, Self> {
   using B = ChannelBase<P>;
-  using Effects = core::Effects<T>;
+  using AfterUnlock = core::AfterUnlock<T>;
 
  protected:
-  using Sleepers<T, P, Self>::rematch, Sleepers<T, P, Self>::settle;
-  using B::blocked, B::rq_, B::special_, B::wq_, B::writers_;
+  using Notifier<T, P, Self>::rematch, Notifier<T, P, Self>::tell_if_ended;
+  using B::blocked, B::reader_line_, B::state_, B::writer_line_, B::writers_;
 
  public:
-  using Sleepers<T, P, Self>::ring;
+  using Notifier<T, P, Self>::ring;
 
   // Of who holds the one writer end. > 0: so many slots more are lent: all that are free, if they are `wanted` or more. 0: the lender is in
   // line, and is woken once it is to ask again. kNot: nothing is lent, or it is to get back what is. Null, to begin: also with no slot.
@@ -38,7 +38,7 @@ class Lending : public Sleepers<T, P, Self> {
       if (!lender || ring->free() >= wanted) {
         n = static_cast<int>(ring->free());
         ring->reserved = (ring->reserved + ring->free()) | Ring<T>::kLending;
-        special_ |= B::kWatched | B::kSpanned;
+        state_ |= B::kWatched | B::kSpanned;
       } else {
         n = 0;
         lender->flags = NodeFlags::watch | NodeFlags::disabled;
@@ -52,55 +52,55 @@ class Lending : public Sleepers<T, P, Self> {
   }
   // A value that was written on credit, in me.slot. It stays there if nobody will read it.
   void put(Node& me) noexcept {
-    Effects fx;
+    AfterUnlock after;
     this->lock_lines();
     --ring->reserved;
-    if ((special_ & B::kPoisoned) || ((special_ & B::kReadersGone) && !blocked(rq_)))
+    if ((state_ & B::kPoisoned) || ((state_ & B::kReadersGone) && !blocked(reader_line_)))
       ++ring->dropped;
     else
       ring->push(std::move(*static_cast<T*>(me.slot)));
-    rematch(fx);
-    settle(fx);
-    static_cast<Self*>(this)->unlock(fx);
+    rematch(after);
+    tell_if_ended(after);
+    static_cast<Self*>(this)->unlock(after);
   }
   // The credits that are left, `n`, are no more.
   void end_lending(std::uint32_t n) noexcept {
-    Effects fx;
+    AfterUnlock after;
     this->lock_lines();
     ring->reserved = (ring->reserved & ~Ring<T>::kLending) - n;
-    rematch(fx);
-    settle(fx);
-    static_cast<Self*>(this)->unlock(fx);
+    rematch(after);
+    tell_if_ended(after);
+    static_cast<Self*>(this)->unlock(after);
   }
 
   // The value of the extended read `me` comes back, in its slot, and is the next to be read. `ok`: it is in the buffer, somebody has it, or
   // nobody will read it. `pending`: `again` stands first in line with it, as a writer does; it is woken when the value has been read, or
   // the channel has ended. At a rendezvous the writer stays held: end_extended() is still to come.
   Status give_back(Node& me, Node& again) noexcept {
-    Effects fx;
+    AfterUnlock after;
     Status s = Status::ok;
     this->lock_lines();
     if (ring) {
       this->free_slot(me);
-      if ((special_ & B::kPoisoned) || ((special_ & B::kReadersGone) && !blocked(rq_)))
+      if ((state_ & B::kPoisoned) || ((state_ & B::kReadersGone) && !blocked(reader_line_)))
         ++ring->dropped;
       else
         ring->push_front(std::move(*static_cast<T*>(me.slot)));
-      rematch(fx);
+      rematch(after);
     } else {
       again.slot = me.slot;
-      const Try t = static_cast<Self*>(this)->template attempt_decided<Side::out>(again, Free{}, fx);
-      if (t == Try::held) s = Status::pending;
-      if (t == Try::not_ready) {
+      const Attempt t = static_cast<Self*>(this)->template attempt_decided<Side::out>(again, Free{}, after);
+      if (t == Attempt::partner_holds) s = Status::pending;
+      if (t == Attempt::not_ready) {
         s = again.status = Status::pending;
-        again.place = static_cast<Place*>(this);
+        again.place = static_cast<SyncObject*>(this);
         again.set(NodeFlags::queued);
-        wq_.insert_before(wq_.front(), &again);
-        rematch(fx);
+        writer_line_.insert_before(writer_line_.front(), &again);
+        rematch(after);
       }
     }
-    settle(fx);
-    static_cast<Self*>(this)->unlock(fx);
+    tell_if_ended(after);
+    static_cast<Self*>(this)->unlock(after);
     return s;
   }
 
@@ -109,8 +109,8 @@ class Lending : public Sleepers<T, P, Self> {
     if (!ring || ring->overflow != Overflow::block || ring->capacity >= Ring<T>::kLending / 2) return false;
     // While an extended read holds a slot a writer without one may meet a reader (rule 1.5): it must stand in line here.
     if (ring->held > 0) return false;
-    if ((special_ & (B::kPoisoned | B::kWritersGone | B::kReadersGone)) || writers_.get() != 1) return false;
-    for (Link* l = wq_.front(); l; l = l->next)
+    if ((state_ & (B::kPoisoned | B::kWritersGone | B::kReadersGone)) || writers_.get() != 1) return false;
+    for (Link* l = writer_line_.front(); l; l = l->next)
       if (!B::node(l)->is(NodeFlags::watch)) return false;
     return true;
   }

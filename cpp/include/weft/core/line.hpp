@@ -1,16 +1,16 @@
 // What every channel is before it knows its values: two lines of waiters, what has ended, counted ends. Nothing here depends on T.
 //
 // Most channels most of the time are alive, unbuffered and unwatched, and one plain party waits there or nobody. Then there are no lines:
-// the word of rq_ alone says who waits, so that a meeting tests one word and writes one. Everybody else looks at the lines, between
+// the word of reader_line_ alone says who waits, so that a meeting tests one word and writes one. Everybody else looks at the lines, between
 // lock_lines() and unlock_lines().
 //
 //   meeting: 0 nobody │ writer + kWriter │ reader + kReader ──lock_lines()──► lines (kTag of the queue is set)
-//      ▲──────unlock_lines(), if both lines are empty and special_ is 0────────┘
+//      ▲──────unlock_lines(), if both lines are empty and state_ is 0────────┘
 //
 // Invariants (channel's lock)
 //  1 A node is in line if and only if it is marked `queued`; one that waits in the meeting word is not, until there are lines.
-//  2 `special_` is zero for a living, unbuffered, unwatched channel; otherwise there are lines.
-//  3 While there are no lines, wq_ is empty.
+//  2 `state_` is zero for a living, unbuffered, unwatched channel; otherwise there are lines.
+//  3 While there are no lines, writer_line_ is empty.
 //  4 Who waits in the meeting word has the status ok: who meets it need not write it. So a status does not say whether one waits.
 #pragma once
 #include "policy.hpp"
@@ -27,22 +27,22 @@ inline constexpr bool plain_only = requires {
   requires P::plain;
 };
 
-// Of a channel whose other side is in another address space (far_core.hpp): told (WakerOps::tell), never under a lock, when a party has
+// Of a channel whose other side is in another address space (far_engine.hpp): told (WakerOps::tell), never under a lock, when a party has
 // joined or the last end here was closed. Any number of times, from any thread.
 struct FarAgent : Waker {
   void (*leaves)(FarAgent&, Node&) noexcept = nullptr;          // one that was asked for, and may be over already: is to be withdrawn
   void (*poisons)(FarAgent&, std::uint8_t) noexcept = nullptr;  // somebody here poisons the channel
 };
-template <class Core>
-class WithAgent : public Core {
+template <class Engine>
+class WithAgent : public Engine {
  protected:
   explicit WithAgent(FarAgent* a) noexcept : agent_(a) {}
-  friend Core;
+  friend Engine;
   FarAgent* const agent_;
 };
 
 template <class P>
-class ChannelBase : public Place {
+class ChannelBase : public SyncObject {
  public:
   typename P::Count references{0};  // what keeps the storage alive (hosted layer)
 
@@ -59,16 +59,16 @@ class ChannelBase : public Place {
   // Of a local channel: does somebody wait here who is at home on another run queue than the current one? Then one of us is on the wrong
   // scheduler (rule 11.2).
   bool waits_elsewhere() const noexcept {
-    const std::uintptr_t w = rq_.word();
+    const std::uintptr_t w = reader_line_.word();
     if (w != 0 && !(w & Queue::kTag)) return elsewhere(alone_as(w));
-    for (const Queue* q : {&rq_, &wq_})
+    for (const Queue* q : {&reader_line_, &writer_line_})
       if (w != 0 && q->front() && elsewhere(node(q->front()))) return true;
     return false;
   }
   template <class F>
   void with_lock(F&& f) noexcept {
     lock_lines();
-    f(rq_, wq_);
+    f(reader_line_, writer_line_);
     unlock_lines();
   }
 
@@ -79,8 +79,8 @@ class ChannelBase : public Place {
   static constexpr std::uint8_t kReadersGone = 8;
   static constexpr std::uint8_t kWatched = 16;   // a standing or foreign party was here
   static constexpr std::uint8_t kDeciding = 32;  // a foreign reader was told and has not decided
-  static constexpr std::uint8_t kSpanned = 64;   // a watch was here: see ChannelCore::watch()
-  static constexpr std::uint8_t kFar = 128;      // its other side is in another address space (far_core.hpp)
+  static constexpr std::uint8_t kSpanned = 64;   // a watch was here: see ChannelEngine::watch()
+  static constexpr std::uint8_t kFar = 128;      // its other side is in another address space (far_engine.hpp)
   static constexpr std::uint8_t kWriterDied = 1;
   static constexpr std::uint8_t kReaderDied = 2;
 
@@ -102,9 +102,9 @@ class ChannelBase : public Place {
   }
   // With the lock held.
   void form_lines() noexcept {
-    const std::uintptr_t w = rq_.word();
+    const std::uintptr_t w = reader_line_.word();
     if (lines(w)) return;
-    rq_.set_word(Queue::kTag);
+    reader_line_.set_word(Queue::kTag);
     if (w == 0) return;
     Node* const n = alone_as(w);
     // Its place is written already, and may be read without our lock (a withdrawal asks a process where it waits).
@@ -114,22 +114,22 @@ class ChannelBase : public Place {
       line_up<Side::in>(*n);
   }
   void unlock_lines() noexcept {
-    if (special_ == 0 && rq_.empty() && wq_.empty()) rq_.set_word(0);
+    if (state_ == 0 && reader_line_.empty() && writer_line_.empty()) reader_line_.set_word(0);
     lock_.unlock();
   }
 
   template <Side S>
   Queue& own() noexcept {
-    return S == Side::in ? rq_ : wq_;
+    return S == Side::in ? reader_line_ : writer_line_;
   }
   template <Side S>
   Queue& opposite() noexcept {
-    return S == Side::in ? wq_ : rq_;
+    return S == Side::in ? writer_line_ : reader_line_;
   }
   static Node* node(Link* l) noexcept { return static_cast<Node*>(l); }
   template <Side S>
   void join(Node& n) noexcept {
-    n.place = static_cast<Place*>(this);
+    n.place = static_cast<SyncObject*>(this);
     line_up<S>(n);
   }
   template <Side S>
@@ -157,25 +157,25 @@ class ChannelBase : public Place {
   // `look` says what is to be done with a party before it is claimed; a policy that is plain_only has none to look at.
   enum class Step : std::uint8_t { claim, pass_over, stop };
   template <class Me, class Look>
-  [[gnu::always_inline]] Try claim_next(Queue& q, Link*& at, Node*& y, Me me, Look look) noexcept {
+  [[gnu::always_inline]] Attempt claim_next(Queue& q, Link*& at, Node*& y, Me me, Look look) noexcept {
     while (at) {
       y = node(at);
       at = at->next;
       if constexpr (!plain_only<P>) {
         const Step s = look(*y);
-        if (s == Step::stop) return Try::not_ready;
+        if (s == Step::stop) return Attempt::not_ready;
         if (s == Step::pass_over) continue;
       }
       switch (me.with(y)) {
-        case Claim::won: release(q, y); return Try::committed;
-        case Claim::self_gone: return Try::gone;
+        case Claim::won: release(q, y); return Attempt::committed;
+        case Claim::self_gone: return Attempt::gone;
         case Claim::itself: break;
         case Claim::other_gone:
           if (!y->is(NodeFlags::standing)) release(q, y);
           break;
       }
     }
-    return Try::not_ready;
+    return Attempt::not_ready;
   }
 
   // Somebody who waits and is not merely a standing alternative's link, or a watch (rule 3.2).
@@ -201,9 +201,9 @@ class ChannelBase : public Place {
     return w && w->ops && w->ops->home && w->ops->home != current_run_queue;
   }
 
-  Queue rq_, wq_;
+  Queue reader_line_, writer_line_;
   typename P::Lock lock_;
-  std::uint8_t special_ = 0;
+  std::uint8_t state_ = 0;
   std::uint8_t died_ = 0;
   std::uint8_t poison_ = 0;
   std::uint8_t immunity_ = 0;

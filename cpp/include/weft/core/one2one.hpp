@@ -38,20 +38,20 @@ inline constexpr bool one_to_one = requires {
 };
 
 template <class T, class P>
-class OneToOneCore : public ChannelBase<P> {
+class OneToOneEngine : public ChannelBase<P> {
   static_assert(std::is_nothrow_move_constructible_v<T>, "values are committed as they move: T's move constructor must be noexcept");
   static_assert(std::is_nothrow_destructible_v<T>);
   using B = ChannelBase<P>;
-  using B::blocked, B::died_, B::lock_, B::node, B::poison_, B::rq_, B::wq_;
+  using B::blocked, B::died_, B::lock_, B::node, B::poison_, B::reader_line_, B::writer_line_;
   using Index = std::uint64_t;
 
  public:
   using value_type = T;
 
-  OneToOneCore() noexcept { B::special_ = B::kBuffered; }  // its parties wait in lines
-  OneToOneCore(const OneToOneCore&) = delete;
-  OneToOneCore& operator=(const OneToOneCore&) = delete;
-  ~OneToOneCore() { clear(); }
+  OneToOneEngine() noexcept { B::state_ = B::kBuffered; }  // its parties wait in lines
+  OneToOneEngine(const OneToOneEngine&) = delete;
+  OneToOneEngine& operator=(const OneToOneEngine&) = delete;
+  ~OneToOneEngine() { clear(); }
 
   // `data` has room for slots_for(capacity) values.
   static constexpr std::uint32_t slots_for(std::uint32_t capacity) noexcept { return std::bit_ceil(capacity); }
@@ -64,7 +64,7 @@ class OneToOneCore : public ChannelBase<P> {
   void begin_light() noexcept { look_.fetch_or(kReaderLight | kWriterLight, std::memory_order_relaxed); }
   static constexpr bool buffered() noexcept { return true; }
   T* storage() const noexcept { return data_; }
-  void (*discard)(OneToOneCore&) noexcept = nullptr;  // calls clear(), outside the lock; null: clear() does
+  void (*discard)(OneToOneEngine&) noexcept = nullptr;  // calls clear(), outside the lock; null: clear() does
 
   std::uint64_t transfers() const noexcept { return head_.load(std::memory_order_relaxed) - dropped(); }
   std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
@@ -75,20 +75,20 @@ class OneToOneCore : public ChannelBase<P> {
   [[gnu::always_inline]] Status begin(Node& me) noexcept {
     if (fast<S>(me.slot)) [[likely]]
       return Status::ok;
-    me.place = static_cast<Place*>(this);
-    return begin_slowly<S>(me);
+    me.place = static_cast<SyncObject*>(this);
+    return begin_slow<S>(me);
   }
-  enum class Quick : std::uint8_t { met, waits, neither };
+  enum class FastResult : std::uint8_t { met, waits, neither };
   template <Side S>
-  [[gnu::always_inline]] Quick begin_quickly(Node&, void* slot) noexcept {
-    return fast<S>(slot) ? Quick::met : Quick::neither;
+  [[gnu::always_inline]] FastResult begin_fast(Node&, void* slot) noexcept {
+    return fast<S>(slot) ? FastResult::met : FastResult::neither;
   }
 
   template <Side S>
-  [[gnu::noinline]] Status begin_slowly(Node& me) noexcept {
+  [[gnu::noinline]] Status begin_slow(Node& me) noexcept {
     switch (locked<S>(me, Free{}, true)) {
-      case Try::committed: return Status::ok;
-      case Try::ended: return me.status;
+      case Attempt::committed: return Status::ok;
+      case Attempt::ended: return me.status;
       default: return Status::pending;
     }
   }
@@ -101,25 +101,25 @@ class OneToOneCore : public ChannelBase<P> {
 
   template <Side S>
   bool withdraw(Node& me) noexcept {
-    Wakes fx;
+    Wakes after;
     lock_.lock();
     const bool was = me.is(NodeFlags::queued);
     if (was) this->template leave<S>(me);
-    settle(fx);
+    serve_lines(after);
     lock_.unlock();
-    fx.run();
+    after.run();
     return was;
   }
 
   // --- guards -------------------------------------------------------------------------------------------------------------------
 
   template <Side S>
-  Try scan(Node& n) noexcept {
-    if (fast<S>(n.slot)) return Try::committed;
+  Attempt scan(Node& n) noexcept {
+    if (fast<S>(n.slot)) return Attempt::committed;
     return locked<S>(n, Free{}, false);
   }
   template <Side S>
-  Try enrol(Node& n) noexcept {
+  Attempt enrol(Node& n) noexcept {
     return locked<S>(n, Enrolled{n.choice_, n.index}, true);
   }
   template <Side S>
@@ -144,12 +144,12 @@ class OneToOneCore : public ChannelBase<P> {
   void set_enabled(StandingNode&, bool) noexcept {}
   void invite_foreign() noexcept {}
   template <Side S>
-  Try retry(Node&) noexcept {
-    return Try::not_ready;
+  Attempt retry(Node&) noexcept {
+    return Attempt::not_ready;
   }
   template <class Me>
-  Try take(Node&, Me) noexcept {
-    return Try::not_ready;
+  Attempt take(Node&, Me) noexcept {
+    return Attempt::not_ready;
   }
   Status deliver(Node&) noexcept { prim::fatal("a one-to-one channel has no computed outputs"); }
   void abandon(Node&) noexcept { prim::fatal("a one-to-one channel has no computed outputs"); }
@@ -161,15 +161,15 @@ class OneToOneCore : public ChannelBase<P> {
   bool first_writer() noexcept { return first<Side::out>(B::writers_, kWritersGone); }
 
   void poison(std::uint8_t strength) noexcept {
-    Wakes fx;
+    Wakes after;
     lock_.lock();
     if (strength >= B::immunity_ && strength > poison_) {
       poison_ = strength;
       look_.fetch_or(kPoisoned, std::memory_order_seq_cst);
-      settle(fx);
+      serve_lines(after);
     }
     lock_.unlock();
-    fx.run();
+    after.run();
   }
   void drop_reader(bool died = false) noexcept {
     if (end(B::readers_, kReadersGone, died ? B::kReaderDied : 0)) drop_values();
@@ -243,32 +243,32 @@ class OneToOneCore : public ChannelBase<P> {
   }
 
   [[gnu::noinline]] void serve() noexcept {
-    Wakes fx;
+    Wakes after;
     lock_.lock();
-    settle(fx);
+    serve_lines(after);
     lock_.unlock();
-    fx.run();
+    after.run();
   }
 
   template <Side S, class Me>
-  Try locked(Node& n, Me me, bool wait) noexcept {
-    Wakes fx;
+  Attempt locked(Node& n, Me me, bool wait) noexcept {
+    Wakes after;
     lock_.lock();
-    Try t = attempt<S>(n, me);
-    if (t == Try::not_ready && wait) {
+    Attempt t = attempt<S>(n, me);
+    if (t == Attempt::not_ready && wait) {
       announce<S>();
       t = attempt<S>(n, me);
-      if (t == Try::not_ready) {
+      if (t == Attempt::not_ready) {
         n.status = Status::pending;
         this->template join<S>(n);
       }
       announced_ &= ~bit_of<S>();
     }
-    settle(fx);
+    serve_lines(after);
     const bool poisoned = poison_ != 0;
     lock_.unlock();
-    fx.run();
-    if (S == Side::in && t == Try::ended && poisoned) drop_values();
+    after.run();
+    if (S == Side::in && t == Attempt::ended && poisoned) drop_values();
     return t;
   }
 
@@ -303,18 +303,18 @@ class OneToOneCore : public ChannelBase<P> {
   }
 
   template <Side S, class Me>
-  Try attempt(Node& n, Me me) noexcept {
+  Attempt attempt(Node& n, Me me) noexcept {
     if (!poison_) {
-      if (S == Side::in ? size() > 0 : size() < capacity_ && (!gone(kReadersGone) || blocked(rq_))) {
-        if (!me.self()) return Try::gone;
+      if (S == Side::in ? size() > 0 : size() < capacity_ && (!gone(kReadersGone) || blocked(reader_line_))) {
+        if (!me.self()) return Attempt::gone;
         if constexpr (S == Side::in)
           pop(n.slot);
         else
           push(n.slot);
-        return Try::committed;
+        return Attempt::committed;
       }
     }
-    if (!ended<S>(n)) return Try::not_ready;
+    if (!ended<S>(n)) return Attempt::not_ready;
     return found_ended(n, me);
   }
 
@@ -327,47 +327,47 @@ class OneToOneCore : public ChannelBase<P> {
       return true;
     }
     if constexpr (S == Side::in) {
-      if (!gone(kWritersGone) || size() > 0 || blocked(wq_)) return false;
+      if (!gone(kWritersGone) || size() > 0 || blocked(writer_line_)) return false;
       n.status = died_ & B::kWriterDied ? Status::died : Status::retired;
     } else {
-      if (!gone(kReadersGone) || blocked(rq_)) return false;
+      if (!gone(kReadersGone) || blocked(reader_line_)) return false;
       n.status = died_ & B::kReaderDied ? Status::died : Status::retired;
     }
     return true;
   }
 
   // Under the lock, after any change: commit those in line who can be, tell those for whom the channel has ended.
-  void settle(Wakes& fx) noexcept {
+  void serve_lines(Wakes& after) noexcept {
     for (bool again = !poison_; again;) {
       again = false;
-      while (!wq_.empty() && size() < capacity_) again |= commit<Side::out>(fx);
-      while (!rq_.empty() && size() > 0) again |= commit<Side::in>(fx);
+      while (!writer_line_.empty() && size() < capacity_) again |= commit<Side::out>(after);
+      while (!reader_line_.empty() && size() > 0) again |= commit<Side::in>(after);
     }
     Node probe;
-    if (!wq_.empty() && ended<Side::out>(probe)) fail(wq_, probe.status, fx);
-    if (!rq_.empty() && ended<Side::in>(probe)) fail(rq_, probe.status, fx);
-    if (rq_.empty() && (look_.load(std::memory_order_relaxed) & ~announced_ & kReaderWaits))
+    if (!writer_line_.empty() && ended<Side::out>(probe)) fail(writer_line_, probe.status, after);
+    if (!reader_line_.empty() && ended<Side::in>(probe)) fail(reader_line_, probe.status, after);
+    if (reader_line_.empty() && (look_.load(std::memory_order_relaxed) & ~announced_ & kReaderWaits))
       look_.fetch_and(~kReaderWaits, std::memory_order_seq_cst);
-    if (wq_.empty() && (look_.load(std::memory_order_relaxed) & ~announced_ & kWriterWaits))
+    if (writer_line_.empty() && (look_.load(std::memory_order_relaxed) & ~announced_ & kWriterWaits))
       look_.fetch_and(~kWriterWaits, std::memory_order_seq_cst);
   }
   template <Side S>
-  bool commit(Wakes& fx) noexcept {
+  bool commit(Wakes& after) noexcept {
     Queue& q = this->template own<S>();
     Link* at = q.front();
     Node* y = nullptr;
-    if (B::claim_next(q, at, y, Free{}, [](const Node&) { return B::Step::claim; }) != Try::committed) return false;
+    if (B::claim_next(q, at, y, Free{}, [](const Node&) { return B::Step::claim; }) != Attempt::committed) return false;
     if constexpr (S == Side::in)
       pop(y->slot);
     else
       push(y->slot);
-    fx.finish(y, Status::ok);
+    after.finish(y, Status::ok);
     return true;
   }
-  void fail(Queue& q, Status s, Wakes& fx) noexcept {
+  void fail(Queue& q, Status s, Wakes& after) noexcept {
     while (Link* l = q.front()) {
       B::release(q, node(l));
-      if (ends(node(l), s)) fx.finish(node(l), s);
+      if (ends(node(l), s)) after.finish(node(l), s);
     }
   }
 
@@ -383,15 +383,15 @@ class OneToOneCore : public ChannelBase<P> {
 
   // True: that was the end of its side, and nobody of it is in line.
   bool end(typename P::Count& n, std::uint32_t side, std::uint8_t died) noexcept {
-    Wakes fx;
+    Wakes after;
     lock_.lock();
     died_ |= died;
     const bool last = n.down();
     if (last) look_.fetch_or(side, std::memory_order_seq_cst);
-    settle(fx);
-    const bool alone = last && rq_.empty();
+    serve_lines(after);
+    const bool alone = last && reader_line_.empty();
     lock_.unlock();
-    fx.run();
+    after.run();
     return alone;
   }
   void drop_values() noexcept {

@@ -3,7 +3,7 @@
 // Invariants
 //  1 Both parties are won (waiter.hpp) before the value moves.
 //  2 Values move by T's move constructor, which must not throw; nothing else of T runs under the lock (rule 12).
-//  3 Who is woken, and what is dropped, is put down in Effects and done once the lock is released.
+//  3 Who is woken, and what is dropped, is put down in AfterUnlock and done once the lock is released.
 #pragma once
 #include <new>
 #include <type_traits>
@@ -16,7 +16,7 @@ namespace weft::inline WEFT_ABI::core {
 
 // What is left to do once the lock is released: wake, and destroy what was dropped.
 template <class T>
-struct Effects : Wakes {
+struct AfterUnlock : Wakes {
   Ring<T> trash;
   alignas(T) unsigned char victim[sizeof(T)];
   bool has_victim = false;
@@ -41,29 +41,29 @@ class Rendezvous : public ChannelBase<P> {
   // Meet whoever waits on the other side: the first that can be claimed together with ourselves. At a buffer too, when a party waits
   // there although values need not (rule 1.5): every slot is held or reserved, or the buffer is empty.
   template <Side S, class Me>
-  Try meet(Node& n, Me me, Wakes& fx) noexcept {
+  Attempt meet(Node& n, Me me, Wakes& after) noexcept {
     Queue& q = this->template opposite<S>();
     Link* at = q.front();
     Node* y = nullptr;
-    const Try t = B::claim_next(q, at, y, me, [this](const Node& other) { return may_claim<S>(other); });
-    if (t != Try::committed) return t;
+    const Attempt t = B::claim_next(q, at, y, me, [this](const Node& other) { return may_claim<S>(other); });
+    if (t != Attempt::committed) return t;
     ++transfers_;
-    return S == Side::in ? pass(*y, n, fx, *y) : pass(n, *y, fx, *y);
+    return S == Side::in ? pass(*y, n, after, *y) : pass(n, *y, after, *y);
   }
 
   // Both are won: w's value moves to r. `peer` is the one of them that sleeps.
-  Try pass(Node& w, Node& r, Wakes& fx, Node& peer) noexcept {
+  Attempt pass(Node& w, Node& r, Wakes& after, Node& peer) noexcept {
     if (w.is(NodeFlags::compute)) [[unlikely]] {
       w.hold(&r);
       r.status = Status::pending;
-      if (&peer == &r) return Try::committed;  // we are the owner and compute next
-      fx.finish(&w, Status::ok);
-      return Try::held;  // the owner computes; it wakes us
+      if (&peer == &r) return Attempt::committed;  // we are the owner and compute next
+      after.finish(&w, Status::ok);
+      return Attempt::partner_holds;  // the owner computes; it wakes us
     }
-    return hand_over(w, r, fx, peer);
+    return hand_over(w, r, after, peer);
   }
   // The value is there.
-  Try hand_over(Node& w, Node& r, Wakes& fx, Node& peer) noexcept {
+  Attempt hand_over(Node& w, Node& r, Wakes& after, Node& peer) noexcept {
     move_value(w.slot, r.slot);
     if (r.is(NodeFlags::extended)) [[unlikely]] {
       if (ring) {  // the read holds a slot, not its writer (rule 1.6)
@@ -71,13 +71,13 @@ class Rendezvous : public ChannelBase<P> {
       } else {
         w.status = Status::pending;
         r.hold(&w);
-        if (&peer == &w) return Try::committed;
-        fx.finish(&r, Status::ok);
-        return Try::held;  // the reader's block ends before we go on
+        if (&peer == &w) return Attempt::committed;
+        after.finish(&r, Status::ok);
+        return Attempt::partner_holds;  // the reader's block ends before we go on
       }
     }
-    fx.finish(&peer, Status::ok);
-    return Try::committed;
+    after.finish(&peer, Status::ok);
+    return Attempt::committed;
   }
   // An extended read has taken a value: its slot stays occupied until the end.
   void hold_slot(Node& n) noexcept {

@@ -107,14 +107,14 @@ class Select : public Choosing<Select> {
         x.node.clear(NodeFlags::quiet);
       x.lined = true;
       switch (x.ops->enrol(x)) {
-        case Try::committed: return left(i, Status::ok);
-        case Try::ended: return left(i, x.node.status);
-        case Try::held:  // decided; the partner wakes us once more
-        case Try::gone: return parked;
-        case Try::silent:
+        case Attempt::committed: return left(i, Status::ok);
+        case Attempt::ended: return left(i, x.node.status);
+        case Attempt::partner_holds:  // decided; the partner wakes us once more
+        case Attempt::gone: return parked;
+        case Attempt::silent:
           if (const int c = fell_silent_in_line(i); c != none) return c;
           break;
-        case Try::not_ready: break;
+        case Attempt::not_ready: break;
       }
     }
     return parked;
@@ -127,14 +127,14 @@ class Select : public Choosing<Select> {
       Guard& x = g_[i];
       if (!x.enabled || x.kind >= Kind::timer || x.silent || !x.ops->take) continue;
       switch (x.ops->take(x)) {
-        case Try::committed: return left(i, Status::ok);
-        case Try::ended: return left(i, x.node.status);
-        case Try::held:
-        case Try::gone: return parked;
-        case Try::silent:
+        case Attempt::committed: return left(i, Status::ok);
+        case Attempt::ended: return left(i, x.node.status);
+        case Attempt::partner_holds:
+        case Attempt::gone: return parked;
+        case Attempt::silent:
           if (const int c = fell_silent_in_line(i); c != none) return c;
           break;
-        case Try::not_ready: break;
+        case Attempt::not_ready: break;
       }
     }
     return parked;
@@ -184,9 +184,9 @@ class Select : public Choosing<Select> {
     Guard& x = g_[i];
     belongs_to_us(x, i);
     switch (x.ops->scan(x)) {
-      case Try::committed: return chosen(i, Status::ok);
-      case Try::ended: return found_ended(i);
-      case Try::held:
+      case Attempt::committed: return chosen(i, Status::ok);
+      case Attempt::ended: return found_ended(i);
+      case Attempt::partner_holds:
         // Committed, and the partner wakes us: as if it had claimed us.
         held_ = static_cast<int>(i);
         return parked;

@@ -138,9 +138,9 @@ class Standing : public Choosing<Standing> {
   int attempt(std::uint32_t i, bool listed) noexcept {
     Guard& x = g_[i];
     switch (x.ops->scan(x)) {
-      case Try::committed: status_ = Status::ok; return static_cast<int>(i);
-      case Try::held: held_ = static_cast<int>(i); return parked;
-      case Try::ended:
+      case Attempt::committed: status_ = Status::ok; return static_cast<int>(i);
+      case Attempt::partner_holds: held_ = static_cast<int>(i); return parked;
+      case Attempt::ended:
         if (x.node.status == Status::retired && !x.ends) return fell_silent(static_cast<int>(i));
         if (x.silent) --gone_[static_cast<int>(x.kind)];  // and was poisoned
         x.silent = false;
@@ -193,15 +193,15 @@ class Standing : public Choosing<Standing> {
       Guard& x = g_[i];
       if (x.flat || !x.enabled || x.kind >= Kind::timer || x.silent) continue;
       switch (x.ops->enrol(x)) {
-        case Try::committed:
+        case Attempt::committed:
           x.node.status = Status::ok;
           finish();
           return static_cast<int>(i);
-        case Try::ended: return finish();
-        case Try::held:
-        case Try::gone: return parked;
-        case Try::silent:
-        case Try::not_ready: break;
+        case Attempt::ended: return finish();
+        case Attempt::partner_holds:
+        case Attempt::gone: return parked;
+        case Attempt::silent:
+        case Attempt::not_ready: break;
       }
     }
     return parked;

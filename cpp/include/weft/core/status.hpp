@@ -31,9 +31,9 @@ namespace core {
 using Tally = std::conditional_t<(sizeof(void*) < 8), std::uint32_t, std::uint64_t>;
 
 // What one attempt of a party at one channel came to, under the channel's lock.
-enum class Try : std::uint8_t {
+enum class Attempt : std::uint8_t {
   committed,  // done: the value has moved (or, for a computed output, a partner is reserved)
-  held,       // committed, but the partner lets us go later: await the wake-up
+  partner_holds,    // committed, but the partner lets us go later: await the wake-up
   not_ready,  // nobody to commit with
   gone,       // our own choice was won by somebody else meanwhile: await the wake-up
   ended,      // the channel has ended for us; node.status says how

@@ -123,7 +123,7 @@ class Holder {
 };
 
 // What a report can say of a place where processes wait (rule 10.2): the head of every channel and barrier.
-struct Place {
+struct SyncObject {
   const char* name = nullptr;  // with line 0: its name; else the file of its birth
   std::uint32_t line = 0;
   Holder last_reader;  // the processes that were given or last used an end; 0: none yet
@@ -289,14 +289,14 @@ struct Enrolled {
 
 // The same for a party that looks for itself: n.status says how its channel has ended.
 template <class Me>
-Try found_ended(Node& n, Me me) noexcept {
+Attempt found_ended(Node& n, Me me) noexcept {
   if constexpr (std::is_same_v<Me, Enrolled>) {
     if (n.status == Status::retired && n.is(NodeFlags::quiet)) {
       n.set(NodeFlags::silent);
-      return Try::silent;
+      return Attempt::silent;
     }
   }
-  return me.self() ? Try::ended : Try::gone;
+  return me.self() ? Attempt::ended : Attempt::gone;
 }
 
 }  // namespace weft::inline WEFT_ABI::core

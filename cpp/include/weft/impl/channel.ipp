@@ -14,12 +14,12 @@ WEFT_IMPL const char* intern(const char* name) {
   return names.insert(name).first->c_str();
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] WEFT_IMPL void one_too_many(const core::Place* c, const char* end) {
+[[noreturn, gnu::cold, gnu::noinline]] WEFT_IMPL void one_too_many(const core::SyncObject* c, const char* end) {
   bad_use("channel " + runtime::name_of(*c) + " has a " + end + " end already and may have one only (rule 1.8): move that end, " +
           "or make the channel with any2any");
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] WEFT_IMPL void not_at_home(const core::Place* c, const char* what) {
+[[noreturn, gnu::cold, gnu::noinline]] WEFT_IMPL void not_at_home(const core::SyncObject* c, const char* what) {
   bad_use(std::string(what) + " on local channel " + runtime::name_of(*c) + ", at which a process of another scheduler waits: a " +
           "weft::Local channel works on one scheduler only (rule 11.2); make it weft::Shared, or run both processes on one executor");
 }

@@ -3,7 +3,7 @@
 #include "../compose.hpp"
 #include "../runtime/cores.hpp"
 #include "../runtime/scheduler.hpp"
-#include "../runtime/solo.hpp"
+#include "../runtime/own_thread.hpp"
 #include "standstill.ipp"
 
 namespace weft::inline WEFT_ABI {

@@ -61,7 +61,7 @@ WEFT_IMPL Left left_by_handled() noexcept {
   throw e;
 }
 
-[[noreturn, gnu::cold]] WEFT_IMPL void throw_end(Status s, const core::Place& c, std::uint8_t strength, const char* verb, int guard,
+[[noreturn, gnu::cold]] WEFT_IMPL void throw_end(Status s, const core::SyncObject& c, std::uint8_t strength, const char* verb, int guard,
                                                  Error::Carried not_done, bool met) {
   const std::string at = who() + verb + " on channel " + runtime::name_of(c) + ": ";
   if (s == Status::poisoned) {

@@ -5,7 +5,7 @@
 
 #include "../executors.hpp"
 #include "../runtime/cores.hpp"
-#include "../runtime/solo.hpp"
+#include "../runtime/own_thread.hpp"
 
 namespace weft::inline WEFT_ABI {
 
@@ -38,17 +38,17 @@ WEFT_IMPL std::shared_ptr<const Where> pinned_to(int cpu) {
   return w;
 }
 
-WEFT_IMPL std::unique_ptr<runtime::Hired> hire_solo(runtime::Run& run, const Where& w) {
-  return std::make_unique<runtime::Solo>(run, w.cpus.empty() ? -1 : w.cpus[0]);
+WEFT_IMPL std::unique_ptr<runtime::RunExecutor> hire_own_thread(runtime::Run& run, const Where& w) {
+  return std::make_unique<runtime::OwnThread>(run, w.cpus.empty() ? -1 : w.cpus[0]);
 }
-WEFT_IMPL std::unique_ptr<runtime::Hired> hire_cores(runtime::Run& run, const Where& w) {
+WEFT_IMPL std::unique_ptr<runtime::RunExecutor> hire_cores(runtime::Run& run, const Where& w) {
   auto cores = std::make_unique<runtime::Cores>(run, w.threads, w.cpus);
   cores->start(0);
   return cores;
 }
-WEFT_IMPL runtime::At hire(runtime::Run& run, const std::shared_ptr<const Where>& w) {
-  const runtime::At at = run.hire(w, [&] { return w->kind->hire(run, *w); });
-  if (at == runtime::At::group) bad_use("a run uses at most 64 executors: share them between processes");
+WEFT_IMPL runtime::RunsAt hire(runtime::Run& run, const std::shared_ptr<const Where>& w) {
+  const runtime::RunsAt at = run.hire(w, [&] { return w->kind->hire(run, *w); });
+  if (at == runtime::RunsAt::group) bad_use("a run uses at most 64 executors: share them between processes");
   return at;
 }
 

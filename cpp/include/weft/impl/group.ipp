@@ -46,19 +46,19 @@ WEFT_IMPL void Group::finished(std::uint32_t order, std::exception_ptr left, End
   else if (left)
     end_ = std::move(left);  // before live_ falls to 0, after which it is read
   core::Node* w = nullptr;
-  Group* heir = nullptr;
+  Group* successor = nullptr;
   lock_.lock();
   const bool last = --live_ == 0;
   if (last) {
     std::swap(w, waiter_);
-    heir = heir_;
+    successor = successor_;
   }
   lock_.unlock();
   // From here on the group may be gone, if nobody waits by the node, unless it was abandoned: then it is ours.
-  if (heir) {
-    for (auto& f : failures_) heir->fail(f.first, std::move(f.second));
+  if (successor) {
+    for (auto& f : failures_) successor->fail(f.first, std::move(f.second));
     delete this;
-    heir->finished(0, nullptr);
+    successor->finished(0, nullptr);
   }
   if (w) {
     w->status = Status::ok;
@@ -95,25 +95,25 @@ WEFT_IMPL bool Group::done() noexcept {
 
 WEFT_IMPL bool Group::abandon(Group& its) noexcept {
   cancel();
-  Group* const heir = &its;
-  heir->adopt();
+  Group* const successor = &its;
+  successor->adopt();
   bool live = false;
   run.still([&] {  // the owner is about to go; paths leave it out from here on
     lock_.lock();
     live = live_ > 0;
-    if (live) heir_ = heir;
+    if (live) successor_ = successor;
     lock_.unlock();
   });
   if (!live) {  // the last of them has just ended
-    bequeath(*heir);
-    heir->finished(0, nullptr);
+    hand_over(*successor);
+    successor->finished(0, nullptr);
   }
   return live;
 }
 
 WEFT_IMPL ProcessBase* Group::owner() const noexcept {
   const Group* g = this;
-  while (g->heir_) g = g->heir_;
+  while (g->successor_) g = g->successor_;
   return g->parent;
 }
 
@@ -223,8 +223,8 @@ WEFT_IMPL void Group::ask_block() noexcept {
   lock_.unlock();
 }
 
-WEFT_IMPL void Group::bequeath(Group& heir) {
-  for (auto& f : failures_) heir.fail(f.first, std::move(f.second));
+WEFT_IMPL void Group::hand_over(Group& successor) {
+  for (auto& f : failures_) successor.fail(f.first, std::move(f.second));
   failures_.clear();
 }
 

@@ -1,6 +1,6 @@
 // The definitions of runtime/names.hpp; see config.hpp.
 #pragma once
-#include "../runtime/about.hpp"
+#include "../runtime/function_info.hpp"
 #include "../runtime/group.hpp"
 #include "../runtime/names.hpp"
 
@@ -30,7 +30,7 @@ WEFT_IMPL std::string path_of(const ProcessBase& process) {
   return r;
 }
 
-WEFT_IMPL std::string name_of(const core::Place& c) {
+WEFT_IMPL std::string name_of(const core::SyncObject& c) {
   std::string r = c.name ? c.name : "?";
   if (c.line == 0) return "'" + r + "'";
   const std::size_t slash = r.rfind('/');

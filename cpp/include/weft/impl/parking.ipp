@@ -38,7 +38,7 @@ WEFT_IMPL std::uint32_t Parking::sleep() noexcept {
     void* state = around_sleep.begin ? around_sleep.begin(*this) : nullptr;
     if (around_sleep.begin && !state) signal(nudged);
     while (asleep() && !timed) {
-      s = idle | stirred;
+      s = idle | disturbed;
       const bool was_stirred = word_.compare_exchange_strong(s, idle, std::memory_order_acq_rel);
       if (!was_stirred) {
         const std::int64_t limit = nap(look < until ? look : until);
@@ -70,19 +70,19 @@ WEFT_IMPL std::uint32_t Parking::sleep() noexcept {
   return by_time ? 0 : take();
 }
 
-WEFT_IMPL void Parking::stir() noexcept {
+WEFT_IMPL void Parking::disturb() noexcept {
   std::uint32_t s = idle;
-  if (word_.compare_exchange_strong(s, idle | stirred, std::memory_order_acq_rel)) prim::unpark(word_);
+  if (word_.compare_exchange_strong(s, idle | disturbed, std::memory_order_acq_rel)) prim::unpark(word_);
 }
 
-WEFT_IMPL bool Parking::rest() noexcept {
+WEFT_IMPL bool Parking::end_turn() noexcept {
   std::uint32_t s = 0;
   if (!word_.compare_exchange_strong(s, idle, std::memory_order_seq_cst)) return false;
   if (activity) activity->deactivated();
   return true;
 }
 
-WEFT_IMPL void Parking::rise() noexcept {
+WEFT_IMPL void Parking::begin_turn() noexcept {
   if (activity) activity->activated();
   if (!leave_idle() && activity) activity->deactivated();  // the signaller has counted us
 }

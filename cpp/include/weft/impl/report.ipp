@@ -10,11 +10,11 @@
 namespace weft::inline WEFT_ABI::runtime {
 
 // Receives the places at which processes wait, and notes for whom they wait there.
-struct Report::Collect final : Places {
+struct Report::Collect final : WaitVisitor {
   using Ids = std::vector<std::uint32_t>;  // ascending, each once
   enum How : std::uint8_t { to_read, to_write, to_sync, for_end };
   struct Waiting {
-    const core::Place* place;
+    const core::SyncObject* place;
     How how;
     std::uint32_t id;
   };
@@ -33,14 +33,14 @@ struct Report::Collect final : Places {
     const Blocked* const b = r.find(id);
     return b ? b->node : r.running();
   }
-  void at(const core::Place& c, How how) {
+  void at(const core::SyncObject& c, How how) {
     r.find(self)->places.push_back(name_of(c));
     waits.push_back({&c, how, self});
   }
-  void channel(const core::Place& c, bool writing) override { at(c, writing ? to_write : to_read); }
-  void barrier(const core::Place& c) override { at(c, to_sync); }
-  void end(const core::Place& c) override { at(c, for_end); }
-  void ended(const core::Place& c, std::uint32_t guard) override {
+  void channel(const core::SyncObject& c, bool writing) override { at(c, writing ? to_write : to_read); }
+  void barrier(const core::SyncObject& c) override { at(c, to_sync); }
+  void end(const core::SyncObject& c) override { at(c, for_end); }
+  void ended(const core::SyncObject& c, std::uint32_t guard) override {
     Blocked& b = *r.find(self);
     b.places.push_back(name_of(c) + " (ended)");
     b.silent.emplace_back(guard, name_of(c));
@@ -58,7 +58,7 @@ struct Report::Collect final : Places {
     for (std::uint32_t i = 0; i < sorted.size(); ++i) sorted[i] = i;
     sort_numbers(sorted, {&before, &waits});
     for (std::size_t i = 0; i < sorted.size();) {
-      const core::Place* const place = waits[sorted[i]].place;
+      const core::SyncObject* const place = waits[sorted[i]].place;
       Ids there[4];
       for (; i < sorted.size() && waits[sorted[i]].place == place; ++i) {
         const Waiting& w = waits[sorted[i]];
@@ -77,7 +77,7 @@ struct Report::Collect final : Places {
     }
   }
   // Who waits at a channel waits for those that hold its other side: who was given or last used an end of it, and who waits there.
-  void channel(const core::Place& place, const Ids& those, const Ids& opposite, bool writing) {
+  void channel(const core::SyncObject& place, const Ids& those, const Ids& opposite, bool writing) {
     if (those.empty()) return;
     Ids others;
     if (report_hooks.holders) report_hooks.holders(place, writing, others);
@@ -88,7 +88,7 @@ struct Report::Collect final : Places {
     sort_unique(others);
     wait(place, those, others);
   }
-  void wait(const core::Place& place, const Ids& those, const Ids& others) {
+  void wait(const core::SyncObject& place, const Ids& those, const Ids& others) {
     std::vector<std::uint32_t> to;
     for (const std::uint32_t other : others)
       if (has(ids, other)) to.push_back(node(other));

@@ -116,13 +116,13 @@ WEFT_IMPL void Run::list(const std::shared_ptr<const void>& key, Executor& e) {
   executors_[hired_.size() - 1].store(&e, std::memory_order_release);
 }
 
-WEFT_IMPL At Run::whereabouts(const Executor& e) const noexcept {
+WEFT_IMPL RunsAt Run::which_executor(const Executor& e) const noexcept {
   for (std::size_t i = 0; i < executors_.size(); ++i) {
     const Executor* x = executors_[i].load(std::memory_order_acquire);
     if (x == &e) return at_of(i);
     if (!x) break;
   }
-  return At::group;
+  return RunsAt::group;
 }
 
 WEFT_IMPL void Run::dismiss() noexcept {

@@ -17,11 +17,11 @@ struct ThreadProcess::Lone final : Activity {
 
 WEFT_IMPL ThreadProcess& ThreadProcess::self() noexcept {
   if (current) return *current;
-  struct Beyond {  // for the timers of threads that are in no run; concludes nothing
+  struct TimersOutsideRuns {  // for the timers of threads that are in no run; concludes nothing
     Run run;
-    Beyond() noexcept { run.detect_deadlock = false; }
+    TimersOutsideRuns() noexcept { run.detect_deadlock = false; }
   };
-  static Beyond made;
+  static TimersOutsideRuns made;
   static thread_local Lone guest;
   guest.process.run = &made.run;
   guest.process.parking_.activity = &guest;
@@ -36,9 +36,9 @@ WEFT_IMPL void ThreadProcess::block(const OpKind& kind) noexcept {
   }
   if (Observer* const o = watched()) o->suspended(this, nullptr);
   for (;;) {
-    Linger::one_less();
+    BriefWait::one_less();
     const std::uint32_t s = parking_.sleep();
-    Linger::one_more();
+    BriefWait::one_more();
     if (s & Parking::woken) break;
     if (run && run->timers_due()) run->fire_due();
     if ((s & Parking::nudged) && cancel().load(std::memory_order_acquire) && kind.withdraw(*this)) break;

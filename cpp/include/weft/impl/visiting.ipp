@@ -4,7 +4,7 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-WEFT_IMPL void visit_guard(const core::Guard& g, Places& v) {
+WEFT_IMPL void visit_guard(const core::Guard& g, WaitVisitor& v) {
   switch (g.kind) {
     case core::Kind::input:
     case core::Kind::output: v.channel(*g.where, g.kind == core::Kind::output); break;
@@ -16,7 +16,7 @@ WEFT_IMPL void visit_guard(const core::Guard& g, Places& v) {
     case core::Kind::skip: break;
   }
 }
-WEFT_IMPL void visit_guards(core::Guard* g, std::uint32_t n, Places& v) {
+WEFT_IMPL void visit_guards(core::Guard* g, std::uint32_t n, WaitVisitor& v) {
   for (std::uint32_t i = 0; i < n; ++i) {
     if (!g[i].enabled) continue;
     if (g[i].has_ended())

@@ -17,7 +17,7 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-class Cores final : public Executor, public Hired, private Crew<Cores> {
+class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   using Base = Crew<Cores>;
   friend Base;
 
@@ -53,7 +53,7 @@ class Cores final : public Executor, public Hired, private Crew<Cores> {
       post_remote(w);
   }
   // These ops, for processes that start here: whoever wakes one finds this executor at once. From any thread.
-  const ProcessOps& homed(const ProcessOps& base) override {
+  const ProcessOps& ops_here(const ProcessOps& base) override {
     for (const Homed* known = nullptr;;) {
       const Homed* const first = homed_.load(std::memory_order_acquire);
       for (const Homed* h = first; h != known; h = h->next)

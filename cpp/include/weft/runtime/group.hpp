@@ -71,7 +71,7 @@ class Group {
   bool abandon() noexcept { return abandon(*parent->group); }
   // The same; `its`: who is to wait for them, if that is not the owner's group.
   bool abandon(Group& its) noexcept;
-  // Who waits for it: of an abandoned group, who waits for its heir. Under Run::still(), or while nothing can run.
+  // Who waits for it: of an abandoned group, who waits for its successor. Under Run::still(), or while nothing can run.
   ProcessBase* owner() const noexcept;
 
   void fail(std::uint32_t order, std::exception_ptr failure);
@@ -95,7 +95,7 @@ class Group {
   void open_block() noexcept;
   // Its owner is left while what failed here was raised nowhere, and nobody is live: the owner's group fails with it. On the owner's
   // thread.
-  void bequeath() { bequeath(*parent->group); }
+  void hand_over() { hand_over(*parent->group); }
   // The block has ended, and its owner waits from now on. Withdraws the request if the owner has not met it and no other block of its asks.
   void close_block() noexcept;
 
@@ -116,7 +116,7 @@ class Group {
   void cancel_children() noexcept;
   // Its request is set: let its executor act on it.
   void ask_block() noexcept;
-  void bequeath(Group& heir);
+  void hand_over(Group& successor);
   std::uint32_t count_name(const char* f);
 
   core::SpinLock lock_;
@@ -130,7 +130,7 @@ class Group {
   std::exception_ptr end_;
   std::uint32_t live_ = 0;
   std::uint32_t started_ = 0;
-  Group* heir_ = nullptr;  // of an abandoned group; written under the run's lock too
+  Group* successor_ = nullptr;  // of an abandoned group; written under the run's lock too
   ProcessBase* children_ = nullptr;
   core::Node* waiter_ = nullptr;
   std::unordered_map<std::string_view, std::uint32_t> names_;
@@ -145,7 +145,7 @@ class Group {
 
 // Where a coroutine process runs.
 inline Executor& executor_of(const ProcessBase& p) noexcept {
-  return p.at == At::group ? *p.group->executor : p.group->run.executor_at(p.at);
+  return p.at == RunsAt::group ? *p.group->executor : p.group->run.executor_at(p.at);
 }
 
 template <class F>

@@ -12,7 +12,7 @@ namespace weft::inline WEFT_ABI::runtime {
 // above it stay by themselves, unless their group is left by an exception (Group::abandon).
 std::string path_of(const ProcessBase& process);
 // A channel's or barrier's: its own in quotes, or file:line of its making.
-std::string name_of(const core::Place& c);
+std::string name_of(const core::SyncObject& c);
 // file:line of its last operation.
 std::string where(const ProcessBase& p);
 

@@ -29,13 +29,13 @@ inline Observer* watched() noexcept { return observer.load(std::memory_order_acq
 
 // The channel at which a process that goes on was committed, and what has passed there.
 struct Passed {
-  const core::Place* place = nullptr;
+  const core::SyncObject* place = nullptr;
   bool writing = false;
   std::uint64_t transfers = 0;
   std::uint64_t dropped = 0;
 
-  template <class Core>
-  void at(Core& c, bool writes) noexcept {
+  template <class Engine>
+  void at(Engine& c, bool writes) noexcept {
     place = &c;
     writing = writes;
     c.with_lock([&](auto&, auto&) {

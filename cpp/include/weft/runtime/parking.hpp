@@ -2,14 +2,14 @@
 //
 //   0 ──sleep()──► idle ──signal(woken │ nudged)──► awake again: the signaller has already counted it active
 //                   └───time is up────────────────► 0: it counts itself active
-//      idle ──stir()──► idle│stirred ──sleep() asks what disturbed it──► idle │ awake again
+//      idle ──disturb()──► idle│disturbed ──sleep() asks what disturbed it──► idle │ awake again
 //      idle ──patience is over: stood_still()──► idle   (once in a sleep, by the one whose sleep began a standstill; rule 10.6)
 //
-// A host with a loop of its own does not sleep here: it rests (0 ──rest()──► idle), goes back to its loop, and rises in its next turn; the
+// A host with a loop of its own does not sleep here: it rests (0 ──end_turn()──► idle), goes back to its loop, and rises in its next turn; the
 // signaller rings its bell where it would have woken a sleeper.
 //
 // A signal to the program may come after the sleeper looked for signals and before the kernel has put it to sleep, and would then wait for
-// somebody else to wake it: so the handler changes the word the kernel compares, by stir().
+// somebody else to wake it: so the handler changes the word the kernel compares, by disturb().
 //
 // Counting before waking is what makes `active == 0` mean that nothing can run (rules 8.6 and 10.1).
 #pragma once
@@ -71,8 +71,8 @@ class Posting {
   Posting() = default;
   Posting(const Posting&) = delete;
   Posting& operator=(const Posting&) = delete;
-  ~Posting() { settle(); }
-  void settle() noexcept {
+  ~Posting() { wait_until_none(); }
+  void wait_until_none() noexcept {
     for (unsigned round = 0; n_.load(std::memory_order_seq_cst) != 0;) prim::pause(round++);
   }
   class Now {
@@ -95,7 +95,7 @@ class Parking {
   static constexpr std::uint32_t woken = 1;
   static constexpr std::uint32_t nudged = 2;
   static constexpr std::uint32_t idle = 4;
-  static constexpr std::uint32_t stirred = 8;  // beside idle only
+  static constexpr std::uint32_t disturbed = 8;  // beside idle only
 
   Activity* activity = nullptr;               // null outside any run
   void (*bell)(Parking&) noexcept = nullptr;  // of a host with a loop of its own: called in place of waking a sleeper, from any thread
@@ -106,12 +106,12 @@ class Parking {
 
   // From a signal's handler, on any thread, while we may be asleep: let sleep() ask at once what disturbed it. Needs no lock where
   // prim::wakes_from_handlers.
-  void stir() noexcept;
+  void disturb() noexcept;
 
   // False: there are signals, so there is no resting.
-  bool rest() noexcept;
-  // After rest(), whatever the reason: counted active again. The signals are left for take().
-  void rise() noexcept;
+  bool end_turn() noexcept;
+  // After end_turn(), whatever the reason: counted active again. The signals are left for take().
+  void begin_turn() noexcept;
 
   // Signals that came without our sleeping.
   std::uint32_t take() noexcept { return word_.exchange(0, std::memory_order_acq_rel) & (woken | nudged); }
@@ -120,7 +120,7 @@ class Parking {
   void signal(std::uint32_t bit) noexcept;
 
  private:
-  static constexpr bool sleeps(std::uint32_t s) noexcept { return (s & ~stirred) == idle; }
+  static constexpr bool sleeps(std::uint32_t s) noexcept { return (s & ~disturbed) == idle; }
   bool asleep() const noexcept { return sleeps(word_.load(std::memory_order_acquire)); }
   // Where a handler cannot wake us, look for ourselves.
   static std::int64_t nap(std::int64_t until) noexcept;

@@ -16,7 +16,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "about.hpp"
+#include "function_info.hpp"
 #include "going_on.hpp"
 #include "limit.hpp"
 #include "names.hpp"
@@ -88,28 +88,28 @@ class Partial {
   struct One {
     ProcessBase* process;
     bool able = false;
-    std::vector<std::pair<const core::Place*, bool>> places;  // and whether it writes
+    std::vector<std::pair<const core::SyncObject*, bool>> places;  // and whether it writes
     std::vector<std::string> silent;                          // names of channels that have ended, where nobody will come (rule 5.6)
     bool moved = false;                                       // it waits no longer
     bool nowhere = false;                                     // it waits for a time that never comes
     bool timed = false;                                       // it waits for a time, too
     const Group* children = nullptr;                          // for which it waits
   };
-  struct Waiting final : Places {
+  struct Waiting final : WaitVisitor {
     One* one = nullptr;
-    void channel(const core::Place& c, bool writing) override { one->places.emplace_back(&c, writing); }
-    void ended(const core::Place& c, std::uint32_t) override { one->silent.push_back(name_of(c) + " (ended)"); }
-    void barrier(const core::Place& b) override { one->places.emplace_back(&b, false), barriers.insert(&b); }
+    void channel(const core::SyncObject& c, bool writing) override { one->places.emplace_back(&c, writing); }
+    void ended(const core::SyncObject& c, std::uint32_t) override { one->silent.push_back(name_of(c) + " (ended)"); }
+    void barrier(const core::SyncObject& b) override { one->places.emplace_back(&b, false), barriers.insert(&b); }
     void nowhere() override { one->nowhere = true; }
     void timed() override { one->timed = true; }
-    void end(const core::Place& e) override { one->places.emplace_back(&e, false), ends.insert(&e); }
-    std::unordered_set<const core::Place*> barriers, ends;
+    void end(const core::SyncObject& e) override { one->places.emplace_back(&e, false), ends.insert(&e); }
+    std::unordered_set<const core::SyncObject*> barriers, ends;
   };
   struct Holding final : Ends {
     Partial& p;
     One* one = nullptr;
     explicit Holding(Partial& to) : p(to) {}
-    void end(const core::Place& c, bool writer, const void* at, std::uint32_t readers, std::uint32_t writers) override {
+    void end(const core::SyncObject& c, bool writer, const void* at, std::uint32_t readers, std::uint32_t writers) override {
       const auto spot = p.spots_.find(&c);
       if (spot == p.spots_.end()) return;  // nobody waits there
       Spot& s = spot->second;
@@ -163,7 +163,7 @@ class Partial {
         else
           going_on_.waits_at_barrier(id);
       }
-    for (const core::Place* const e : waiting.ends) {  // who waits for an end waits for that process (rule 7.11)
+    for (const core::SyncObject* const e : waiting.ends) {  // who waits for an end waits for that process (rule 7.11)
       spots_.at(e).known = true;
       if (const auto it = all_.find(e->last_writer); it != all_.end()) {
         spots_.at(e).written_by.insert(it->first);
@@ -178,7 +178,7 @@ class Partial {
     }
     for (auto& [id, one] : all_) {
       if (one.places.empty()) continue;
-      std::vector<std::pair<const core::Place*, bool>> before;
+      std::vector<std::pair<const core::SyncObject*, bool>> before;
       std::swap(before, one.places);
       ask(waiting, one);
       one.places = std::move(before);
@@ -229,7 +229,7 @@ class Partial {
   const OpKind& waits_;
   std::map<std::uint32_t, One> all_;
   GoingOn going_on_;
-  std::unordered_map<const core::Place*, Spot> spots_;
+  std::unordered_map<const core::SyncObject*, Spot> spots_;
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -34,9 +34,9 @@ class ProcessBase;
 struct OpKind {
   const char* verb;                            // "read", "write", "select", "sync", "sleep", "wait for"
   bool (*withdraw)(ProcessBase&) noexcept;     // on the process's own thread; true: withdrawn, before the commit (rule 6.2)
-  void (*visit)(ProcessBase&, class Places&);  // the places at which it waits, for reports; null: none
+  void (*visit)(ProcessBase&, class WaitVisitor&);  // the places at which it waits, for reports; null: none
   // The same on the process's own executor while others run: those at which it is undecided still. Nothing, or null: it may go on.
-  void (*undecided)(ProcessBase&, class Places&) = nullptr;
+  void (*undecided)(ProcessBase&, class WaitVisitor&) = nullptr;
   // It was woken and has not gone on: where it was committed. Null: nowhere that is measured.
   void (*passed)(ProcessBase&, struct Passed&) = nullptr;
 };
@@ -50,20 +50,20 @@ bool in_line(C& c, const core::Node& n) noexcept {
 }
 
 // Receives the places at which a process waits.
-class Places {
+class WaitVisitor {
  public:
-  virtual void channel(const core::Place&, bool writing) = 0;
-  virtual void barrier(const core::Place&) = 0;
-  virtual void end(const core::Place&) = 0;  // of the process `last_writer`; 0: it has not been started
+  virtual void channel(const core::SyncObject&, bool writing) = 0;
+  virtual void barrier(const core::SyncObject&) = 0;
+  virtual void end(const core::SyncObject&) = 0;  // of the process `last_writer`; 0: it has not been started
   // A guard of its select is silent: its channel has ended, nobody will come there (rule 5.6).
-  virtual void ended(const core::Place&, std::uint32_t /*guard*/) {}
+  virtual void ended(const core::SyncObject&, std::uint32_t /*guard*/) {}
   // It waits for a time that never comes (rule 8.5).
   virtual void nowhere() {}
   // Or for one that comes.
   virtual void timed() {}
 
  protected:
-  ~Places() = default;
+  ~WaitVisitor() = default;
 };
 
 struct ProcessOps : core::WakerOps {
@@ -71,7 +71,7 @@ struct ProcessOps : core::WakerOps {
 };
 
 // Where in its run a process runs: with its group's others, or on an executor of the run's list (run.hpp).
-enum class At : std::uint8_t { group = 0, first = 1, last = 64, holds_local = 255 };
+enum class RunsAt : std::uint8_t { group = 0, first = 1, last = 64, holds_local = 255 };
 
 // A process's id, and the cancellations asked for and not yet raised: one word, since every operation asks for both. An id is not zero.
 class Identity {
@@ -86,7 +86,7 @@ class Identity {
     return *this;
   }
   // Is it that of this holder, and is no cancellation asked for?
-  [[gnu::always_inline]] bool undisturbed(std::uint32_t holder) const noexcept { return word_.load(std::memory_order_relaxed) == holder; }
+  [[gnu::always_inline]] bool is_uncancelled(std::uint32_t holder) const noexcept { return word_.load(std::memory_order_relaxed) == holder; }
 
   // The cancellations, as an atomic set of bits.
   class Cancel {
@@ -127,14 +127,14 @@ class ProcessBase : public core::Waiter {
   ProcessBase* sibling_prev = nullptr;
   const char* function = nullptr;       // its name in its path
   const OpKind* op = nullptr;           // null: running or runnable
-  const struct About* about = nullptr;  // its file, the ends among its arguments (about.hpp); null: not known
+  const struct FunctionInfo* about = nullptr;  // its file, the ends among its arguments (function_info.hpp); null: not known
   std::uint32_t line = 0;               // of the last operation
   Identity id;                          // unique in this program, ascending; holders are recorded by it
   std::uint32_t index = 0;              // among those of one name in its group
   std::uint8_t dying = 0;               // ended by an uncaught poison of this strength
   Ending ending = Ending::returned;     // once it has ended
   // holds_local: not started, and among its arguments is an end of a local channel.
-  At at = At::group;
+  RunsAt at = RunsAt::group;
   // On a multi-core executor: 1 + the worker that runs it, from its being taken until it is wholly suspended; else 0.
   prim::atomic<std::uint8_t> runs_on{0};
 
@@ -191,7 +191,7 @@ class Executor {
   virtual void nudge() noexcept = 0;             // look for cancellations
   virtual bool here() const noexcept = 0;        // is this the calling thread's, and nobody else's?
   // The ops of a process that is to start here.
-  virtual const ProcessOps& homed(const ProcessOps& ops) { return ops; }
+  virtual const ProcessOps& ops_here(const ProcessOps& ops) { return ops; }
   // May processes move between threads?
   virtual bool multi() const noexcept { return false; }
   // Calls f(x) while none of its processes starts to run; by one of them. Those with runs_on != 0 run all the same.

@@ -19,7 +19,7 @@ class Run;
 // What a host language knows beyond the records: where its processes are, and all that hold an end.
 struct ReportHooks {
   void (*begin)(Run&) = nullptr;  // bring file and line of every process up to date; nothing of the run changes until end()
-  void (*holders)(const core::Place&, bool readers, std::vector<std::uint32_t>& add) = nullptr;
+  void (*holders)(const core::SyncObject&, bool readers, std::vector<std::uint32_t>& add) = nullptr;
   void (*end)(Run&) = nullptr;
   void (*deadlock)(Run&, const struct Report&) = nullptr;              // it is declared
   const char* ends = "say .ends() of that guard, weft::in(…).ends()";  // how a program makes a retirement an outcome

@@ -43,9 +43,9 @@ struct Part {
 };
 
 // An executor with threads of its own, which a run uses and ends.
-class Hired {
+class RunExecutor {
  public:
-  virtual ~Hired() = default;  // nothing is ready any more: stops its threads and joins them
+  virtual ~RunExecutor() = default;  // nothing is ready any more: stops its threads and joins them
   virtual Executor& executor() noexcept = 0;
 };
 
@@ -124,16 +124,16 @@ class Run final : public Activity {
   Group* spawned = nullptr;
 
   // --- executors beside the one that the run began with ---------------------------------------------------------------------------
-  Executor& executor_at(At at) const noexcept { return *executors_[index_of(at)].load(std::memory_order_acquire); }
-  // The executor of that key, made by `make` (→ unique_ptr<Hired>) at its first use. At::group: there is no room for another.
+  Executor& executor_at(RunsAt at) const noexcept { return *executors_[index_of(at)].load(std::memory_order_acquire); }
+  // The executor of that key, made by `make` (→ unique_ptr<RunExecutor>) at its first use. At::group: there is no room for another.
   template <class Make>
-  At hire(const std::shared_ptr<const void>& key, Make&& make) {
+  RunsAt hire(const std::shared_ptr<const void>& key, Make&& make) {
     const std::lock_guard g(hiring_);
     for (std::size_t i = 0; i < hired_.size(); ++i)
       if (hired_[i].key == key) return at_of(i);
-    if (hired_.size() == executors_.size()) return At::group;
+    if (hired_.size() == executors_.size()) return RunsAt::group;
     hired_.reserve(hired_.size() + 1);
-    std::unique_ptr<Hired> h = make();
+    std::unique_ptr<RunExecutor> h = make();
     Executor& e = h->executor();
     hired_.push_back({key, std::move(h)});
     executors_[hired_.size() - 1].store(&e, std::memory_order_release);
@@ -142,7 +142,7 @@ class Run final : public Activity {
   // The run began with this one, which has that key.
   void list(const std::shared_ptr<const void>& key, Executor& e);
   // At::group: it is none of the list.
-  At whereabouts(const Executor& e) const noexcept;
+  RunsAt which_executor(const Executor& e) const noexcept;
   // Whatever else has threads that end with the run.
   template <class T>
   T& part() {
@@ -238,16 +238,16 @@ class Run final : public Activity {
   prim::Mutex groups_mutex_;  // groups_; and the requests of blocks, with what their groups know of them (Group::block_)
   Group* groups_ = nullptr;
 
-  static std::size_t index_of(At at) noexcept { return static_cast<std::size_t>(at) - static_cast<std::size_t>(At::first); }
-  static At at_of(std::size_t i) noexcept { return static_cast<At>(i + static_cast<std::size_t>(At::first)); }
+  static std::size_t index_of(RunsAt at) noexcept { return static_cast<std::size_t>(at) - static_cast<std::size_t>(RunsAt::first); }
+  static RunsAt at_of(std::size_t i) noexcept { return static_cast<RunsAt>(i + static_cast<std::size_t>(RunsAt::first)); }
   prim::Mutex hiring_;  // hired_, parts_
   struct Hiring {
     std::shared_ptr<const void> key;
-    std::unique_ptr<Hired> who;  // null: not ours
+    std::unique_ptr<RunExecutor> who;  // null: not ours
   };
   std::vector<Hiring> hired_;
   std::vector<std::unique_ptr<Part>> parts_;
-  std::array<std::atomic<Executor*>, static_cast<std::size_t>(At::last)> executors_{};
+  std::array<std::atomic<Executor*>, static_cast<std::size_t>(RunsAt::last)> executors_{};
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

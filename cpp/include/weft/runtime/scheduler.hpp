@@ -38,7 +38,7 @@ class Scheduler final : public Executor {
   void nudge() noexcept override { parking_.signal(Parking::nudged); }
   bool here() const noexcept override { return this_scheduler == this; }
   // These ops, for processes that are at home here. From any thread.
-  const ProcessOps& homed(const ProcessOps& base) override {
+  const ProcessOps& ops_here(const ProcessOps& base) override {
     const std::lock_guard g(homed_lock_);
     for (const auto& h : homed_)
       if (h->executor == base.executor && h->run == base.run) return *h;
@@ -144,9 +144,9 @@ class Scheduler final : public Executor {
     core::current_run_queue = outer_queue;
     return !queue_.empty();
   }
-  // Between two turns: see Parking. rest() is true if nothing is ready and nothing came meanwhile; rise() begins a turn after that.
-  bool rest() noexcept { return queue_.empty() && !inbox_.load(std::memory_order_seq_cst) && parking_.rest(); }
-  void rise() noexcept { parking_.rise(); }
+  // Between two turns: see Parking. end_turn() is true if nothing is ready and nothing came meanwhile; begin_turn() begins a turn after that.
+  bool end_turn() noexcept { return queue_.empty() && !inbox_.load(std::memory_order_seq_cst) && parking_.end_turn(); }
+  void begin_turn() noexcept { parking_.begin_turn(); }
   void host_by(void (*bell)(Parking&) noexcept, void* host) noexcept {
     parking_.bell = bell;
     parking_.host = host;

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "group.hpp"
-#include "linger.hpp"
+#include "brief_wait.hpp"
 #include "observer.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
@@ -35,12 +35,12 @@ class ThreadProcess : public ProcessBase, public Executor {
    public:
     explicit Scope(ThreadProcess& p) noexcept
         : outer_(std::exchange(current, &p)), outer_context_(std::exchange(this_context, &p.context)) {
-      Linger::one_more();
+      BriefWait::one_more();
     }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
     ~Scope() {
-      Linger::one_less();
+      BriefWait::one_less();
       current = outer_;
       this_context = outer_context_;
     }
@@ -53,11 +53,11 @@ class ThreadProcess : public ProcessBase, public Executor {
   // After it was a process of another executor, which goes: it is its own again.
   void on_its_own() noexcept { ops = &kOps; }
 
-  // Before an operation that would have to wait is begun: is it about to be able not to (linger.hpp)? Where other programs are served by
+  // Before an operation that would have to wait is begun: is it about to be able not to (brief_wait.hpp)? Where other programs are served by
   // who waits, that is what it does with its time.
   template <class F>
   bool worth_waiting(F&& ready) noexcept {
-    return attending.load(std::memory_order_relaxed) ? ready() : linger_.until(ready);
+    return attending.load(std::memory_order_relaxed) ? ready() : brief_wait_.until(ready);
   }
 
   // For the time of a scope an executor runs on this thread: it is what sleeps, so it is what must be nudged.
@@ -70,7 +70,7 @@ class ThreadProcess : public ProcessBase, public Executor {
     ~Hosting() {
       self_.op = nullptr;
       self_.hosting_.store(outer_, std::memory_order_seq_cst);
-      self_.nudging_.settle();  // who still found the executor here, which goes after us
+      self_.nudging_.wait_until_none();  // who still found the executor here, which goes after us
     }
     // From now on it waits by `op` at `place`, which the executor withdraws when it is nudged. A request that came before went to the
     // thread's own parking, or found nothing to withdraw.
@@ -100,7 +100,7 @@ class ThreadProcess : public ProcessBase, public Executor {
   static inline constinit thread_local ThreadProcess* current = nullptr;
 
   Parking parking_;
-  Linger linger_;
+  BriefWait brief_wait_;
   prim::atomic<Executor*> hosting_{nullptr};
   Posting nudging_;
 };

@@ -1,12 +1,12 @@
 // Several plain operations of one process at once, in one direction: the engine of par_read and par_write (rule 7.10).
 //
-//   begin() ─all decided─► true          begin() ─else─► parked ──the last is decided: settle()──► woken, all decided
+//   begin() ─all decided─► true          begin() ─else─► parked ──the last is decided: one_decided()──► woken, all decided
 //
 // word_: how many are undecided, and whether the process sleeps.
 //
 // Invariants
 //  1 Whoever decides the last one while the process sleeps wakes it, once; from then on nobody else touches this object.
-//  2 Who decides one owns its count until settle(): the object lives until then. So an end that comes while others are undecided withdraws
+//  2 Who decides one owns its count until one_decided(): the object lives until then. So an end that comes while others are undecided withdraws
 //    them, on the thread that brings it, before it settles its own.
 #pragma once
 #include <array>
@@ -55,11 +55,11 @@ class TogetherWord {
 };
 
 // n operations, each with a node of its own; N: how many, 0: that is known at run time only.
-template <class Core, core::Side S, std::size_t N, bool Shared>
+template <class Engine, core::Side S, std::size_t N, bool Shared>
 class Together {
  public:
   struct Offer : core::Waiter {
-    Core* c = nullptr;
+    Engine* c = nullptr;
     Together* all = nullptr;
   };
   using Offers = std::conditional_t<N == 0, std::unique_ptr<Offer[]>, std::array<Offer, N == 0 ? 1 : N>>;
@@ -70,7 +70,7 @@ class Together {
   Together(const Together&) = delete;
   Together& operator=(const Together&) = delete;
 
-  void set(std::size_t i, Core* c, void* slot) noexcept {
+  void set(std::size_t i, Engine* c, void* slot) noexcept {
     Offer& o = offers_[i];
     o.ops = &kOps;
     o.c = c;
@@ -120,9 +120,9 @@ class Together {
     auto& self = *static_cast<Together*>(p.place);
     self.word_.add(1, std::memory_order_relaxed);  // nobody else wakes us meanwhile
     self.withdraw_rest();
-    return self.settle(false);
+    return self.one_decided(false);
   }
-  static void visit(ProcessBase& p, Places& v) {
+  static void visit(ProcessBase& p, WaitVisitor& v) {
     auto& self = *static_cast<Together*>(p.place);
     for (std::size_t i = 0; i < self.n_; ++i)
       if (in_line(*self.offers_[i].c, self.offers_[i])) v.channel(*self.offers_[i].c, S == core::Side::out);
@@ -144,7 +144,7 @@ class Together {
     }
   }
   // One fewer is undecided. True: it was the last and the process sleeps: the caller must wake it, and touch nothing here.
-  bool settle(bool ended) noexcept {
+  bool one_decided(bool ended) noexcept {
     if (ended) {
       word_.raise(kEnded);
       withdraw_rest();
@@ -157,7 +157,7 @@ class Together {
   static void decided(core::Waker* w) noexcept {
     Offer& o = *static_cast<Offer*>(w);
     ProcessBase* const p = o.all->p_;
-    if (o.all->settle(o.status != Status::ok)) p->ops->wake(p);
+    if (o.all->one_decided(o.status != Status::ok)) p->ops->wake(p);
   }
   static void decided_in_queue(core::Waker* w) { decided(w); }  // a local channel puts whoever it wakes into the run queue
   static constexpr core::WakerOps kOps{&decided, &decided_in_queue, nullptr, 0, nullptr};

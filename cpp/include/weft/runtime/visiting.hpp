@@ -6,8 +6,8 @@
 namespace weft::inline WEFT_ABI::runtime {
 
 // Of one guard; of all that are on.
-void visit_guard(const core::Guard& g, Places& v);
-void visit_guards(core::Guard* g, std::uint32_t n, Places& v);
+void visit_guard(const core::Guard& g, WaitVisitor& v);
+void visit_guards(core::Guard* g, std::uint32_t n, WaitVisitor& v);
 
 }  // namespace weft::inline WEFT_ABI::runtime
 

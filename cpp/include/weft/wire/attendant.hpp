@@ -97,7 +97,7 @@ class Attendant {
     stop_.store(true);
     wanted_.fetch_add(1);
     kick();
-    users_.settle();
+    users_.wait_until_none();
     bells_.join();
     sockets_.join();
   }

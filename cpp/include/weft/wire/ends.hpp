@@ -52,7 +52,7 @@ class FarWait : public FarOp {
   runtime::ProcessBase& process() const noexcept { return *process_; }
   const runtime::OpKind& kind() const noexcept { return kind_; }
   // After it is over. Returns if it has happened. `guard`: to be told, -1 for a plain operation.
-  void look(const core::Place& at, const char* verb, int guard, Error::Carried (*not_done)(FarWait&)) {
+  void look(const core::SyncObject& at, const char* verb, int guard, Error::Carried (*not_done)(FarWait&)) {
     process_->op = nullptr;
     if (outcome.status == Status::ok) return;
     if (outcome.status == Status::pending) weft::detail::bad_use(std::string(verb) + " at " + runtime::name_of(at) + ": " + refused);
@@ -115,7 +115,7 @@ class FarAwaiter final : public FarWait {
     else
       return {};
   }
-  static void visit(runtime::ProcessBase& p, runtime::Places& v) {
+  static void visit(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
     v.channel(static_cast<FarAwaiter&>(of(p)).end_->place, S == core::Side::out);
   }
   static constexpr runtime::OpKind kKind{kVerb, &withdraw, &visit};

@@ -68,7 +68,7 @@ class FarExtendedAwaiter final : public detail::FarWait {
 
  private:
   Peer* peer() const noexcept override { return end_->peer.get(); }
-  static void visit(runtime::ProcessBase& p, runtime::Places& v) { v.channel(static_cast<FarExtendedAwaiter&>(of(p)).end_->place, false); }
+  static void visit(runtime::ProcessBase& p, runtime::WaitVisitor& v) { v.channel(static_cast<FarExtendedAwaiter&>(of(p)).end_->place, false); }
   static constexpr runtime::OpKind kKind{"extended read", &withdraw, &visit};
 
   const std::shared_ptr<FarEnd> end_;

@@ -51,7 +51,7 @@ class Guest final : public Decided {
   Guest(Home& h, std::uint64_t op);
   Guest(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part) noexcept : Decided(std::move(s)), op(0), span(std::move(part)) {}
 
-  struct At {
+  struct Seat {
     std::shared_ptr<Port> port;
     std::unique_ptr<Room> room;
     std::uint32_t end = 0;  // its number, of a guest of a session
@@ -62,7 +62,7 @@ class Guest final : public Decided {
   Home* home = nullptr;  // null: its session has ended, or it is a part of a choice that spans
   const std::uint64_t op;
   const std::shared_ptr<Spanned> span;
-  std::vector<At> at;
+  std::vector<Seat> at;
   std::unique_ptr<core::Guard[]> guards;  // if there are several
   core::Select select;
 
@@ -183,10 +183,10 @@ class Home {
     return it == ends_.end() ? nullptr : &it->second;
   }
   struct Part;  // of a choice that spans (WIRE.md 5)
-  const char* spans(const Frame& f, std::vector<Guest::At> at);
-  const char* seats(const Frame& f, std::vector<Guest::At>& at, bool& dead);
+  const char* spans(const Frame& f, std::vector<Guest::Seat> at);
+  const char* seats(const Frame& f, std::vector<Guest::Seat>& at, bool& dead);
   // `lending`: of a write, 0, or 1 and how many credits come with it.
-  bool tell_done(std::uint64_t op, std::uint32_t guard, Guest::At& at, std::uint64_t lending = 0);  // false: its value is too long
+  bool tell_done(std::uint64_t op, std::uint32_t guard, Guest::Seat& at, std::uint64_t lending = 0);  // false: its value is too long
   void tell_ended(std::uint64_t op, std::uint32_t guard, Status s, const Port& at);
   void add(std::uint32_t end, std::uint64_t key, std::shared_ptr<Port> p);
   void close(Given& g, bool died);

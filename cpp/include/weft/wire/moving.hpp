@@ -39,7 +39,7 @@ class FarEnd {
   std::shared_ptr<Peer> peer;
   const std::uint32_t number;
   const std::uint64_t key;
-  core::Place place;
+  core::SyncObject place;
 
  private:
   bool died_ = false;  // the space's lock
@@ -75,7 +75,7 @@ class Carrier {
 
   // --- what an end calls ---
 
-  void put_local(std::shared_ptr<Port> p, const core::Place& place, Buffer& out);  // a count of its own is in the port
+  void put_local(std::shared_ptr<Port> p, const core::SyncObject& place, Buffer& out);  // a count of its own is in the port
   // Null: one that is closed.
   void put_far(const std::shared_ptr<FarEnd>& e, bool writes, Buffer& out);
   struct Got {

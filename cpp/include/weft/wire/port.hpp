@@ -24,7 +24,7 @@ class Port {
   // One operation, at this channel alone.
   virtual Status begin(core::Node&) noexcept = 0;
   virtual bool withdraw(core::Node&) noexcept = 0;  // true: it was in line still
-  // To hear once this end might commit (core::ChannelCore::watch); withdraw() takes it back.
+  // To hear once this end might commit (core::ChannelEngine::watch); withdraw() takes it back.
   virtual Status watch(core::Node&) noexcept = 0;
   virtual const void* channel() const noexcept = 0;
   // How the channel has ended for this side; `ok`: it has not.
@@ -33,7 +33,7 @@ class Port {
   virtual int lend(core::Node*, std::uint32_t) noexcept { return -1; }
   virtual bool put(const Payload&, Carrier&) noexcept { return false; }  // false: that is no value of the type, and nothing was put
   virtual void end_lending(std::uint32_t) noexcept {}
-  // Of a writer end: the value that a committed output was to make is in its slot, or was not made (core::ChannelCore::deliver).
+  // Of a writer end: the value that a committed output was to make is in its slot, or was not made (core::ChannelEngine::deliver).
   virtual Status deliver(core::Node&) noexcept { return Status::ok; }
   virtual void abandon(core::Node&) noexcept {}
   // Of a reader end: an extended read of its is over (rule 1.6); or its value goes back, as core::Lending::give_back says.
@@ -54,12 +54,12 @@ class Port {
 template <class T, core::Side S>
 class PortOf final : public Port {
   using End = std::conditional_t<S == core::Side::in, Reader<T>, Writer<T>>;
-  using Core = typename End::Core;
+  using Engine = typename End::Engine;
 
  public:
   explicit PortOf(End e) : Port(S == core::Side::out), end_(std::move(e)), core_(end_.checked("to hand out")) { core_->references.up(); }
   // A count more of an end that is open, also of a channel that has one end at a time (rule 1.8): in the end one of the two goes.
-  static End another_of(Core& c) noexcept {
+  static End another_of(Engine& c) noexcept {
     if constexpr (S == core::Side::in)
       c.another_reader();
     else
@@ -117,7 +117,7 @@ class PortOf final : public Port {
   const void* channel() const noexcept override { return core_; }
   void arm(core::Guard& g) noexcept override {
     g.kind = S == core::Side::in ? core::Kind::input : core::Kind::output;
-    g.ops = &core::channel_ops<Core, S>;
+    g.ops = &core::channel_ops<Engine, S>;
     g.where = core_;
   }
   std::uint8_t strength() const noexcept override { return core_->poison_strength(); }
@@ -131,7 +131,7 @@ class PortOf final : public Port {
 
  private:
   End end_;
-  Core* const core_;
+  Engine* const core_;
 };
 
 }  // namespace weft::inline WEFT_ABI::wire

@@ -57,7 +57,7 @@ class FarSelect {
     return makes<T>(here<T, core::Side::out>(*w.checked("select"), std::make_unique<RoomOf<T>>()), std::move(f));
   }
   // weft::after(1s), weft::at(ns), weft::skip(), a watch's ended(); each may have its own when().
-  FarSelect& on(std::variant<At, Skip, EndOf> g) {
+  FarSelect& on(std::variant<DeadlineGuard, Skip, EndOf> g) {
     others_.push_back({static_cast<int>(number_++), std::move(g)});
     return *this;
   }
@@ -216,7 +216,7 @@ class FarSelect {
     bool wait_on(std::uint32_t n) {
       core::Guard& word = meanwhile_[0];
       word.kind = core::Kind::latch;
-      word.ops = &core::barrier_ops<core::LatchCore<Shared>>;
+      word.ops = &core::barrier_ops<core::LatchEngine<Shared>>;
       word.where = &latches_[latch_];
       select_.bind(meanwhile_.get(), n, Mode::priority, &process(), 0);
       select_.choice.reset();
@@ -293,7 +293,7 @@ class FarSelect {
     static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept { return &runtime::executor_of(p); }
     static inline const runtime::ProcessOps kOps{{&Awaiter::wake, &Awaiter::run, nullptr, 0}, &Awaiter::executor_of};
 
-    static void visit(runtime::ProcessBase& p, runtime::Places& v) {
+    static void visit(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
       const FarSelect& s = static_cast<Awaiter&>(of(p)).s_;
       for (std::size_t i = 0; i < s.places_.size(); ++i)
         if (!s.guards_[i].off) v.channel(*s.places_[i], s.guards_[i].writes);
@@ -315,7 +315,7 @@ class FarSelect {
     std::uint32_t making_ = kNone;  // the guard that has committed without its value
     std::uint32_t latch_ = 0;       // that is set next
     bool over_ = false;
-    core::LatchCore<Shared> latches_[2];
+    core::LatchEngine<Shared> latches_[2];
     std::optional<Span> span_;  // last: it lets go of what it has under way
   };
   struct Go {
@@ -342,7 +342,7 @@ class FarSelect {
  private:
   struct Other {
     int number;
-    std::variant<At, Skip, EndOf> guard;
+    std::variant<DeadlineGuard, Skip, EndOf> guard;
     bool is_on() const {
       return std::visit([](const auto& g) { return g.enabled; }, guard);
     }
@@ -377,14 +377,14 @@ class FarSelect {
     return add(e, nullptr, e->place, e->number, writes, std::move(room));
   }
   template <class T, core::Side S>
-  FarSelect& here(typename Reader<T>::Core& c, std::unique_ptr<Room> room) {
+  FarSelect& here(typename Reader<T>::Engine& c, std::unique_ptr<Room> room) {
     spans_ = true;
     const bool none_far = far_ == guards_.size();
     add(nullptr, std::make_shared<PortOf<T, S>>(PortOf<T, S>::another_of(c)), c, 0, S == core::Side::out, std::move(room));
     if (none_far) far_ = guards_.size();
     return *this;
   }
-  FarSelect& add(std::shared_ptr<FarEnd> e, std::shared_ptr<Port> port, const core::Place& at, std::uint32_t end, bool writes,
+  FarSelect& add(std::shared_ptr<FarEnd> e, std::shared_ptr<Port> port, const core::SyncObject& at, std::uint32_t end, bool writes,
                  std::unique_ptr<Room> room) {
     ends_.push_back(std::move(e));
     ports_.push_back(std::move(port));
@@ -399,7 +399,7 @@ class FarSelect {
   // By end, in the order in which they were added:
   std::vector<std::shared_ptr<FarEnd>> ends_;  // null: of a local one
   std::vector<std::shared_ptr<Port>> ports_;   // of the local ones
-  std::vector<const core::Place*> places_;
+  std::vector<const core::SyncObject*> places_;
   std::vector<std::unique_ptr<Room>> rooms_;
   std::vector<FarGuard> guards_;
   std::vector<char> loud_;

@@ -59,7 +59,7 @@ class Slot {
   // How many values that came in a slot were copied out of it for that.
   static inline std::atomic<std::uint64_t> copied{0};
   // It goes nowhere else.
-  void settle() noexcept;
+  void close_if_crowded() noexcept;
 
   static bool is_described(Bytes b) noexcept { return b.size() == kDescribed && (b[0] == std::byte{kPassed} || b[0] == std::byte{kKnown}); }
   static void forget() noexcept;  // in the child of a fork: they are the parent's

@@ -26,16 +26,16 @@ namespace weft::inline WEFT_ABI::wire {
 class Spanned final : public std::enable_shared_from_this<Spanned> {
  public:
   // Who made the choice: another space, or a process of this one. In a step.
-  struct Place {
+  struct Seat {
     virtual void ready() = 0;                      // worth a try
     virtual void silent(std::uint32_t guard) = 0;  // its channel has retired (rule 5.6)
     virtual void not_ready() = 0;                  // nobody was there
     virtual void commit(std::uint32_t guard) = 0;  // it has committed with an output whose value is to be made: made(), or close()
     // It is over: this guard has happened, or its channel has ended so.
-    virtual void over(std::uint32_t guard, Status s, Guest::At& at) = 0;
+    virtual void over(std::uint32_t guard, Status s, Guest::Seat& at) = 0;
 
    protected:
-    ~Place() = default;
+    ~Seat() = default;
   };
   // The fixed order of all choices: the incarnation of the place, and its count of them.
   struct Rank {
@@ -44,7 +44,7 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
     auto operator<=>(const Rank&) const = default;
   };
 
-  Spanned(Space& s, Place& p, Rank r, std::vector<Guest::At> at);
+  Spanned(Space& s, Seat& p, Rank r, std::vector<Guest::Seat> at);
   ~Spanned();
 
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(at_.size()); }
@@ -76,9 +76,9 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   bool must_wait() const;
 
   const std::shared_ptr<Space> space_;
-  Place* place_;  // null: closed
+  Seat* place_;  // null: closed
   const Rank rank_;
-  std::vector<Guest::At> at_;
+  std::vector<Guest::Seat> at_;
   std::vector<std::unique_ptr<Watch>> watches_;
   std::unique_ptr<Guest> attempt_;
   std::vector<std::uint32_t> tried_;  // the guards of the attempt

@@ -25,11 +25,11 @@ class Alternative {
   // Guard i: read from `in` into `to`, or write what `from` points to when it is chosen. Both live as long as the alternative is used.
   template <class T>
   void input(std::uint32_t i, const Reader<T>& in, T& to) noexcept {
-    guard(i, core::Kind::input, &core::channel_ops<ChannelCore<T>, Side::in>, in.core(), &to);
+    guard(i, core::Kind::input, &core::channel_ops<ChannelEngine<T>, Side::in>, in.core(), &to);
   }
   template <class T>
   void output(std::uint32_t i, const Writer<T>& out, T* from) noexcept {
-    guard(i, core::Kind::output, &core::channel_ops<ChannelCore<T>, Side::out>, out.core(), from);
+    guard(i, core::Kind::output, &core::channel_ops<ChannelEngine<T>, Side::out>, out.core(), from);
   }
   // Its precondition for the following selects (rule 5.4).
   void enable(std::uint32_t i, bool on) noexcept { guards_[i].enabled = on; }
@@ -54,7 +54,7 @@ class Alternative {
     int await_resume() noexcept { return alt->finish(); }
   };
 
-  void guard(std::uint32_t i, core::Kind kind, const core::GuardOps* ops, core::Place* where, void* slot) noexcept {
+  void guard(std::uint32_t i, core::Kind kind, const core::GuardOps* ops, core::SyncObject* where, void* slot) noexcept {
     core::Guard& g = guards_[i];
     g.kind = kind;
     g.ops = ops;

@@ -19,7 +19,7 @@ namespace weft::inline WEFT_ABI::mcu {
 using core::Side;
 
 template <class T>
-using ChannelCore = core::ChannelCore<T, OneCore>;
+using ChannelEngine = core::ChannelEngine<T, OneCore>;
 
 namespace detail {
 
@@ -29,7 +29,7 @@ inline Process::promise_type& promise_of(Process::Handle h) noexcept { return h.
 template <class T, Side S>
 struct Plain {
   union {
-    ChannelCore<T>* channel;
+    ChannelEngine<T>* channel;
     core::Node* me;  // from await_suspend on
   };
   std::conditional_t<S == Side::in, T*, T> value;
@@ -37,7 +37,7 @@ struct Plain {
   bool await_ready() const noexcept { return false; }
   bool await_suspend(Process::Handle h) noexcept {
     core::Node& n = h.promise();
-    ChannelCore<T>* c = channel;
+    ChannelEngine<T>* c = channel;
     me = &n;
     if (!c) {
       n.status = Status::retired;
@@ -86,7 +86,7 @@ inline bool is_past(std::uint32_t t) noexcept { return static_cast<std::int32_t>
 // A read or write that an event may end.
 template <class T, Side S>
 struct Timed {
-  ChannelCore<T>* channel;
+  ChannelEngine<T>* channel;
   std::conditional_t<S == Side::in, T*, T> value;
   std::uint32_t deadline;
   Process::promise_type* me = nullptr;
@@ -104,14 +104,14 @@ struct Timed {
       node.slot = &value;
     choice.waker = me;
     node.belongs_to(&choice);
-    core::Try t = channel->template scan<S>(node);
-    if (t == core::Try::not_ready) {
+    core::Attempt t = channel->template scan<S>(node);
+    if (t == core::Attempt::not_ready) {
       if (is_past(deadline)) return over(Status::timed_out);
       choice.arm();
       t = channel->template enrol<S>(node);
     }
-    if (t == core::Try::committed) return over(Status::ok);
-    if (t == core::Try::ended) return over(node.status);
+    if (t == core::Attempt::committed) return over(Status::ok);
+    if (t == core::Attempt::ended) return over(node.status);
     event.post(me->scheduler(), choice, deadline);
     return true;
   }
@@ -161,11 +161,11 @@ class End {
   ~End() { drop(); }
   // False: moved from, dropped, or taken from a channel whose side had ended. Its operations return retired.
   explicit operator bool() const noexcept { return core_ != nullptr; }
-  ChannelCore<T>* core() const noexcept { return core_; }
+  ChannelEngine<T>* core() const noexcept { return core_; }
 
   // Give this end up now.
   void drop() noexcept {
-    if (ChannelCore<T>* c = std::exchange(core_, nullptr)) {
+    if (ChannelEngine<T>* c = std::exchange(core_, nullptr)) {
       if constexpr (S == Side::in)
         c->drop_reader();
       else
@@ -173,15 +173,15 @@ class End {
     }
   }
   // The count it holds passes to the caller.
-  [[nodiscard]] ChannelCore<T>* release() noexcept { return std::exchange(core_, nullptr); }
+  [[nodiscard]] ChannelEngine<T>* release() noexcept { return std::exchange(core_, nullptr); }
   // End the channel for everybody, at once (rule 4).
   void poison(std::uint8_t strength = 1) noexcept {
     if (core_) core_->poison(strength);
   }
 
  protected:
-  explicit End(ChannelCore<T>* c) noexcept : core_(c) {}
-  ChannelCore<T>* another() const noexcept {
+  explicit End(ChannelEngine<T>* c) noexcept : core_(c) {}
+  ChannelEngine<T>* another() const noexcept {
     if (core_) {
       if constexpr (S == Side::in)
         core_->another_reader();
@@ -190,7 +190,7 @@ class End {
     }
     return core_;
   }
-  ChannelCore<T>* core_ = nullptr;
+  ChannelEngine<T>* core_ = nullptr;
 };
 
 }  // namespace detail
@@ -212,7 +212,7 @@ class Reader : public detail::End<T, Side::in> {
  private:
   template <class U, std::uint32_t N>
   friend class Channel;
-  explicit Reader(ChannelCore<T>* c) noexcept : detail::End<T, Side::in>(c) {}
+  explicit Reader(ChannelEngine<T>* c) noexcept : detail::End<T, Side::in>(c) {}
 };
 
 template <class T>
@@ -226,7 +226,7 @@ class Writer : public detail::End<T, Side::out> {
  private:
   template <class U, std::uint32_t N>
   friend class Channel;
-  explicit Writer(ChannelCore<T>* c) noexcept : detail::End<T, Side::out>(c) {}
+  explicit Writer(ChannelEngine<T>* c) noexcept : detail::End<T, Side::out>(c) {}
 };
 
 // co_await sleep_until(t): returns at the microsecond t, at once if it is past.
@@ -234,7 +234,7 @@ class Writer : public detail::End<T, Side::out> {
 
 // A rendezvous (N = 0) or a buffer of N values; `overflow`: what a full one does. Static storage, constant initialisation.
 template <class T, std::uint32_t N = 0>
-class Channel : public ChannelCore<T> {
+class Channel : public ChannelEngine<T> {
   static_assert(std::is_trivially_copyable_v<T>, "a channel of a microcontroller carries trivially copyable values");
 
  public:

@@ -77,7 +77,7 @@ class Port : core::Node {
     return WEFT_DONE;
   }
   void pump() noexcept {
-    ChannelCore<T>* c = channel_;
+    ChannelEngine<T>* c = channel_;
     while (c && out_ != WEFT_PEEK(in_)) {
       slot = &ring_[out_ % N];
       WEFT_POKE(waiting_, true);  // before the value can be taken, and before an interrupt looks
@@ -96,13 +96,13 @@ class Port : core::Node {
     dropped_ += in_ - out_;
     out_ = in_;
     weft_unlock(q->lock, irq);
-    if (ChannelCore<T>* c = std::exchange(channel_, nullptr)) c->drop_writer();
+    if (ChannelEngine<T>* c = std::exchange(channel_, nullptr)) c->drop_writer();
   }
 
   core::WakerOps ops_;
   Scheduler* scheduler_;
   Event event_;
-  ChannelCore<T>* channel_ = nullptr;  // a counted writer of it; not a Writer, so that a static port needs no destructor
+  ChannelEngine<T>* channel_ = nullptr;  // a counted writer of it; not a Writer, so that a static port needs no destructor
   std::uint32_t in_ = 0, out_ = 0, dropped_ = 0;
   bool waiting_ = false, ended_ = false, closing_ = false;
   T ring_[N] = {};

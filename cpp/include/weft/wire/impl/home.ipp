@@ -82,7 +82,7 @@ WEFT_IMPL bool Guest::begin() noexcept {
 WEFT_IMPL bool Guest::decide(int guard, Status s) noexcept {
   chosen = guard;
   outcome = s;
-  const At& there = at[static_cast<std::size_t>(guard)];
+  const Seat& there = at[static_cast<std::size_t>(guard)];
   if (s == Status::ok && !there.port->writes()) there.room->filled();
   return true;
 }
@@ -104,7 +104,7 @@ WEFT_IMPL void Guest::look() noexcept {
   decide(r, select.status());
 }
 
-struct Home::Part final : Spanned::Place {
+struct Home::Part final : Spanned::Seat {
   Part(Home& h, std::uint64_t o) noexcept : home(h), op(o) {}
   Home& home;
   const std::uint64_t op;
@@ -115,7 +115,7 @@ struct Home::Part final : Spanned::Place {
   void silent(std::uint32_t guard) override { say(Kind::ready, guard, 1); }
   void not_ready() override { say(Kind::not_ready, 0, 0); }
   void commit(std::uint32_t guard) override { say(Kind::commit, guard, 0); }
-  void over(std::uint32_t guard, Status s, Guest::At& at) override {
+  void over(std::uint32_t guard, Status s, Guest::Seat& at) override {
     const auto me = home.parts_.extract(op);
     if (s == Status::ok)
       home.tell_done(op, guard, at);
@@ -194,7 +194,7 @@ WEFT_IMPL const char* Home::asked(const Frame& f) {
   if (f.op <= last_) return "an OFFER's number is not above those before it";
   last_ = f.op;
   if (open() == kOffers) return "more offers are open than a peer may have";
-  std::vector<Guest::At> at;
+  std::vector<Guest::Seat> at;
   bool dead = false;
   if (const char* wrong = seats(f, at, dead)) return wrong;
   if (dead) return nullptr;
@@ -216,7 +216,7 @@ WEFT_IMPL const char* Home::asked(const Frame& f) {
 }
 
 // The guards of an OFFER. `dead`: one had died before the peer got it, and that has been answered.
-WEFT_IMPL const char* Home::seats(const Frame& f, std::vector<Guest::At>& at, bool& dead) {
+WEFT_IMPL const char* Home::seats(const Frame& f, std::vector<Guest::Seat>& at, bool& dead) {
   static constexpr const char* kSides = "an OFFER to write at a reader end, or to read at a writer end";
   if (const char* wrong = guards_of(f, asked_)) return wrong;
   std::vector<Before> before = std::exchange(before_, {});
@@ -250,7 +250,7 @@ WEFT_IMPL void Home::answer(Guest& g) {
   }
   auto node = open_.extract(g.op);
   const auto where = static_cast<std::uint32_t>(g.chosen);
-  Guest::At& at = g.at[where];
+  Guest::Seat& at = g.at[where];
   if (g.outcome != Status::ok) return tell_ended(g.op, where, g.outcome, *at.port);
   const auto lender = may_lend(g);
   carrier_.by_copy(g.keeps);  // who has it may write to it, and what comes back is what was written
@@ -304,7 +304,7 @@ WEFT_IMPL const char* Home::held_end(const Frame& f) {
   Back::end(std::move(guest), f.val == 1);
   return nullptr;
 }
-WEFT_IMPL bool Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::At& at, std::uint64_t lending) {
+WEFT_IMPL bool Home::tell_done(std::uint64_t op, std::uint32_t where, Guest::Seat& at, std::uint64_t lending) {
   Frame f{Kind::done, 0, where, 0, op, lending, {}};
   if (!at.port->writes()) {
     carrier_.begin(0);
@@ -424,7 +424,7 @@ WEFT_IMPL const char* Home::recalled(const Frame& f) {
 
 // --- choices that span (WIRE.md 5) ------------------------------------------------------------------------------------------------------
 
-WEFT_IMPL const char* Home::spans(const Frame& f, std::vector<Guest::At> at) {
+WEFT_IMPL const char* Home::spans(const Frame& f, std::vector<Guest::Seat> at) {
   if (f.txn == 0) return "an OFFER that spans without its place in the order";
   auto part = std::make_shared<Part>(*this, f.op);
   part->span = std::make_shared<Spanned>(space, *part, Spanned::Rank{session_.theirs().incarnation, f.txn}, std::move(at));

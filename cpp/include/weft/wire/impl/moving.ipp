@@ -71,7 +71,7 @@ WEFT_IMPL void Carrier::describe(Buffer& out, std::uint64_t home, std::uint64_t 
   std::memcpy(out.data() + at, name, n);
 }
 
-WEFT_IMPL void Carrier::put_local(std::shared_ptr<Port> p, const core::Place& place, Buffer& out) {
+WEFT_IMPL void Carrier::put_local(std::shared_ptr<Port> p, const core::SyncObject& place, Buffer& out) {
   const unsigned flags = p->writes() ? detail::kWrites : 0;
   const auto [number, key] = peer_.home.lend(std::move(p));
   lent_.push_back(number);

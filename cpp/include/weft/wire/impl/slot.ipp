@@ -90,7 +90,7 @@ WEFT_IMPL Slot::~Slot() {
 WEFT_IMPL bool Slot::crowded() noexcept { return pool().open.load() > kOpen; }
 WEFT_IMPL std::byte* Slot::data() const noexcept { return piece_->memory.data() + kHead; }
 
-WEFT_IMPL void Slot::settle() noexcept {
+WEFT_IMPL void Slot::close_if_crowded() noexcept {
   Pool& p = pool();
   if (fork_ != forks.load(std::memory_order_relaxed) || p.open.load() <= kOpen / 2) return;
   const std::lock_guard g(p.lock);

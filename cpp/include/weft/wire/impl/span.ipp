@@ -75,9 +75,9 @@ struct Span::There final : Part, FarOp {
   }
 };
 
-struct Span::Here final : Part, Spanned::Place {
+struct Span::Here final : Part, Spanned::Seat {
   explicit Here(Span& s) noexcept : Part(s) {}
-  std::vector<Guest::At> at;
+  std::vector<Guest::Seat> at;
   std::vector<std::unique_ptr<Room>*> rooms;
   std::shared_ptr<Spanned> part;
 
@@ -102,7 +102,7 @@ struct Span::Here final : Part, Spanned::Place {
   void ready() override { was_ready(); }
   void silent(std::uint32_t guard) override { span.part_silent(*this, guard); }
   void not_ready() override { was_not_ready(); }
-  void over(std::uint32_t guard, Status s, Guest::At& a) override {
+  void over(std::uint32_t guard, Status s, Guest::Seat& a) override {
     const std::uint8_t strength = s == Status::poisoned ? a.port->strength() : 0;
     if (s == Status::ok) *rooms[guard] = std::move(a.room);
     const auto keep = std::move(part);

@@ -16,7 +16,7 @@ struct Spanned::Watch final : Decided {
   }
 };
 
-WEFT_IMPL Spanned::Spanned(Space& s, Place& p, Rank r, std::vector<Guest::At> at)
+WEFT_IMPL Spanned::Spanned(Space& s, Seat& p, Rank r, std::vector<Guest::Seat> at)
     : space_(s.shared_from_this()), place_(&p), rank_(r), at_(std::move(at)) {
   for (std::uint32_t i = 0; i < size(); ++i) watches_.push_back(std::make_unique<Watch>(space_, i));
   space_->spans.push_back(this);
@@ -74,8 +74,8 @@ WEFT_IMPL bool Spanned::must_wait() const {
   if (WEFT_MUTANT == 71) return false;
   for (const Spanned* s : space_->spans) {
     if (s == this || !s->place_ || !(rank_ < s->rank_ || WEFT_MUTANT == 72)) continue;
-    for (const Guest::At& mine : attempt_->at)
-      for (const Guest::At& theirs : s->at_)
+    for (const Guest::Seat& mine : attempt_->at)
+      for (const Guest::Seat& theirs : s->at_)
         if (!theirs.off && mine.port->channel() == theirs.port->channel() && mine.port->writes() != theirs.port->writes()) return true;
   }
   return false;
@@ -107,7 +107,7 @@ WEFT_IMPL void Spanned::finish() {
     if (place_) place_->not_ready();
     return;
   }
-  Place& p = *place_;
+  Seat& p = *place_;
   close();
   p.over(guard, s, at_[guard]);
 }
@@ -125,7 +125,7 @@ WEFT_IMPL void Spanned::taken() {
   const auto me = shared_from_this();
   attempt_.reset();
   if (!place_) return;
-  Place& p = *place_;
+  Seat& p = *place_;
   close();
   p.over(met_, Status::ok, at_[met_]);
 }

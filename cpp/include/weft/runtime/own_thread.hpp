@@ -1,6 +1,6 @@
 // A single-core executor with a thread of its own, in a run: a Scheduler there.
 //
-//   Solo() ──► thread: Scheduler::loop() ──~Solo(): a Stop is posted──► joined
+//   OwnThread() ──► thread: Scheduler::loop() ──~OwnThread(): a Stop is posted──► joined
 #pragma once
 #include <thread>
 
@@ -22,9 +22,9 @@ struct Stop : core::Waiter {
 };
 inline constexpr core::WakerOps Stop::kOps{&Stop::wake, &Stop::run, nullptr, 0};
 
-class Solo final : public Hired {
+class OwnThread final : public RunExecutor {
  public:
-  Solo(Run& run, int cpu) : scheduler_(run), stop_(scheduler_) {
+  OwnThread(Run& run, int cpu) : scheduler_(run), stop_(scheduler_) {
     run.activated();
     try {
       thread_ = std::thread([this, cpu, &run] {
@@ -37,7 +37,7 @@ class Solo final : public Hired {
       throw;
     }
   }
-  ~Solo() override {
+  ~OwnThread() override {
     scheduler_.post(&stop_);
     thread_.join();
   }

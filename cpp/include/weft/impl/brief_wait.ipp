@@ -1,4 +1,4 @@
-// The definitions of runtime/linger.hpp; see config.hpp.
+// The definitions of runtime/brief_wait.hpp; see config.hpp.
 #pragma once
 #if defined(__linux__)
 #include <sched.h>
@@ -7,7 +7,7 @@
 #include <thread>
 #endif
 
-#include "../runtime/linger.hpp"
+#include "../runtime/brief_wait.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
 

@@ -14,31 +14,31 @@
 namespace weft::inline WEFT_ABI::core {
 
 template <class T, class P, class Self>
-class Sleepers : public Buffered<T, P, Self> {
+class Notifier : public Buffered<T, P, Self> {
  protected:
   friend Buffered<T, P, Self>;
   using B = ChannelBase<P>;
-  using Effects = core::Effects<T>;
-  using B::blocked, B::deciding_, B::died_, B::leave, B::node, B::release, B::rq_, B::special_, B::wq_;
+  using AfterUnlock = core::AfterUnlock<T>;
+  using B::blocked, B::deciding_, B::died_, B::leave, B::node, B::release, B::reader_line_, B::state_, B::writer_line_;
   using Buffered<T, P, Self>::accepts, Buffered<T, P, Self>::drop_buffer, Buffered<T, P, Self>::from_buffer, Buffered<T, P, Self>::pull;
   using Buffered<T, P, Self>::ring, Buffered<T, P, Self>::to_buffer;
 
   // After a change on a watched channel: let sleeping parties that can commit with each other do so, in order; tell the others.
-  void rematch(Effects& fx) noexcept {
-    pull(fx);
+  void rematch(AfterUnlock& after) noexcept {
+    pull(after);
     if constexpr (plain_only<P>) return;
-    if (special_ & B::kFar) {
-      fx.told = static_cast<Self*>(this)->agent();
+    if (state_ & B::kFar) {
+      after.told = static_cast<Self*>(this)->agent();
       return;
     }
-    hint(fx);
-    for (Link* l = rq_.front(); l;) {
+    hint(after);
+    for (Link* l = reader_line_.front(); l;) {
       Node* r = node(l);
       l = l->next;
       if (r->is(NodeFlags::disabled)) continue;
-      if (!(ring && ring->size > 0) && wq_.empty()) return;
+      if (!(ring && ring->size > 0) && writer_line_.empty()) return;
       if (r->is(NodeFlags::foreign)) {
-        if (offered()) tell(r, fx);
+        if (offered()) tell(r, after);
         break;
       }
       const bool standing = r->is(NodeFlags::standing);
@@ -46,54 +46,54 @@ class Sleepers : public Buffered<T, P, Self> {
         if (offered()) mark_ready(r);
         if (r->choice_->word() != WAITING) continue;
       }
-      Waker* const before = fx.last();
-      const Try t = r->choice() ? match(*r, Enrolled{r->choice_, r->index}, fx) : match(*r, Free{}, fx);
-      if (t == Try::not_ready) continue;
+      Waker* const before = after.last();
+      const Attempt t = r->choice() ? match(*r, Enrolled{r->choice_, r->index}, after) : match(*r, Free{}, after);
+      if (t == Attempt::not_ready) continue;
       if (!standing) this->template leave<Side::in>(*r);
       // The reader is woken before the writer: if both are of other spaces, it is to be told first (WIRE.md 4.2).
-      if (t == Try::committed) fx.finish_behind(before, r, Status::ok);
-      l = rq_.front();
+      if (t == Attempt::committed) after.finish_behind(before, r, Status::ok);
+      l = reader_line_.front();
     }
     // Output alternatives that stand here learn of waiting readers and of room.
-    for (Link* l = wq_.front(); l;) {
+    for (Link* l = writer_line_.front(); l;) {
       Node* w = node(l);
       l = l->next;
       if (!w->is(NodeFlags::standing) || w->is(NodeFlags::disabled)) continue;
-      if (!blocked(rq_) && !accepts()) continue;
+      if (!blocked(reader_line_) && !accepts()) continue;
       mark_ready(w);
       if (w->choice_->word() != WAITING) continue;
       const Enrolled me{w->choice_, w->index};
-      const Try t = ring ? to_buffer(*w, me, fx) : this->template meet<Side::out>(*w, me, fx);
-      if (t == Try::committed) fx.finish(w, Status::ok);
-      if (t != Try::not_ready)
-        l = wq_.front();
+      const Attempt t = ring ? to_buffer(*w, me, after) : this->template meet<Side::out>(*w, me, after);
+      if (t == Attempt::committed) after.finish(w, Status::ok);
+      if (t != Attempt::not_ready)
+        l = writer_line_.front();
       else
-        invite(fx);
+        invite(after);
     }
   }
   // Tells the watches that their party might meet somebody now.
-  void hint(Effects& fx) noexcept {
-    if (!(special_ & B::kSpanned)) return;
-    if (may_meet<Side::in>()) tell_watches(rq_, true, fx);
-    tell_watches(wq_, may_meet<Side::out>(), fx);
+  void hint(AfterUnlock& after) noexcept {
+    if (!(state_ & B::kSpanned)) return;
+    if (may_meet<Side::in>()) tell_watches(reader_line_, true, after);
+    tell_watches(writer_line_, may_meet<Side::out>(), after);
   }
   // While a foreign reader decides, the others wait for it.
   template <Side S>
   bool may_meet() noexcept {
     if constexpr (S == Side::in)
-      return !(special_ & B::kDeciding) && offered();
+      return !(state_ & B::kDeciding) && offered();
     else
       return could_write();
   }
   bool could_write() noexcept { return (this->template claimable<Side::in>() && !(ring && ring->lending())) || accepts(); }
   // `now`: a party of that side might meet somebody. Lenders hear of something else.
-  void tell_watches(Queue& q, bool now, Effects& fx) noexcept {
+  void tell_watches(Queue& q, bool now, AfterUnlock& after) noexcept {
     for (Link* l = q.front(); l;) {
       Node* y = node(l);
       l = l->next;
       if (!y->is(NodeFlags::watch) || !(y->index == 0 ? now : this->lends(*y))) continue;
       release(q, y);
-      fx.finish(y, Status::ok);
+      after.finish(y, Status::ok);
     }
   }
   static bool watched(const Queue& q) noexcept {
@@ -108,12 +108,12 @@ class Sleepers : public Buffered<T, P, Self> {
   }
 
   template <class Me>
-  Try match(Node& r, Me me, Effects& fx) noexcept {
-    return ring ? from_buffer(r, me, fx) : this->template meet<Side::in>(r, me, fx);
+  Attempt match(Node& r, Me me, AfterUnlock& after) noexcept {
+    return ring ? from_buffer(r, me, after) : this->template meet<Side::in>(r, me, after);
   }
   bool offered() const noexcept {
     if (ring && ring->size > 0) return true;
-    for (Link* l = wq_.front(); l; l = l->next) {
+    for (Link* l = writer_line_.front(); l; l = l->next) {
       const Node* y = node(l);
       if (y->is(NodeFlags::disabled)) continue;
       if (ring && (y->is(NodeFlags::compute) || ring->lending())) return false;  // it needs a slot first
@@ -125,39 +125,39 @@ class Sleepers : public Buffered<T, P, Self> {
   }
 
   // One foreign reader decides at a time; so one operation tells at most one.
-  void tell(Node* r, Effects& fx) noexcept {
+  void tell(Node* r, AfterUnlock& after) noexcept {
     if (deciding_ != 0) return;
     r->set(NodeFlags::notified);
     ++r->told;
     ++deciding_;
-    special_ |= B::kDeciding;
-    fx.told = waker_of(r);
+    state_ |= B::kDeciding;
+    after.told = waker_of(r);
   }
   bool foreign_first() const noexcept {
-    for (Link* l = rq_.front(); l; l = l->next)
+    for (Link* l = reader_line_.front(); l; l = l->next)
       if (node(l)->is(NodeFlags::foreign)) return true;
     return false;
   }
   // A standing output waits now: let a foreign reader find it.
-  void invite(Effects& fx) noexcept {
-    for (Link* l = rq_.front(); l; l = l->next)
-      if (node(l)->is(NodeFlags::foreign)) return tell(node(l), fx);
+  void invite(AfterUnlock& after) noexcept {
+    for (Link* l = reader_line_.front(); l; l = l->next)
+      if (node(l)->is(NodeFlags::foreign)) return tell(node(l), after);
   }
   // A foreign reader has decided (taken, withdrawn, or found nothing): the line moves on.
-  void decided(Node& r, Effects& fx) noexcept {
+  void decided(Node& r, AfterUnlock& after) noexcept {
     if (!r.is(NodeFlags::notified)) return;
     r.clear(NodeFlags::notified);
     deciding_ = 0;
-    special_ &= static_cast<std::uint8_t>(~B::kDeciding);
-    if (special_ & B::kPoisoned)
-      fail_all(rq_, Status::poisoned, fx);
+    state_ &= static_cast<std::uint8_t>(~B::kDeciding);
+    if (state_ & B::kPoisoned)
+      fail_all(reader_line_, Status::poisoned, after);
     else
-      rematch(fx);
+      rematch(after);
   }
 
   // A standing alternative just took something here: is there more?
   template <Side S>
-  void remark(Node& n) noexcept {
+  void mark_if_more(Node& n) noexcept {
     const bool more = S == Side::in ? offered() : could_write();
     if (more) mark_ready(&n);
   }
@@ -167,52 +167,52 @@ class Sleepers : public Buffered<T, P, Self> {
   // Sets n.status if the channel has ended for a party of side S that found nobody.
   template <Side S>
   bool ended(Node& n) noexcept {
-    if (special_ & B::kPoisoned) {
+    if (state_ & B::kPoisoned) {
       n.status = Status::poisoned;
       return true;
     }
     if constexpr (S == Side::in) {
-      if (!(special_ & B::kWritersGone) || (ring && (ring->size > 0 || ring->reserved > 0 || ring->kept > 0)) || blocked(wq_)) return false;
+      if (!(state_ & B::kWritersGone) || (ring && (ring->size > 0 || ring->reserved > 0 || ring->kept > 0)) || blocked(writer_line_)) return false;
       n.status = died_ & B::kWriterDied ? Status::died : Status::retired;
     } else {
-      if (!(special_ & B::kReadersGone) || blocked(rq_)) return false;
+      if (!(state_ & B::kReadersGone) || blocked(reader_line_)) return false;
       n.status = died_ & B::kReaderDied ? Status::died : Status::retired;
     }
     return true;
   }
 
   // Tell those for whom the channel has ended by now (rules 3.1–3.3).
-  WEFT_INLINE_HOSTED void settle(Effects& fx) noexcept {
-    if (!(special_ & (B::kWritersGone | B::kReadersGone)) || (special_ & B::kPoisoned)) [[likely]]
+  WEFT_INLINE_HOSTED void tell_if_ended(AfterUnlock& after) noexcept {
+    if (!(state_ & (B::kWritersGone | B::kReadersGone)) || (state_ & B::kPoisoned)) [[likely]]
       return;
-    tell_ended(fx);
+    tell_ended(after);
   }
-  [[gnu::noinline, gnu::cold]] void tell_ended(Effects& fx) noexcept {
+  [[gnu::noinline, gnu::cold]] void tell_ended(AfterUnlock& after) noexcept {
     Node probe;
-    if ((special_ & B::kReadersGone) && ended<Side::out>(probe)) {
-      fail_all(wq_, probe.status, fx);
-      drop_buffer(fx);
+    if ((state_ & B::kReadersGone) && ended<Side::out>(probe)) {
+      fail_all(writer_line_, probe.status, after);
+      drop_buffer(after);
     }
-    if ((special_ & B::kWritersGone) && ended<Side::in>(probe)) fail_all(rq_, probe.status, fx);
+    if ((state_ & B::kWritersGone) && ended<Side::in>(probe)) fail_all(reader_line_, probe.status, after);
   }
 
-  void fail_all(Queue& q, Status s, Effects& fx) noexcept {
+  void fail_all(Queue& q, Status s, AfterUnlock& after) noexcept {
     for (Link* l = q.front(); l;) {
       Node* y = node(l);
       l = l->next;
       if (y->is(NodeFlags::foreign)) {
-        tell(y, fx);
+        tell(y, after);
         continue;
       }
       if (!y->is(NodeFlags::standing)) {
         release(q, y);
-        if (ends(y, s)) fx.finish(y, s);
+        if (ends(y, s)) after.finish(y, s);
         continue;
       }
       if (s == Status::retired && y->is(NodeFlags::silent)) continue;  // its alternative knows
       mark_ready(y);
       // It looks for itself. A silent one stays so for the select that waits.
-      if (!(y->flags & (NodeFlags::disabled | NodeFlags::silent)) && Free{}.with(y) == Claim::won) fx.finish(y, s);
+      if (!(y->flags & (NodeFlags::disabled | NodeFlags::silent)) && Free{}.with(y) == Claim::won) after.finish(y, s);
     }
   }
 };

@@ -15,7 +15,7 @@ std::int32_t usable_cpus() noexcept;
 
 // A short look-out of a thread before it sleeps, for a peer on another CPU that is about to do what we wait for. Bounded by time and by
 // what it has been worth; none at all where more of the threads that use it are awake than there are CPUs: the peer would wait for ours.
-class Linger {
+class BriefWait {
  public:
   // True: ready() came true. Polled rarely, since a poll disturbs the peer.
   template <class F>
@@ -56,5 +56,5 @@ class Linger {
 }  // namespace weft::inline WEFT_ABI::runtime
 
 #if !defined(WEFT_COMPILED)
-#include "../impl/linger.ipp"
+#include "../impl/brief_wait.ipp"
 #endif

@@ -16,14 +16,14 @@
 namespace weft::inline WEFT_ABI::core {
 
 template <class T, class P>
-class FarCore : public WithAgent<ChannelCore<T, P>> {
+class FarEngine : public WithAgent<ChannelEngine<T, P>> {
   using B = ChannelBase<P>;
-  using Base = ChannelCore<T, P>;
-  using Base::special_, Base::died_;
+  using Base = ChannelEngine<T, P>;
+  using Base::state_, Base::died_;
 
  public:
-  explicit FarCore(FarAgent* a) noexcept : WithAgent<Base>(a) {
-    special_ |= B::kFar | B::kWatched;
+  explicit FarEngine(FarAgent* a) noexcept : WithAgent<Base>(a) {
+    state_ |= B::kFar | B::kWatched;
     B::form_lines();
   }
 
@@ -40,23 +40,23 @@ class FarCore : public WithAgent<ChannelCore<T, P>> {
   }
   // One that was taken out: its value has moved, or the channel has ended for it.
   static void finish(Node& n, Status s) noexcept {
-    Wakes fx;
-    fx.finish(&n, s);
-    fx.run();
+    Wakes after;
+    after.finish(&n, s);
+    after.run();
   }
   // How the home says it has ended for side S; `strength` of a poison. Those in line are told, and whoever comes later.
   template <Side S>
   void has_ended(Status s, std::uint8_t strength) noexcept {
-    Effects<T> fx;
+    AfterUnlock<T> after;
     this->lock_lines();
     if (s == Status::poisoned) {
-      this->poison_here(strength, fx);
+      this->poison_here(strength, after);
     } else {
       if (s == Status::died) died_ |= S == Side::in ? B::kWriterDied : B::kReaderDied;
-      special_ |= S == Side::in ? B::kWritersGone : B::kReadersGone;
-      this->settle(fx);
+      state_ |= S == Side::in ? B::kWritersGone : B::kReadersGone;
+      this->tell_if_ended(after);
     }
-    this->unlock(fx);
+    this->unlock(after);
   }
   // Its last end here is closed.
   template <Side S>

@@ -20,7 +20,7 @@ namespace weft::inline WEFT_ABI::runtime {
 class Ends {
  public:
   // An open end at that address; how many ends of its channel are open.
-  virtual void end(const core::Place&, bool writer, const void* at, std::uint32_t readers, std::uint32_t writers) = 0;
+  virtual void end(const core::SyncObject&, bool writer, const void* at, std::uint32_t readers, std::uint32_t writers) = 0;
 
  protected:
   ~Ends() = default;
@@ -31,23 +31,23 @@ struct HeldAt {
   void (*visit)(const void*, Ends&);
   bool operator==(const HeldAt&) const = default;
 };
-struct About {
+struct FunctionInfo {
   const char* file = nullptr;  // of the operation that a report names; its line is the process's own. Null: not known
   std::span<const HeldAt> held;
-  mutable std::atomic<const About*> in_files{nullptr};  // the same with a file
-  mutable const About* next = nullptr;                  // in a list
+  mutable std::atomic<const FunctionInfo*> in_files{nullptr};  // the same with a file
+  mutable const FunctionInfo* next = nullptr;                  // in a list
 };
-using Abouts = std::atomic<const About*>;
+using FunctionInfos = std::atomic<const FunctionInfo*>;
 
 // `first`: of the functions with the same parameters.
-const About* layout(Abouts& first, const HeldAt* at, std::size_t n);
+const FunctionInfo* layout(FunctionInfos& first, const HeldAt* at, std::size_t n);
 
-inline const About no_ends;
-const About* first_in_file(const About& a, const char* file) noexcept;
+inline const FunctionInfo no_ends;
+const FunctionInfo* first_in_file(const FunctionInfo& a, const char* file) noexcept;
 // `file` is compared by its address, and must be there for as long as somebody may ask. `a`: by layout(), or null: no ends.
-inline const About* in_file(const About* a, const char* file) noexcept {
+inline const FunctionInfo* in_file(const FunctionInfo* a, const char* file) noexcept {
   if (!a) a = &no_ends;
-  const About* const last = a->in_files.load(std::memory_order_acquire);
+  const FunctionInfo* const last = a->in_files.load(std::memory_order_acquire);
   return last && last->file == file ? last : first_in_file(*a, file);
 }
 
@@ -61,5 +61,5 @@ inline constinit thread_local LastFrame last_frame;
 }  // namespace weft::inline WEFT_ABI::runtime
 
 #if !defined(WEFT_COMPILED)
-#include "../impl/about.ipp"
+#include "../impl/function_info.ipp"
 #endif
